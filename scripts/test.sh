@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs every check: ruff, pyright, pytest, the notebooks, the browser. Does all of its own set-up.
+# Arguments go to pytest: bash scripts/test.sh -k softmax
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+
+find_chromium() {
+  local candidate
+  for candidate in ${CHROMIUM:+"$CHROMIUM"} chromium chromium-browser google-chrome; do
+    command -v "$candidate" && return
+  done
+  return 1
+}
+
+install_chromium() { # Debian's own, with a font to draw with
+  local sudo=()
+  if [ "$(id -u)" != 0 ]; then sudo=(sudo); fi
+  echo "Installing Debian's chromium for the browser tests …"
+  "${sudo[@]}" apt-get update -qq &&
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null
+}
+
+find_chromium >/dev/null || install_chromium ||
+  echo "Chromium could not be installed: install it by hand, or set CHROMIUM to its path. The browser tests will fail." >&2
+CHROMIUM=$(find_chromium || true)
+export CHROMIUM TENSORMAGIC_REQUIRE_BROWSER=1 # without a browser its tests are errors here, not skipped
+export PYRIGHT_PYTHON_IGNORE_WARNINGS=1       # no look at the registry for a newer pyright
+prepare test
+
+failed=()
+check() {
+  echo "== $1"
+  "${@:2}" || failed+=("$1")
+}
+check "ruff check" "$venv_python" -m ruff check --output-format concise .
+check "ruff format" "$venv_python" -m ruff format --check --output-format concise .
+check "pyright" "$venv_python" -m pyright --pythonpath "$venv_python"
+check "pytest" "$venv_python" -m pytest \
+  --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-with tests/nbval-sanitize.cfg "$@"
+
+if [ ${#failed[@]} -gt 0 ]; then
+  printf 'FAILED: %s\n' "${failed[@]}" >&2
+  exit 1
+fi

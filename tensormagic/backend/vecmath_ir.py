@@ -1,0 +1,246 @@
+"""Arithmetic on LLVM values by Python's operators: how the formulas of vecmath become instructions.
+
+A formula is a Python function of a `Value`; running it once emits its instructions, for a scalar or for a vector of lanes.
+It knows llvmlite's IR builder and nothing of Numba, of graphs or of which functions exist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+__all__ = ["Emitter", "Value"]
+
+_I1 = ir.IntType(1)
+_SPLITTER = {64: 134217729.0, 32: 4097.0}
+
+
+@dataclass(frozen=True)
+class Emitter:
+    """Where instructions go, and what the machine has.
+
+    Parameters
+    ----------
+    builder
+        An llvmlite ``IRBuilder``.
+    bits
+        Width of the float format, 32 or 64; integers beside it have the same width.
+    lanes
+        0 for scalars, else the number of lanes of every value.
+    has_fma
+        Whether ``llvm.fma`` is one instruction on the target.
+    """
+
+    builder: Any
+    bits: int
+    lanes: int
+    has_fma: bool
+
+    @property
+    def real(self) -> Any:
+        """LLVM's type of a float value."""
+        return self._shaped(ir.DoubleType() if self.bits == 64 else ir.FloatType())
+
+    @property
+    def integer(self) -> Any:
+        """LLVM's type of an integer value."""
+        return self._shaped(ir.IntType(self.bits))
+
+    def _shaped(self, element: Any) -> Any:
+        return ir.VectorType(element, self.lanes) if self.lanes else element
+
+    def constant(self, number: float | int, kind: Any) -> Value:
+        """The same number in every lane."""
+        text = ir.Constant(kind, [number] * self.lanes if self.lanes else number)
+        return Value(self, text)
+
+    def call(self, name: str, *values: Value) -> Value:
+        """Call LLVM's intrinsic of that name, overloaded on the type of its first operand."""
+        kind = values[0].raw.type
+        module = self.builder.module
+        full = f"llvm.{name}.{_suffix(kind)}"
+        function = module.globals.get(full)
+        if function is None:
+            function = ir.Function(module, ir.FunctionType(kind, [v.raw.type for v in values]), full)
+        return Value(self, self.builder.call(function, [v.raw for v in values]))
+
+
+def _suffix(kind: Any) -> str:
+    if isinstance(kind, ir.VectorType):
+        return f"v{kind.count}{_suffix(kind.element)}"
+    return f"i{kind.width}" if isinstance(kind, ir.IntType) else kind.intrinsic_name
+
+
+class Value:
+    """A float, an integer or a truth value in LLVM, scalar or lane by lane; Python's operators emit strict IEEE instructions."""
+
+    __slots__ = ("emitter", "raw")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, emitter: Emitter, raw: Any) -> None:
+        self.emitter = emitter
+        self.raw = raw
+
+    @property
+    def _is_float(self) -> bool:
+        kind = self.raw.type
+        element = kind.element if isinstance(kind, ir.VectorType) else kind
+        return not isinstance(element, ir.IntType)
+
+    def _lift(self, other: Value | float | int) -> Value:
+        return other if isinstance(other, Value) else self.emitter.constant(other, self.raw.type)
+
+    def _binary(self, other: Value | float | int, real: str, integer: str, *, swap: bool = False) -> Value:
+        a, b = self, self._lift(other)
+        if swap:
+            a, b = b, a
+        emit = getattr(self.emitter.builder, real if self._is_float else integer)
+        return Value(self.emitter, emit(a.raw, b.raw))
+
+    def __add__(self, other: Value | float) -> Value:
+        return self._binary(other, "fadd", "add")
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Value | float) -> Value:
+        return self._binary(other, "fsub", "sub")
+
+    def __rsub__(self, other: Value | float) -> Value:
+        return self._binary(other, "fsub", "sub", swap=True)
+
+    def __mul__(self, other: Value | float) -> Value:
+        return self._binary(other, "fmul", "mul")
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Value | float) -> Value:
+        return self._binary(other, "fdiv", "fdiv")
+
+    def __rtruediv__(self, other: Value | float) -> Value:
+        return self._binary(other, "fdiv", "fdiv", swap=True)
+
+    def __and__(self, other: Value | int) -> Value:
+        return self._binary(other, "and_", "and_")
+
+    def __or__(self, other: Value | int) -> Value:
+        return self._binary(other, "or_", "or_")
+
+    def __xor__(self, other: Value | int) -> Value:
+        return self._binary(other, "xor", "xor")
+
+    def __lshift__(self, other: Value | int) -> Value:
+        return self._binary(other, "shl", "shl")
+
+    def __rshift__(self, other: Value | int) -> Value:
+        """Shift right keeping the sign."""
+        return self._binary(other, "ashr", "ashr")
+
+    def __neg__(self) -> Value:
+        builder = self.emitter.builder
+        return Value(self.emitter, builder.fneg(self.raw) if self._is_float else builder.neg(self.raw))
+
+    def __invert__(self) -> Value:
+        return Value(self.emitter, self.emitter.builder.not_(self.raw))
+
+    def __abs__(self) -> Value:
+        return self.emitter.call("fabs", self)
+
+    def _compare(self, relation: str, other: Value | float | int) -> Value:
+        builder = self.emitter.builder
+        emit = builder.fcmp_ordered if self._is_float else builder.icmp_signed
+        return Value(self.emitter, emit(relation, self.raw, self._lift(other).raw))
+
+    def __lt__(self, other: Value | float) -> Value:
+        return self._compare("<", other)
+
+    def __le__(self, other: Value | float) -> Value:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Value | float) -> Value:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Value | float) -> Value:
+        return self._compare(">=", other)
+
+    def equals(self, other: Value | float | int) -> Value:
+        """Where the two are equal; false for nan."""
+        return self._compare("==", other)
+
+    def is_nan(self) -> Value:
+        """Where the value is not a number."""
+        return Value(self.emitter, self.emitter.builder.fcmp_unordered("uno", self.raw, self.raw))
+
+    def select(self, yes: Value | float, no: Value | float) -> Value:
+        """`yes` where this truth value holds, else `no`."""
+        emitter = self.emitter
+        pattern = next((v for v in (yes, no) if isinstance(v, Value)), None)
+        kind = pattern.raw.type if pattern is not None else emitter.real
+        a, b = (v if isinstance(v, Value) else emitter.constant(v, kind) for v in (yes, no))
+        return Value(emitter, emitter.builder.select(self.raw, a.raw, b.raw))
+
+    def unsigned_shift(self, count: int) -> Value:
+        """Shift right, filling with zeros."""
+        return self._binary(count, "lshr", "lshr")
+
+    def bits(self) -> Value:
+        """The float's bits as an integer of its width."""
+        return Value(self.emitter, self.emitter.builder.bitcast(self.raw, self.emitter.integer))
+
+    def real(self) -> Value:
+        """The integer's bits as a float."""
+        return Value(self.emitter, self.emitter.builder.bitcast(self.raw, self.emitter.real))
+
+    def to_real(self) -> Value:
+        """The signed integer's value as a float."""
+        return Value(self.emitter, self.emitter.builder.sitofp(self.raw, self.emitter.real))
+
+    def copysign(self, other: Value) -> Value:
+        """This magnitude with the other's sign."""
+        return self.emitter.call("copysign", self, other)
+
+    def fma(self, factor: Value | float, term: Value | float) -> Value:
+        """self * factor + term: rounded once where the machine has the instruction, else twice."""
+        factor, term = self._lift(factor), self._lift(term)
+        if self.emitter.has_fma:
+            return self.emitter.call("fma", self, factor, term)
+        return self * factor + term
+
+    def product(self, factor: Value | float) -> tuple[Value, Value]:
+        """The rounded product and its exact error; without fma by Dekker's splitting, for magnitudes far from overflow."""
+        factor = self._lift(factor)
+        high = self * factor
+        if self.emitter.has_fma:
+            return high, self.fma(factor, -high)
+        (a, b), (c, d) = self._halves(), factor._halves()
+        return high, ((a * c - high) + a * d + b * c) + b * d
+
+    def minus_product(self, a: Value, b: Value | float) -> Value:
+        """self - a * b, exact wherever the result is a float."""
+        if self.emitter.has_fma:
+            return a.fma(-b, self)
+        high, error = a.product(b)
+        return (self - high) - error
+
+    def _halves(self) -> tuple[Value, Value]:
+        shifted = self * _SPLITTER[self.emitter.bits]
+        high = shifted - (shifted - self)
+        return high, self - high
+
+    def polynomial(self, *coefficients: float, exact: int = 1) -> Value:
+        """The polynomial with these coefficients, constant term first.
+
+        Summed in pairs (Estrin), for short chains of dependent steps, but for the first `exact` ones: these are added last, by
+        Horner's rule, where the rounding of a pair would show in the result.
+        """
+        terms: list[Value | float] = list(coefficients[exact:])
+        power = self
+        while len(terms) > 1:
+            pairs = [self._lift(b).fma(power, a) for a, b in zip(terms[::2], terms[1::2], strict=False)]
+            terms = [*pairs, *terms[len(pairs) * 2 :]]
+            power = power * power
+        result = self._lift(terms[0])
+        for coefficient in reversed(coefficients[:exact]):
+            result = result.fma(self, coefficient)
+        return result

@@ -1,0 +1,139 @@
+"""What `tensormagic doctor` prints: the facts about a machine that a report of a problem needs.
+
+It looks without importing what is heavy or may be broken: each line stands, whatever the others found.
+"""
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+PACKAGES = (
+    *("tensormagic", "numpy", "numba", "llvmlite", "scipy", "ipython", "ipykernel", "ipywidgets", "anywidget"),
+    *("jupyterlab", "numba-cuda", "cupy-cuda13x", "dask"),
+)
+
+# What the compiler has to be able to do, in a process of its own: a crash of it is a line of the report.
+COMPILE = "import numba; assert numba.njit('float64(float64)')(lambda x: x + 1.0)(1.0) == 2.0"
+
+
+def report() -> int:
+    """Print the report; return 0, or 1 if the compiler or the cache does not work."""
+    print(f"python       {platform.python_version()} ({platform.python_implementation()}, {sys.executable})")
+    for package in PACKAGES:
+        print(f"{package:12} {_version(package)}")
+    healthy = True
+    for name, look in CHECKS.items():
+        try:
+            text, good = look()
+        except Exception as error:  # noqa: BLE001  (whatever broke is what the report is for)
+            text, good = f"{type(error).__name__}: {error}", False
+        healthy = healthy and good
+        print(f"{name:12} {text}")
+    return 0 if healthy else 1
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _processor() -> tuple[str, bool]:
+    name = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        name = names[0] if names else name
+    simd: dict[str, list[str]] = _numpy_config().get("SIMD Extensions", {})
+    return f"{name}; {' '.join([*simd.get('baseline', []), *simd.get('found', [])])}", True
+
+
+def _threads() -> tuple[str, bool]:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    limits = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.endswith("_NUM_THREADS")]
+    return " ".join([f"{os.cpu_count()} cores, {usable} usable by this process", *limits]), True
+
+
+def _blas() -> tuple[str, bool]:
+    blas = _numpy_config().get("Build Dependencies", {}).get("blas", {})
+    text = f"{blas.get('name')} {blas.get('version')}"
+    if importlib.util.find_spec("threadpoolctl"):
+        import threadpoolctl
+
+        pools = cast("Any", threadpoolctl).threadpool_info()
+        text += "".join(
+            f"; {pool['num_threads']} threads, {pool.get('architecture', '?')}"
+            for pool in pools
+            if pool["user_api"] == "blas"
+        )
+    return text, True
+
+
+def _numpy_config() -> dict[str, Any]:
+    return cast("dict[str, Any]", np.show_config(mode="dicts"))
+
+
+def _gpu() -> tuple[str, bool]:
+    """Ask the CUDA driver itself: no Python package of the GPU's is imported."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "none (no CUDA driver)", True
+    status = driver.cuInit(0)
+    if status:
+        return f"none (the CUDA driver does not start: error {status})", True
+    count, version, name = ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(100)
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    driver.cuDriverGetVersion(ctypes.byref(version))
+    names: list[str] = []
+    for device in range(count.value):
+        driver.cuDeviceGetName(name, len(name), device)
+        names.append(name.value.decode())
+    return f"{', '.join(names) or 'none'} (driver for CUDA {version.value // 1000}.{version.value % 1000 // 10})", True
+
+
+def _cache() -> tuple[str, bool]:
+    import tensormagic
+
+    folder = Path(tensormagic.config.cache_folder)
+    if not folder.exists():
+        return f"{folder}, not made yet", True
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files) / 2**20
+    # Code that is loaded from here runs as its user: nobody else may be able to put some there.
+    status = folder.stat()
+    mine = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    private = mine and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    verdict = "only you can write" if private else "NOT SAFE: others can write there, or it is not yours"
+    return f"{folder}, {len(files)} files, {size:.1f} MiB, {stat.filemode(status.st_mode)}, {verdict}", private
+
+
+def _compiler() -> tuple[str, bool]:
+    start = time.perf_counter()
+    run = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, timeout=120, check=False)
+    if run.returncode:
+        last_line = (run.stderr.strip().splitlines() or [f"exit status {run.returncode}"])[-1]
+        return f"does not work: {last_line}", False
+    return f"compiles in a process of its own ({time.perf_counter() - start:.1f} s)", True
+
+
+CHECKS: dict[str, Callable[[], tuple[str, bool]]] = {
+    "processor": _processor,
+    "threads": _threads,
+    "blas": _blas,
+    "gpu": _gpu,
+    "cache": _cache,
+    "compiler": _compiler,
+}

@@ -1,0 +1,67 @@
+"""Every error that a user can meet, each derived from ``TensorError`` and from what NumPy would raise."""
+
+from __future__ import annotations
+
+
+class TensorError(Exception):
+    """Any error of tensormagic.
+
+    Parameters
+    ----------
+    message
+        What is wrong, with the types of what is involved.
+    hint
+        What to do about it.
+    """
+
+    def __init__(self, message: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\nHint: {self.hint}" if self.hint else self.message
+
+
+class ShapeError(TensorError, ValueError):
+    """Shapes do not fit."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis that is not there."""
+
+
+class DTypeError(TensorError, TypeError):
+    """A dtype that an operation does not take."""
+
+
+class BoundsError(TensorError, IndexError):
+    """An index out of bounds, or of a kind that NumPy does not take."""
+
+
+class CaptureError(TensorError, TypeError):
+    """Code that cannot be captured."""
+
+
+class GuardError(TensorError, RuntimeError):
+    """What was assumed at capture does not hold when the graph runs."""
+
+
+class TransferError(TensorError, RuntimeError):
+    """A copy between devices that the user has refused."""
+
+
+class DifferentiationError(TensorError, ValueError):
+    """A derivative that does not exist, or that is not known."""
+
+
+class ParseError(TensorError, ValueError):
+    """Text that is no graph."""
+
+
+class StaleGradientWarning(UserWarning):
+    """A gradient is used after the variable that it belongs to has changed."""
+
+
+class ConstantGradientWarning(UserWarning):
+    """The result does not depend on a variable: its gradient is zero."""

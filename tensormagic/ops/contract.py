@@ -1,0 +1,222 @@
+"""Contractions: einsum of two operands by BLAS, longer ones along opt_einsum's path. ``@``, dot, inner, outer and tensordot are contractions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Size, Type, hint
+from tensormagic.ops.fold import reduce_sum
+from tensormagic.ops.leaf import iota
+from tensormagic.ops.move import broadcast, expand_dims, same, show, transpose
+from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
+from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.scalar import equal, where
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Contract(Op):
+    """The sum of products of two operands that ``params["subscripts"]`` names, ``"ij,jk->ik"``.
+
+    Every letter is in the result or in both operands, and none is twice in one operand: :func:`einsum` sees to it.
+    """
+
+    kind = "contract"
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        inputs, output = split(params["subscripts"])
+        extents: dict[str, Size] = {}
+        for letters, arg in zip(inputs, args, strict=True):
+            for letter, s in zip(letters, arg.type.shape, strict=True):
+                known = extents.setdefault(letter, s)
+                if not same(known, s):
+                    shapes = " and ".join(show(a.type.shape) for a in args)
+                    raise ShapeError(f"shapes {shapes} do not fit: {hint(known)} is not {hint(s)}")
+                if isinstance(s, int):
+                    extents[letter] = s
+        shape = tuple(extents[letter] for letter in output)
+        return Type(args[0].type.dtype, shape, "array" if shape else "scalar")
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        del size
+        value = multiply_arrays(node["subscripts"], np.asarray(values[0]), np.asarray(values[1]))
+        return value if node.type.shape else as_form(value, node.type.form)
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        left, right = node.args
+        pairs = [(t, other) for t, other in ((tangents[0], right), (left, tangents[1])) if t is not None and other is not None]
+        return total([make(self, pair, subscripts=node["subscripts"]) for pair in pairs])
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        (a, b), out = split(node["subscripts"])
+        left, right = node.args
+        first = einsum(f"{out},{b}->{a}", cotangent, right) if linear[0] else None
+        second = einsum(f"{a},{out}->{b}", left, cotangent) if linear[1] else None
+        return first, second
+
+    def guards(self, node: Node) -> list[Guard]:
+        inputs, _ = split(node["subscripts"])
+        seen: dict[str, Size] = {}
+        found: list[Guard] = []
+        for letters, arg in zip(inputs, node.args, strict=True):
+            for letter, s in zip(letters, arg.type.shape, strict=True):
+                known = seen.setdefault(letter, s)
+                if known != s:
+                    found.append((known, "==", s))
+        return found
+
+
+CONTRACT = Contract(name="contract", doc="The sum of products over shared letters of two operands.")
+
+
+def split(subscripts: str) -> tuple[list[str], str]:
+    """The operands' letters and the result's."""
+    left, _, out = subscripts.partition("->")
+    return left.split(","), out
+
+
+def multiply_arrays(subscripts: str, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Value:
+    """The contraction of two arrays: ``np.matmul`` where it is one, else by way of it."""
+    (a, b), out = split(subscripts)
+    shared = [c for c in a if c in b and c not in out]
+    batch = [c for c in a if c in b and c in out]
+    left = [c for c in a if c not in b]
+    right = [c for c in b if c not in a]
+    if not batch and not shared:
+        value = np.multiply.outer(x, y)
+        return value.transpose([(a + b).index(c) for c in out])
+    if a == "".join(batch + left + shared) and b == "".join(batch + shared + right) and out == "".join(batch + left + right) and len(left) <= 1 and len(right) <= 1 and len(shared) == 1 and (not batch or (left and right)):
+        return np.matmul(x, y)
+    extents = dict(zip(a, x.shape, strict=True)) | dict(zip(b, y.shape, strict=True))
+
+    def merged(v: np.ndarray[Any, Any], letters: str, *groups: list[str]) -> np.ndarray[Any, Any]:
+        order = [letters.index(c) for group in groups for c in group]
+        shape = [extents[c] for c in groups[0]]
+        shape += [int(np.prod([extents[c] for c in group], dtype=np.int64)) for group in groups[1:]]
+        return v.transpose(order).reshape(shape)
+
+    value = np.matmul(merged(x, a, batch, left, shared), merged(y, b, batch, shared, right))
+    value = value.reshape([extents[c] for c in batch + left + right])
+    return value.transpose([(batch + left + right).index(c) for c in out])
+
+
+def _diagonal(letters: str, x: Node) -> tuple[str, Node]:
+    """An operand with each repeated letter once: the diagonal, picked by a mask and a sum."""
+    for letter in dict.fromkeys(letters):
+        while letters.count(letter) > 1:
+            first, second = [k for k, c in enumerate(letters) if c == letter][:2]
+            on = equal(iota(x.type.shape, first), iota(x.type.shape, second))
+            x = astype(reduce_sum(where(on, x, 0), (first,)), x.type.dtype)
+            letters = letters[:first] + letters[first + 1 :]
+    return letters, x
+
+
+def einsum(subscripts: str, *operands: Node) -> Node:
+    """``np.einsum`` over explicit subscripts without ellipsis."""
+    inputs, out = split(subscripts)
+    if len(inputs) != len(operands):
+        raise ShapeError(f"einsum {subscripts!r} names {len(inputs)} operands, {len(operands)} are given")
+    dtype = np.result_type(*(n.type.dtype for n in operands))
+    if dtype.kind not in "biufc":
+        raise DTypeError(f"einsum does not take operands of dtype {dtype}")
+    terms: list[tuple[str, Node]] = []
+    for letters, x in zip(inputs, operands, strict=True):
+        if len(letters) != x.type.ndim:
+            raise ShapeError(f"einsum subscripts {letters!r} name {len(letters)} axes of an operand of shape {show(x.type.shape)}")
+        terms.append(_diagonal(letters, astype(x, dtype)))
+    for left, right in _path(terms, out):
+        second, first = terms.pop(max(left, right)), terms.pop(min(left, right))
+        rest = set(out).union(*(letters for letters, _ in terms))
+        terms.append(_pair(first, second, rest))
+    return _finish(terms[0], out, [(letters, x) for letters, x in zip(inputs, operands, strict=True)])
+
+
+def _path(terms: list[tuple[str, Node]], out: str) -> list[tuple[int, int]]:
+    if len(terms) <= 2:  # noqa: PLR2004 (a pair)
+        return [(0, 1)] if len(terms) > 1 else []
+    import opt_einsum  # noqa: PLC0415 (only chains need it)
+
+    extents = {c: hint(s) or 32 for letters, x in terms for c, s in zip(letters, x.type.shape, strict=True)}
+    expression = ",".join(letters for letters, _ in terms) + "->" + out
+    shapes = [tuple(extents[c] for c in letters) for letters, _ in terms]
+    path, _ = opt_einsum.contract_path(expression, *shapes, shapes=True, optimize="auto")
+    pairs: list[tuple[int, int]] = []
+    for step in path:
+        pairs += [(step[0], step[1])] if len(step) > 1 else []
+    return pairs
+
+
+def _reduced(letters: str, x: Node, keep: set[str]) -> tuple[str, Node]:
+    """An operand without the letters that nothing else has."""
+    alone = tuple(k for k, c in enumerate(letters) if c not in keep)
+    if not alone:
+        return letters, x
+    return "".join(c for c in letters if c in keep), astype(reduce_sum(x, alone), x.type.dtype)
+
+
+def _pair(first: tuple[str, Node], second: tuple[str, Node], rest: set[str]) -> tuple[str, Node]:
+    a, x = _reduced(*first, rest | set(second[0]))
+    b, y = _reduced(*second, rest | set(first[0]))
+    batch = [c for c in a if c in b and c in rest]
+    out = "".join(batch + [c for c in a if c in rest and c not in b] + [c for c in b if c in rest and c not in a])
+    names = dict(zip(dict.fromkeys(a + b), LETTERS, strict=False))
+    text = "".join(names.get(c, c) for c in f"{a},{b}->{out}".replace("->", "\0")).replace("\0", "->")
+    return out, make(CONTRACT, (x, y), subscripts=text)
+
+
+def _finish(term: tuple[str, Node], out: str, given: list[tuple[str, Node]]) -> Node:
+    letters, x = _reduced(*term, set(out))
+    missing = [c for c in out if c not in letters]
+    if missing:  # letters of the result that a transpose lost to a sum: stretched back
+        extents = {c: s for text, node in given for c, s in zip(text, node.type.shape, strict=True)}
+        unknown = [c for c in missing if c not in extents]
+        if unknown:
+            raise ShapeError(f"einsum: the result has {unknown[0]!r}, which no operand has")
+        x = broadcast(expand_dims(x, tuple(range(x.type.ndim, x.type.ndim + len(missing)))), (*x.type.shape, *(extents[c] for c in missing)))
+        letters += "".join(missing)
+    return transpose(x, tuple(letters.index(c) for c in out))
+
+
+def matmul(x: Node, y: Node) -> Node:
+    """``np.matmul``: 1-D operands are vectors, leading axes broadcast."""
+    if not x.type.ndim or not y.type.ndim:
+        raise ShapeError("matmul: Input operand does not have enough dimensions (a scalar)")
+    dtype = np.matmul.resolve_dtypes((x.type.dtype, y.type.dtype, None))[-1]
+    x, y = astype(x, dtype), astype(y, dtype)
+    a, b = x.type.ndim, y.type.ndim
+    if not same(x.type.shape[-1], y.type.shape[-2 if b > 1 else 0]):
+        raise ShapeError(
+            f"matmul: shapes {show(x.type.shape)} and {show(y.type.shape)} do not fit: {hint(x.type.shape[-1])} columns on the left, "
+            f"{hint(y.type.shape[-2 if b > 1 else 0])} {'rows' if b > 1 else 'elements'} on the right"
+        )
+    if a > 2 or b > 2:  # noqa: PLR2004 (a stack of matrices)
+        return _batched(x, y)
+    left, right = ("i" if a > 1 else "") + "j", "j" + ("k" if b > 1 else "")
+    return einsum(f"{left},{right}->{left[:-1]}{right[1:]}", x, y)
+
+
+def _batched(x: Node, y: Node) -> Node:
+    from tensormagic.ops.move import broadcast_shapes  # noqa: PLC0415 (only here)
+
+    left = x.type.shape[:-2] if x.type.ndim > 1 else ()
+    right = y.type.shape[:-2] if y.type.ndim > 1 else ()
+    lead = broadcast_shapes([left, right])
+    names = LETTERS[3 : 3 + len(lead)]
+
+    def operand(v: Node, own: tuple[Size, ...], core: str) -> tuple[str, Node]:
+        if v.type.ndim == 1 or not own:
+            return core, v
+        stretched = broadcast(v, (*lead, *v.type.shape[-len(core) :]))
+        return names + core, stretched
+
+    a, x = operand(x, left, "b" if x.type.ndim == 1 else "ab")
+    b, y = operand(y, right, "b" if y.type.ndim == 1 else "bc")
+    out = names + ("a" if "a" in a else "") + ("c" if "c" in b else "")
+    return einsum(f"{a},{b}->{out}", x, y)

@@ -1,0 +1,357 @@
+"""Folds: ops that run along axes with an accumulator and drop the axes, or keep every step (cumulative ones), and the stable row functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Size, Type, product
+from tensormagic.ops.leaf import iota, size_node
+from tensormagic.ops.move import broadcast, expand_dims, flip, normalise_axis, reshape, transpose
+from tensormagic.ops.op import Op, Tangent, Value, as_form
+from tensormagic.ops.pointwise import astype, multiply_by
+from tensormagic.ops.scalar import equal, exp, less_equal, log, multiply, where
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fold(Op):
+    """A reduction over the axes in ``params["axes"]``, which are dropped.
+
+    Parameters
+    ----------
+    numpy
+        ``numpy(x, axis)``.
+    result
+        The dtype of the result for that of the operand.
+    start
+        The accumulator's first value for a result dtype, as a number; None where an empty axis is an error.
+    step
+        The scalar text that takes ``{0}``, the accumulator, and ``{1}``, the element; None runs in NumPy.
+    tangent
+        ``tangent(node, t)``, linear in ``t``; None for a fold without derivative.
+    """
+
+    kind = "fold"
+    numpy: Callable[[Any, Any], Value] = field(repr=False)
+    result: Callable[[np.dtype[Any]], np.dtype[Any]] = field(default=lambda dtype: dtype, repr=False)
+    start: Callable[[np.dtype[Any]], Any] | None = field(default=None, repr=False)
+    step: str | None = None
+    tangent: Callable[[Node, Node], Node] | None = field(default=None, repr=False)
+    back: Callable[[Node, Node], Node] | None = field(default=None, repr=False)
+    body: Callable[[Node], Node] | None = field(default=None, repr=False)
+    differentiable: bool = True
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        x = args[0].type
+        axes = params["axes"]
+        if self.start is None and any(x.shape[k] == 0 for k in axes):
+            raise ShapeError(f"zero-size array to reduction operation {self.name} which has no identity")
+        shape = tuple(s for k, s in enumerate(x.shape) if k not in axes)
+        return Type(self.result(x.dtype), shape, "array" if shape else "scalar")
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        del size
+        axes = node["axes"]
+        x = np.asarray(values[0])
+        axis = None if len(axes) == x.ndim else axes if len(axes) != 1 else axes[0]
+        value = self.numpy(x, axis)
+        return value if node.type.shape else as_form(value, node.type.form)
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        if tangents[0] is None or not node.type.inexact or not self.differentiable:
+            return None
+        if self.tangent is None:
+            return super().jvp(node, tangents)  # type: ignore[return-value]
+        return self.tangent(node, tangents[0])
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        if self.back is None:
+            return super().transpose(node, cotangent, linear)
+        return (self.back(node, cotangent),)
+
+    def expand(self, node: Node) -> Node | None:
+        return self.body(node) if self.body else None
+
+
+def axes_of(x: Node, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
+    """The axes that NumPy's ``axis`` means, sorted."""
+    if axis is None:
+        return tuple(range(x.type.ndim))
+    found = [normalise_axis(a, x.type.ndim) for a in (axis if isinstance(axis, tuple) else (axis,))]
+    if len(set(found)) != len(found):
+        raise ShapeError("duplicate value in 'axis'")
+    return tuple(sorted(found))
+
+
+def fold(op: Op, x: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> Node:
+    """``op`` over ``axes``; with ``keepdims`` they stay as extents of 1."""
+    result = make(op, (x,), axes=axes)
+    return expand_dims(result, axes) if keepdims else result
+
+
+def spread(node: Node, like: Node, axes: tuple[int, ...]) -> Node:
+    """What a fold over ``axes`` of ``like`` gave, back in the shape of ``like``."""
+    return broadcast(expand_dims(node, axes), like.type.shape)
+
+
+def count(x: Node, axes: tuple[int, ...]) -> Size:
+    """How many elements a fold over ``axes`` takes together."""
+    return product(tuple(x.type.shape[k] for k in axes))
+
+
+def _widen(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """NumPy's accumulator for sums and products: the platform integer for smaller ones."""
+    if dtype.kind in "bi":
+        return np.dtype(np.int64)
+    return np.dtype(np.uint64) if dtype.kind == "u" else dtype
+
+
+SUM = Fold(
+    name="sum",
+    numpy=lambda x, axis: np.sum(x, axis=axis),
+    result=_widen,
+    start=lambda dtype: dtype.type(0),
+    step="{0} + {1}",
+    tangent=lambda node, t: reduce_sum(t, node["axes"]),
+    back=lambda node, ct: spread(ct, node.args[0], node["axes"]),
+    doc="The sum over axes.",
+)
+
+
+def reduce_sum(x: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> Node:
+    """``np.sum``."""
+    return fold(SUM, x, axes, keepdims=keepdims)
+
+
+def _product_tangent(node: Node, t: Node) -> Node:
+    x, axes = node.args[0], node["axes"]
+    return reduce_sum(multiply_by(prod_others(x, axes), t), axes)
+
+
+PROD = Fold(
+    name="prod",
+    numpy=lambda x, axis: np.prod(x, axis=axis),
+    result=_widen,
+    start=lambda dtype: dtype.type(1),
+    step="{0} * {1}",
+    tangent=_product_tangent,
+    doc="The product over axes.",
+)
+
+
+def _extreme_tangent(node: Node, t: Node) -> Node:
+    """The mean of the tangents at the extreme elements."""
+    x, axes = node.args[0], node["axes"]
+    hit = equal(x, spread(node, x, axes))
+    ties = reduce_sum(astype(hit, t.type.dtype), axes)
+    return reduce_sum(where(hit, t, 0), axes) / ties
+
+
+MAX = Fold(
+    name="max",
+    numpy=lambda x, axis: np.max(x, axis=axis),
+    step="maximum",
+    tangent=_extreme_tangent,
+    doc="The largest element over axes; nan wins.",
+)
+MIN = Fold(
+    name="min",
+    numpy=lambda x, axis: np.min(x, axis=axis),
+    step="minimum",
+    tangent=_extreme_tangent,
+    doc="The smallest element over axes; nan wins.",
+)
+
+
+def _bool(_dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(bool)
+
+
+def _int(_dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.int64)
+
+
+ANY = Fold(name="any", numpy=lambda x, axis: np.any(x, axis=axis), result=_bool, start=lambda _: False, step="{0} or {1} != 0", differentiable=False, doc="Whether one element is true.")
+ALL = Fold(name="all", numpy=lambda x, axis: np.all(x, axis=axis), result=_bool, start=lambda _: True, step="{0} and {1} != 0", differentiable=False, doc="Whether all elements are true.")
+
+
+def _one_axis(function: Callable[..., Value]) -> Callable[[Any, Any], Value]:
+    def call(x: Any, axis: Any) -> Value:
+        return function(x, axis=None if isinstance(axis, tuple) else axis)
+
+    return call
+
+
+ARGMAX = Fold(name="argmax", numpy=_one_axis(np.argmax), result=_int, differentiable=False, doc="The index of the first largest element.")
+ARGMIN = Fold(name="argmin", numpy=_one_axis(np.argmin), result=_int, differentiable=False, doc="The index of the first smallest element.")
+
+
+def _complex_check(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype.kind not in "f":
+        raise DTypeError(f"logsumexp takes real floats, not {dtype}")
+    return dtype
+
+
+def _logsumexp_numpy(x: Any, axis: Any) -> Value:
+    top = np.max(x, axis=axis, keepdims=True)
+    shift = np.where(np.isfinite(top), top, 0).astype(x.dtype)
+    with np.errstate(divide="ignore"):
+        return (np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift).sum(axis=axis, dtype=x.dtype)
+
+
+def _logsumexp_body(node: Node) -> Node:
+    x, axes = node.args[0], node["axes"]
+    top = fold(MAX, x, axes)
+    shift = where(less_equal(top * 0, 0), top, 0)
+    return log(reduce_sum(exp(x - spread(shift, x, axes)), axes)) + shift
+
+
+LOGSUMEXP = Fold(
+    name="logsumexp",
+    numpy=_logsumexp_numpy,
+    result=_complex_check,
+    tangent=lambda node, t: reduce_sum(multiply_by(row(SOFTMAX, node.args[0], node["axes"]), t), node["axes"]),
+    body=_logsumexp_body,
+    doc="log(sum(exp(x))), without overflow.",
+)
+
+
+# folds that keep the shape --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Row(Fold):
+    """A function of whole rows that keeps their shape: cumulative folds, softmax and its kin."""
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        x = args[0].type
+        return Type(self.result(x.dtype), x.shape)
+
+
+def row(op: Op, x: Node, axes: tuple[int, ...]) -> Node:
+    """``op`` along ``axes`` of ``x``."""
+    return make(op, (x,), axes=axes)
+
+
+def _cumulative(ufunc: np.ufunc) -> Callable[[Any, Any], Value]:
+    def call(x: Any, axis: Any) -> Value:
+        return ufunc.accumulate(x, axis=axis if isinstance(axis, int) else 0, dtype=_widen(x.dtype))
+
+    return call
+
+
+CUMSUM = Row(
+    name="cumsum",
+    numpy=_cumulative(np.add),
+    result=_widen,
+    start=lambda dtype: dtype.type(0),
+    tangent=lambda node, t: row(CUMSUM, t, node["axes"]),
+    back=lambda node, ct: flip(row(CUMSUM, flip(ct, node["axes"]), node["axes"]), node["axes"]),
+    doc="The running sum along an axis.",
+)
+
+
+def _cumprod_tangent(node: Node, t: Node) -> Node:
+    """Through the n-by-n array whose k-th row holds the first k factors: right where factors are zero, at every order."""
+    x, (axis,) = node.args[0], node["axes"]
+    n = x.type.shape[axis]
+    wide = (*x.type.shape[:axis], n, *x.type.shape[axis:])
+    lower = less_equal(iota(wide, axis + 1), iota(wide, axis))
+    factors = where(lower, broadcast(expand_dims(x, (axis,)), wide), 1)
+    change = where(lower, broadcast(expand_dims(t, (axis,)), wide), 0)
+    return reduce_sum(multiply_by(prod_others(factors, (axis + 1,)), change), (axis + 1,))
+
+
+CUMPROD = Row(name="cumprod", numpy=_cumulative(np.multiply), result=_widen, start=lambda dtype: dtype.type(1), tangent=_cumprod_tangent, doc="The running product along an axis.")
+
+
+def _others_numpy(x: Any, axis: Any) -> Value:
+    axes = axis if isinstance(axis, tuple) else tuple(range(x.ndim)) if axis is None else (axis,)
+    moved = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim))
+    flat = moved.reshape(*moved.shape[: x.ndim - len(axes)], -1)
+    before, after = np.ones_like(flat), np.ones_like(flat)
+    before[..., 1:] = np.cumprod(flat[..., :-1], axis=-1)
+    after[..., :-1] = np.cumprod(flat[..., :0:-1], axis=-1)[..., ::-1]
+    return np.moveaxis((before * after).reshape(moved.shape), range(x.ndim - len(axes), x.ndim), axes)
+
+
+def _others_tangent(node: Node, t: Node) -> Node:
+    """Through the n-by-n array that leaves out one factor a row: right where factors are zero, at every order."""
+    x, axes = node.args[0], node["axes"]
+    order = (*(k for k in range(x.type.ndim) if k not in axes), *axes)
+    kept = tuple(x.type.shape[k] for k in order[: x.type.ndim - len(axes)])
+    n = count(x, axes)
+
+    def flat(v: Node) -> Node:
+        return reshape(transpose(v, order), (*kept, n))
+
+    rank = len(kept)
+    wide = (*kept, n, n)
+    own = equal(iota(wide, rank), iota(wide, rank + 1))
+    factors = where(own, 1, broadcast(expand_dims(flat(x), (rank,)), wide))
+    change = where(own, 0, broadcast(expand_dims(flat(t), (rank,)), wide))
+    result = reduce_sum(multiply_by(prod_others(factors, (rank + 1,)), change), (rank + 1,))
+    shape = (*kept, *(x.type.shape[k] for k in axes))
+    return transpose(reshape(result, shape), tuple(order.index(k) for k in range(x.type.ndim)))
+
+
+PROD_OTHERS = Row(name="prod_others", numpy=_others_numpy, tangent=_others_tangent, doc="For each element the product of all others: the derivative of prod, right where factors are zero.")
+
+
+def prod_others(x: Node, axes: tuple[int, ...]) -> Node:
+    """For each element the product of the others over ``axes``."""
+    return row(PROD_OTHERS, x, axes)
+
+
+def _softmax_numpy(x: Any, axis: Any) -> Value:
+    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return e / np.sum(e, axis=axis, keepdims=True)
+
+
+def _softmax_body(node: Node) -> Node:
+    x, axes = node.args[0], node["axes"]
+    e = exp(x - spread(fold(MAX, x, axes), x, axes))
+    return multiply(e, spread(1 / reduce_sum(e, axes), x, axes))
+
+
+def _softmax_tangent(node: Node, t: Node) -> Node:
+    change = multiply_by(node, t)
+    return change - multiply(node, spread(reduce_sum(change, node["axes"]), node, node["axes"]))
+
+
+SOFTMAX = Row(name="softmax", numpy=_softmax_numpy, result=_complex_check, tangent=_softmax_tangent, body=_softmax_body, doc="exp(x) / sum(exp(x)), without overflow.")
+
+
+def _log_softmax_body(node: Node) -> Node:
+    x, axes = node.args[0], node["axes"]
+    shifted = x - spread(fold(MAX, x, axes), x, axes)
+    return shifted - spread(log(reduce_sum(exp(shifted), axes)), x, axes)
+
+
+def _log_softmax_numpy(x: Any, axis: Any) -> Value:
+    shifted = x - np.max(x, axis=axis, keepdims=True)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
+
+
+LOG_SOFTMAX = Row(
+    name="log_softmax",
+    numpy=_log_softmax_numpy,
+    result=_complex_check,
+    tangent=lambda node, t: t - spread(reduce_sum(multiply_by(row(SOFTMAX, node.args[0], node["axes"]), t), node["axes"]), t, node["axes"]),
+    body=_log_softmax_body,
+    doc="log(softmax(x)), without underflow.",
+)
+
+
+def mean(x: Node, axes: tuple[int, ...]) -> Node:
+    """The sum over the count, in NumPy's dtype for means."""
+    if x.type.dtype.kind in "biu":
+        x = astype(x, np.float64)
+    return reduce_sum(x, axes) / astype(size_node(count(x, axes)), x.type.dtype)
+
+

@@ -1,0 +1,105 @@
+"""Leaves of graphs: inputs, parameters, constants, sizes and index ramps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Bits, Node, make
+from tensormagic.ir.type import Dim, Size, Type, array, python, symbol
+from tensormagic.ops.op import Leaf, Value, as_form
+
+_serial = itertools.count()
+
+
+@dataclass(eq=False)
+class Source:
+    """What stands behind an input: a name for messages, and the value that was read (None in an abstract trace)."""
+
+    name: str
+    value: Value = field(default=None, repr=False)
+    serial: int = field(default_factory=lambda: next(_serial))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _constant_value(node: Node, size: Callable[[Size], int]) -> Value:
+    del size
+    return as_form(node["bits"].array(), node.type.form)
+
+
+def _size_value(node: Node, size: Callable[[Size], int]) -> Value:
+    return size(node["size"])
+
+
+def _iota_value(node: Node, size: Callable[[Size], int]) -> Value:
+    shape = tuple(size(s) for s in node["shape"])
+    axis = node["axis"]
+    ramp = np.arange(shape[axis], dtype=np.int64).reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    return np.broadcast_to(ramp, shape)
+
+
+INPUT = Leaf(name="input", doc="An array of the notebook, as it was when the cell ran.")
+PARAMETER = Leaf(name="parameter", doc="A numbered parameter of a closed graph.")
+CONSTANT = Leaf(name="constant", value=_constant_value, doc="A value that is known at capture.")
+SIZE = Leaf(name="size", value=_size_value, doc="A symbolic size, as an integer.")
+IOTA = Leaf(name="iota", value=_iota_value, doc="The index along one axis of a shape.")
+
+
+def constant(value: Any, form: str | None = None) -> Node:
+    """The node of a constant: a Python number (weak), a NumPy scalar, or an array."""
+    if form is None:
+        form = "python" if type(value) in {bool, int, float, complex} else "scalar" if np.isscalar(value) else "array"
+    bits = Bits.of(value)
+    return make(CONSTANT, type=Type(np.dtype(bits.dtype), bits.shape, form), bits=bits)  # type: ignore[arg-type]
+
+
+def size_node(size: Size) -> Node:
+    """A size as a Python integer's node."""
+    if isinstance(size, int):
+        return constant(size)
+    return make(SIZE, type=python(int), size=size)
+
+
+def size_of(node: Node) -> Size | None:
+    """The size that an integer node is, where it is one."""
+    if node.op is SIZE:
+        return node["size"]
+    if node.op is CONSTANT and node.type.dtype.kind in "iu" and not node.type.shape:
+        return int(node["bits"].array())
+    return None
+
+
+def iota(shape: tuple[Size, ...], axis: int) -> Node:
+    """The int64 array of ``shape`` that holds the index along ``axis``."""
+    return make(IOTA, type=array(np.int64, *shape), shape=shape, axis=axis)
+
+
+def input_node(source: Source, t: Type) -> Node:
+    """The node of an input."""
+    return make(INPUT, type=t, source=source)
+
+
+def open_type(source: Source, dtype: Any, shape: tuple[int, ...], form: str = "array") -> Type:
+    """The type of an input with its sizes left open: every axis but those of extent 0 or 1 is a symbol."""
+    sizes: tuple[int | Dim, ...] = tuple(
+        n if n in {0, 1} else symbol(f"{source.name}.{axis}#{source.serial}", n) for axis, n in enumerate(shape)
+    )
+    return Type(np.dtype(dtype), sizes, form)  # type: ignore[arg-type]
+
+
+def parameter(index: int, t: Type) -> Node:
+    """Parameter number ``index`` of a closed graph."""
+    return make(PARAMETER, type=t, index=index)
+
+
+def constant_value(node: Node) -> np.ndarray[Any, Any] | None:
+    """The value of a constant node, seen through broadcasts; None for any other."""
+    while node.op.name == "broadcast":
+        node = node.args[0]
+    return node["bits"].array() if node.op is CONSTANT else None

@@ -1,0 +1,369 @@
+"""Moves: ops that change where elements are and not what they are. Each gives its shape, its NumPy call, its index map and its transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensormagic.ir.errors import AxisError, ShapeError
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Size, Type, hint, lower_bound, product
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.op import Guard, Op, Tangent, Value
+
+Shape = tuple[Size, ...]
+
+
+class Index(NamedTuple):
+    """One axis of an index map: ``variable * step + offset``; ``variable`` None is a constant index."""
+
+    variable: str | None
+    step: int = 1
+    offset: Size = 0
+
+    def through(self, start: Size, step: int) -> Index:
+        """This index, into a slice that begins at ``start`` and goes by ``step``."""
+        return Index(self.variable, self.step * step, self.offset * step + start)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Move(Op):
+    """A move of one operand (``concatenate`` and ``gather`` have kinds of evaluation of their own, and no index map)."""
+
+    kind = "move"
+    shape: Callable[[tuple[Node, ...], Mapping[str, Any]], Shape] = field(repr=False)
+    numpy: Callable[[Node, Sequence[Value], Callable[[Size], int]], Value] = field(repr=False)
+    back: Callable[[Node, Node], Node] | None = field(default=None, repr=False)
+    index: Callable[[Node, tuple[Index, ...]], tuple[Index, ...]] | None = field(default=None, repr=False)
+    check: Callable[[Node], list[Guard]] | None = field(default=None, repr=False)
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        first = args[0].type
+        shape = self.shape(args, params)
+        return Type(first.dtype, shape, "array" if shape else "scalar")
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        return self.numpy(node, values, size)
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        return None if tangents[0] is None else make(node.op, (tangents[0], *node.args[1:]), **node.params)
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        if self.back is None:
+            return super().transpose(node, cotangent, linear)
+        return (self.back(node, cotangent), *(None for _ in node.args[1:]))
+
+    def guards(self, node: Node) -> list[Guard]:
+        return self.check(node) if self.check else []
+
+
+def show(shape: Sequence[Size]) -> str:
+    """A shape as NumPy prints it, with the sizes that were seen."""
+    sizes = [str(h if (h := hint(s)) is not None else s) for s in shape]
+    return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+
+
+def same(left: Size, right: Size) -> bool:
+    """Whether two sizes may be equal: structurally, or by what was seen at capture."""
+    if left == right:
+        return True
+    seen = hint(left), hint(right)
+    return seen[0] == seen[1] if None not in seen else not (isinstance(left, int) and isinstance(right, int))
+
+
+def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
+    """NumPy's broadcasting of shapes; only an extent that is 1 in the code is stretched."""
+    rank = max((len(s) for s in shapes), default=0)
+    result: list[Size] = []
+    for axis in range(rank):
+        extent: Size = 1
+        for shape in shapes:
+            k = axis - rank + len(shape)
+            if k < 0 or shape[k] == 1:
+                continue
+            if extent == 1:
+                extent = shape[k]
+            elif not same(extent, shape[k]):
+                text = " ".join(show(s) for s in shapes)
+                raise ShapeError(f"operands could not be broadcast together with shapes {text}")
+            elif isinstance(shape[k], int):
+                extent = shape[k]
+        result.append(extent)
+    return tuple(result)
+
+
+def normalise_axis(axis: int, ndim: int) -> int:
+    """A non-negative axis."""
+    if not -ndim <= axis < ndim:
+        raise AxisError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis % ndim
+
+
+# broadcast ------------------------------------------------------------------------------------------------------------
+
+
+def _broadcast_numpy(node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+    return np.broadcast_to(values[0], tuple(size(s) for s in node["shape"]))
+
+
+def _broadcast_back(node: Node, cotangent: Node) -> Node:
+    from tensormagic.ops.fold import reduce_sum  # noqa: PLC0415 (folds are built on moves)
+
+    source, target = node.args[0].type.shape, node["shape"]
+    offset = len(target) - len(source)
+    axes = [*range(offset), *(offset + k for k, s in enumerate(source) if s == 1 and target[offset + k] != 1)]
+    return reshape(reduce_sum(cotangent, tuple(axes)), source) if axes else cotangent
+
+
+def _broadcast_index(node: Node, index: tuple[Index, ...]) -> tuple[Index, ...]:
+    source, target = node.args[0].type.shape, node["shape"]
+    kept = index[len(target) - len(source) :]
+    return tuple(Index(None) if s == 1 else i for s, i in zip(source, kept, strict=True))
+
+
+def _broadcast_guards(node: Node) -> list[Guard]:
+    source, target = node.args[0].type.shape, node["shape"]
+    pairs = zip(source, target[len(target) - len(source) :], strict=True)
+    return [(s, "==", t) for s, t in pairs if s != 1 and s != t]
+
+
+BROADCAST = Move(
+    name="broadcast",
+    doc="Stretch axes of extent 1, and prepend axes.",
+    shape=lambda _args, params: params["shape"],
+    numpy=_broadcast_numpy,
+    back=_broadcast_back,
+    index=_broadcast_index,
+    check=_broadcast_guards,
+)
+
+
+def broadcast(x: Node, shape: Shape) -> Node:
+    """``np.broadcast_to``."""
+    source = x.type.shape
+    if source == shape:
+        return x
+    if broadcast_shapes([source, shape]) != shape and not _fits(source, shape):
+        raise ShapeError(f"an array of shape {show(source)} cannot be broadcast to shape {show(shape)}")
+    return make(BROADCAST, (x,), shape=shape)
+
+
+def _fits(source: Shape, target: Shape) -> bool:
+    tail = target[len(target) - len(source) :]
+    return len(source) <= len(target) and all(s == 1 or same(s, t) for s, t in zip(source, tail, strict=True))
+
+
+# transpose ------------------------------------------------------------------------------------------------------------
+
+
+def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(permutation.index(k) for k in range(len(permutation)))
+
+
+TRANSPOSE = Move(
+    name="transpose",
+    doc="Permute the axes.",
+    shape=lambda args, params: tuple(args[0].type.shape[k] for k in params["permutation"]),
+    numpy=lambda node, values, _size: np.transpose(values[0], node["permutation"]),
+    back=lambda node, cotangent: transpose(cotangent, _inverse(node["permutation"])),
+    index=lambda node, index: tuple(index[k] for k in _inverse(node["permutation"])),
+)
+
+
+def transpose(x: Node, permutation: tuple[int, ...] | None = None) -> Node:
+    """``np.transpose``."""
+    rank = x.type.ndim
+    axes = tuple(reversed(range(rank))) if permutation is None else tuple(normalise_axis(k, rank) for k in permutation)
+    if sorted(axes) != list(range(rank)):
+        raise ShapeError(f"axes {permutation} are no permutation of the {rank} axes of an array of shape {show(x.type.shape)}")
+    return x if axes == tuple(range(rank)) else make(TRANSPOSE, (x,), permutation=axes)
+
+
+# reshape --------------------------------------------------------------------------------------------------------------
+
+
+def _kept_axes(shape: Shape) -> list[int]:
+    return [k for k, s in enumerate(shape) if s != 1]
+
+
+def squeezes(node: Node) -> bool:
+    """Whether a reshape only adds and drops axes of extent 1: it has an index map."""
+    source, target = node.args[0].type.shape, node["shape"]
+    return [source[k] for k in _kept_axes(source)] == [target[k] for k in _kept_axes(target)]
+
+
+def _reshape_index(node: Node, index: tuple[Index, ...]) -> tuple[Index, ...]:
+    kept = iter([index[k] for k in _kept_axes(node["shape"])])
+    return tuple(Index(None) if s == 1 else next(kept) for s in node.args[0].type.shape)
+
+
+def _reshape_guards(node: Node) -> list[Guard]:
+    before, after = product(node.args[0].type.shape), product(node["shape"])
+    return [] if before == after else [(before, "==", after)]
+
+
+RESHAPE = Move(
+    name="reshape",
+    doc="The same elements in C order, in another shape.",
+    shape=lambda _args, params: params["shape"],
+    numpy=lambda node, values, size: np.reshape(values[0], tuple(size(s) for s in node["shape"])),
+    back=lambda node, cotangent: reshape(cotangent, node.args[0].type.shape),
+    index=_reshape_index,
+    check=_reshape_guards,
+)
+
+
+def reshape(x: Node, shape: Shape) -> Node:
+    """``np.reshape`` in C order; one size may be -1."""
+    source = x.type.shape
+    if -1 in shape:
+        known = product(tuple(s for s in shape if s != -1))
+        total = product(source)
+        missing = _quotient(total, known)
+        if missing is None or shape.count(-1) > 1:
+            raise ShapeError(f"cannot reshape array of size {hint(total)} into shape {show(shape)}")
+        shape = tuple(missing if s == -1 else s for s in shape)
+    if not same(product(source), product(shape)):
+        raise ShapeError(f"cannot reshape array of size {hint(product(source))} into shape {show(shape)}")
+    return x if shape == source else make(RESHAPE, (x,), shape=shape)
+
+
+def _quotient(total: Size, known: Size) -> Size | None:
+    if known == 0 or known == 1:
+        return total if known == 1 else None
+    seen = hint(total), hint(known)
+    if None not in seen and seen[0] % seen[1]:  # type: ignore[operator]
+        return None
+    from tensormagic.ir.type import apply, divide_exactly  # noqa: PLC0415 (used here alone)
+
+    exact = divide_exactly(total, known)
+    return exact if exact is not None else apply("floordiv", total, known)
+
+
+def expand_dims(x: Node, axes: tuple[int, ...]) -> Node:
+    """Insert axes of extent 1, at positions in the result."""
+    rest = iter(x.type.shape)
+    rank = x.type.ndim + len(axes)
+    return reshape(x, tuple(1 if k in axes else next(rest) for k in range(rank)))
+
+
+# slice ----------------------------------------------------------------------------------------------------------------
+
+
+def _slice_numpy(node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+    return np.asarray(values[0])[concrete_slices(node, size)]
+
+
+def concrete_slices(node: Node, size: Callable[[Size], int]) -> tuple[slice, ...]:
+    """The Python slices of a ``slice`` or ``update`` node, for the sizes of a run."""
+    result: list[slice] = []
+    for start, length, step in node["slices"]:
+        first, count = size(start), size(length)
+        stop = first + count * step
+        result.append(slice(first, None if stop < 0 else stop, step) if count else slice(0, 0))
+    return tuple(result)
+
+
+def slice_guards(slices: tuple[tuple[Size, Size, int], ...], shape: Shape) -> list[Guard]:
+    """That the first and last element of every slice exist."""
+    guards: list[Guard] = []
+    for (start, length, step), extent in zip(slices, shape, strict=True):
+        last = start + (length - 1) * step
+        for end in (start, last):
+            inside = [(end, ">=", 0), (extent - 1 - end, ">=", 0)]
+            guards += [g for g in inside if (b := lower_bound(g[0])) is None or b < 0]
+    return guards
+
+
+SLICE = Move(
+    name="slice",
+    doc="A strided part: per axis a start, a length and a step (which may be negative).",
+    shape=lambda _args, params: tuple(length for _, length, _ in params["slices"]),
+    numpy=_slice_numpy,
+    index=lambda node, index: tuple(i.through(start, step) for i, (start, _, step) in zip(index, node["slices"], strict=True)),
+    check=lambda node: [] if 0 in node.type.shape else slice_guards(node["slices"], node.args[0].type.shape),
+    back=lambda node, cotangent: _slice_back(node, cotangent),
+)
+
+
+def _slice_back(node: Node, cotangent: Node) -> Node:
+    from tensormagic.ops.update import add_at, zeros_like  # noqa: PLC0415 (updates are built on moves)
+
+    return add_at(zeros_like(node.args[0], cotangent.type.dtype), cotangent, node["slices"])
+
+
+Slices = tuple[tuple[Size, Size, int], ...]
+
+
+def slice_(x: Node, slices: Slices) -> Node:
+    """The part of ``x`` that ``(start, length, step)`` of each axis names."""
+    whole = tuple((0, s, 1) for s in x.type.shape)
+    return x if slices == whole else make(SLICE, (x,), slices=slices)
+
+
+def flip(x: Node, axes: tuple[int, ...]) -> Node:
+    """``np.flip``."""
+    return slice_(x, tuple((s - 1, s, -1) if k in axes else (0, s, 1) for k, s in enumerate(x.type.shape)))
+
+
+# concatenate ----------------------------------------------------------------------------------------------------------
+
+
+def _concatenate_shape(args: tuple[Node, ...], params: Mapping[str, Any]) -> Shape:
+    axis = params["axis"]
+    shapes = [a.type.shape for a in args]
+    for other in shapes[1:]:
+        fits = len(other) == len(shapes[0]) and all(k == axis or same(s, t) for k, (s, t) in enumerate(zip(shapes[0], other, strict=False)))
+        if not fits:
+            raise ShapeError(
+                f"all the input array dimensions except for the concatenation axis must match exactly: {', '.join(map(show, shapes))} along axis {axis}"
+            )
+    total: Size = 0
+    for shape in shapes:
+        total = total + shape[axis]
+    return (*shapes[0][:axis], total, *shapes[0][axis + 1 :])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Concatenate(Move):
+    """The one move with several moved operands."""
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        if all(t is None for t in tangents):
+            return None
+        filled = [broadcast(constant(a.type.dtype.type(0)), a.type.shape) if t is None else t for a, t in zip(node.args, tangents, strict=True)]
+        return make(self, filled, **node.params)
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        axis, offset = node["axis"], 0
+        parts: list[Tangent] = []
+        for arg, wanted in zip(node.args, linear, strict=True):
+            slices = tuple((offset if k == axis else 0, s, 1) for k, s in enumerate(arg.type.shape))
+            parts.append(slice_(cotangent, slices) if wanted else None)
+            offset = offset + arg.type.shape[axis]  # type: ignore[assignment]
+        return parts
+
+    def guards(self, node: Node) -> list[Guard]:
+        first = node.args[0].type.shape
+        return [
+            (s, "==", t)
+            for other in node.args[1:]
+            for k, (s, t) in enumerate(zip(first, other.type.shape, strict=True))
+            if k != node["axis"] and s != t
+        ]
+
+
+CONCATENATE = Concatenate(
+    name="concatenate",
+    doc="Join along an axis.",
+    shape=_concatenate_shape,
+    numpy=lambda node, values, _size: np.concatenate(values, axis=node["axis"]),
+)
+
+
+def concatenate(parts: Sequence[Node], axis: int) -> Node:
+    """``np.concatenate`` of parts of one dtype."""
+    return parts[0] if len(parts) == 1 else make(CONCATENATE, parts, axis=axis)

@@ -1,0 +1,103 @@
+"""What an op is: a record that answers, through its kind, what its type, value, derivative and loop code are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size, Type
+
+Value = Any  # what NumPy evaluation passes around: arrays, NumPy scalars, Python numbers, tuples of these
+Tangent = Node | None  # None is a zero
+Guard = tuple[Size, str, Size]  # left, "==" or ">=", right
+
+registry: dict[str, Op] = {}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Op:
+    """One operation. A subclass is a *kind*: it answers every question for all of its ops.
+
+    Parameters
+    ----------
+    name
+        NumPy's name, where NumPy has one.
+    doc
+        One line for the reference.
+    edges
+        Operand values that the generated tests try beside random ones.
+    """
+
+    name: str
+    doc: str = ""
+    edges: tuple[Any, ...] = ()
+    kind: ClassVar[str] = "op"
+
+    def __post_init__(self) -> None:
+        if self.name in registry:
+            message = f"there is an op {self.name!r} already"
+            raise ValueError(message)
+        registry[self.name] = self
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type | tuple[Type, ...]:
+        """The type of the result; raises where the operands do not fit."""
+        raise NotImplementedError
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        """The value by NumPy, with ``size`` giving the number that a symbolic size is."""
+        raise NotImplementedError
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent | tuple[Tangent, ...]:
+        """The tangent of the result, linear in ``tangents``."""
+        message = f"{self.name} has no derivative"
+        raise DifferentiationError(message)
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        """The cotangents of the operands marked in ``linear``, for an op that is linear in these."""
+        message = f"{self.name} is not linear: it has no transpose"
+        raise DifferentiationError(message)
+
+    def guards(self, node: Node) -> list[Guard]:
+        """What sizes must satisfy when the graph runs."""
+        return []
+
+    def expand(self, node: Node) -> Node | None:
+        """The same value in simpler ops, for the planner; None for an op that is simple already."""
+        return None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Leaf(Op):
+    """Parameters, inputs, constants, sizes: what has no operands."""
+
+    kind = "leaf"
+    value: Callable[[Node, Callable[[Size], int]], Value] | None = field(default=None, repr=False)
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        message = f"the type of a {self.name} has to be given"
+        raise TypeError(message)
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        if self.value is None:
+            message = f"a {self.name} has no value of its own"
+            raise TypeError(message)
+        return self.value(node, size)
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        return None
+
+
+def as_form(value: Value, form: str) -> Value:
+    """A rank-0 value as array, NumPy scalar or Python number."""
+    if form == "array":
+        return np.asarray(value)
+    array = np.asarray(value)
+    return array.item() if form == "python" else array[()]

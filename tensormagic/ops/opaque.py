@@ -1,0 +1,95 @@
+"""The opaque kind: library calls that no loop is generated for, each with its declared type and derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Size, Type
+from tensormagic.ops.op import Op, Tangent, Value, as_form
+
+Types = Type | tuple[Type, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Opaque(Op):
+    """A library call.
+
+    Parameters
+    ----------
+    types
+        ``types(args, params)``: the type of the result, or of each result; raises as NumPy does where operands do not fit.
+    numpy
+        ``numpy(*values, **params)``.
+    tangent
+        ``tangent(node, tangents)``: linear in the tangents, a tuple for several results.
+    back
+        ``back(node, cotangent, linear)``, for a call that is linear in some operands.
+    """
+
+    kind = "opaque"
+    types: Callable[[tuple[Node, ...], Mapping[str, Any]], Types] = field(repr=False)
+    numpy: Callable[..., Value] = field(repr=False)
+    tangent: Callable[[Node, Sequence[Tangent]], Tangent | tuple[Tangent, ...]] | None = field(default=None, repr=False)
+    back: Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]] | None = field(default=None, repr=False)
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Types:
+        return self.types(args, params)
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        value = self.numpy(*values, **concrete(node.params, size))
+        return value if len(node.types) > 1 or node.type.shape else as_form(value, node.type.form)
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent | tuple[Tangent, ...]:
+        if all(t is None for t in tangents):
+            return None if len(node.types) == 1 else tuple(None for _ in node.types)
+        return self.tangent(node, tangents) if self.tangent else super().jvp(node, tangents)
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        return self.back(node, cotangent, linear) if self.back else super().transpose(node, cotangent, linear)
+
+
+def concrete(params: Mapping[str, Any], size: Callable[[Size], int]) -> dict[str, Any]:
+    """Parameters with their symbolic sizes as numbers."""
+    from tensormagic.ir.type import Dim  # noqa: PLC0415 (only here)
+
+    return {k: size(v) if isinstance(v, Dim) else v for k, v in params.items()}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Item(Op):
+    """One result of a node with several."""
+
+    kind = "leaf"
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        return args[0].types[params["index"]]
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        del size
+        value = values[0][node["index"]]
+        return value if node.type.shape else as_form(value, node.type.form)
+
+
+ITEM = Item(name="item", doc="One result of several.")
+
+
+def item(node: Node, index: int) -> Node:
+    """Result number ``index`` of ``node``."""
+    return node if len(node.types) == 1 else make(ITEM, (node,), index=index)
+
+
+def items(node: Node) -> tuple[Node, ...]:
+    """Every result of ``node``."""
+    return tuple(item(node, k) for k in range(len(node.types)))
+
+
+def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that ``numpy.linalg`` computes in."""
+    if dtype.kind in "biu":
+        return np.dtype(np.float64)
+    return dtype

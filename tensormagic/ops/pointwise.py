@@ -1,0 +1,263 @@
+"""The pointwise kind: scalar functions, applied element by element to operands of one shape and of the loop's own dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import DTypeError
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Size, Type, python_kind
+from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, slice_, transpose
+from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
+
+Weak = Any  # a dtype, or a Python class for a weak operand
+Signature = tuple[tuple[np.dtype[Any], ...], np.dtype[Any]]
+
+
+def ufunc_dtypes(ufunc: np.ufunc) -> Callable[[Sequence[Weak]], Signature]:
+    """NumPy's own choice of loop for a ufunc with one result."""
+
+    def resolve(operands: Sequence[Weak]) -> Signature:
+        *loop, out = ufunc.resolve_dtypes((*operands, None))
+        return tuple(loop), out
+
+    return resolve
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pointwise(Op):
+    """A scalar function.
+
+    Parameters
+    ----------
+    numpy
+        The NumPy (or SciPy) function, usually a ufunc.
+    source
+        The scalar expression that the code generator prints, ``{0}`` for the first operand: one text for floats, or
+        one for each dtype kind (``"f"``, ``"i"``, ``"u"``, ``"b"``, ``"c"``). A kind without text runs in NumPy.
+    partials
+        ``partials(out, *operands)``: the partial derivatives as nodes, one an operand (a single node for one operand).
+    step
+        Whether the function is piecewise constant: its derivative is zero.
+    dtypes
+        The loop's dtypes for given operands, where ``numpy`` is no ufunc.
+    domain
+        For which operands the derivative is tested.
+    body
+        The function in simpler ops, which the planner puts in its place.
+    linearise, back
+        The tangent, and the transpose, of a function that is linear or not holomorphic, in place of ``partials``.
+    """
+
+    kind = "pointwise"
+    numpy: Callable[..., Value] = field(repr=False)
+    source: str | Mapping[str, str] = field(default_factory=dict, repr=False)
+    partials: Callable[..., Any] | None = field(default=None, repr=False)
+    step: bool = False
+    dtypes: Callable[[Sequence[Weak]], Signature] | None = field(default=None, repr=False)
+    domain: tuple[float, float] = (-np.inf, np.inf)
+    body: Callable[..., Node] | None = field(default=None, repr=False)
+    linearise: Callable[[Node, Sequence[Tangent]], Tangent] | None = field(default=None, repr=False)
+    back: Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]] | None = field(default=None, repr=False)
+    arity: int = 1
+    commutative: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.numpy, np.ufunc):
+            object.__setattr__(self, "arity", self.numpy.nin)
+
+    def __call__(self, *operands: Any) -> Node:
+        """The node of this function on nodes and Python numbers, promoted and broadcast as NumPy does."""
+        nodes = [operand if isinstance(operand, Node) else constant(operand) for operand in operands]
+        loop, _ = self.resolve([n.type for n in nodes])
+        cast = [astype(n, dtype) for n, dtype in zip(nodes, loop, strict=True)]
+        shape = broadcast_shapes([n.type.shape for n in nodes])
+        return make(self, [broadcast(n, shape) for n in cast])
+
+    def resolve(self, types: Sequence[Type]) -> Signature:
+        """The dtypes of the loop for operands of these types (NEP 50)."""
+        weak = [python_kind(t) if t.form == "python" else t.dtype for t in types]
+        operands: list[Weak] = [np.dtype(w) if w is bool else w for w in weak]
+        if all(isinstance(w, type) for w in operands):
+            operands = [t.dtype for t in types]
+        try:
+            resolve = self.dtypes or ufunc_dtypes(self.numpy)  # type: ignore[arg-type]
+            return resolve(operands)
+        except TypeError as error:
+            shown = ", ".join(map(str, types))
+            raise DTypeError(f"{self.name} does not take operands of type {shown}: {error}") from None
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        types = [a.type for a in args]
+        shape = broadcast_shapes([t.shape for t in types])
+        _, out = self.resolve([Type(t.dtype, t.shape) for t in types])
+        weak = not shape and all(t.form == "python" for t in types) and out.kind in "bifc"
+        return Type(out, shape, "python" if weak else "array" if shape else "scalar")
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        del size
+        strong = [np.asarray(v)[()] if a.type.form == "python" else v for v, a in zip(values, node.args, strict=True)]
+        value = self.numpy(*strong)
+        return as_form(value, node.type.form) if not node.type.shape else value
+
+    def scalar_source(self, node: Node) -> str | None:
+        """The scalar expression for the node's dtypes; None where it runs in NumPy."""
+        kind = node.args[0].type.dtype.kind
+        if isinstance(self.source, str):
+            return self.source if kind == "f" and node.args[0].type.dtype.itemsize in {4, 8} else None
+        return None if node.args[0].type.dtype == np.float16 else self.source.get(kind)
+
+    def guards(self, node: Node) -> list[Guard]:
+        shape = node.type.shape
+        return [(s, "==", t) for a in node.args for s, t in zip(a.type.shape, shape, strict=True) if s != t]
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        if self.step or not node.type.inexact:
+            return None
+        if self.linearise is not None:
+            return self.linearise(node, tangents) if any(t is not None for t in tangents) else None
+        if self.partials is None:
+            return super().jvp(node, tangents)  # type: ignore[return-value]
+        found = self.partials(node, *node.args)
+        partials = found if isinstance(found, tuple) else (found,)
+        terms = [multiply_by(p, t) for p, t in zip(partials, tangents, strict=True) if t is not None and p is not None]
+        return total(terms)
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        if self.back is None:
+            return super().transpose(node, cotangent, linear)
+        return self.back(node, cotangent, linear)
+
+    def expand(self, node: Node) -> Node | None:
+        return self.body(*node.args) if self.body else None
+
+
+def total(terms: Sequence[Node]) -> Tangent:
+    """The sum of tangents or cotangents; None for none. Terms that one condition masks are added under the mask."""
+    result: Tangent = None
+    for term in terms:
+        result = term if result is None else _add_masked(result, term)
+    return result
+
+
+def _add_masked(left: Node, right: Node) -> Node:
+    from tensormagic.ops.scalar import add, where  # noqa: PLC0415 (scalar.py holds the records of this kind)
+
+    a, b = masked(left), masked(right)
+    if a is not None and b is not None and a[0] is b[0] and a[2] == b[2]:
+        cond, x, zero_first = a
+        return _mask(where, cond, add(x, b[1]), zero_first)
+    return add(left, right)
+
+
+def _mask(where: Callable[..., Node], cond: Node, value: Node, zero_first: bool) -> Node:
+    zero = broadcast(constant(value.type.dtype.type(0)), value.type.shape)
+    return where(cond, zero, value) if zero_first else where(cond, value, zero)
+
+
+def masked(node: Node) -> tuple[Node, Node, bool] | None:
+    """``(condition, value, zero_first)`` where ``node`` is zero wherever a condition says so; seen through moves."""
+    if node.op.name == "where":
+        for position, zero_first in ((2, False), (1, True)):
+            zero = node.args[position]
+            while zero.op.name == "broadcast":
+                zero = zero.args[0]
+            if zero.op is CONSTANT and not zero["bits"].array().any():
+                return node.args[0], node.args[1 if position == 2 else 2], zero_first  # noqa: PLR2004
+        return None
+    if node.op.name in _MOVES and (inner := masked(node.args[0])):
+        move = _MOVES[node.op.name]
+        return move(inner[0], node), move(inner[1], node), inner[2]
+    return None
+
+
+_MOVES: dict[str, Callable[[Node, Node], Node]] = {
+    "broadcast": lambda x, node: broadcast(x, node["shape"]),
+    "reshape": lambda x, node: reshape(x, node["shape"]),
+    "transpose": lambda x, node: transpose(x, node["permutation"]),
+    "slice": lambda x, node: slice_(x, node["slices"]),
+}
+
+
+def multiply_by(partial: Node, tangent: Node) -> Node:
+    """``partial * tangent``, where a masked tangent annihilates even an infinite partial."""
+    from tensormagic.ops.scalar import multiply, where  # noqa: PLC0415 (scalar.py holds the records of this kind)
+
+    partial = broadcast(partial, tangent.type.shape) if partial.type.shape != tangent.type.shape else partial
+    found = masked(tangent)
+    if found is None:
+        return multiply(partial, tangent)
+    cond, value, zero_first = found
+    return _mask(where, cond, multiply_by(partial, value), zero_first)
+
+
+# casts ----------------------------------------------------------------------------------------------------------------
+
+
+def _to_kind(value: Value, dtype: np.dtype[Any]) -> Value:
+    array = np.asarray(value)
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        array = array != 0 if dtype.kind == "b" else array.real
+    return array.astype(dtype)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cast(Pointwise):
+    """The conversion to another dtype, which is linear between inexact ones."""
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        shape = args[0].type.shape
+        return Type(np.dtype(params["dtype"]), shape, "array" if shape else "scalar")
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        value = _to_kind(values[0], node.type.dtype)
+        return as_form(value, node.type.form) if not node.type.shape else value
+
+    def scalar_source(self, node: Node) -> str | None:
+        before, after = node.args[0].type.dtype, node.type.dtype
+        if np.float16 in {before, after} or "c" in before.kind + after.kind:
+            return None
+        if after.kind == "b":
+            return "{0} != 0"
+        if before.kind == "f" and after.kind == "u":
+            return None  # the C conversion of what does not fit is NumPy's own
+        return "{0}"
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        return astype(tangents[0], node.type.dtype) if node.type.inexact and tangents[0] is not None else None
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        from tensormagic.ops.scalar import real  # noqa: PLC0415 (scalar.py holds the records of this kind)
+
+        del linear
+        before = node.args[0].type.dtype
+        part = real(cotangent) if cotangent.type.dtype.kind == "c" and before.kind == "f" else cotangent
+        return (astype(part, before),)
+
+
+ASTYPE = Cast(name="astype", numpy=_to_kind, source="{0}", doc="Convert to another dtype.")
+
+
+def astype(x: Node, dtype: Any) -> Node:
+    """``x.astype(dtype)``; a constant is converted at once, a Python number that does not fit raises as in NumPy."""
+    dtype = np.dtype(dtype)
+    if x.type.dtype == dtype:
+        return x
+    if x.type.form == "python" and (number := _python_number(x)) is not None:
+        return constant(dtype.type(number))
+    if x.op is CONSTANT:
+        return constant(_to_kind(x["bits"].array(), dtype)[()] if not x.type.shape else _to_kind(x["bits"].array(), dtype))
+    return make(ASTYPE, (x,), dtype=dtype.str)
+
+
+def _python_number(x: Node) -> Any:
+    return x["bits"].array().item() if x.op is CONSTANT else None
+
+
+

@@ -1,0 +1,476 @@
+"""The scalar functions that a float loop is made of: one record each, with its derivative and its loop code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Node, install_operators
+from tensormagic.ops.op import Tangent, Value
+from tensormagic.ops.pointwise import Pointwise, Weak, astype, multiply_by, total, ufunc_dtypes
+
+INF = np.inf
+SPECIAL: tuple[float, ...] = (0.0, -0.0, 1.0, -1.0, 0.5, INF, -INF, np.nan, 1e-300, -1e-8, 700.0, -745.0)
+
+
+def leaf(name: str, numpy: Callable[..., Value] | None = None, **fields: Any) -> Pointwise:
+    """A scalar function under its NumPy name."""
+    fields.setdefault("edges", SPECIAL)
+    return Pointwise(name=name, numpy=numpy or getattr(np, name), **fields)
+
+
+def special(name: str) -> Callable[..., Value]:
+    """A function of ``scipy.special``, imported when it is first called; its result has the operands' dtype."""
+
+    def call(*values: Value) -> Value:
+        function = getattr(import_module("scipy.special"), name)
+        return np.asarray(function(*values)).astype(np.result_type(*values), copy=False)
+
+    return call
+
+
+float_loop = ufunc_dtypes(np.exp)
+float_loop2 = ufunc_dtypes(np.arctan2)
+
+
+# arithmetic -----------------------------------------------------------------------------------------------------------
+
+
+def _linear_sum(signs: tuple[int, ...]) -> Callable[[Node, Sequence[Tangent]], Tangent]:
+    def linearise(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        del node
+        return total([t if s > 0 else negative(t) for s, t in zip(signs, tangents, strict=True) if t is not None])
+
+    return linearise
+
+
+def _linear_sum_back(signs: tuple[int, ...]) -> Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]]:
+    def back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        del node
+        return [(cotangent if s > 0 else negative(cotangent)) if wanted else None for s, wanted in zip(signs, linear, strict=True)]
+
+    return back
+
+
+def _product_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+    left, right = node.args
+    return (multiply_by(right, cotangent) if linear[0] else None, multiply_by(left, cotangent) if linear[1] else None)
+
+
+def _product_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    left, right = node.args
+    terms = [(right, tangents[0]), (left, tangents[1])]
+    return total([multiply_by(p, t) for p, t in terms if t is not None])
+
+
+def _quotient_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    _, divisor = node.args
+    first = None if tangents[0] is None else divide(tangents[0], divisor)
+    second = None if tangents[1] is None else multiply_by(negative(divide(node, divisor)), tangents[1])
+    return total([t for t in (first, second) if t is not None])
+
+
+add = leaf(
+    "add",
+    source={"f": "{0} + {1}", "i": "{0} + {1}", "u": "{0} + {1}", "c": "{0} + {1}", "b": "{0} | {1}"},
+    linearise=_linear_sum((1, 1)),
+    back=_linear_sum_back((1, 1)),
+    commutative=True,
+    doc="The sum of two numbers.",
+)
+subtract = leaf(
+    "subtract",
+    source=dict.fromkeys("fiuc", "{0} - {1}"),
+    linearise=_linear_sum((1, -1)),
+    back=_linear_sum_back((1, -1)),
+    doc="The difference of two numbers.",
+)
+multiply = leaf(
+    "multiply",
+    source={"f": "{0} * {1}", "i": "{0} * {1}", "u": "{0} * {1}", "b": "{0} & {1}"},
+    linearise=_product_tangent,
+    back=_product_back,
+    commutative=True,
+    doc="The product of two numbers.",
+)
+divide = leaf(
+    "divide",
+    source="{0} / {1}",
+    linearise=_quotient_tangent,
+    back=lambda node, ct, linear: (_divide_masked(ct, node.args[1]) if linear[0] else None, None),
+    doc="The true quotient of two numbers.",
+)
+negative = leaf(
+    "negative",
+    source=dict.fromkeys("fiuc", "-{0}"),
+    linearise=_linear_sum((-1,)),
+    back=_linear_sum_back((-1,)),
+    doc="The negative.",
+)
+positive = leaf("positive", source=dict.fromkeys("fiuc", "{0}"), linearise=_linear_sum((1,)), back=_linear_sum_back((1,)), doc="The number itself.")
+floor_divide = leaf(
+    "floor_divide",
+    source={
+        "i": "0 if {1} == 0 else (-{0} if {1} == -1 else {0} // {1})",
+        "u": "{0} * 0 if {1} == 0 else {0} // {1}",
+    },
+    step=True,
+    doc="The quotient, rounded down.",
+)
+remainder = leaf(
+    "remainder",
+    source={"i": "0 if {1} == 0 or {1} == -1 else {0} % {1}", "u": "{0} * 0 if {1} == 0 else {0} % {1}"},
+    partials=lambda _out, x, y: (one_like(x), negative(floor_divide(x, y))),
+    domain=(0.3, 0.9),
+    doc="The remainder of the division that rounds down.",
+)
+fmod = leaf("fmod", partials=lambda _out, x, y: (one_like(x), negative(trunc(x / y))), domain=(0.3, 0.9), doc="The remainder of the division that rounds to zero.")
+
+
+def _divide_masked(cotangent: Node, divisor: Node) -> Node:
+    """``cotangent / divisor``, where a masked cotangent stays zero."""
+    from tensormagic.ops.pointwise import masked  # noqa: PLC0415 (only here)
+
+    return divide(cotangent, divisor) if masked(cotangent) is None else multiply_by(reciprocal(divisor), cotangent)
+
+
+def one_like(x: Node) -> Node:
+    """1, in the dtype of ``x``, as a scalar."""
+    from tensormagic.ops.leaf import constant  # noqa: PLC0415 (only here)
+
+    return constant(x.type.dtype.type(1))
+
+
+def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
+    by_base = where(equal(y, 0), 0, multiply(y, power(x, subtract(y, 1))))
+    known = logical_or(equal(x, 0), less(x, 0)) if x.type.dtype.kind == "f" else equal(x, 0)
+    by_exponent = where(equal(x, 0), where(equal(y, 0), -INF, 0), multiply(out, log(where(known, 1, x))))
+    if x.type.dtype.kind == "f":
+        by_exponent = where(less(x, 0), np.nan, by_exponent)
+    return by_base, by_exponent
+
+
+power = leaf(
+    "power",
+    source="{0} ** {1}",
+    partials=_power_partials,
+    domain=(0.2, 3.0),
+    doc="The first number to the power of the second.",
+)
+square = leaf("square", source=dict.fromkeys("fiu", "{0} * {0}"), partials=lambda _out, x: 2 * x, doc="The square.")
+sqrt = leaf("sqrt", source="math.sqrt({0})", partials=lambda out, _x: 0.5 / out, domain=(0.05, INF), doc="The non-negative square root.")
+cbrt = leaf("cbrt", partials=lambda out, _x: 1 / (3 * out * out), domain=(0.05, INF), doc="The cube root.")
+reciprocal = leaf("reciprocal", source="1 / {0}", partials=lambda out, _x: -(out * out), domain=(0.05, INF), doc="One over the number.")
+
+
+# exponentials and logarithms ------------------------------------------------------------------------------------------
+
+exp = leaf("exp", source="exp({0})", partials=lambda out, _x: out, doc="e to the power of the number.")
+exp2 = leaf("exp2", partials=lambda out, _x: out * float(np.log(2)), doc="Two to the power of the number.")
+expm1 = leaf("expm1", source="expm1({0})", partials=lambda _out, x: exp(x), doc="exp(x) - 1, exact near 0.")
+log = leaf("log", source="log({0})", partials=lambda _out, x: 1 / x, domain=(0.05, INF), doc="The natural logarithm.")
+log2 = leaf("log2", partials=lambda _out, x: 1 / (x * float(np.log(2))), domain=(0.05, INF), doc="The logarithm to base 2.")
+log10 = leaf("log10", partials=lambda _out, x: 1 / (x * float(np.log(10))), domain=(0.05, INF), doc="The logarithm to base 10.")
+log1p = leaf("log1p", source="log1p({0})", partials=lambda _out, x: 1 / (1 + x), domain=(-0.9, INF), doc="log(1 + x), exact near 0.")
+
+sigmoid = leaf(
+    "sigmoid",
+    special("expit"),
+    source="sigmoid({0})",
+    dtypes=float_loop,
+    partials=lambda out, x: out * sigmoid(-x),
+    doc="The logistic function 1/(1 + exp(-x)).",
+)
+softplus = leaf(
+    "softplus",
+    lambda x: np.logaddexp(x, x.dtype.type(0)),
+    dtypes=float_loop,
+    partials=lambda _out, x: sigmoid(x),
+    body=lambda x: maximum(x, 0) + log1p(exp(-absolute(x))),
+    doc="log(1 + exp(x)), without overflow.",
+)
+
+
+def _share(x: Node, y: Node) -> Node:
+    """The weight of ``x`` in ``logaddexp(x, y)``, for equal infinities too."""
+    return where(equal(x, y), 0.5, sigmoid(x - y))
+
+
+logaddexp = leaf(
+    "logaddexp",
+    partials=lambda _out, x, y: (_share(x, y), _share(y, x)),
+    body=lambda x, y: where(equal(x, y), x + float(np.log(2)), maximum(x, y) + log1p(exp(-absolute(x - y)))),
+    commutative=True,
+    doc="log(exp(x) + exp(y)), without overflow.",
+)
+logaddexp2 = leaf(
+    "logaddexp2",
+    partials=lambda _out, x, y: (_share(x * float(np.log(2)), y * float(np.log(2))), _share(y * float(np.log(2)), x * float(np.log(2)))),
+    commutative=True,
+    doc="log2(2**x + 2**y), without overflow.",
+)
+
+
+def _log1mexp(x: Value) -> Value:
+    x = np.asarray(x)
+    with np.errstate(all="ignore"):
+        near = np.log(-np.expm1(x))
+        far = np.log1p(-np.exp(x))
+    return np.where(x > -np.log(2), near, far).astype(x.dtype)
+
+
+log1mexp = leaf(
+    "log1mexp",
+    _log1mexp,
+    dtypes=float_loop,
+    partials=lambda _out, x: -1 / expm1(-x),
+    body=lambda x: where(greater(x, -float(np.log(2))), log(-expm1(x)), log1p(-exp(x))),
+    domain=(-INF, -0.05),
+    doc="log(1 - exp(x)) for negative x, exact near 0 and far from it.",
+)
+xlogy = leaf(
+    "xlogy",
+    special("xlogy"),
+    dtypes=float_loop2,
+    arity=2,
+    partials=lambda _out, x, y: (log(y), x / y),
+    body=lambda x, y: where(logical_and(equal(x, 0), logical_not(isnan(y))), 0, x * log(y)),
+    domain=(0.05, INF),
+    doc="x log(y), which is 0 for x = 0.",
+)
+logit = leaf("logit", special("logit"), dtypes=float_loop, partials=lambda _out, x: 1 / (x * (1 - x)), domain=(0.05, 0.95), doc="log(p / (1 - p)).")
+
+# trigonometry ---------------------------------------------------------------------------------------------------------
+
+sin = leaf("sin", source="sin({0})", partials=lambda _out, x: cos(x), doc="The sine of an angle in radians.")
+cos = leaf("cos", source="cos({0})", partials=lambda _out, x: -sin(x), doc="The cosine of an angle in radians.")
+tan = leaf("tan", source="math.tan({0})", partials=lambda out, _x: 1 + out * out, domain=(-1.2, 1.2), doc="The tangent of an angle in radians.")
+arcsin = leaf("arcsin", source="math.asin({0})", partials=lambda _out, x: 1 / sqrt(1 - x * x), domain=(-0.9, 0.9), doc="The inverse sine.")
+arccos = leaf("arccos", source="math.acos({0})", partials=lambda _out, x: -1 / sqrt(1 - x * x), domain=(-0.9, 0.9), doc="The inverse cosine.")
+arctan = leaf("arctan", source="math.atan({0})", partials=lambda _out, x: 1 / (1 + x * x), doc="The inverse tangent.")
+arctan2 = leaf(
+    "arctan2",
+    source="math.atan2({0}, {1})",
+    partials=lambda _out, y, x: (x / (x * x + y * y), -y / (x * x + y * y)),
+    domain=(0.1, INF),
+    doc="The angle of the point (x, y), given as arctan2(y, x).",
+)
+sinh = leaf("sinh", source="math.sinh({0})", partials=lambda _out, x: cosh(x), doc="The hyperbolic sine.")
+cosh = leaf("cosh", source="math.cosh({0})", partials=lambda _out, x: sinh(x), doc="The hyperbolic cosine.")
+tanh = leaf("tanh", source="tanh({0})", partials=lambda out, _x: 1 - out * out, doc="The hyperbolic tangent.")
+arcsinh = leaf("arcsinh", source="math.asinh({0})", partials=lambda _out, x: 1 / sqrt(x * x + 1), doc="The inverse hyperbolic sine.")
+arccosh = leaf("arccosh", source="math.acosh({0})", partials=lambda _out, x: 1 / sqrt(x * x - 1), domain=(1.2, INF), doc="The inverse hyperbolic cosine.")
+arctanh = leaf("arctanh", source="math.atanh({0})", partials=lambda _out, x: 1 / (1 - x * x), domain=(-0.9, 0.9), doc="The inverse hyperbolic tangent.")
+hypot = leaf(
+    "hypot",
+    source="math.hypot({0}, {1})",
+    partials=lambda out, x, y: (where(equal(out, 0), 0, x / out), where(equal(out, 0), 0, y / out)),
+    domain=(0.05, INF),
+    doc="sqrt(x*x + y*y), without overflow.",
+)
+degrees = leaf("degrees", np.degrees, partials=lambda _out, x: (180 / np.pi) * (x * 0 + 1), doc="Radians to degrees.")
+radians = leaf("radians", np.radians, partials=lambda _out, x: (np.pi / 180) * (x * 0 + 1), doc="Degrees to radians.")
+
+# special functions ----------------------------------------------------------------------------------------------------
+
+erf = leaf("erf", special("erf"), source="erf({0})", dtypes=float_loop, partials=lambda _out, x: 2 / float(np.sqrt(np.pi)) * exp(-x * x), doc="The error function.")
+erfc = leaf("erfc", special("erfc"), source="math.erfc({0})", dtypes=float_loop, partials=lambda _out, x: -2 / float(np.sqrt(np.pi)) * exp(-x * x), doc="1 - erf(x), exact for large x.")
+polygamma = leaf(
+    "polygamma",
+    special("polygamma"),
+    dtypes=float_loop2,
+    arity=2,
+    partials=lambda _out, n, x: (None, polygamma(n + 1, x)),
+    domain=(1, INF),
+    edges=(1.0, 2.0, 3.0),
+    doc="The n-th derivative of digamma.",
+)
+digamma = leaf("digamma", special("digamma"), dtypes=float_loop, partials=lambda _out, x: polygamma(1, x), domain=(0.1, INF), doc="The derivative of gammaln.")
+gammaln = leaf("gammaln", special("gammaln"), dtypes=float_loop, partials=lambda _out, x: digamma(x), domain=(0.1, INF), doc="The logarithm of the absolute value of the gamma function.")
+
+
+def _identity(_node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    return tangents[0]
+
+
+# complex numbers ------------------------------------------------------------------------------------------------------
+
+
+def _absolute_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    (x,), (t,) = node.args, tangents
+    if t is None:
+        return None
+    if x.type.dtype.kind != "c":
+        return multiply_by(sign(x), t)
+    return real(conjugate(sign(x)) * t)
+
+
+absolute = leaf(
+    "absolute",
+    source={"f": "abs({0})", "i": "abs({0})", "u": "{0}", "b": "{0}"},
+    linearise=_absolute_tangent,
+    domain=(0.05, INF),
+    doc="The absolute value.",
+)
+real = leaf(
+    "real",
+    lambda x: np.real(x).copy(),
+    dtypes=lambda operands: ((np.dtype(operands[0]),), np.zeros(0, operands[0]).real.dtype),
+    source={"c": "{0}.real", "f": "{0}"},
+    linearise=lambda _node, tangents: real(tangents[0]),
+    back=lambda node, ct, _linear: (astype(ct, node.args[0].type.dtype),),
+    doc="The real part.",
+)
+imag = leaf(
+    "imag",
+    lambda x: np.imag(x).copy(),
+    dtypes=lambda operands: ((np.dtype(operands[0]),), np.zeros(0, operands[0]).real.dtype),
+    source={"c": "{0}.imag", "f": "{0} * 0"},
+    linearise=lambda _node, tangents: imag(tangents[0]),
+    back=lambda node, ct, _linear: (astype(ct, node.args[0].type.dtype) * -1j if node.args[0].type.dtype.kind == "c" else ct * 0,),
+    doc="The imaginary part.",
+)
+conjugate = leaf(
+    "conjugate",
+    source={"f": "{0}", "i": "{0}", "u": "{0}", "c": "{0}.conjugate()"},
+    linearise=lambda _node, tangents: conjugate(tangents[0]),
+    back=lambda _node, ct, _linear: (conjugate(ct),),
+    doc="The complex conjugate.",
+)
+
+
+# choice, comparison and rounding --------------------------------------------------------------------------------------
+
+
+def _where_dtypes(operands: Sequence[Weak]) -> tuple[tuple[np.dtype[Any], ...], np.dtype[Any]]:
+    samples = [w(0) if isinstance(w, type) else np.zeros((), w) for w in operands[1:]]
+    out = np.result_type(*samples)
+    return (np.dtype(bool), out, out), out
+
+
+def _where_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    _, x, y = tangents
+    return where(node.args[0], 0 if x is None else x, 0 if y is None else y)
+
+
+where = leaf(
+    "where",
+    np.where,
+    arity=3,
+    dtypes=_where_dtypes,
+    source={"b": "{1} if {0} else {2}"},
+    linearise=_where_tangent,
+    back=lambda node, ct, linear: (
+        None,
+        where(node.args[0], ct, 0) if linear[1] else None,
+        where(node.args[0], 0, ct) if linear[2] else None,
+    ),
+    doc="The second number where the first is true, else the third.",
+)
+
+
+def _prefer(x: Node, y: Node) -> Node:
+    """1 where ``x`` is chosen, one half on ties."""
+    dtype = np.result_type(x.type.dtype, y.type.dtype)
+    return astype(greater(x, y), dtype) + dtype.type(0.5) * astype(equal(x, y), dtype)
+
+
+_GREATER = "{0} if {0} > {1} else {1}"
+_LESS = "{0} if {0} < {1} else {1}"
+maximum = leaf(
+    "maximum",
+    source={"f": "max_propagate({0}, {1})", "i": _GREATER, "u": _GREATER, "b": "{0} | {1}"},
+    partials=lambda _out, x, y: (_prefer(x, y), _prefer(y, x)),
+    doc="The larger number; nan wins.",
+)
+minimum = leaf(
+    "minimum",
+    source={"f": "min_propagate({0}, {1})", "i": _LESS, "u": _LESS, "b": "{0} & {1}"},
+    partials=lambda _out, x, y: (_prefer(y, x), _prefer(x, y)),
+    doc="The smaller number; nan wins.",
+)
+fmax = leaf("fmax", partials=lambda _out, x, y: (_prefer(x, y), _prefer(y, x)), doc="The larger number; nan loses.")
+fmin = leaf("fmin", partials=lambda _out, x, y: (_prefer(y, x), _prefer(x, y)), doc="The smaller number; nan loses.")
+
+for _name, _symbol in {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}.items():
+    globals()[_name] = leaf(_name, source=dict.fromkeys("fiub", f"{{0}} {_symbol} {{1}}"), step=True, commutative=_symbol in {"==", "!="}, doc=f"Whether x {_symbol} y.")
+less: Pointwise
+less_equal: Pointwise
+greater: Pointwise
+greater_equal: Pointwise
+equal: Pointwise
+not_equal: Pointwise
+
+_TRUTH = dict.fromkeys("fiu", "({0} != 0) {op} ({1} != 0)") | {"b": "{0} {op} {1}"}
+
+
+def _truth(op: str) -> dict[str, str]:
+    return {kind: text.replace("{op}", op) for kind, text in _TRUTH.items()}
+
+
+logical_and = leaf("logical_and", source=_truth("&"), step=True, commutative=True, doc="Whether both are true.")
+logical_or = leaf("logical_or", source=_truth("|"), step=True, commutative=True, doc="Whether one is true.")
+logical_xor = leaf("logical_xor", source=_truth("!="), step=True, commutative=True, doc="Whether just one is true.")
+logical_not = leaf("logical_not", source=dict.fromkeys("fiub", "{0} == 0"), step=True, doc="Whether it is false.")
+
+bitwise_and = leaf("bitwise_and", source=dict.fromkeys("iub", "{0} & {1}"), step=True, commutative=True, doc="Bits that are in both.")
+bitwise_or = leaf("bitwise_or", source=dict.fromkeys("iub", "{0} | {1}"), step=True, commutative=True, doc="Bits that are in one of both.")
+bitwise_xor = leaf("bitwise_xor", source=dict.fromkeys("iub", "{0} ^ {1}"), step=True, commutative=True, doc="Bits that are in just one.")
+invert = leaf("invert", source={"i": "~{0}", "u": "~{0}", "b": "not {0}"}, step=True, doc="Every bit the other way.")
+left_shift = leaf("left_shift", step=True, doc="Bits moved up.", edges=(0, 1, 2, 7, 31, 63))
+right_shift = leaf("right_shift", step=True, doc="Bits moved down.", edges=(0, 1, 2, 7, 31, 63))
+gcd = leaf("gcd", step=True, doc="The greatest common divisor.")
+lcm = leaf("lcm", step=True, doc="The least common multiple.")
+
+floor = leaf("floor", source={"f": "np.floor({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded down.")
+ceil = leaf("ceil", source={"f": "np.ceil({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded up.")
+trunc = leaf("trunc", source={"f": "np.trunc({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded to zero.")
+rint = leaf("rint", source="np.rint({0})", step=True, doc="Rounded to the nearest integer, halves to even.")
+sign = leaf(
+    "sign",
+    source={"f": "(1 if {0} > 0 else (-1 if {0} < 0 else (0 if {0} == 0 else {0})))", "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))", "u": "(1 if {0} > 0 else 0)"},
+    linearise=lambda node, tangents: _sign_tangent(node, tangents[0]),
+    doc="-1, 0 or 1; for complex numbers z/|z|.",
+)
+
+
+def _sign_tangent(node: Node, tangent: Tangent) -> Tangent:
+    (z,) = node.args
+    if z.type.dtype.kind != "c" or tangent is None:
+        return None
+    size = absolute(z)
+    rotation = conjugate(node) * tangent
+    return node * astype(imag(rotation), z.type.dtype) * 1j / astype(size, z.type.dtype)
+
+
+signbit = leaf("signbit", step=True, doc="Whether the sign bit is set.")
+isnan = leaf("isnan", source={"f": "{0} != {0}", "i": "False", "u": "False", "b": "False"}, step=True, doc="Whether it is nan.")
+isinf = leaf("isinf", source={"f": "abs({0}) == np.inf", "i": "False", "u": "False", "b": "False"}, step=True, doc="Whether it is infinite.")
+isfinite = leaf("isfinite", source={"f": "abs({0}) < np.inf", "i": "True", "u": "True", "b": "True"}, step=True, doc="Whether it is neither infinite nor nan.")
+copysign = leaf(
+    "copysign",
+    partials=lambda _out, x, y: (where(equal(signbit(x), signbit(y)), 1.0, -1.0), None),
+    domain=(0.05, INF),
+    doc="The first number with the sign of the second.",
+)
+heaviside = leaf("heaviside", partials=lambda _out, x, _h: (None, astype(equal(x, 0), x.type.dtype)), domain=(0.05, INF), doc="0, h or 1 for negative, zero or positive x.")
+nextafter = leaf("nextafter", step=True, doc="The next number towards the second.")
+
+install_operators(
+    {
+        "add": add,
+        "subtract": subtract,
+        "multiply": multiply,
+        "divide": divide,
+        "power": power,
+        "negative": negative,
+        "absolute": absolute,
+        "less": less,
+        "less_equal": less_equal,
+        "greater": greater,
+        "greater_equal": greater_equal,
+    }
+)

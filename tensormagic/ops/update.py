@@ -1,0 +1,94 @@
+"""Updates: an array with a part replaced or added to; the functional form of a store, and the transpose of a slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Size, Type
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move import Slices, broadcast, concrete_slices, same, show, slice_, slice_guards
+from tensormagic.ops.op import Guard, Op, Tangent, Value
+from tensormagic.ops.pointwise import total
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Update(Op):
+    """``x`` with the part that ``slices`` names set to (or increased by) ``value``."""
+
+    kind = "update"
+    adds: bool
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        x, value = args[0].type, args[1].type
+        part = tuple(length for _, length, _ in params["slices"])
+        if len(part) != len(value.shape) or not all(same(s, t) for s, t in zip(part, value.shape, strict=True)):
+            raise ShapeError(f"could not broadcast input array from shape {show(value.shape)} into shape {show(part)}")
+        return Type(x.dtype, x.shape)
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        result = np.array(values[0], order="C")
+        part = concrete_slices(node, size)
+        if self.adds:
+            result[part] += values[1]
+        else:
+            result[part] = values[1]
+        return result
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        x, value = tangents
+        if x is None and value is None:
+            return None
+        base = zeros_like(node.args[0], node.type.dtype) if x is None else x
+        if value is None and self.adds:
+            return base
+        part = zeros_like(node.args[1], node.type.dtype) if value is None else value
+        return make(self, (base, part), slices=node["slices"])
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        x: Tangent = None
+        if linear[0]:
+            x = cotangent if self.adds else set_at(cotangent, zeros_like(node.args[1], node.type.dtype), node["slices"])
+        return x, slice_(cotangent, node["slices"]) if linear[1] else None
+
+    def guards(self, node: Node) -> list[Guard]:
+        part = tuple(length for _, length, _ in node["slices"])
+        fits: list[Guard] = [(s, "==", t) for s, t in zip(part, node.args[1].type.shape, strict=True) if s != t]
+        return fits + ([] if 0 in part else slice_guards(node["slices"], node.type.shape))
+
+
+SET = Update(name="set", adds=False, doc="x with x[i] = v.")
+ADD_AT = Update(name="add_at", adds=True, doc="x with x[i] += v.")
+
+
+def zeros_like(x: Node, dtype: Any = None) -> Node:
+    """Zeros in the shape of ``x``."""
+    return broadcast(constant(np.dtype(dtype or x.type.dtype).type(0)), x.type.shape)
+
+
+def set_at(x: Node, value: Node, slices: Slices) -> Node:
+    """``x`` with the part ``slices`` replaced by ``value``, of the part's own shape."""
+    return make(SET, (x, value), slices=slices)
+
+
+def add_at(x: Node, value: Node, slices: Slices) -> Node:
+    """``x`` with ``value`` added to the part ``slices``."""
+    return make(ADD_AT, (x, value), slices=slices)
+
+
+def accumulate(old: Tangent, new: Node) -> Node:
+    """``old + new``, where an ``add_at`` into zeros goes into ``old`` and not into a dense pad."""
+    if old is None:
+        return new
+    for base, other in ((old, new), (new, old)):
+        if other.op is ADD_AT and other.args[0] is zeros_like(other) and base.type == other.type:
+            return make(ADD_AT, (base, other.args[1]), slices=other["slices"])
+    result = total([old, new])
+    if result is None:
+        raise AssertionError
+    return result

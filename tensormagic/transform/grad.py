@@ -1,0 +1,165 @@
+"""Derivatives as graphs: forward mode, and reverse mode as the transpose of forward mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tensormagic.ir import site
+from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.type import Type
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.op import Leaf, Tangent
+from tensormagic.ops.opaque import ITEM, item
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.update import accumulate, zeros_like
+
+SEED = Leaf(name="seed", doc="A tangent, while a gradient is being built.")
+Tangents = dict[Node, Any]
+
+
+def jvp(results: Sequence[Node], tangents: dict[Node, Node]) -> list[Tangent]:
+    """The tangents of ``results`` for given tangents of some nodes; None for zero.
+
+    Parameters
+    ----------
+    results
+        The nodes to differentiate.
+    tangents
+        The tangent of each node that moves, of the node's own type.
+    """
+    known: Tangents = dict(tangents)
+    for node in topological(results, stop=lambda n: n in tangents):
+        if node not in known:
+            known[node] = _tangent(node, known)
+    return [known[r] for r in results]
+
+
+def _tangent(node: Node, known: Tangents) -> Any:
+    if node.op is ITEM:
+        group = known[node.args[0]]
+        return None if group is None else group[node["index"]]
+    given = [known[a] for a in node.args]
+    if all(t is None for t in given):
+        return None
+    return node.op.jvp(node, given)  # type: ignore[attr-defined]
+
+
+def vjp(results: Sequence[Node], cotangents: Sequence[Tangent], wrt: Sequence[Node]) -> list[Tangent]:
+    """The cotangents of ``wrt`` for given cotangents of ``results``; None for zero.
+
+    Each node's tangent is linear in those of its operands: it is built once for seeds, and transposed.
+    """
+    active = _active(results, wrt)
+    order = [n for n in topological(results, stop=lambda n: n in set(wrt)) if n in active]
+    gathered: dict[Node, Any] = {}
+    for result, cotangent in zip(results, cotangents, strict=True):
+        if cotangent is not None and result in active:
+            gathered[result] = accumulate(gathered.get(result), cotangent)
+    targets = set(wrt)
+    for node in reversed(order):
+        cotangent = gathered.get(node)
+        if cotangent is None or node in targets:
+            continue
+        if node.op is ITEM:
+            group = gathered.setdefault(node.args[0], [None] * len(node.args[0].types))
+            group[node["index"]] = accumulate(group[node["index"]], cotangent)
+            continue
+        for arg, part in _pull(node, cotangent, active).items():
+            site.inherit(part, node, "adjoint")
+            gathered[arg] = accumulate(gathered.get(arg), part)
+    return [gathered.get(node) for node in wrt]
+
+
+def _active(results: Sequence[Node], wrt: Sequence[Node]) -> set[Node]:
+    """The nodes between ``wrt`` and ``results`` that carry derivatives."""
+    active = {n for n in wrt}
+    for node in topological(results, stop=lambda n: n in active):
+        if node not in active and any(a in active for a in node.args) and any(t.inexact for t in node.types):
+            active.add(node)
+    return active
+
+
+def _pull(node: Node, cotangent: Any, active: set[Node]) -> dict[Node, Node]:
+    """The cotangents of the active operands of ``node``."""
+    seeds: list[Tangent] = []
+    by_seed: dict[Node, Node] = {}
+    for position, arg in enumerate(node.args):
+        wanted = arg in active and all(t.inexact for t in arg.types)
+        seed = _seed(position, arg) if wanted else None
+        seeds.append(seed)
+        if isinstance(seed, tuple):
+            by_seed.update({s: item(arg, k) for k, s in enumerate(seed)})
+        elif seed is not None:
+            by_seed[seed] = arg
+    tangent = node.op.jvp(node, seeds)  # type: ignore[attr-defined]
+    pairs = zip(tangent, cotangent, strict=True) if isinstance(tangent, tuple) else [(tangent, cotangent)]
+    found = transpose([(t, c) for t, c in pairs if t is not None and c is not None], set(by_seed))
+    pulled: dict[Node, Node] = {}
+    for seed, part in found.items():
+        arg = by_seed[seed]
+        pulled[arg] = accumulate(pulled.get(arg), part)
+    return pulled
+
+
+def _seed(position: int, arg: Node) -> Any:
+    if len(arg.types) > 1:
+        return tuple(make(SEED, type=t, position=position, index=k) for k, t in enumerate(arg.types))
+    return make(SEED, type=Type(arg.type.dtype, arg.type.shape, "array" if arg.type.shape else "scalar"), position=position, index=0)
+
+
+def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node]) -> dict[Node, Node]:
+    """Pull cotangents of linear expressions back to the seeds that these are linear in."""
+    outputs = list(outputs)
+    order = topological([t for t, _ in outputs], stop=lambda n: n in seeds)
+    linear = set(seeds)
+    for node in order:
+        if any(a in linear for a in node.args):
+            linear.add(node)
+    gathered: dict[Node, Any] = {}
+    for node, cotangent in outputs:
+        gathered[node] = accumulate(gathered.get(node), cotangent)
+    for node in reversed(order):
+        if node in seeds or node not in linear or node not in gathered:
+            continue
+        wanted = [a in linear for a in node.args]
+        parts = node.op.transpose(node, gathered.pop(node), wanted)  # type: ignore[attr-defined]
+        for arg, part in zip(node.args, parts, strict=True):
+            if part is not None and arg in linear:
+                gathered[arg] = accumulate(gathered.get(arg), part)
+    return {s: c for s, c in gathered.items() if s in seeds}
+
+
+def gradient(result: Node, wrt: Sequence[Node]) -> list[Node]:
+    """The gradient of a real rank-0 ``result``; zeros where it does not depend on a node.
+
+    Raises
+    ------
+    DifferentiationError
+        For a result that is no real scalar, and for a ``wrt`` that is no float.
+    """
+    t = result.type
+    if t.shape:
+        raise DifferentiationError(f"gradients are of scalars, and this is {t}", "Take its sum or mean, or use tm.jacobian.")
+    if t.dtype.kind != "f":
+        raise DifferentiationError(f"gradients are of real floats, and this is {t}")
+    for node in wrt:
+        if not node.type.inexact:
+            raise DifferentiationError(f"there is no derivative with respect to {node.type}", "Make it a float array.")
+    one = constant(t.dtype.type(1))
+    found = vjp([result], [one], wrt)
+    return [_shaped(c, node) for c, node in zip(found, wrt, strict=True)]
+
+
+def _shaped(cotangent: Tangent, node: Node) -> Node:
+    if cotangent is None:
+        return zeros_like(node)
+    return broadcast(astype(cotangent, node.type.dtype), node.type.shape)
+
+
+def depends(results: Iterable[Node], node: Node) -> bool:
+    """Whether some result depends on ``node``."""
+    return node in set(topological(results, stop=lambda n: n is node))
+

@@ -1,0 +1,69 @@
+"""One JupyterLab and one Chromium for all browser tests, and `notebook`, which opens a notebook in them."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, sync_playwright
+
+from tests.browser.lab import CHROMIUM_FLAGS, Lab, OpenNotebook, open_notebook, running_lab
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser's path. `scripts/test.sh` installs it and calls its absence an error."""
+    for candidate in (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"):
+        if candidate and (path := shutil.which(candidate)):
+            return path
+    if os.environ.get("TENSORMAGIC_REQUIRE_BROWSER") or os.environ.get("CI"):
+        pytest.fail("Chromium was not found (apt-get install chromium)")
+    pytest.skip("Chromium was not found (apt-get install chromium)")
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    profile = tmp_path_factory.mktemp("chromium")
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            profile,
+            executable_path=chromium,
+            headless=True,
+            args=CHROMIUM_FLAGS,
+            viewport={"width": 1280, "height": 900},
+        )
+        yield context
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with running_lab(tmp_path_factory.mktemp("jupyterlab")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the pictures go: $TENSORMAGIC_SCREENSHOTS, or pytest's folder for this run."""
+    chosen = os.environ.get("TENSORMAGIC_SCREENSHOTS")
+    folder = Path(chosen) if chosen else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def notebook(
+    browser: BrowserContext, lab: Lab, screenshots: Path
+) -> Iterator[Callable[[str, Path | list[str]], OpenNotebook]]:
+    """`notebook(name, source)` opens a notebook file, or a list of cells, in a page of its own."""
+    opened: list[OpenNotebook] = []
+
+    def open_it(name: str, source: Path | list[str]) -> OpenNotebook:
+        opened.append(open_notebook(browser, lab, lab.add(f"{name}.ipynb", source), screenshots))
+        return opened[-1]
+
+    yield open_it
+    for one in opened:
+        one.page.evaluate("() => jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
+        one.page.close()

@@ -1,0 +1,49 @@
+"""What every test shares: folders of its own, properties that do not flake, GPU tests counted where there is no GPU."""
+
+import ctypes
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Set before anything is imported that reads them, and handed down to kernels, compile workers and browsers.
+_HOME = tempfile.TemporaryDirectory(prefix="tensormagic-tests-")
+for _variable, _folder in {
+    "TENSORMAGIC_CACHE_FOLDER": "cache",
+    "IPYTHONDIR": "ipython",
+    "JUPYTER_CONFIG_DIR": "jupyter/config",
+    "JUPYTER_DATA_DIR": "jupyter/data",
+    "JUPYTER_RUNTIME_DIR": "jupyter/runtime",
+    "MPLCONFIGDIR": "matplotlib",
+}.items():
+    _path = Path(_HOME.name, _folder)
+    _path.mkdir(parents=True, mode=0o700)
+    os.environ[_variable] = str(_path)
+os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernels of this environment, not the user's
+
+# The same examples on every run and no deadline: a busy machine is no failure.
+settings.register_profile("tensormagic", derandomize=True, deadline=None, database=None)
+settings.load_profile("tensormagic")
+
+
+def _has_gpu() -> bool:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int()
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests marked `gpu` where there is no CUDA device: -rs then says how many were not run.
+
+    Browser tests go last: while Playwright is open its event loop runs in this thread, and nothing else may start one.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and not _has_gpu():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="no CUDA device"))

@@ -1,0 +1,91 @@
+"""The floors of the package: a file imports its own package and lower floors only; packages of one floor stay apart."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tensormagic
+
+ROOT = Path(tensormagic.__file__).parent
+FLOORS = [
+    ["ir"],
+    ["ops"],
+    ["capture", "transform", "backend"],
+    ["session"],
+    ["notebook", "distributed"],
+    ["__init__"],
+    ["doctor"],
+    ["cli"],
+    ["__main__"],
+]
+FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
+BORDERS = {  # who alone may import what
+    ("IPython", "ipywidgets", "anywidget", "ipykernel", "comm", "traitlets"): ("notebook/",),
+    ("numba", "llvmlite"): ("backend/cpu", "backend/cuda", "backend/vecmath", "backend/worker"),
+    ("tensormagic_kernel",): ("cli.py",),
+}
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def package_of(path: Path) -> str:
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module that a file imports, at its top or inside a function, by absolute name."""
+    here = ["tensormagic", *path.relative_to(ROOT).with_suffix("").parts]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join([*here[: -node.level], node.module or ""]).rstrip(".") if node.level else node.module
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def crossings(path: Path) -> Iterator[str]:
+    """Imports of a file that its floor does not allow."""
+    own = package_of(path)
+    for name in imported(path):
+        top, _, rest = name.partition(".")
+        if top == "tensormagic":
+            other = rest.partition(".")[0]
+            other = other if other in FLOOR else "__init__"  # a name of the package itself, which is on the top floor
+            if other != own and FLOOR[other] >= FLOOR[own]:
+                yield name
+    for libraries, places in BORDERS.items():
+        if not path.relative_to(ROOT).as_posix().startswith(places):
+            yield from (name for name in imported(path) if name.partition(".")[0] in libraries)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_imports_lead_downwards(path: Path):
+    assert package_of(path) in FLOOR, "a new part of the package: give it a floor"
+    assert not list(crossings(path))
+
+
+@pytest.mark.parametrize(
+    ("place", "line", "crosses"),
+    [
+        ("ops/op.py", "from tensormagic.ir.node import Node", False),
+        ("ops/op.py", "from tensormagic.ops.kinds import pointwise", False),
+        ("ops/op.py", "from tensormagic import ir", False),
+        ("ir/node.py", "from tensormagic.ops import op", True),
+        ("ir/node.py", "from ..ops import op", True),
+        ("transform/grad.py", "def f():\n    import tensormagic.backend.plan", True),
+        ("session.py", "import tensormagic", True),
+        ("backend/plan.py", "import numba", True),
+        ("backend/cpu.py", "import numba", False),
+        ("session.py", "from IPython.display import HTML", True),
+        ("notebook/magic.py", "from IPython.core import magic", False),
+        ("cli.py", "from tensormagic.doctor import report", False),
+        ("doctor.py", "from tensormagic import cli", True),
+    ],
+)
+def test_the_check_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, line: str, crosses: bool):
+    path = tmp_path / place
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(line)
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    assert bool(list(crossings(path))) is crosses

@@ -1,0 +1,37 @@
+"""NumPy code as a graph: captured, rewritten, differentiated, compiled, and shown in the notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensormagic.api import (
+    GuardError,
+    Function,
+    Tensor,
+    config,
+    evaluate,
+    grad,
+    hvp,
+    jvp,
+    linearize,
+    stop_gradient,
+    tensor,
+    value_and_grad,
+    vjp,
+)
+
+__version__ = "0.1.0.dev0"
+
+
+def load_ipython_extension(ip: Any) -> None:
+    """``%load_ext tensormagic``."""
+    from tensormagic.notebook import extension  # noqa: PLC0415 (only notebooks need it)
+
+    extension.load(ip)
+
+
+def unload_ipython_extension(ip: Any) -> None:
+    """``%unload_ext tensormagic``."""
+    from tensormagic.notebook import extension  # noqa: PLC0415 (only notebooks need it)
+
+    extension.unload(ip)

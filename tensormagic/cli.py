@@ -126,7 +126,11 @@ def lab(folder: Path, arguments: Sequence[str]) -> int:
 
     for name in copy_notebooks(notebooks_folder(), folder):
         print(f"kept your own {folder / name}")
-    print(f"TensorMagic kernel: {install(prefix=sys.prefix)}")
+    try:
+        kernel = install(prefix=sys.prefix)
+    except PermissionError:  # an environment that somebody else made
+        kernel = install(user=True)
+    print(f"TensorMagic kernel: {kernel}")
     command = [sys.executable, "-m", jupyterlab.__name__, str(folder / DEFAULT_NOTEBOOK), *arguments]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container one often is root, and JupyterLab asks for this
         command.append("--allow-root")

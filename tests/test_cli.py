@@ -9,6 +9,7 @@ import nbformat
 import pytest
 
 import tensormagic.doctor
+import tensormagic_kernel.install
 from tensormagic import cli
 
 ROOT = Path(__file__).parents[1]
@@ -113,6 +114,22 @@ def test_lab_becomes_jupyterlab(monkeypatch, tmp_path, capsys):
     assert (folder / "quickstart.ipynb").is_file()
     assert (tmp_path / "prefix/share/jupyter/kernels/tensormagic/kernel.json").is_file()
     assert "kernels/tensormagic" in capsys.readouterr().out
+
+
+def test_lab_in_an_environment_of_somebody_else(monkeypatch, tmp_path, capsys):
+    asked = []
+
+    def install(**where):
+        asked.append(where)
+        if "prefix" in where:
+            raise PermissionError
+        return tmp_path / "kernels"
+
+    monkeypatch.setattr(tensormagic_kernel.install, "install", install)
+    monkeypatch.setattr(os, "execv", lambda program, command: None)
+    cli.main(["lab", str(tmp_path / "notebooks")])
+    assert asked == [{"prefix": sys.prefix}, {"user": True}]
+    assert f"kernel: {tmp_path / 'kernels'}" in capsys.readouterr().out
 
 
 def test_doctor_reports(capsys):

@@ -53,6 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     where.add_argument("--sys-prefix", action="store_true", help="in the environment of this Python (the default)")
     where.add_argument("--prefix", help="under PREFIX/share/jupyter/kernels")
     options = parser.parse_args(arguments)
-    target = install(user=options.user, prefix=None if options.user else options.prefix or sys.prefix)
-    print(f"Installed the TensorMagic kernel in {target}")  # noqa: T201  (this is a command)
+    try:
+        target = install(user=options.user, prefix=None if options.user else options.prefix or sys.prefix)
+    except PermissionError as error:
+        print(f"{error.filename} cannot be written: try --user or --prefix", file=sys.stderr)
+        return 1
+    print(f"Installed the TensorMagic kernel in {target}")
     return 0

@@ -1,7 +1,8 @@
 """The formulas of vecmath: range reduction and polynomial, branch-free, for both float formats.
 
-Each formula maps `Value`s to a `Value`; run once, it emits its instructions for a scalar or for lanes. Nothing here knows Numba.
-Errors are compensated by hand where one rounding more would cost the last bit, so no instruction may be reassociated.
+Each formula maps `Value`s to a `Value`; run once, it emits its instructions for scalars or for lanes. Nothing here
+knows Numba. Errors are compensated by hand where one rounding more would cost the last bit, so no instruction may be
+reassociated.
 """
 
 from __future__ import annotations
@@ -13,7 +14,26 @@ from math import inf, nan
 from tensormagic.backend import vecmath_tables as tables
 from tensormagic.backend.vecmath_ir import Value
 
-__all__ = ["FORMATS", "Format", "erf", "exp", "expm1", "log", "log1p", "sigmoid", "tanh"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "add_reassoc",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "max_propagate",
+    "min_propagate",
+    "sigmoid",
+    "softplus",
+    "tanh",
+]
 
 
 @dataclass(frozen=True)
@@ -61,7 +81,10 @@ def _clamp(x: Value, lower: float, upper: float) -> Value:
 
 
 def _reduce(x: Value) -> tuple[Value, Value, Value]:
-    """n, near, low with n ln 2 + near - low = x, all three exact but for low's last bits; near - low is at most ln(2)/2."""
+    """Find n, near, low with x = n ln 2 + near - low and |near - low| at most ln(2)/2.
+
+    All three are exact but for the last bits of low.
+    """
     f = _format(x)
     shifted = x.fma(f.polynomials.log2_e, f.round_to_int)
     n = shifted - f.round_to_int
@@ -94,6 +117,15 @@ def _curve(near: Value, low: Value, coefficients: tuple[float, ...]) -> Value:
     return near + (r * r).fma(r.polynomial(*coefficients), -low)
 
 
+def _power_parts(x: Value) -> tuple[Value, Value]:
+    """e**x for x at most 0 (nan stays), rounded and what the rounding lost."""
+    f = _format(x)
+    n, near, low = _reduce(_clamp(x, f.lower, 0.0))
+    high, low = _fast_sum(1.0, _curve(near, low, f.polynomials.exp))
+    first, second = _scale(n)
+    return high * first * second, low * first * second
+
+
 def exp(x: Value) -> Value:
     """e**x."""
     f = _format(x)
@@ -103,20 +135,34 @@ def exp(x: Value) -> Value:
     return power * first * second
 
 
+def exp2(x: Value) -> Value:
+    """2**x."""
+    f = _format(x)
+    x = _clamp(x, f.lower * 1.4427, f.upper * 1.4427)
+    shifted = x + f.round_to_int
+    near, error = (x - (shifted - f.round_to_int)).product(f.polynomials.ln2)
+    low = (x - (shifted - f.round_to_int)).fma(-f.polynomials.ln2_error, -error)
+    power = 1.0 + _curve(near, low, f.polynomials.exp)
+    first, second = _scale(shifted.bits() - f.code(f.round_to_int))
+    return power * first * second
+
+
 def expm1(x: Value) -> Value:
     """e**x - 1."""
     f = _format(x)
     n, near, low = _reduce(_clamp(x, -2.0 * f.flat, f.upper))
     r = near - low
-    lost = (near - r) - low
-    high, low = _fast_sum(near, (r * r).fma(r.polynomial(*f.polynomials.expm1), lost.fma(r, -low)))
+    slope = ((near - r) - low).fma(r, -low)
+    high, low = _fast_sum(near, (r * r).fma(r.polynomial(*f.polynomials.expm1), slope))
     half = _power_of_two(n - 1)                 # 2**n itself may overflow before its product with a small factor
-    total, error = _fast_sum(half - 0.5, half * high)
-    result = (total + half.fma(low, error)) * 2.0
+    level = half - 0.5
+    lost = (half - level) - 0.5
+    total, error = _fast_sum(level, half * high)
+    result = (total + half.fma(low, error + lost)) * 2.0
     return (abs(x) < 2.0 ** -(f.mantissa + 2)).select(x, result)
 
 
-def _divide(high: Value, low: Value, divisor_high: Value, divisor_low: Value) -> Value:
+def _divide(high: Value, low: Value | float, divisor_high: Value, divisor_low: Value) -> Value:
     """(high + low) / (divisor_high + divisor_low), rounded about once."""
     inverse = 1.0 / divisor_high
     quotient = high * inverse
@@ -138,11 +184,7 @@ def tanh(x: Value) -> Value:
 
 def sigmoid(x: Value) -> Value:
     """1 / (1 + e**-x), with full relative accuracy where it is small."""
-    f = _format(x)
-    n, near, low = _reduce(_clamp(-abs(x), f.lower, 0.0))
-    high, low = _fast_sum(1.0, _curve(near, low, f.polynomials.exp))
-    first, second = _scale(n)
-    power, low = high * first * second, low * first * second
+    power, low = _power_parts(-abs(x))
     bottom, bottom_error = _fast_sum(1.0, power)
     negative = x < 0.0
     return _divide(negative.select(power, 1.0), negative.select(low, 0.0), bottom, bottom_error + low)
@@ -157,50 +199,101 @@ def _log_parts(x: Value) -> tuple[Value, Value]:
     return shifted.unsigned_shift(f.mantissa), fraction.real()
 
 
-def _log_sum(k: Value, m: Value, tail: Value | None) -> Value:
-    """k ln 2 + log(m) + tail / m, where `tail` is tiny and may be left out; the tail comes times 2."""
-    p = _format(m).polynomials
+def _fraction_log(m: Value, low: Value | float) -> tuple[Value, Value]:
+    """Find f and rest with log(m) + low = f - rest, where f = m - 1."""
     f = m - 1.0
     s = f / (f + 2.0)
     z = s * s
     half_square = f * 0.5 * f
-    low = k * p.ln2_low
-    if tail is not None:
-        low = tail.fma(s.polynomial(0.5, -1.0, 1.0, -1.0), low)
-    rest = half_square - s.fma(z.fma(z.polynomial(*p.log), half_square), low)
-    return k.fma(p.ln2_high, f - rest)
+    return f, half_square - s.fma(z.fma(z.polynomial(*_format(m).polynomials.log), half_square), low)
 
 
 def _exponent(k: Value, offset: Value | float) -> Value:
-    """A biased exponent as a float, less the offset that was prepared by `_offset`."""
+    """An exponent as a float: the biased one put into the low bits of 2**mantissa, less the offset for both."""
     f = _format(k)
     return (k | f.code(2.0**f.mantissa)).real() - offset
 
 
-def log(x: Value) -> Value:
-    """The natural logarithm."""
+def _finite_log(x: Value) -> tuple[Value, Value]:
+    """Find k and m with x = 2**k m, for finite positive x; m is between sqrt(1/2) and sqrt(2)."""
     f = _format(x)
     up = f.mantissa + 2
     tiny = x < 2.0 ** (1 - f.bias)
     k, m = _log_parts(tiny.select(x * 2.0**up, x))
     offset = 2.0**f.mantissa + f.bias
-    result = _log_sum(_exponent(k, tiny.select(offset + up, offset)), m, None)
-    result = (x > 0.0).select(result, x.equals(0.0).select(-inf, nan))
+    return _exponent(k, tiny.select(offset + up, offset)), m
+
+
+def _log_domain(x: Value, result: Value, zero: float = 0.0) -> Value:
+    """The result where x is above `zero` and finite, else what a logarithm is there."""
+    result = (x > zero).select(result, x.equals(zero).select(-inf, nan))
     return x.equals(inf).select(inf, result)
+
+
+def log(x: Value) -> Value:
+    """The natural logarithm."""
+    p = _format(x).polynomials
+    k, m = _finite_log(x)
+    f, rest = _fraction_log(m, k * p.ln2_low)
+    return _log_domain(x, k.fma(p.ln2_high, f - rest))
+
+
+def _log_of_base(x: Value, base: tables.Base) -> Value:
+    """Log of x as k log(2) + log(m) in another base, all in two parts."""
+    k, m = _finite_log(x)
+    f, rest = _fraction_log(m, 0.0)
+    high, low = _fast_sum(f, -rest)
+    high, error = high.product(base.of_e)
+    low = low.fma(base.of_e, high.fma(base.of_e_ratio, error))
+    total, error = _fast_sum(k * base.of_2, high)
+    return _log_domain(x, total + (k.fma(base.of_2_error, error) + low))
+
+
+def log2(x: Value) -> Value:
+    """The logarithm of base 2; exact for powers of 2."""
+    return _log_of_base(x, _format(x).polynomials.base_2)
+
+
+def log10(x: Value) -> Value:
+    """The logarithm of base 10."""
+    return _log_of_base(x, _format(x).polynomials.base_10)
+
+
+def _log_of_sum(x: Value, low: Value | float) -> Value:
+    """log(1 + x + low) for x above -1 and finite, where `low` is beyond the last bit of x."""
+    f = _format(x)
+    u = x + 1.0
+    back = u - x
+    error = (1.0 - back) + (x - (u - back)) + low
+    biased, m = _log_parts(u)
+    # The error belongs to u = 2**k m; beside m it is error / 2**k, here doubled, which keeps the power in range.
+    scale = ((2 * f.bias + 1 - biased) << f.mantissa).real()
+    k = _exponent(biased, 2.0**f.mantissa + f.bias)
+    # 1/m = (1 - s) / (1 + s) with s = (m - 1) / (m + 1), to the few bits that matter here, halved.
+    s = (m - 1.0) / (m + 1.0)
+    tail = (error * scale).fma(s.polynomial(0.5, -1.0, 1.0, -1.0), k * f.polynomials.ln2_low)
+    fraction, rest = _fraction_log(m, tail)
+    return k.fma(f.polynomials.ln2_high, fraction - rest)
 
 
 def log1p(x: Value) -> Value:
     """log(1 + x)."""
-    f = _format(x)
-    u = x + 1.0
-    back = u - x
-    error = (1.0 - back) + (x - (u - back))
-    k, m = _log_parts(u)
-    scale = ((2 * f.bias + 1 - k) << f.mantissa).real()
-    result = _log_sum(_exponent(k, 2.0**f.mantissa + f.bias), m, error * scale)
-    result = (x > -1.0).select(result, x.equals(-1.0).select(-inf, nan))
-    result = (abs(x) < 2.0 ** -(f.mantissa + 2)).select(x, result)
-    return x.equals(inf).select(inf, result)
+    return _log_domain(x, _log_of_sum(x, 0.0), -1.0).copysign(x)
+
+
+def softplus(x: Value) -> Value:
+    """log(1 + e**x), without overflow."""
+    return (x < 0.0).select(0.0, x) + _log_of_sum(*_power_parts(-abs(x)))
+
+
+def logaddexp(x: Value, y: Value) -> Value:
+    """log(e**x + e**y), without overflow; exact where an operand is infinite."""
+    distance = x.equals(y).select(0.0, -abs(x - y))
+    return (x > y).select(x, y) + _log_of_sum(*_power_parts(distance))
+
+
+def _small_erf(x: Value) -> Value:
+    return x.fma((x * x).polynomial(*_format(x).polynomials.erf_near, exact=3), x)
 
 
 def erf(x: Value) -> Value:
@@ -208,8 +301,42 @@ def erf(x: Value) -> Value:
     f = _format(x)
     p = f.polynomials
     a = abs(x)
-    near = x.fma((x * x).polynomial(*p.erf_near, exact=2), x)
     n, reduced, low = _reduce(-_clamp(a, 0.0, p.erf_one).polynomial(*p.erf_far, exact=3))
     power = _power_of_two(n)
     far = ((1.0 - power) - power * _curve(reduced, low, p.exp)).copysign(x)
-    return (a < 1.0).select(near, far)
+    return (a < 1.0).select(_small_erf(x), far)
+
+
+def erfc(x: Value) -> Value:
+    """1 - erf(x), with relative accuracy where it is small.
+
+    Beyond 0.4 it is e**(-x*x) / (1 + 2x) times a polynomial in (x - c) / (x + c).
+    """
+    p = _format(x).polynomials
+    a = _clamp(abs(x), 0.0, p.erfc_zero)
+    square, error = a.product(a)
+    n, near, low = _reduce(-square)
+    high, low = _fast_sum(1.0, _curve(near, low + error, p.exp))
+    factor = ((a - p.erfc_center) / (a + p.erfc_center)).polynomial(*p.erfc, exact=2)
+    twice = a * 2.0
+    bottom = twice + 1.0
+    back = bottom - twice
+    scaled = _divide(factor, 0.0, bottom, (1.0 - back) + (twice - (bottom - back)))
+    first, second = _scale(n)
+    tail = scaled.fma(high, scaled * low) * first * second
+    return (abs(x) < 0.4).select(1.0 - _small_erf(x), (x < 0.0).select(2.0 - tail, tail))
+
+
+def add_reassoc(a: Value, b: Value) -> Value:
+    """Sum a + b, which LLVM may sum in another order: for the accumulator of a fold only."""
+    return a.add_reassoc(b)
+
+
+def max_propagate(a: Value, b: Value) -> Value:
+    """The larger; nan where either is nan; 0.0 is above -0.0, so the order of a fold does not show."""
+    return a.emitter.call("maximum", a, b)
+
+
+def min_propagate(a: Value, b: Value) -> Value:
+    """The smaller; nan where either is nan; -0.0 is below 0.0, so the order of a fold does not show."""
+    return a.emitter.call("minimum", a, b)

@@ -1,7 +1,7 @@
 """Arithmetic on LLVM values by Python's operators: how the formulas of vecmath become instructions.
 
-A formula is a Python function of a `Value`; running it once emits its instructions, for a scalar or for a vector of lanes.
-It knows llvmlite's IR builder and nothing of Numba, of graphs or of which functions exist.
+A formula is a Python function of `Value`s; running it once emits its instructions, for scalars or for vectors of
+lanes. It knows llvmlite's IR builder and nothing of Numba, of graphs or of which functions exist.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from llvmlite import ir
+import llvmlite.ir
 
-__all__ = ["Emitter", "Value"]
+__all__ = ["Emitter", "Value", "ir"]
 
-_I1 = ir.IntType(1)
+ir: Any = llvmlite.ir  # llvmlite is typed in part only
+
 _SPLITTER = {64: 134217729.0, 32: 4097.0}
 
 
@@ -31,12 +32,15 @@ class Emitter:
         0 for scalars, else the number of lanes of every value.
     has_fma
         Whether ``llvm.fma`` is one instruction on the target.
+    register
+        Width of the target's vector registers in bits.
     """
 
     builder: Any
     bits: int
     lanes: int
     has_fma: bool
+    register: int
 
     @property
     def real(self) -> Any:
@@ -51,7 +55,7 @@ class Emitter:
     def _shaped(self, element: Any) -> Any:
         return ir.VectorType(element, self.lanes) if self.lanes else element
 
-    def constant(self, number: float | int, kind: Any) -> Value:
+    def constant(self, number: float, kind: Any) -> Value:
         """The same number in every lane."""
         text = ir.Constant(kind, [number] * self.lanes if self.lanes else number)
         return Value(self, text)
@@ -74,10 +78,12 @@ def _suffix(kind: Any) -> str:
 
 
 class Value:
-    """A float, an integer or a truth value in LLVM, scalar or lane by lane; Python's operators emit strict IEEE instructions."""
+    """A float, an integer or a truth value in LLVM, scalar or lane by lane.
+
+    Python's operators emit instructions of strict IEEE arithmetic; `equals` stands for ``==``.
+    """
 
     __slots__ = ("emitter", "raw")
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, emitter: Emitter, raw: Any) -> None:
         self.emitter = emitter
@@ -89,10 +95,10 @@ class Value:
         element = kind.element if isinstance(kind, ir.VectorType) else kind
         return not isinstance(element, ir.IntType)
 
-    def _lift(self, other: Value | float | int) -> Value:
+    def _lift(self, other: Value | float) -> Value:
         return other if isinstance(other, Value) else self.emitter.constant(other, self.raw.type)
 
-    def _binary(self, other: Value | float | int, real: str, integer: str, *, swap: bool = False) -> Value:
+    def _binary(self, other: Value | float, real: str, integer: str, *, swap: bool = False) -> Value:
         a, b = self, self._lift(other)
         if swap:
             a, b = b, a
@@ -133,21 +139,14 @@ class Value:
     def __lshift__(self, other: Value | int) -> Value:
         return self._binary(other, "shl", "shl")
 
-    def __rshift__(self, other: Value | int) -> Value:
-        """Shift right keeping the sign."""
-        return self._binary(other, "ashr", "ashr")
-
     def __neg__(self) -> Value:
         builder = self.emitter.builder
         return Value(self.emitter, builder.fneg(self.raw) if self._is_float else builder.neg(self.raw))
 
-    def __invert__(self) -> Value:
-        return Value(self.emitter, self.emitter.builder.not_(self.raw))
-
     def __abs__(self) -> Value:
         return self.emitter.call("fabs", self)
 
-    def _compare(self, relation: str, other: Value | float | int) -> Value:
+    def _compare(self, relation: str, other: Value | float) -> Value:
         builder = self.emitter.builder
         emit = builder.fcmp_ordered if self._is_float else builder.icmp_signed
         return Value(self.emitter, emit(relation, self.raw, self._lift(other).raw))
@@ -155,22 +154,15 @@ class Value:
     def __lt__(self, other: Value | float) -> Value:
         return self._compare("<", other)
 
-    def __le__(self, other: Value | float) -> Value:
-        return self._compare("<=", other)
-
     def __gt__(self, other: Value | float) -> Value:
         return self._compare(">", other)
 
     def __ge__(self, other: Value | float) -> Value:
         return self._compare(">=", other)
 
-    def equals(self, other: Value | float | int) -> Value:
+    def equals(self, other: Value | float) -> Value:
         """Where the two are equal; false for nan."""
         return self._compare("==", other)
-
-    def is_nan(self) -> Value:
-        """Where the value is not a number."""
-        return Value(self.emitter, self.emitter.builder.fcmp_unordered("uno", self.raw, self.raw))
 
     def select(self, yes: Value | float, no: Value | float) -> Value:
         """`yes` where this truth value holds, else `no`."""
@@ -196,43 +188,47 @@ class Value:
         """The signed integer's value as a float."""
         return Value(self.emitter, self.emitter.builder.sitofp(self.raw, self.emitter.real))
 
+    def resized(self, bits: int) -> Value:
+        """The integer in another width: its low bits, or filled with zeros."""
+        builder, kind = self.emitter.builder, ir.IntType(bits)
+        return Value(self.emitter, (builder.zext if bits > self.raw.type.width else builder.trunc)(self.raw, kind))
+
     def copysign(self, other: Value) -> Value:
-        """This magnitude with the other's sign."""
+        """Take the other's sign."""
         return self.emitter.call("copysign", self, other)
 
+    def add_reassoc(self, other: Value) -> Value:
+        """Add, leaving LLVM free to take this and other such sums in another order."""
+        return Value(self.emitter, self.emitter.builder.fadd(self.raw, other.raw, flags=("reassoc",)))
+
     def fma(self, factor: Value | float, term: Value | float) -> Value:
-        """self * factor + term: rounded once where the machine has the instruction, else twice."""
+        """Multiply and add a term: rounded once where the machine has the instruction, else twice."""
         factor, term = self._lift(factor), self._lift(term)
         if self.emitter.has_fma:
             return self.emitter.call("fma", self, factor, term)
         return self * factor + term
 
     def product(self, factor: Value | float) -> tuple[Value, Value]:
-        """The rounded product and its exact error; without fma by Dekker's splitting, for magnitudes far from overflow."""
+        """The rounded product and its exact error; without fma by Dekker's splitting, for factors far from overflow."""
         factor = self._lift(factor)
         high = self * factor
         if self.emitter.has_fma:
             return high, self.fma(factor, -high)
-        (a, b), (c, d) = self._halves(), factor._halves()
+        (a, b), (c, d) = _halves(self), _halves(factor)
         return high, ((a * c - high) + a * d + b * c) + b * d
 
     def minus_product(self, a: Value, b: Value | float) -> Value:
-        """self - a * b, exact wherever the result is a float."""
+        """Subtract a * b, exactly wherever the result is a float."""
         if self.emitter.has_fma:
             return a.fma(-b, self)
         high, error = a.product(b)
         return (self - high) - error
 
-    def _halves(self) -> tuple[Value, Value]:
-        shifted = self * _SPLITTER[self.emitter.bits]
-        high = shifted - (shifted - self)
-        return high, self - high
-
     def polynomial(self, *coefficients: float, exact: int = 1) -> Value:
         """The polynomial with these coefficients, constant term first.
 
-        Summed in pairs (Estrin), for short chains of dependent steps, but for the first `exact` ones: these are added last, by
-        Horner's rule, where the rounding of a pair would show in the result.
+        Summed in pairs (Estrin), for short chains of dependent steps, but for the first `exact` ones: these are added
+        last, by Horner's rule, where the rounding of a pair would show in the result.
         """
         terms: list[Value | float] = list(coefficients[exact:])
         power = self
@@ -244,3 +240,10 @@ class Value:
         for coefficient in reversed(coefficients[:exact]):
             result = result.fma(self, coefficient)
         return result
+
+
+def _halves(number: Value) -> tuple[Value, Value]:
+    """The number as a sum of two with half the digits each, whose products are exact."""
+    shifted = number * _SPLITTER[number.emitter.bits]
+    high = shifted - (shifted - number)
+    return high, number - high

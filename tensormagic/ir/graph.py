@@ -83,6 +83,8 @@ class Graph:
                 elif size != extent:
                     open_checks.append((size, extent))
         for size, extent in open_checks:
+            if any(a not in sizes for a in atoms(size)):
+                raise GuardError(f"a size is {extent} where {size}, which is at least 2, was captured")
             if evaluate(size, sizes.__getitem__) != extent:
                 raise GuardError(f"a size is {extent} where {size} = {evaluate(size, sizes.__getitem__)} was expected")
         for left, relation, right in self.guards:

@@ -32,7 +32,7 @@ def _show_one(graph: Graph, regions: dict[Graph, str]) -> str:
     for node in graph.nodes:
         if node not in graph.parameters:
             lines.append("  " + _show_node(node, numbers, regions))
-    lines += [f"  guard {left} {relation} {right}" for left, relation, right in graph.guards]
+    lines += [f"  guard {_value(left, regions)} {relation} {_value(right, regions)}" for left, relation, right in graph.guards]
     lines.append(f"  return {', '.join(numbers[r] for r in graph.results)}")
     return "\n".join([*lines, "}"])
 
@@ -132,8 +132,13 @@ def _parse_node(line: str, nodes: Mapping[str, Node], ops: Mapping[str, Any], re
 
 def _split(text: str) -> list[str]:
     """``text`` at the commas outside brackets."""
-    parts = re.split(r", (?![^\[]*\])", text)
-    return [p for p in parts if p]
+    parts, depth, begin = [], 0, 0
+    for k, character in enumerate(text):
+        depth += (character in "([") - (character in ")]")
+        if character == "," and not depth:
+            parts.append(text[begin:k])
+            begin = k + 1
+    return [p.strip() for p in (*parts, text[begin:]) if p.strip()]
 
 
 def _parse_type(text: str) -> Type:
@@ -142,11 +147,7 @@ def _parse_type(text: str) -> Type:
         return Type(np.dtype(_PYTHON[text]), (), "python")
     name, bracket, sizes = text.partition("[")
     form: Form = "array" if bracket else "scalar"
-    return Type(np.dtype(name), tuple(_size(s) for s in _split_sizes(sizes.rstrip("]"))), form)
-
-
-def _split_sizes(text: str) -> list[str]:
-    return [p.strip() for p in re.split(r",(?![^(]*\))", text) if p.strip()]
+    return Type(np.dtype(name.rstrip("_")), tuple(_size(s) for s in _split(sizes.rstrip("]"))), form)
 
 
 def _parse_value(text: str, regions: Mapping[str, Graph]) -> Any:

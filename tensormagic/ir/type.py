@@ -346,7 +346,9 @@ class Type:
     def __str__(self) -> str:
         if self.form == "python":
             return {"f": "float", "i": "int", "b": "bool", "c": "complex"}[self.dtype.kind]
-        return f"{self.dtype}[{', '.join(map(str, self.shape))}]" if self.shape or self.form == "array" else f"{self.dtype}"
+        if self.shape or self.form == "array":
+            return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        return "bool_" if self.dtype.kind == "b" else f"{self.dtype}"  # NumPy's name, which is not Python's
 
     __repr__ = __str__
 

@@ -5,31 +5,34 @@ Groups never feed each other in a circle, so a picture of groups is drawn from t
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tensormagic.notebook.layout import topological_order
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["CHUNK", "Group", "groups"]
+
+K = TypeVar("K")
 
 CHUNK = 100  # a group of more members is cut, so that opening one stays readable
 _MOST_PIECES = 40  # lines that feed each other in a circle this often are one group
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Generic[K]):
     """Members by index, the keys they came with, and which part of a cut group it is (0 of 1 where it was not cut)."""
 
     members: tuple[int, ...]
-    keys: tuple[Hashable, ...]
+    keys: tuple[K, ...]
     part: int
     parts: int
 
 
-def groups(keys: Sequence[Hashable | None], pairs: list[tuple[int, int]], chunk: int = CHUNK) -> list[Group]:
+def groups(keys: Sequence[K | None], pairs: list[tuple[int, int]], chunk: int = CHUNK) -> list[Group[K]]:
     """Group what has equal keys, cutting groups where they would feed each other in a circle.
 
     Parameters
@@ -47,37 +50,45 @@ def groups(keys: Sequence[Hashable | None], pairs: list[tuple[int, int]], chunk:
         In the order of their first members. What stands alone is in none.
     """
     order = topological_order(len(keys), pairs)
-    place = {index: position for position, index in enumerate(order)}
-    units: dict[Hashable, int] = {}
-    unit = [units.setdefault(("key", key) if key is not None else ("alone", i), len(units)) for i, key in enumerate(keys)]
-    knots = _knots(len(units), [(unit[s], unit[t]) for s, t in pairs])
-    sizes: dict[int, set[int]] = {}
-    for number, knot in enumerate(knots):
-        sizes.setdefault(knot, set()).add(number)
+    units: dict[K, int] = {}
+    for key in keys:
+        if key is not None:
+            units.setdefault(key, len(units))
+    unit = [units[key] if key is not None else len(units) + index for index, key in enumerate(keys)]
+    knots = _knots(len(units) + len(keys), [(unit[source], unit[target]) for source, target in pairs])
     rank = _ranks(order, pairs, unit, knots)
-    pieces: dict[Hashable, list[int]] = {}
+    pieces: dict[tuple[int, int], list[int]] = {}  # by unit and rank
     for index in order:
-        pieces.setdefault((knots[unit[index]], unit[index], rank[index]), []).append(index)
-    tangled = {knot for knot, inside in sizes.items() if len(inside) > 1}
-    count = {knot: sum(1 for piece in pieces if piece[0] == knot) for knot in tangled}  # type: ignore[index]
-    lumps = {knot for knot in tangled if count[knot] > _MOST_PIECES}
-    merged: dict[Hashable, list[int]] = {}
-    for (knot, number, height), members in pieces.items():  # type: ignore[misc]
-        merged.setdefault(("lump", knot) if knot in lumps else (number, height), []).extend(members)
-    found: list[Group] = []
-    for members in merged.values():
-        if keys[members[0]] is None and len(members) == 1:
-            continue
-        members.sort(key=place.__getitem__)
-        seen = tuple(sorted({keys[index] for index in members if keys[index] is not None}, key=repr))
-        parts = -(-len(members) // chunk)
-        step = -(-len(members) // parts)
-        found += [Group(tuple(members[k * step : (k + 1) * step]), seen, k, parts) for k in range(parts)]
+        pieces.setdefault((unit[index], rank[index]), []).append(index)
+    count = Counter(knots[number] for number, _ in pieces)
+    merged: dict[tuple[int, int, int], list[int]] = {}
+    for (number, height), members in pieces.items():
+        tangled = count[knots[number]] > _MOST_PIECES
+        merged.setdefault((knots[number], -1, 0) if tangled else (knots[number], number, height), []).extend(members)
+    place = {index: position for position, index in enumerate(order)}
+    found = [
+        group
+        for members in merged.values()
+        if len(members) > 1 or keys[members[0]] is not None
+        for group in _cut(sorted(members, key=place.__getitem__), keys, chunk)
+    ]
     return sorted(found, key=lambda group: min(group.members))
 
 
+def _cut(members: list[int], keys: Sequence[K | None], chunk: int) -> list[Group[K]]:
+    """Return the members as one group, or in order as several of at most `chunk`."""
+    seen: dict[K, None] = {}
+    for index in members:
+        key = keys[index]
+        if key is not None:
+            seen[key] = None
+    parts = -(-len(members) // chunk)
+    step = -(-len(members) // parts)
+    return [Group(tuple(members[k * step : (k + 1) * step]), tuple(seen), k, parts) for k in range(parts)]
+
+
 def _ranks(order: list[int], pairs: list[tuple[int, int]], unit: list[int], knots: list[int]) -> list[int]:
-    """Count, within each knot, how often the longest way to an index changed its unit: pieces of equal rank cannot circle."""
+    """Count, within each knot, how often the longest way to an index changed its unit: equal ranks cannot circle."""
     after: dict[int, list[int]] = {}
     for source, target in pairs:
         after.setdefault(source, []).append(target)
@@ -89,7 +100,7 @@ def _ranks(order: list[int], pairs: list[tuple[int, int]], unit: list[int], knot
     return rank
 
 
-def _knots(count: int, pairs: list[tuple[int, int]]) -> list[int]:
+def _knots(count: int, pairs: list[tuple[int, int]]) -> list[int]:  # noqa: C901 (one algorithm, in its usual form)
     """Return for each unit the number of its strongly connected component (Tarjan 1972, with a stack of its own)."""
     after: list[list[int]] = [[] for _ in range(count)]
     for source, target in dict.fromkeys(pairs):

@@ -53,14 +53,14 @@ h1 {{ font-size: 1.1rem; overflow-wrap: anywhere; }}
 """
 
 
-def to_html(scene: Scene, *, open: bool = True, view: str | None = None) -> str:  # noqa: A002
+def to_html(scene: Scene, *, expanded: bool = True, view: str | None = None) -> str:
     """Return a page that shows the scene as the widget does, without a kernel and without a network.
 
     Parameters
     ----------
     scene : Scene
         What to show.
-    open : bool
+    expanded : bool
         Whether the graph is shown at once.
     view : str, optional
         The name of the view shown first. Default: the scene's first.
@@ -71,7 +71,7 @@ def to_html(scene: Scene, *, open: bool = True, view: str | None = None) -> str:
         The page; written to a file it opens anywhere.
     """
     first = scene.view(view).name if view is not None else scene.views[0].name if scene.views else ""
-    state = {"scene": scene.message(), "open": open, "view": first, "selected": ""}
+    state = {"scene": scene.message(), "expanded": expanded, "view": first, "selected": ""}
     return _PAGE.format(
         policy=_POLICY,
         title=escape(clean(scene.title or "graph", 200)),

@@ -65,13 +65,13 @@ def symbol(name: str) -> str:
 
 
 def clean(text: str, most: int = 400) -> str:
-    """Return text that XML can hold and that cannot disturb the line around it.
+    r"""Return text that XML can hold and that cannot disturb the line around it.
 
-    Line breaks become spaces; control characters, lone surrogates and marks that reverse the direction of writing become
-    U+FFFD; beyond `most` characters the text ends in an ellipsis.
+    Line breaks become spaces; control characters, lone surrogates and marks that reverse the direction of writing
+    become U+FFFD; beyond `most` characters the text ends in an ellipsis.
 
-    >>> clean("a\\nb\\x00")
-    'a b\\ufffd'
+    >>> clean("a\nb\x00")
+    'a b\ufffd'
     """
     if len(text) > most:
         text = text[: most - 1] + "…"

@@ -1,14 +1,15 @@
 """Layered drawing of a directed acyclic graph: rows, order within rows, x coordinates, and bends of long links.
 
-It knows boxes of a width and links between them, nothing of vertices, text or SVG. Equal input gives equal output, and no
-step recurses, so a chain of any length is laid out.
+It knows boxes of a width and links between them, nothing of vertices, text or SVG. Equal input gives equal output, and
+no step recurses, so a chain of any length is laid out.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import defaultdict, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 
 __all__ = ["Link", "Placement", "layered", "topological_order"]
 
@@ -55,8 +56,8 @@ class _Net:
     widths: list[float]
     rank: list[int]
     real: int
-    above: list[list[tuple[int, float, float]]] = field(default_factory=list)  # (item, its offset, my offset)
-    below: list[list[tuple[int, float, float]]] = field(default_factory=list)
+    above: list[list[tuple[int, float, float]]]  # (item, its offset, my offset)
+    below: list[list[tuple[int, float, float]]]
 
     def add_bend(self, rank: int) -> int:
         self.widths.append(0.0)
@@ -247,7 +248,7 @@ def _sweep(net: _Net, rows: list[list[int]], *, downwards: bool) -> None:
     for row in rows if downwards else reversed(rows):
         for place, item in enumerate(row):
             position[item] = place
-        key = {}
+        key: dict[int, float] = {}
         for item in row:
             around = near[item]
             if around:  # the offset counts for less than one place, so that operands keep their order
@@ -323,12 +324,12 @@ def _place(net: _Net, row: list[int], x: list[float], *, use_above: bool, use_be
 
 
 def _straighten(net: _Net, rows: list[list[int]], x: list[float]) -> None:
-    """Move each strand (the bends of a link, a chain of boxes) onto one vertical as far as its neighbours leave room."""
+    """Move each strand (the bends of a link, a chain of boxes) onto one vertical as far as neighbours leave room."""
     left: dict[int, int] = {}
     right: dict[int, int] = {}
     for row in rows:
-        left.update(zip(row[1:], row, strict=False))
-        right.update(zip(row, row[1:], strict=False))
+        left.update((item, other) for other, item in pairwise(row))
+        right.update(pairwise(row))
 
     def room(item: int) -> tuple[float, float]:
         low, high = -1e9, 1e9
@@ -366,13 +367,12 @@ def _strands(net: _Net) -> list[list[int]]:
                 following[item] = other
     inner = set(following.values())
     strands: list[list[int]] = []
-    for item in following:
-        if item not in inner:
-            strands.append([item])
-            while item in following:
-                item = following[item]  # noqa: PLW2901 - walks down the strand
-                strands[-1].append(item)
-    return sorted(strands, key=len, reverse=True)
+    for first in following.keys() - inner:
+        strand = [first]
+        while strand[-1] in following:
+            strand.append(following[strand[-1]])
+        strands.append(strand)
+    return sorted(strands, key=lambda strand: (-len(strand), strand))
 
 
 def _apart(net: _Net, one: int, other: int) -> float:
@@ -383,7 +383,7 @@ def _apart(net: _Net, one: int, other: int) -> float:
 def _spread(net: _Net, row: list[int], wanted: list[float], weights: list[float]) -> list[float]:
     """Least squares to the wanted places under the gaps of the row, by pooling adjacent violators."""
     offsets = [0.0]
-    for left, right in zip(row, row[1:], strict=False):
+    for left, right in pairwise(row):
         offsets.append(offsets[-1] + _apart(net, left, right))
     means: list[float] = []
     masses: list[float] = []

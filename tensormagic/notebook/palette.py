@@ -1,7 +1,7 @@
 """The colours of pictures (Okabe and Ito's, which colour-blind readers tell apart) and the style sheet made of them.
 
-The same rules serve a standalone SVG, with plain colours, and a page, with variables that follow the page's theme. A kind is
-never told by its colour alone: outlines differ too.
+The same rules serve a standalone SVG, with plain colours, and a page, with variables that follow the page's theme. A
+kind is never told by its colour alone: outlines differ too.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ DARK = {
     "contract-line": "#e08fbd",
     "opaque": "#34373c",
     "opaque-line": "#c9ccd1",
-    "yellow": "#59540f",
+    "yellow": "#524d0c",
     "yellow-line": "#f0e442",
 }
-# what a Jupyter theme has a word for follows the theme
-PAGE = {"ground": "--jp-layout-color1", "ink": "--jp-ui-font-color1", "soft": "--jp-ui-font-color2"}
+# what follows a Jupyter theme
+PAGE = {"ground": "--jp-layout-color1", "ink": "--jp-ui-font-color1"}  # its softer ink is too pale for small text
 _KINDS = ("input", "constant", "pointwise", "fold", "move", "update", "contract", "opaque", "yellow")
 
 
@@ -134,7 +134,8 @@ def themed(scope: str) -> str:
     return (
         f"{scope}{{{light}}}\n@media (prefers-color-scheme:dark){{{scope}{{{dark}}}}}\n"
         f"[data-jp-theme-light='true'] {scope},.vscode-light {scope}{{{light}}}\n"
-        f"[data-jp-theme-light='false'] {scope},.vscode-dark {scope},.vscode-high-contrast {scope}{{{dark}}}\n{scoped}\n"
+        f"[data-jp-theme-light='false'] {scope},.vscode-dark {scope},.vscode-high-contrast {scope}{{{dark}}}\n"
+        f"{scoped}\n"
     )
 
 

@@ -112,7 +112,7 @@ class View:
     @cached_property
     def picture(self) -> Picture:
         """The view laid out; computed once."""
-        from tensormagic.notebook.picture import draw  # noqa: PLC0415 - a picture is made of a view
+        from tensormagic.notebook.draw import draw  # a picture is made of a view, so it knows this file
 
         return draw(self)
 
@@ -183,8 +183,8 @@ class Scene:
             }
             for view in self.views
         ]
-        from tensormagic.notebook.palette import standalone  # noqa: PLC0415
-        from tensormagic.notebook.picture import HEAD  # noqa: PLC0415 - a picture is made of a view
+        from tensormagic.notebook.palette import standalone
+        from tensormagic.notebook.picture import HEAD
 
         return {
             "title": clean(self.title, 200),
@@ -212,8 +212,8 @@ def _vertex_message(vertex: Vertex) -> dict[str, Any]:
         value = getattr(vertex, item.name)
         if isinstance(value, str):
             value = clean(value, 1000 if item.name == "preview" else 300)
-        elif isinstance(value, tuple):
-            value = [clean(rule, 120) for rule in value[:40]]
+        elif item.name == "rules":
+            value = [clean(rule, 120) for rule in vertex.rules[:40]]
         if value not in ("", None, [], False) and (item.name, value) != ("role", "value"):
             message[item.name] = value
     return message

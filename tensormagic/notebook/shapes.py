@@ -121,7 +121,10 @@ def outline(kind: str, wide: float, tall: float) -> str:
     if kind == "update":  # a sheet with a corner cut
         return _polygon((-x, -y), (x - 9, -y), (x, -y + 9), (x, y), (-x, y))
     if kind == "opaque":  # bars at the sides
-        return _polygon((-x, -y), (x, -y), (x, y), (-x, y)) + f"M{_n(-x + 6)} {_n(-y)}V{_n(y)}M{_n(x - 6)} {_n(-y)}V{_n(y)}"
+        return (
+            _polygon((-x, -y), (x, -y), (x, y), (-x, y))
+            + f"M{_n(-x + 6)} {_n(-y)}V{_n(y)}M{_n(x - 6)} {_n(-y)}V{_n(y)}"
+        )
     if kind == "region":
         return _rounded(x, y, 3) + _rounded(x - 3.5, y - 3.5, 2)
     if kind == "group":  # sheets behind the first

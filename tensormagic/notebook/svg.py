@@ -1,4 +1,4 @@
-"""A scene as an SVG that stands alone: own colours, own size, a title and a description, no script and no reference outside."""
+"""A scene as an SVG that stands alone: own colours and size, a title and a description, no script, no reference."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def render(scene: Scene, views: Sequence[str] | None = None) -> str:
     """
     chosen = [scene.view(name) for name in views] if views is not None else list(scene.views[:1])
     panels = [_panel(view) for view in chosen]
-    legend = _legend([vertex for view in chosen for vertex in view.vertices])
+    legend = _legend([vertex for view in chosen for vertex in _shown(view.picture)])
     across = sum(panel.width for panel in panels) + 2 * MARGIN * max(len(panels) - 1, 0)
     beside = across <= BESIDE
     wide = max(across if beside else max(panel.width for panel in panels), legend.width, 220.0) + 2 * MARGIN
@@ -81,8 +81,9 @@ def render(scene: Scene, views: Sequence[str] | None = None) -> str:
     tall = below + legend.height + MARGIN
     title = clean(f"{scene.title}: {scene.summary}" if scene.title else scene.summary, 200)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(wide)}" height="{_n(tall)}" viewBox="0 0 {_n(wide)} {_n(tall)}" '
-        f'role="img" style="max-width:100%;height:auto">\n<title>{escape(title)}</title>\n<desc>{escape(scene.text())}</desc>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(wide)}" height="{_n(tall)}" '
+        f'viewBox="0 0 {_n(wide)} {_n(tall)}" role="img" style="max-width:100%;height:auto">\n'
+        f"<title>{escape(title)}</title>\n<desc>{escape(scene.text())}</desc>\n"
         f"<style>{standalone()}</style>\n"
         f'<rect class="ground" width="100%" height="100%" rx="6" fill="#ffffff"/>\n' + "\n".join(markup) + "\n</svg>\n"
     )
@@ -104,7 +105,7 @@ def _panel(view: View) -> _Panel:
     if view.kernels:
         count += f", {view.kernels} kernel{'s' * (view.kernels != 1)}"
     start = width(name, 14, bold=True) + 12
-    heading = f'<text class="view" x="0" y="12">{escape(name)}</text><text class="note" x="{_n(start)}" y="12">{count}</text>'
+    heading = f'<text class="view" y="12">{escape(name)}</text><text class="note" x="{_n(start)}" y="12">{count}</text>'
     picture = view.picture
     body = f'<g transform="translate(0 30)">{_picture(picture)}</g>'
     return _Panel(heading + body, max(picture.width, start + width(count, 10.5)), picture.height + 34)
@@ -113,9 +114,7 @@ def _panel(view: View) -> _Panel:
 def _picture(picture: Picture) -> str:
     rows = picture.rows
     tops = [(rows[box.row].top + rows[box.row].bottom - box.height) / 2 for box in picture.boxes]
-    frames = [
-        _frame(box, top) for box, top in zip(picture.boxes, tops, strict=True) if box.is_open
-    ]
+    frames = [_frame(box, top) for box, top in zip(picture.boxes, tops, strict=True) if box.is_open]
     routes = [_route(picture, route, tops) for route in picture.drawn()]
     boxes = [_box(box, top) for box, top in zip(picture.boxes, tops, strict=True) if box.face.path]
     return "".join([*frames, *routes, *boxes])
@@ -141,7 +140,9 @@ def _box(box: Box, top: float) -> str:
     kind = "group" if vertex is None else vertex.kind
     extra = " yellow" * (vertex is not None and vertex.yellow) + " result" * box.result
     told = describe(vertex) if vertex is not None else inside.title if inside is not None else ""
-    texts = "".join(f'<text class="{text.style}" y="{_n(text.y)}">{escape(text.text)}</text>' for text in box.face.texts)
+    texts = "".join(
+        f'<text class="{line.style}" y="{_n(line.y)}">{escape(line.text)}</text>' for line in box.face.texts
+    )
     sign = mark(vertex) if vertex is not None else ""
     if sign:
         spot = f"{_n(box.width / 2 - 9)} {_n(-box.height / 2)}"
@@ -160,7 +161,8 @@ def _route(picture: Picture, route: Route, tops: list[float]) -> str:
     head = "" if target.is_open or not target.face.path else "m-3.5 -5.5l3.5 5.5l3.5 -5.5"
     if target.row - source.row != len(route.bends) + 1:
         middle = (y + end_y) / 2
-        return f'<path class="edge far" d="M{_n(x)} {_n(y)}C{_n(x)} {_n(middle)} {_n(end_x)} {_n(middle)} {_n(end_x)} {_n(end_y)}{head}"/>'
+        curve = f"C{_n(x)} {_n(middle)} {_n(end_x)} {_n(middle)} {_n(end_x)} {_n(end_y)}"
+        return f'<path class="edge far" d="M{_n(x)} {_n(y)}{curve}{head}"/>'
     rows = picture.rows
     path = [f"M{_n(x)} {_n(y)}V{_n(rows[source.row].bottom)}"]
     for row, (left, right) in enumerate(pairwise([x, *route.bends, end_x]), source.row):
@@ -184,10 +186,22 @@ def _legend(vertices: list[Vertex]) -> _Panel:
             x, y = 0.0, y + 20
         sample = f'<g class="mark"><circle r="7.5"/><text y="4">{sign}</text></g>' if sign else _sample(kind)
         markup.append(
-            f'<g transform="translate({_n(x + 13)} {_n(y + 8)})">{sample}<text class="note" x="19" y="4">{told}</text></g>'
+            f'<g transform="translate({_n(x + 13)} {_n(y + 8)})">{sample}'
+            f'<text class="note" x="19" y="4">{told}</text></g>'
         )
         x += long
     return _Panel("".join(markup), 660.0 if y else x, y + 18 if entries else 0.0)
+
+
+def _shown(picture: Picture) -> list[Vertex]:
+    """Return the vertices drawn, without those in closed groups."""
+    shown: list[Vertex] = []
+    for box in picture.boxes:
+        if box.vertex is not None:
+            shown.append(box.vertex)
+        elif box.is_open and box.inside is not None and box.inside.picture is not None:
+            shown += _shown(box.inside.picture)
+    return shown
 
 
 def _sample(kind: str) -> str:

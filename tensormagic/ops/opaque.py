@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
-from tensormagic.ops.op import Op, Tangent, Value, as_form
+from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
 
 Types = Type | tuple[Type, ...]
 
@@ -29,6 +29,8 @@ class Opaque(Op):
         ``tangent(node, tangents)``: linear in the tangents, a tuple for several results.
     back
         ``back(node, cotangent, linear)``, for a call that is linear in some operands.
+    check
+        ``check(node)``: what sizes must satisfy when the graph runs.
     """
 
     kind = "opaque"
@@ -36,6 +38,7 @@ class Opaque(Op):
     numpy: Callable[..., Value] = field(repr=False)
     tangent: Callable[[Node, Sequence[Tangent]], Tangent | tuple[Tangent, ...]] | None = field(default=None, repr=False)
     back: Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]] | None = field(default=None, repr=False)
+    check: Callable[[Node], list[Guard]] | None = field(default=None, repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Types:
         return self.types(args, params)
@@ -51,6 +54,9 @@ class Opaque(Op):
 
     def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
         return self.back(node, cotangent, linear) if self.back else super().transpose(node, cotangent, linear)
+
+    def guards(self, node: Node) -> list[Guard]:
+        return self.check(node) if self.check else []
 
 
 def concrete(params: Mapping[str, Any], size: Callable[[Size], int]) -> dict[str, Any]:

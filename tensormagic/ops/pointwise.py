@@ -207,13 +207,17 @@ def _to_kind(value: Value, dtype: np.dtype[Any]) -> Value:
     return array.astype(dtype)
 
 
+_PYTHON_DTYPES = {np.dtype(t) for t in (bool, np.int64, np.float64, np.complex128)}
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Cast(Pointwise):
     """The conversion to another dtype, which is linear between inexact ones."""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
-        shape = args[0].type.shape
-        return Type(np.dtype(params["dtype"]), shape, "array" if shape else "scalar")
+        x, dtype = args[0].type, np.dtype(params["dtype"])
+        weak = x.form == "python" and dtype in _PYTHON_DTYPES  # Python numbers stay so among themselves
+        return Type(dtype, x.shape, "python" if weak else "array" if x.shape else "scalar")
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         value = _to_kind(values[0], node.type.dtype)
@@ -250,7 +254,7 @@ def astype(x: Node, dtype: Any) -> Node:
     if x.type.dtype == dtype:
         return x
     if x.type.form == "python" and (number := _python_number(x)) is not None:
-        return constant(dtype.type(number))
+        return constant(dtype.type(number).item() if dtype in _PYTHON_DTYPES else dtype.type(number))
     if x.op is CONSTANT:
         return constant(_to_kind(x["bits"].array(), dtype)[()] if not x.type.shape else _to_kind(x["bits"].array(), dtype))
     return make(ASTYPE, (x,), dtype=dtype.str)

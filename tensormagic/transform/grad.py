@@ -9,6 +9,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.type import Type
+from tensormagic.ops.control import Derivatives, install_derivatives
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.op import Leaf, Tangent
@@ -64,13 +65,18 @@ def vjp(results: Sequence[Node], cotangents: Sequence[Tangent], wrt: Sequence[No
         if cotangent is None or node in targets:
             continue
         if node.op is ITEM:
-            group = gathered.setdefault(node.args[0], [None] * len(node.args[0].types))
-            group[node["index"]] = accumulate(group[node["index"]], cotangent)
+            _to_group(gathered, node, cotangent)
             continue
         for arg, part in _pull(node, cotangent, active).items():
             site.inherit(part, node, "adjoint")
             gathered[arg] = accumulate(gathered.get(arg), part)
     return [gathered.get(node) for node in wrt]
+
+
+def _to_group(gathered: dict[Node, Any], node: Node, cotangent: Node) -> None:
+    """Add the cotangent of one result of several to those of the node that has them."""
+    group = gathered.setdefault(node.args[0], [None] * len(node.args[0].types))
+    group[node["index"]] = accumulate(group[node["index"]], cotangent)
 
 
 def _active(results: Sequence[Node], wrt: Sequence[Node]) -> set[Node]:
@@ -124,6 +130,9 @@ def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node]) -> dict[No
     for node in reversed(order):
         if node in seeds or node not in linear or node not in gathered:
             continue
+        if node.op is ITEM:
+            _to_group(gathered, node, gathered.pop(node))
+            continue
         wanted = [a in linear for a in node.args]
         parts = node.op.transpose(node, gathered.pop(node), wanted)  # type: ignore[attr-defined]
         for arg, part in zip(node.args, parts, strict=True):
@@ -163,3 +172,5 @@ def depends(results: Iterable[Node], node: Node) -> bool:
     """Whether some result depends on ``node``."""
     return node in set(topological(results, stop=lambda n: n is node))
 
+
+install_derivatives(Derivatives(jvp=jvp, transpose=transpose, gradient=gradient))

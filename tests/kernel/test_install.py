@@ -42,6 +42,15 @@ def test_two_places_are_one_too_many(capsys: pytest.CaptureFixture[str]):
     assert "not allowed with" in capsys.readouterr().err
 
 
+def test_where_nobody_may_write(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def refuse(*arguments: object, **options: object):
+        raise PermissionError(13, "Permission denied", "/usr/share/jupyter")
+
+    monkeypatch.setattr(install.KernelSpecManager, "install_kernel_spec", refuse)
+    assert install.main(["--sys-prefix"]) == 1
+    assert "/usr/share/jupyter cannot be written: try --user" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("size", [32, 64])
 def test_the_logo(tmp_path: Path, size: int):
     folder = install.install(prefix=str(tmp_path))

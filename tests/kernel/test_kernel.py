@@ -74,7 +74,7 @@ class TestProtocol(jupyter_kernel_test.KernelTests):
 
 
 def test_a_file_named_like_a_module_does_not_stop_the_kernel(tmp_path: Path):
-    for name in ("traitlets.py", "IPython.py", "tensormagic.py"):
+    for name in ("traitlets.py", "IPython.py", "zmq.py"):
         (tmp_path / name).write_text("raise RuntimeError('a file of the user')")
     manager, client = start_new_kernel(kernel_name="tensormagic", cwd=str(tmp_path))
     try:

@@ -23,7 +23,7 @@ class Builder:
     vertices: list[Vertex] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
 
-    def add(self, label: str, *operands: str, kind: str = "", type: str = "float64[n]", **more: object) -> str:  # noqa: A002
+    def add(self, label: str, *operands: str, kind: str = "", type: str = "float64[n]", **more: object) -> str:
         """Add a vertex with operands and return its id."""
         kind = kind or (
             "fold"
@@ -49,7 +49,7 @@ class Builder:
 def _forward(build: Builder) -> dict[str, str]:
     made = {
         name: build.add(name, kind="input", type=type, id=name, preview="[0.12, -1.4, …]")
-        for name, type in (("X", "float64[n, p]"), ("w", "float64[p]"), ("b", "float64"), ("y", "float64[n]"))  # noqa: A001
+        for name, type in (("X", "float64[n, p]"), ("w", "float64[p]"), ("b", "float64"), ("y", "float64[n]"))
     }
     made["m"] = build.add("matmul", made["X"], made["w"], line=1, id="m")
     made["z"] = build.add("add", made["m"], made["b"], line=1, id="z")
@@ -126,7 +126,7 @@ def _with_kernels(view: View) -> View:
 def softmax() -> Scene:
     """Softmax over rows, one kernel."""
     build = Builder("In[7]")
-    type = "float64[n, p]"  # noqa: A001
+    type = "float64[n, p]"
     x = build.add("scores", kind="input", type=type, id="x")
     high = build.add("max", x, line=1, type="float64[n, 1]", kernel=1)
     wide = build.add("broadcast", high, line=1, type=type, kernel=1)
@@ -153,7 +153,7 @@ def chain(length: int = 300, lines: int = 3) -> Scene:
 
 def random_graph(count: int = 1000, seed: int = 1, lines: int = 25) -> Scene:
     """A random graph of `count` ops over `lines` source lines."""
-    pick = random.Random(seed)  # noqa: S311 - a picture, not a secret
+    pick = random.Random(seed)
     build = Builder("In[11]")
     names = [build.add(f"a{k}", kind="input", type="float64[n, p]", id=f"a{k}") for k in range(8)]
     labels = ["add", "multiply", "exp", "subtract", "sum", "matmul", "transpose", "where"]
@@ -180,7 +180,9 @@ def hostile() -> Scene:
         "]]>",
         "line\nbreak",
     ]
-    made = [build.add(name, kind="input", id=f"i{k}", type=name[:50], preview=name[:50]) for k, name in enumerate(names)]
+    made = [
+        build.add(name, kind="input", id=f"i{k}", type=name[:50], preview=name[:50]) for k, name in enumerate(names)
+    ]
     total = made[0]
     for other in made[1:]:
         total = build.add("add", total, other, line=1, role=f"rewritten by {names[0]}", rules=(names[1],))

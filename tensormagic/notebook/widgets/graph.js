@@ -1,6 +1,7 @@
 // Draws a scene that Python laid out: places, outlines and lines of text come in the message, so nothing is measured here.
 // One file, no build, no network. Text from the user is only ever set as textContent.
 const NS = "http://www.w3.org/2000/svg";
+const KEYED = ["button", "input", "summary"];
 const HELP = "Arrow keys follow the links, Enter opens or closes a group, / searches, + and - zoom, 0 fits.";
 
 function svgNode(tag, attributes = {}, parent) {
@@ -14,6 +15,8 @@ function node(tag, attributes = {}, text) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   if (text !== undefined) made.textContent = text;
+  // JupyterLab listens before us, and leaves alone what carries this mark itself
+  if (KEYED.includes(tag) || "tabindex" in attributes) made.setAttribute("data-lm-suppress-shortcuts", "true");
   return made;
 }
 
@@ -137,7 +140,6 @@ function index(view) {
 
 function render({ model, el }) {
   el.classList.add("tm-graph");
-  el.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab keeps its keys to itself inside
   const header = node("button", { type: "button", class: "tm-header" });
   const body = node("div", { class: "tm-body" });
   el.append(header, body);
@@ -150,7 +152,7 @@ function render({ model, el }) {
     model.save_changes();
   };
   const toggle = () => {
-    const open = Boolean(model.get("open"));
+    const open = Boolean(model.get("expanded"));
     header.textContent = model.get("scene").summary || "graph";
     header.setAttribute("aria-expanded", String(open));
     body.hidden = !open;
@@ -161,8 +163,8 @@ function render({ model, el }) {
     if (close) { close(); close = null; body.replaceChildren(); }
     toggle();
   };
-  header.addEventListener("click", () => { sync("open", !model.get("open")); toggle(); });
-  for (const [name, action] of [["change:open", toggle], ["change:scene", renew]]) {
+  header.addEventListener("click", () => { sync("expanded", !model.get("expanded")); toggle(); });
+  for (const [name, action] of [["change:expanded", toggle], ["change:scene", renew]]) {
     model.on(name, action);
     stop.push(() => model.off(name, action));
   }
@@ -219,11 +221,11 @@ function build(body, model, sync) {
 
   // -- words
   const vertexOf = (key) => (table.leaves.has(key) ? scene.vertices[table.leaves.get(key).box.v] : null);
-  const place_ = (vertex) => (vertex.line === undefined ? "" : `${vertex.cell || ""} line ${vertex.line}`.trim());
+  const written = (vertex) => (vertex.line === undefined ? "" : `${vertex.cell || ""} line ${vertex.line}`.trim());
   function words(key) {
     const vertex = vertexOf(key);
     if (!vertex) return table.groups.has(key) ? `group ${table.groups.get(key).g.title}` : "";
-    return [vertex.label, vertex.type, vertex.role, place_(vertex),
+    return [vertex.label, vertex.type, vertex.role, written(vertex),
       vertex.kernel === undefined ? "" : `kernel ${vertex.kernel}`, vertex.yellow ? "runs in NumPy" : ""].filter(Boolean).join(", ");
   }
   const say = (text) => { live.textContent = text; };
@@ -325,7 +327,7 @@ function build(body, model, sync) {
       details.appendChild(node("h4", {}, vertex.label));
       const list = node("dl");
       const rows = [["type", vertex.type], ["sizes", vertex.symbolic === vertex.type ? "" : vertex.symbolic], ["kind", vertex.kind],
-        ["role", vertex.role], ["source", place_(vertex)], ["rules", (vertex.rules || []).join(", ")],
+        ["role", vertex.role], ["source", written(vertex)], ["rules", (vertex.rules || []).join(", ")],
         ["kernel", vertex.kernel === undefined ? "" : String(vertex.kernel)], ["runs in", vertex.yellow ? "NumPy" : ""],
         ["values", vertex.preview]];
       for (const [name, value] of rows) if (value) list.append(node("dt", {}, name), node("dd", {}, value));
@@ -351,8 +353,12 @@ function build(body, model, sync) {
     if (!box || !box.g.picture) return;
     const before = spotOf(key);
     if (open.has(key)) open.delete(key); else open.add(key);
-    if (selected !== null && selected !== key && visible(selected) !== selected) selected = key;
     draw();
+    if (selected !== null && visible(selected) !== selected) {
+      selected = key;
+      sync("selected", key);
+      highlight();
+    }
     const after = spotOf(key);
     if (before && after) move(zoom.x + (before.x - after.x) * zoom.k, zoom.y + (before.y - before.h / 2 - after.y + after.h / 2) * zoom.k);
     panel();
@@ -381,9 +387,12 @@ function build(body, model, sync) {
   function bring(key, center) {
     const spot = spotOf(visible(key));
     if (!spot) return;
-    const x = spot.x * zoom.k + zoom.x, y = spot.y * zoom.k + zoom.y, w = stage.clientWidth, h = stage.clientHeight, edge = 40;
-    const out = x < edge || x > w - edge || y < edge || y > h - edge;
-    if (center || out) move(zoom.x + w / 2 - x, zoom.y + h / 2 - y);
+    const x = spot.x * zoom.k + zoom.x, y = spot.y * zoom.k + zoom.y;
+    const nudge = (at, half, size) => {
+      const edge = Math.min(half * zoom.k + 40, size / 2);
+      return center ? size / 2 - at : Math.max(0, edge - at) + Math.min(0, size - edge - at);
+    };
+    move(zoom.x + nudge(x, spot.w / 2, stage.clientWidth), zoom.y + nudge(y, spot.h / 2, stage.clientHeight));
   }
   function show(name) {
     view = scene.views.find((each) => each.name === name) || scene.views[0];
@@ -483,7 +492,11 @@ function build(body, model, sync) {
   function step(key) {
     const from = selected === null ? null : visible(selected);
     const spot = from && spotOf(from);
-    if (!spot) return layout.boxes.length ? layout.boxes.reduce((a, b) => (b.y < a.y || (b.y === a.y && b.x < a.x) ? b : a)).key : null;
+    if (!spot) {
+      const used = layout.boxes.filter((other) => table.feeds.has(other.key) || other.box.g);
+      const first = used.length ? used : layout.boxes;
+      return first.length ? first.reduce((a, b) => (b.y < a.y || (b.y === a.y && b.x < a.x) ? b : a)).key : null;
+    }
     if (key === "ArrowLeft" || key === "ArrowRight") {
       const sign = key === "ArrowLeft" ? -1 : 1;
       const beside = layout.boxes.filter((other) => Math.abs(other.y - spot.y) < 30 && (other.x - spot.x) * sign > 1);
@@ -586,7 +599,7 @@ function build(body, model, sync) {
     if (!box) return;
     const vertex = vertexOf(box.dataset.key), group = table.groups.get(box.dataset.key);
     const told = vertex
-      ? [vertex.label, vertex.type, vertex.symbolic === vertex.type ? "" : vertex.symbolic, vertex.role, place_(vertex), vertex.preview]
+      ? [vertex.label, vertex.type, vertex.symbolic === vertex.type ? "" : vertex.symbolic, vertex.role, written(vertex), vertex.preview]
       : [group.g.title, group.g.picture ? "click twice to open" : ""];
     tip.replaceChildren(...told.filter(Boolean).map((text, k) => node(k ? "div" : "strong", {}, text)));
     const frame = stage.getBoundingClientRect();

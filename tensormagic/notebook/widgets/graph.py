@@ -1,12 +1,13 @@
-"""The graph as a widget: pan, zoom, search, details, views before and after. It draws a scene and knows nothing else."""
+"""The graph as a widget: pan, zoom, search, details, views before and after. It knows scenes, not graphs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anywidget
 import traitlets
+from ipywidgets import Widget
 
 from tensormagic.notebook import svg
 from tensormagic.notebook.palette import themed
@@ -14,6 +15,7 @@ from tensormagic.notebook.scene import Scene
 
 __all__ = ["SCRIPT", "STYLE", "GraphView"]
 
+_Bundle = tuple[dict[str, Any], dict[str, Any]]
 _here = Path(__file__).parent
 SCRIPT = (_here / "graph.js").read_text(encoding="utf-8")
 STYLE = themed(".tm-graph") + (_here / "graph.css").read_text(encoding="utf-8")
@@ -28,7 +30,7 @@ class GraphView(anywidget.AnyWidget):
     ----------
     scene : Scene
         What to show.
-    open : bool
+    expanded : bool
         Whether the graph is shown at once, or only its header line until that is clicked.
     view : str, optional
         The name of the view shown first. Default: the scene's first.
@@ -46,22 +48,29 @@ class GraphView(anywidget.AnyWidget):
     _css = STYLE
 
     scene = traitlets.Dict().tag(sync=True)
-    open = traitlets.Bool(default_value=False).tag(sync=True)
+    expanded = traitlets.Bool(default_value=False).tag(sync=True)
     view = traitlets.Unicode().tag(sync=True)
     selected = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, scene: Scene, *, open: bool = False, view: str | None = None, **traits: Any) -> None:  # noqa: A002
+    _made_layout: Widget | None = None
+
+    def __init__(self, scene: Scene, *, expanded: bool = False, view: str | None = None, **traits: Any) -> None:
         first = scene.view(view).name if view is not None else scene.views[0].name if scene.views else ""
         self._scene = scene
-        super().__init__(scene=scene.message(), open=open, view=first, **traits)
+        super().__init__(scene=scene.message(), expanded=expanded, view=first, **traits)
+        self._made_layout = None if "layout" in traits else cast("Widget", self.layout)  # pyright: ignore[reportUnknownMemberType]
+
+    def close(self) -> None:
+        """Take the widget off the page and free it, with the layout that ipywidgets made for it."""
+        super().close()
+        made, self._made_layout = self._made_layout, None
+        if made is not None:
+            made.close()
 
     def svg(self) -> str:
         """Return the view that is shown as an SVG that stands alone."""
         return svg.render(self._scene, (self.view,) if self.view else ())
 
-    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:  # type: ignore[override]
-        data: dict[str, Any] = {"text/plain": self._scene.text(), "image/svg+xml": self.svg()}
-        if self.comm is None:  # closed: the picture stays
-            return data, {}
-        bundle, metadata = super()._repr_mimebundle_() or ({}, {})
-        return {**bundle, **data}, metadata
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        live, metadata = cast("_Bundle", super()._repr_mimebundle_() or ({}, {}))  # pyright: ignore[reportUnknownMemberType]
+        return {**live, "text/plain": self._scene.text(), "image/svg+xml": self.svg()}, metadata

@@ -1,0 +1,78 @@
+"""Rewriting: the rules, by level of trust and by theme, and the functions that bring graphs to normal form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+
+from tensormagic.ir.driver import Firing, Log, Table, Withheld, rewrite_graph
+from tensormagic.ir.driver import rewrite_nodes as _rewrite_nodes
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import LEVELS, Rule
+from tensormagic.transform.rewriting import algebra, constants, explog
+
+THEMES: tuple[ModuleType, ...] = (constants, algebra, explog)
+
+
+def rules_in(module: ModuleType) -> Iterator[Rule]:
+    """The rules that a module states, in the order of its text."""
+    for value in vars(module).values():
+        if isinstance(value, tuple) and value and all(isinstance(r, Rule) for r in value):
+            yield from value
+
+
+def rules(level: str) -> list[Rule]:
+    """The rules that ``level`` allows: those of the levels that trust less come first."""
+    allowed = LEVELS[: LEVELS.index(level) + 1]
+    every = [rule for module in THEMES for rule in rules_in(module)]
+    return sorted((r for r in every if r.level in allowed), key=lambda r: LEVELS.index(r.level))
+
+
+@cache
+def table(level: str) -> Table:
+    """The rules of ``level``, indexed."""
+    return Table(rules(level))
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A rewritten graph and what was done to it.
+
+    Parameters
+    ----------
+    graph
+        The normal form: the same parameters, guards and kinds of result.
+    fired
+        Every use of a rule, with the user's lines.
+    assumptions
+        What rules of the level ``"real"`` took for granted.
+    withheld
+        Rules that were not used because what they would absorb has another use.
+    """
+
+    graph: Graph
+    fired: list[Firing] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
+    withheld: list[Withheld] = field(default_factory=list)
+
+
+def rewrite(graph: Graph, level: str = "stable") -> Rewritten:
+    """The normal form of ``graph``.
+
+    Parameters
+    ----------
+    graph
+        A closed graph.
+    level
+        ``"exact"``, ``"stable"`` or ``"real"``.
+    """
+    new, log = rewrite_graph(graph, table(level))
+    return Rewritten(new, log.fired, log.assumptions, log.withheld)
+
+
+def rewrite_nodes(results: Sequence[Node], level: str = "stable") -> tuple[list[Node], Log]:
+    """The normal forms of open nodes: what a gradient is taken of is rewritten first, and again with the gradient."""
+    return _rewrite_nodes(results, table(level))

@@ -1,0 +1,217 @@
+"""The largest error of every vecmath function, in units in the last place: every float32, and many float64 samples.
+
+    python benchmarks/vecmath_accuracy.py [--samples 20_000_000] [--stride 1] [NAME ...]
+
+writes `benchmarks/results/vecmath.md`. float32 is held against NumPy's and SciPy's float64 functions, float64 against NumPy's
+long double (64 bits of mantissa; x86 Linux) and, for erf and erfc, against mpmath.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import mpmath
+import numba as nb
+import numpy as np
+import scipy
+from scipy import special
+
+from tensormagic.backend import vecmath
+
+RESULT = Path(__file__).parent / "results" / "vecmath.md"
+CHUNK = 1 << 20
+MPMATH_SAMPLES = 200_000
+
+
+def compiled(name: str, dtype: type) -> Callable[[np.ndarray, np.ndarray], None]:
+    """The function as a loop over arrays."""
+    function = vecmath.FUNCTIONS[name]
+    vector = nb.types.Array(nb.from_dtype(np.dtype(dtype)), 1, "C")
+
+    def loop(x: Any, out: Any) -> None:
+        for i in range(x.shape[0]):
+            out[i] = function(x[i])
+
+    return nb.njit((vector, vector), error_model="numpy")(loop)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """The logistic function, in the precision of x."""
+    small = np.exp(-np.abs(x))
+    return np.where(x < 0, small, x.dtype.type(1)) / (1 + small)
+
+
+def softplus(x: np.ndarray) -> np.ndarray:
+    """log(1 + e**x), in the precision of x."""
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+REFERENCES: dict[str, Callable[[Any], Any]] = {
+    **{name: getattr(np, name) for name in ("exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "tanh", "sin", "cos")},
+    "sigmoid": sigmoid,
+    "softplus": softplus,
+    "erf": special.erf,
+    "erfc": special.erfc,
+}
+
+
+@dataclass
+class Worst:
+    """The largest error so far, where it is, and how many special values were wrong."""
+
+    name: str
+    dtype: str
+    reference: str
+    error: float = 0.0
+    at: float = 0.0
+    count: int = 0
+    wrong: int = 0
+
+    def add(self, x: np.ndarray, errors: np.ndarray, wrong: int) -> None:
+        """Take in the errors of a chunk."""
+        worst = int(np.argmax(errors))
+        if errors[worst] > self.error:
+            self.error, self.at = float(errors[worst]), float(x[worst])
+        self.count += len(x)
+        self.wrong += wrong
+
+
+def compare(x: np.ndarray, out: np.ndarray, exact: np.ndarray) -> tuple[np.ndarray, int]:
+    """Errors in ulps of the rounded exact value, and the number of infinities and nans that differ."""
+    rounded = exact.astype(out.dtype)
+    finite = np.isfinite(rounded)
+    same = np.where(np.isnan(rounded), np.isnan(out), rounded == out)
+    difference = np.abs(out.astype(exact.dtype) - exact) / np.spacing(np.abs(rounded)).astype(exact.dtype)
+    # An exact value within rounding of the largest float may come out as infinity on one side only: an error of one ulp.
+    return np.where(finite & np.isfinite(out), difference, 0).astype(np.float64), int(np.count_nonzero(~same & ~finite | finite & ~np.isfinite(out)))
+
+
+@nb.njit(nogil=True)
+def scan32(x: Any, out: Any, exact: Any) -> tuple[float, int, int]:  # pragma: no cover - compiled
+    """The same for float32 against float64, in one pass: largest error, its index, and the number of wrong specials."""
+    worst, at, wrong = 0.0, 0, 0
+    largest = np.float64(np.finfo(np.float32).max)
+    for i in range(x.shape[0]):
+        a, b = np.float64(out[i]), exact[i]
+        if b != b:
+            wrong += a == a
+        elif abs(np.float32(b)) > largest or abs(a) > largest:
+            wrong += a != np.float64(np.float32(b))
+        else:
+            exponent = max((np.float64(np.float32(b)).view(np.int64) >> 52 & 2047) - 1023, -126)
+            error = abs(a - b) * np.int64((1023 + 23 - exponent) << 52).view(np.float64)
+            if error > worst:
+                worst, at = error, i
+    return worst, at, wrong
+
+
+def every_float32(name: str, stride: int) -> Worst:
+    """The function on every float32, or on one in `stride`."""
+    run = compiled(name, np.float32)
+    result = Worst(name, "float32", "float64")
+    total, step = 1 << 32, CHUNK * stride
+    for start in range(0, total, step):
+        x = np.arange(start, min(start + step, total), stride, dtype=np.uint32).view(np.float32)
+        out = np.empty_like(x)
+        run(x, out)
+        worst, at, wrong = scan32(x, out, REFERENCES[name](x.astype(np.float64)))
+        result.add(x[at : at + 1], np.array([worst]), wrong)
+        result.count += len(x) - 1
+    return result
+
+
+def samples64(name: str, count: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
+    """Chunks of float64: a quarter uniform in the usual range, around zero, over the domain, over all exponents."""
+    lower, upper = {"log": (0.0, 30.0), "log2": (0.0, 30.0), "log10": (0.0, 30.0), "log1p": (-1.0, 30.0)}.get(name, (-10.0, 10.0))
+    wide = {"exp": 746.0, "expm1": 710.0, "exp2": 1075.0, "sigmoid": 746.0, "softplus": 746.0, "sin": 2e9, "cos": 2e9, "erf": 7.0, "erfc": 27.0}
+    sign = 1.0 if lower == 0.0 else -1.0
+    for start in range(0, count, CHUNK):
+        n = min(CHUNK, count - start) // 4
+        edge = wide.get(name, 40.0)
+        with np.errstate(over="ignore"):
+            everywhere = generator.integers(0, 0x7FEFFFFFFFFFFFFF, n, dtype=np.int64).view(np.float64)
+        everywhere = everywhere * generator.choice([1.0, sign], n)
+        near = generator.uniform(0.5, 2.0, n) if lower == 0.0 else generator.uniform(-1.0, 1.0, n)
+        domain = generator.uniform(0.0 if lower == 0.0 else -edge, edge, n)
+        yield np.concatenate([generator.uniform(lower, upper, n), near, domain, everywhere])
+
+
+def many_float64(name: str, count: int, generator: np.random.Generator) -> Worst:
+    """The function on that many float64 samples."""
+    run = compiled(name, np.float64)
+    precise = name in ("erf", "erfc")
+    result = Worst(name, "float64", "mpmath" if precise else "long double")
+    for x in samples64(name, min(count, MPMATH_SAMPLES) if precise else count, generator):
+        out = np.empty_like(x)
+        run(x, out)
+        exact = high_precision(name, x) if precise else REFERENCES[name](x.astype(np.longdouble))
+        result.add(x, *compare(x, out, exact))
+    return result
+
+
+def high_precision(name: str, x: np.ndarray) -> np.ndarray:
+    """The function by mpmath in 40 digits, rounded to long double in two parts."""
+    mpmath.mp.dps = 40
+    function = getattr(mpmath, name)
+    values = [function(mpmath.mpf(v)) if abs(v) < 30 else mpmath.mpf(limit(name, v)) for v in x.tolist()]
+    high = [float(v) for v in values]
+    low = [float((v - mpmath.mpf(h)) * 2**600) for v, h in zip(values, high, strict=True)]  # not to be lost below 1e-308
+    return np.array(high, np.longdouble) + np.array(low, np.longdouble) * np.longdouble(2.0) ** -600
+
+
+def limit(name: str, x: float) -> float:
+    """What erf and erfc round to far out."""
+    return float(np.sign(x)) if name == "erf" else 1.0 - float(np.sign(x))
+
+
+def write(rows: list[Worst], seconds: float) -> None:
+    """The table, with date and versions."""
+    versions = f"numba {nb.__version__}, llvmlite {llvmlite.__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}, mpmath {mpmath.__version__}"
+    cpu = nb.core.registry.cpu_target.target_context.codegen().magic_tuple()[1]
+    lines = [
+        "# Accuracy of vecmath",
+        "",
+        f"{datetime.datetime.now(tz=datetime.UTC).date()}, CPython {platform.python_version()}, {cpu}, {versions}.",
+        f"By `python benchmarks/vecmath_accuracy.py`, in {seconds / 60:.0f} minutes.",
+        "",
+        "Largest error in units in the last place of the exact value, 0.5 being a perfect rounding.",
+        "*wrong* counts infinities and nans that differ from the reference.",
+        "",
+        "| function | dtype | largest error | at | inputs | wrong | reference |",
+        "|---|---|---:|---:|---:|---:|---|",
+        *(f"| {r.name} | {r.dtype} | {r.error:.3f} | {r.at!r} | {r.count:,} | {r.wrong} | {r.reference} |" for r in rows),
+        "",
+    ]
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text("\n".join(lines))
+
+
+def main() -> None:
+    """Measure the functions named on the command line, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", default=sorted(REFERENCES))
+    parser.add_argument("--samples", type=int, default=20_000_000, help="float64 samples a function")
+    parser.add_argument("--stride", type=int, default=1, help="take one float32 in so many")
+    options = parser.parse_args()
+    start, rows = time.perf_counter(), []
+    with np.errstate(all="ignore"):
+        for name in options.names:
+            generator = np.random.default_rng(20261121)
+            for row in (every_float32(name, options.stride), many_float64(name, options.samples, generator)):
+                rows.append(row)
+                sys.stdout.write(f"{row.name:9} {row.dtype} {row.error:.3f} at {row.at!r} of {row.count:,}, wrong {row.wrong}\n")
+                sys.stdout.flush()
+    write(rows, time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main()

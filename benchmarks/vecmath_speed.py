@@ -1,0 +1,82 @@
+"""Time of every vecmath function against NumPy's (SciPy's where NumPy has none), in one run on one core.
+
+    python benchmarks/vecmath_speed.py [--size 4096]
+
+The arrays fit the first-level cache, so arithmetic is compared and not memory. Both sides write into a given array.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import llvmlite
+import numba as nb
+import numpy as np
+import scipy
+from scipy import special
+
+from tensormagic.backend import vecmath
+
+NUMPY: dict[str, Callable[..., Any]] = {
+    **{name: getattr(np, name) for name in ("exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "tanh", "sin", "cos")},
+    "erf": special.erf,
+    "erfc": special.erfc,
+    "sigmoid": special.expit,
+    "softplus": lambda x, out: np.logaddexp(x, x.dtype.type(0), out=out),
+}
+
+
+def compiled(name: str, dtype: type) -> tuple[Callable[[np.ndarray, np.ndarray], None], float]:
+    """The function as a loop over arrays, and the seconds it took to compile."""
+    function = vecmath.FUNCTIONS[name]
+    vector = nb.types.Array(nb.from_dtype(np.dtype(dtype)), 1, "C")
+
+    def loop(x: Any, out: Any) -> None:
+        for i in range(x.shape[0]):
+            out[i] = function(x[i])
+
+    start = time.perf_counter()
+    run = nb.njit((vector, vector), error_model="numpy")(loop)
+    return run, time.perf_counter() - start
+
+
+def seconds(run: Callable[..., Any], x: np.ndarray, out: np.ndarray, repeats: int = 400) -> float:
+    """The median time of a call."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run(x, out)
+        times.append(time.perf_counter() - start)
+    return median(times)
+
+
+def main() -> None:
+    """Print one row a function and dtype."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=4096, help="elements of the arrays")
+    size = parser.parse_args().size
+    cpu = nb.core.registry.cpu_target.target_context.codegen().magic_tuple()[1]
+    write = sys.stdout.write
+    write(f"{datetime.datetime.now(tz=datetime.UTC).date()}, CPython {platform.python_version()}, {cpu}, numba {nb.__version__}, ")
+    write(f"llvmlite {llvmlite.__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}, {size} elements\n\n")
+    write("| function | dtype | vecmath, ns an element | NumPy | ratio | compile, ms |\n|---|---|---:|---:|---:|---:|\n")
+    compiled("exp", np.float64)                 # the first compile of a process starts Numba
+    for name in sorted(NUMPY):
+        for dtype in (np.float64, np.float32):
+            x = np.random.default_rng(0).uniform(0.1, 5.0, size).astype(dtype)
+            out = np.empty_like(x)
+            run, compile_time = compiled(name, dtype)
+            own, other = seconds(run, x, out), seconds(NUMPY[name], x, out)
+            row = (name, np.dtype(dtype).name, own / size * 1e9, other / size * 1e9, other / own, compile_time * 1e3)
+            write("| {} | {} | {:.2f} | {:.2f} | {:.1f} | {:.0f} |\n".format(*row))
+
+
+if __name__ == "__main__":
+    main()

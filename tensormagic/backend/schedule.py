@@ -1,0 +1,301 @@
+"""Which stages run in one loop nest, in which order, and where their values are kept. Knows stages only, not how they are printed.
+
+A *nest* is a loop over tiles of rows (its leading axes, taken as one), and in each tile a sequence of *loops* over the tile's rows and
+the remaining axes. A value that only the nest uses lives in a local variable or for one tile; nothing of the full size is stored for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tensormagic.backend.lower import Lowered, Stage, stripped, variable
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size, product
+from tensormagic.ops.leaf import IOTA
+from tensormagic.ops.move import Index
+
+MOST_NEST_OPS = 72  # in one nest
+MOST_KERNEL_OPS = 72  # in one kernel, which is one or several nests
+LOOK_BACK = 12  # how many nests back a stage looks for one to join
+
+
+class Storage(Enum):
+    """Where the value of a stage is kept."""
+
+    LOCAL = "a variable of its loop"
+    TILE = "memory for one tile of rows"
+    FULL = "an array"
+
+
+@dataclass(eq=False)
+class Loop:
+    """Stages in one loop over the rows of a tile and the same further axes."""
+
+    inner: tuple[Size, ...]
+    stages: list[Stage] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Nest:
+    """Stages that share their leading axes.
+
+    ``depths`` are the numbers of leading axes that may be the rows; ``depth`` and ``loops`` are set when the nest is complete. A nest of
+    rank-0 stages has the depth 0 and no rows.
+    """
+
+    stages: list[Stage] = field(default_factory=list)
+    depths: frozenset[int] = frozenset()
+    depth: int = 0
+    loops: list[Loop] = field(default_factory=list)
+    storage: dict[Node, Storage] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> tuple[Size, ...]:
+        """The extents of the rows."""
+        return self.stages[0].domain[: self.depth]
+
+    @property
+    def ops(self) -> int:
+        """How many scalar operations there are."""
+        return sum(s.ops for s in self.stages)
+
+    def is_total(self, stage: Stage) -> bool:
+        """Whether a stage folds the rows: its value is there when the nest has run."""
+        return bool(self.depth) and 0 in stage.reduced
+
+
+@dataclass(eq=False)
+class Kernel:
+    """Nests that are compiled into one machine function."""
+
+    nests: list[Nest] = field(default_factory=list)
+
+    @property
+    def stages(self) -> list[Stage]:
+        """The stages of all nests, in order."""
+        return [s for nest in self.nests for s in nest.stages]
+
+
+Step = Kernel | Node
+
+
+def schedule(lowered: Lowered) -> list[Step]:
+    """Kernels and library nodes, in the order in which they run."""
+    items = _assign(_by_level(lowered))
+    outside = _used_outside(lowered, items)
+    steps: list[Step] = []
+    for item in items:
+        if isinstance(item, Node):
+            steps.append(item)
+            continue
+        _complete(item, outside[item])
+        last = steps[-1] if steps else None
+        if isinstance(last, Kernel) and sum(n.ops for n in (*last.nests, item)) <= MOST_KERNEL_OPS:
+            last.nests.append(item)
+        else:
+            steps.append(Kernel([item]))
+    return steps
+
+
+def _by_level(lowered: Lowered) -> list[Stage | Node]:
+    """The steps in an order in which library calls interrupt the loops as seldom as possible."""
+    level: dict[Node, int] = {}
+    keyed: list[tuple[tuple[int, int, int], Stage | Node]] = []
+    for k, step in enumerate(lowered.steps):
+        if isinstance(step, Stage):
+            deps = max((level.get(n, 0) for n, _ in step.reads), default=0)
+            level[step.root] = deps
+            keyed.append(((deps, 1, k), step))
+        else:
+            deps = max((level.get(stripped(a), 0) for a in step.args), default=0)
+            level[step] = deps + 1
+            keyed.append(((deps + 1, 0, k), step))
+    return [step for _, step in sorted(keyed, key=lambda item: item[0])]
+
+
+# nests ----------------------------------------------------------------------------------------------------------------
+
+
+def _assign(steps: Sequence[Stage | Node]) -> list[Nest | Node]:
+    items: list[Nest | Node] = []
+    where: dict[Node, int] = {}
+    owner: dict[Node, Stage] = {}
+    for step in steps:
+        if isinstance(step, Node):
+            items.append(step)
+            where[step] = len(items) - 1
+            continue
+        owner[step.root] = step
+        where[step.root] = _place(step, items, where, owner)
+    return items
+
+
+def _place(stage: Stage, items: list[Nest | Node], where: dict[Node, int], owner: dict[Node, Stage]) -> int:
+    """The number of the item that ``stage`` joins, or begins."""
+    earliest = max((where.get(n, -1) for n, _ in stage.reads), default=-1)
+    for k in range(len(items) - 1, max(earliest, len(items) - LOOK_BACK, 0) - 1, -1):
+        nest = items[k]
+        if isinstance(nest, Nest) and _join(stage, nest, k, where, owner):
+            return k
+    items.append(Nest([stage], _depths(stage)))
+    return len(items) - 1
+
+
+def _join(stage: Stage, nest: Nest, number: int, where: dict[Node, int], owner: dict[Node, Stage]) -> bool:
+    if nest.ops + stage.ops > MOST_NEST_OPS:
+        return False
+    if not stage.domain or not nest.depths:
+        if stage.domain or nest.depths:
+            return False
+        nest.stages.append(stage)
+        return True
+    own = [(owner[n], index) for n, index in stage.reads if where.get(n) == number]
+    if not own and not _shares(stage, nest):
+        return False
+    head = nest.stages[0].domain
+    depths = {d for d in nest.depths & _depths(stage) if head[:d] == stage.domain[:d]}
+    for producer, index in own:
+        depths = {d for d in depths if 0 not in producer.reduced and d <= _aligned(producer, index)}
+    if not depths:
+        return False
+    nest.depths = frozenset(depths)
+    nest.stages.append(stage)
+    return True
+
+
+def _shares(stage: Stage, nest: Nest) -> bool:
+    """Whether both read the same array."""
+    mine = {n for n, index in stage.reads if any(i.variable for i in index) and n.op is not IOTA}
+    return any(n in mine for s in nest.stages for n, _ in s.reads)
+
+
+def _depths(stage: Stage) -> frozenset[int]:
+    """How many leading axes may be the rows: all folded, or none."""
+    rank = len(stage.domain)
+    if not stage.reduced:
+        return frozenset(range(1, rank + 1))
+    first = min(stage.reduced)
+    if first:
+        return frozenset(range(1, first + 1))
+    prefix = next((k for k in range(rank) if k not in stage.reduced), rank)
+    return frozenset(range(1, prefix + 1))
+
+
+def _aligned(producer: Stage, index: tuple[Index, ...]) -> int:
+    """For how many leading loops a read of what ``producer`` computes stays in the same row."""
+    axis_of = {position: axis for axis, position in enumerate(producer.place) if position is not None}
+    count = 0
+    while count in axis_of and index[axis_of[count]] == Index(variable(count)):
+        count += 1
+    return count
+
+
+def _used_outside(lowered: Lowered, items: Sequence[Nest | Node]) -> dict[Nest, set[Node]]:
+    """For each nest the nodes that are results, or read by another item."""
+    home = {s.root: item for item in items if isinstance(item, Nest) for s in item.stages}
+    outside: dict[Nest, set[Node]] = {item: set() for item in items if isinstance(item, Nest)}
+
+    def use(node: Node, by: Nest | None) -> None:
+        nest = home.get(node)
+        if nest is not None and nest is not by:
+            outside[nest].add(node)
+
+    for r in lowered.results:
+        use(r, None)
+    for item in items:
+        if isinstance(item, Nest):
+            for s in item.stages:
+                for n, _ in s.reads:
+                    use(n, item)
+        else:
+            for a in item.args:
+                use(stripped(a), None)
+    return outside
+
+
+# loops ----------------------------------------------------------------------------------------------------------------
+
+
+def _complete(nest: Nest, outside: set[Node]) -> None:
+    """Choose the rows, merge the loops, and say where values are kept."""
+    if not nest.depths:
+        nest.loops = [Loop((), nest.stages)]
+        nest.storage = {s.root: Storage.FULL if s.root in outside else Storage.LOCAL for s in nest.stages}
+        return
+    for depth in sorted(nest.depths, reverse=True):
+        nest.depth = depth
+        nest.loops = _merge(nest)
+        if depth == 1 or all(loop.inner or collapses(loop.stages, range(depth)) for loop in nest.loops):
+            break
+    loop_of = {s.root: k for k, loop in enumerate(nest.loops) for s in loop.stages}
+    later = {n for k, loop in enumerate(nest.loops) for s in loop.stages for n, _ in s.reads if loop_of.get(n, k) < k}
+    for s in nest.stages:
+        kept = Storage.FULL if s.root in outside else Storage.TILE if s.root in later else Storage.LOCAL
+        if kept is Storage.LOCAL and s.reduced:
+            kept = Storage.TILE
+        nest.storage[s.root] = kept
+
+
+def _merge(nest: Nest) -> list[Loop]:
+    """The loops of a nest: a stage joins the first one with its axes that comes after what it reads."""
+    loops: list[Loop] = []
+    owner = {s.root: s for s in nest.stages}
+    place: dict[Node, int] = {}
+    for stage in nest.stages:
+        first = 0
+        for node, index in stage.reads:
+            if node in place:
+                first = max(first, place[node] + (not _same_iteration(owner[node], index, stage)))
+        inner = stage.domain[nest.depth :]
+        number = next((k for k in range(first, len(loops)) if loops[k].inner == inner), len(loops))
+        if number == len(loops):
+            loops.append(Loop(inner))
+        loops[number].stages.append(stage)
+        place[stage.root] = number
+    return loops
+
+
+def _same_iteration(producer: Stage, index: tuple[Index, ...], stage: Stage) -> bool:
+    """Whether a read needs only what the same iteration has computed."""
+    return not producer.reduced and producer.domain == stage.domain and index == producer.identity()
+
+
+def strides(shape: Sequence[Size]) -> list[Size]:
+    """The C-order strides of a shape, in elements."""
+    return [product(tuple(shape[k + 1 :])) for k in range(len(shape))]
+
+
+def coefficients(node: Node, index: tuple[Index, ...]) -> tuple[dict[int, Size], Size]:
+    """An index into an array as a linear function of the loop variables: a factor for each, and an offset."""
+    factors: dict[int, Size] = {}
+    offset: Size = 0
+    for i, stride in zip(index, strides(node.type.shape), strict=True):
+        if i.variable is not None:
+            position = int(i.variable[1:])
+            factors[position] = factors.get(position, 0) + i.step * stride
+        offset = offset + i.offset * stride
+    return factors, offset
+
+
+def collapses(stages: Iterable[Stage], positions: Sequence[int]) -> bool:
+    """Whether loops over neighbouring positions may run as one: every access goes through them in order, or not at all."""
+    pairs = list(zip(positions[:-1], positions[1:], strict=True))
+    return all(_collapse_pair(stage, outer, inner) for stage in stages for outer, inner in pairs)
+
+
+def _collapse_pair(stage: Stage, outer: int, inner: int) -> bool:
+    if (outer in stage.reduced) != (inner in stage.reduced):
+        return False
+    for node, index in (*stage.reads, (stage.root, stage.identity())):
+        if node.op is IOTA:
+            if index[node["axis"]].variable in {variable(outer), variable(inner)}:
+                return False
+            continue
+        factors, _ = coefficients(node, index)
+        if factors.get(outer, 0) != factors.get(inner, 0) * stage.domain[inner]:
+            return False
+    return True
+
+

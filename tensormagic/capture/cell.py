@@ -1,0 +1,181 @@
+"""Capturing a cell: its code is run over lazy arrays in a namespace of its own; nothing of the notebook changes before all of it worked."""
+
+from __future__ import annotations
+
+import builtins
+import linecache
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import CodeType, TracebackType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, namespace
+from tensormagic.capture.context import Capture, Cell
+from tensormagic.capture.place import Buffer
+from tensormagic.capture.syntax import CAPTURED, Parsed, parse
+from tensormagic.capture.value import Tensor, input_tensor
+from tensormagic.ir.site import Site
+
+
+@dataclass
+class Captured:
+    """What a cell gave.
+
+    Parameters
+    ----------
+    outputs
+        The names that are handed back, with lazy arrays for what was captured.
+    result
+        The last expression's value, or that of a final assignment; None where there is none.
+    shown
+        Whether the cell ended in an expression.
+    inputs
+        The lazy array of each input by name.
+    stores
+        Buffers of notebook arrays that the cell has stored into.
+    """
+
+    outputs: dict[str, Any]
+    result: Any
+    shown: bool
+    inputs: dict[str, Tensor]
+    stores: list[Buffer]
+    capture: Capture
+    parsed: Parsed
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Code:
+    """A cell, compiled: it can be run over other values of its inputs."""
+
+    cell: Cell
+    filename: str
+    parsed: Parsed
+    body: CodeType
+    last: CodeType | None
+
+
+def compile_cell(source: str, label: str, run: int, filename: str) -> Code:
+    """Compile a cell; raises SyntaxError as Python would."""
+    parsed = parse(source, filename)
+    cell = Cell(label, run, source)
+    context.cells[filename] = cell
+    linecache.cache.setdefault(filename, (len(source), None, source.splitlines(keepends=True), filename))
+    body = compile(parsed.body, filename, "exec")
+    last = compile(parsed.last, filename, "eval") if parsed.last is not None else None
+    return Code(cell, filename, parsed, body, last)
+
+
+def free_names(code: Code, notebook: Mapping[str, Any]) -> list[str]:
+    """The names that the cell reads and that the notebook has, in order of first reading."""
+    return [n for n in code.parsed.reads if n in notebook]
+
+
+def lift_inputs(names: Iterable[str], notebook: Mapping[str, Any], only: Iterable[str] | None) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The namespace for captured code, and the inputs in it."""
+    visible: dict[str, Any] = {}
+    found: dict[str, Tensor] = {}
+    wanted = None if only is None else set(only)
+    for name in names:
+        value = notebook[name]
+        if isinstance(value, Tensor):
+            visible[name] = value
+            found[name] = value
+            continue
+        tensor = input_tensor(value, name) if wanted is None or name in wanted else None
+        if tensor is not None:
+            found[name] = tensor
+        visible[name] = namespace.value_of(value) if tensor is None else tensor
+    _note_overlaps(found, notebook)
+    return visible, found
+
+
+def _note_overlaps(found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
+    """Inputs that share memory: the same array is one lazy array; partly shared ones refuse stores."""
+    arrays = [(n, notebook[n]) for n in found if isinstance(notebook[n], np.ndarray)]
+    for k, (name, array) in enumerate(arrays):
+        for other, held in arrays[:k]:
+            if array is not held and np.may_share_memory(array, held) and np.shares_memory(array, held):
+                found[name]._place.buffer.overlaps.append(other)  # noqa: SLF001 (places are the capture's)
+                found[other]._place.buffer.overlaps.append(name)  # noqa: SLF001 (as above)
+
+
+def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None = None) -> Captured:
+    """Capture a cell over the notebook's values.
+
+    Raises
+    ------
+    Exception
+        What the code raises, with the place in the cell as its ``tensor_site``.
+    """
+    names = free_names(code, notebook)
+    capture = Capture(code.cell.label)
+    with located(code):
+        visible, found = lift_inputs(names, notebook, only)
+        _one_each(visible, found, notebook)
+        result, space = execute(code, {**notebook, **visible}, capture)
+    outputs = {n: restored(space[n]) for n in code.parsed.binds if n in space and not n.startswith("_")}
+    buffers = {id(t._place.buffer): t._place.buffer for t in found.values()}  # noqa: SLF001 (places are the capture's)
+    stores = [b for b in buffers.values() if b.array is not None and b.version]
+    for buffer in stores:  # names that still hold the input hold the notebook's array
+        for name, value in list(outputs.items()):
+            if isinstance(value, Tensor) and value is found.get(name) and notebook.get(name) is buffer.array:
+                del outputs[name]
+    if code.last is None and code.parsed.last_name:
+        result = space.get(code.parsed.last_name)
+    return Captured(outputs, restored(result), code.last is not None, found, stores, capture, code.parsed, space)
+
+
+def _one_each(visible: dict[str, Any], found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
+    """Names of one array are one lazy array."""
+    first: dict[int, Tensor] = {}
+    for name in list(found):
+        if isinstance(notebook[name], np.ndarray):
+            visible[name] = found[name] = first.setdefault(id(notebook[name]), found[name])
+
+
+def execute(code: Code, space: dict[str, Any], capture: Capture) -> tuple[Any, dict[str, Any]]:
+    """Run the cell's code over ``space``; gives the last expression's value and the namespace."""
+    space = {**space, CAPTURED: namespace.value_of, "__builtins__": builtins}
+    with context.capturing(capture):
+        exec(code.body, space)  # noqa: S102 (running the user's cell is what this is for)
+        result = eval(code.last, space) if code.last is not None else None  # noqa: S307 (as above)
+    return result, space
+
+
+def restored(value: Any) -> Any:
+    """What is handed back to the notebook: modules as they are."""
+    return value._module if isinstance(value, namespace.Module) else value  # noqa: SLF001 (our own wrapper)
+
+
+class located:  # noqa: N801 (used like a function)
+    """Give an exception that leaves the block its place in the cell, as ``tensor_site``."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+
+    def __enter__(self) -> None:
+        """Nothing to set up."""
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None or hasattr(error, "tensor_site"):
+            return
+        site = innermost(trace, lambda name: name == self.code.filename)
+        if site is not None:
+            try:
+                error.tensor_site = site  # type: ignore[attr-defined]
+            except AttributeError:  # an exception class without a dictionary: shown without its place
+                return
+
+
+def innermost(trace: TracebackType | None, is_user: Callable[[str], bool]) -> Site | None:
+    """The place of the innermost frame of ``trace`` whose file is the user's."""
+    found: Site | None = None
+    while trace is not None:
+        if is_user(trace.tb_frame.f_code.co_filename):
+            found = context.span_at(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_lineno)
+        trace = trace.tb_next
+    return found

@@ -1,0 +1,144 @@
+"""What is being captured, and where in the user's code: cells by file name, spans from frames, refusals at the user's line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any
+
+from tensormagic.ir import site
+from tensormagic.ir.graph import Guard
+from tensormagic.ir.node import Node
+from tensormagic.ir.site import Site
+from tensormagic.ir.type import Size, hint
+
+LIMIT = 100_000  # nodes that one cell may unroll to
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece of user's code: how it is called, which run of it this is, its text."""
+
+    label: str
+    run: int
+    source: str
+
+
+cells: dict[str, Cell] = {}  # by the file name that the code was compiled under
+
+
+@dataclass
+class Capture:
+    """One capture of a cell or a function.
+
+    Parameters
+    ----------
+    label
+        What is captured, for messages.
+    abstract
+        Whether the inputs have no values: then nothing may be computed on the way.
+    guards
+        Sizes that the code has turned into numbers.
+    """
+
+    label: str
+    abstract: bool = False
+    guards: list[Guard] = field(default_factory=list)
+    nodes: int = 0
+
+    def specialise(self, size: Size) -> int | None:
+        """The number that ``size`` was, noted as something the graph depends on."""
+        number = hint(size)
+        if number is not None and not isinstance(size, int):
+            self.guards.append((size, "==", number))
+        return number
+
+
+_current: ContextVar[Capture | None] = ContextVar("capture", default=None)
+
+
+def current() -> Capture | None:
+    """The capture that is going on, if any."""
+    return _current.get()
+
+
+@contextmanager
+def capturing(capture: Capture) -> Iterator[Capture]:
+    """Make ``capture`` the current one."""
+    token = _current.set(capture)
+    try:
+        yield capture
+    finally:
+        _current.reset(token)
+
+
+_OWN = ("tensormagic.", "numpy.", "contextlib", "functools")
+_positions: dict[CodeType, list[tuple[int | None, int | None, int | None, int | None]]] = {}
+
+
+def _own(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__", "")
+    return name in {"numpy", "tensormagic"} or name.startswith(_OWN)
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame that is the user's."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (there is no public way that is fast)
+    while frame is not None and _own(frame):
+        frame = frame.f_back
+    return frame
+
+
+def span(frame: FrameType) -> Site:
+    """The span of the expression that ``frame`` is at."""
+    return span_at(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def span_at(code: CodeType, instruction: int, line: int) -> Site:
+    """The span of one instruction of ``code``."""
+    positions = _positions.get(code)
+    if positions is None:
+        if len(_positions) > 4096:  # noqa: PLR2004 (a bound on what long sessions keep)
+            _positions.clear()
+        positions = _positions[code] = list(code.co_positions())
+    first, last, column, end_column = positions[instruction // 2]
+    cell = cells.get(code.co_filename)
+    label, run = (cell.label, cell.run) if cell else (code.co_filename.rpartition("/")[2], 0)
+    return Site(label, run, first or line, column or 0, last or line, end_column or 0)
+
+
+def record(node: Node) -> Node:
+    """Note that the user's current expression built ``node``."""
+    frame = user_frame()
+    if frame is not None:
+        place = span(frame)
+        site.record(node, place)
+    capture = _current.get()
+    if capture is not None:
+        capture.nodes += 1
+        if capture.nodes > LIMIT:
+            from tensormagic.ir.errors import CaptureError  # noqa: PLC0415 (rare)
+
+            raise CaptureError(
+                f"{capture.label} unrolls to more than {LIMIT:,} operations",
+                "Fewer rounds of the loop, or array operations in place of the loop; %%tensor --plain runs it as it is.",
+            )
+    return node
+
+
+def source_line(place: Site) -> str:
+    """The text of the line of ``place``, where its cell is known."""
+    for cell in reversed(cells.values()):
+        if cell.label == place.cell and cell.run == place.run:
+            lines = cell.source.splitlines()
+            return lines[place.line - 1] if 0 < place.line <= len(lines) else ""
+    return ""
+
+
+def user_names(frame: FrameType | None) -> dict[str, Any]:
+    """The variables that are visible in a frame."""
+    return {} if frame is None else {**frame.f_globals, **frame.f_locals}

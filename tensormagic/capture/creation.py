@@ -1,0 +1,168 @@
+"""NumPy's functions that make arrays, in captured code: their sizes may be symbolic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.inputs import check_dtype
+from tensormagic.capture.names import implements
+from tensormagic.capture.value import Tensor, as_size, hooks, node_of, refuse, wrap
+from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size, apply, hint
+from tensormagic.ops import scalar
+from tensormagic.ops.leaf import constant, iota, size_node, size_of
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.pointwise import astype
+
+
+def _done(node: Node) -> Tensor:
+    return wrap(context.record(node))
+
+
+def _shape(shape: Any) -> tuple[Size, ...]:
+    sizes = tuple(as_size(s) for s in shape) if isinstance(shape, tuple | list) else (as_size(shape),)
+    if any((hint(s) or 0) < 0 for s in sizes):
+        raise ShapeError("negative dimensions are not allowed")
+    return sizes
+
+
+def _filled(shape: Any, value: Any, dtype: Any, order: str = "C", **options: Any) -> Tensor:
+    del order
+    if options.get("like") is not None:
+        refuse("like=", "Leave the option out.")
+    dtype = np.dtype(dtype if dtype is not None else np.float64)
+    check_dtype(dtype, "the new array")
+    return _done(broadcast(constant(dtype.type(value)), _shape(shape)))
+
+
+@implements(np.zeros, np.empty)
+def zeros(shape: Any, dtype: Any = None, order: str = "C", **options: Any) -> Tensor:
+    """``np.zeros``; ``np.empty`` too, whose elements are zeros here."""
+    return _filled(shape, 0, dtype, order, **options)
+
+
+@implements(np.ones)
+def ones(shape: Any, dtype: Any = None, order: str = "C", **options: Any) -> Tensor:
+    """``np.ones``."""
+    return _filled(shape, 1, dtype, order, **options)
+
+
+@implements(np.full)
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: Any) -> Tensor:
+    """``np.full``."""
+    del order, options
+    value = node_of(fill_value)
+    return _done(broadcast(astype(value, dtype if dtype is not None else value.type.dtype), _shape(shape)))
+
+
+def _like(value: Any) -> Any:
+    def make(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **options: Any) -> Tensor:  # noqa: FBT001, FBT002 (NumPy's signature)
+        del order, subok, options
+        x = node_of(a)
+        return _done(broadcast(constant(np.dtype(dtype or x.type.dtype).type(value)), x.type.shape if shape is None else _shape(shape)))
+
+    return make
+
+
+implements(np.zeros_like, np.empty_like)(_like(0))
+implements(np.ones_like)(_like(1))
+
+
+@implements(np.full_like)
+def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> Tensor:  # noqa: FBT001, FBT002 (NumPy's signature)
+    """``np.full_like``."""
+    del order, subok
+    x = node_of(a)
+    return _done(broadcast(astype(node_of(fill_value), dtype or x.type.dtype), x.type.shape if shape is None else _shape(shape)))
+
+
+@implements(np.array, np.asarray, np.ascontiguousarray, np.asanyarray)
+def array(value: Any, dtype: Any = None, **options: Any) -> Tensor:
+    """``np.array``: a copy, as a lazy array."""
+    options = {k: v for k, v in options.items() if k not in {"copy", "order", "subok"}}
+    if options.get("ndmin") or options.get("like") is not None:
+        refuse(f"np.array with {', '.join(options)}", "Use reshape.")
+    x = node_of(value)
+    x = astype(x, dtype) if dtype is not None else x
+    if x.type.form != "array":
+        return _done(broadcast(x, ())) if x.type.form == "scalar" else _done(astype(x, x.type.dtype))
+    return _done(x)
+
+
+@implements(np.arange)
+def arange(*bounds: Any, dtype: Any = None, **options: Any) -> Tensor:
+    """``np.arange`` of integers that are known or sizes; of floats that are known."""
+    options.pop("device", None)
+    if options.get("like") is not None:
+        refuse("like=", "Leave the option out.")
+    start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1), 3: bounds}[len(bounds)]
+    if any(_is_float(b) for b in (start, stop, step)):
+        return wrap(constant(np.arange(_known(start), _known(stop), _known(step), dtype)))
+    low, high, by = (as_size(b) for b in (start, stop, step))
+    if not isinstance(by, int):
+        refuse("np.arange with a step that is no number", "Multiply np.arange(n) by the step.")
+    span = high - low if by > 0 else low - high
+    length = apply("max", apply("floordiv", span + (abs(by) - 1), abs(by)), 0)
+    ramp = iota((length,), 0)
+    ramp = ramp * by if by != 1 else ramp
+    ramp = ramp + size_node(low) if low != 0 else ramp
+    return _done(astype(ramp, dtype) if dtype is not None else ramp)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float | np.floating) or (isinstance(value, Tensor) and size_of(value.node) is None)
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        size = size_of(value.node)
+        if size is None:
+            refuse("a range whose bounds depend on data", "Use np.linspace, or np.arange(n) * step + start.")
+        return int(value)
+    return value
+
+
+@implements(np.linspace)
+def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Any:  # noqa: FBT001, FBT002 (NumPy's signature)
+    """``np.linspace`` between numbers."""
+    if retstep or axis:
+        refuse("np.linspace with retstep or axis", "Compute the step yourself.")
+    if not any(isinstance(v, Tensor) for v in (start, stop, num)):
+        return wrap(constant(np.linspace(start, stop, num, endpoint, dtype=dtype)))
+    low, high, n = node_of(start), node_of(stop), as_size(num)
+    if low.type.shape or high.type.shape:
+        refuse("np.linspace between arrays", "Write start + (stop - start) * np.linspace(0, 1, n)[:, None].")
+    steps = size_node(n - 1 if endpoint else n)
+    ramp = astype(iota((n,), 0), np.float64)
+    low, high = (v if v.type.inexact else astype(v, np.float64) for v in (low, high))
+    values = ramp * ((high - low) / steps) + low
+    if endpoint:  # the last element is the end itself, not what rounding makes of it
+        values = scalar.where(scalar.equal(iota((n,), 0), size_node(n - 1)), high, values)
+    return _done(astype(values, dtype) if dtype is not None else values)
+
+
+@implements(np.eye)
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C", **options: Any) -> Tensor:  # noqa: N803 (NumPy's names)
+    """``np.eye``."""
+    del order, options
+    shape = (as_size(N), as_size(N if M is None else M))
+    on = scalar.equal(iota(shape, 0) + k if k else iota(shape, 0), iota(shape, 1))
+    return _done(astype(on, dtype))
+
+
+implements(np.identity)(lambda n, dtype=None, **_: eye(n, dtype=dtype or float))
+
+
+@implements(np.tri)
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float, **options: Any) -> Tensor:  # noqa: N803 (NumPy's names)
+    """``np.tri``."""
+    del options
+    shape = (as_size(N), as_size(N if M is None else M))
+    return _done(astype(scalar.greater_equal(iota(shape, 0) + k, iota(shape, 1)), dtype))
+
+
+hooks.methods["__array_namespace__"] = lambda self, api_version=None: np  # noqa: ARG005 (the protocol's signature)

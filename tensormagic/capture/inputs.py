@@ -1,0 +1,141 @@
+"""Inputs: values of the notebook as they were when they were read, one node each, kept safe from later changes."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import DTypeError, GuardError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Type
+from tensormagic.ops.leaf import Source, constant, input_node, open_type
+
+COPY_LIMIT = 64 * 2**20  # bytes that are copied at once; larger arrays are fingerprinted until they can be copied
+
+
+@dataclass(eq=False)
+class Snapshot(Source):
+    """An input's source: the value that was read, and how it is known to be unchanged."""
+
+    original: Any = None  # a weak reference to the array of the notebook
+    fingerprint: int | None = None
+
+    def read(self) -> Any:
+        """The value as it was; raises where that is lost."""
+        if self.fingerprint is not None and fingerprint(self.value) != self.fingerprint:
+            raise GuardError(
+                f"{self.name} was changed after the cell that captured it, and was too large to be copied",
+                f"Run the cell that captured {self.name} again.",
+            )
+        return self.value
+
+    def secure(self) -> None:
+        """Copy what is only referred to, before other code can change it."""
+        if self.fingerprint is not None and self.value.flags.writeable:
+            self.read()
+            self.value = _frozen(self.value)
+            self.fingerprint = None
+
+
+_nodes: weakref.WeakValueDictionary[int, Node] = weakref.WeakValueDictionary()
+_floats: weakref.WeakValueDictionary[tuple[str, bytes], Node] = weakref.WeakValueDictionary()
+_live: weakref.WeakSet[Snapshot] = weakref.WeakSet()
+
+
+def fingerprint(array: np.ndarray[Any, Any]) -> int:
+    """A checksum of all bytes of ``array``."""
+    import zlib  # noqa: PLC0415 (large arrays only)
+
+    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
+
+
+def secure_all() -> None:
+    """Copy every large input that pending values still need: called before other code runs."""
+    for snapshot in list(_live):
+        snapshot.secure()
+
+
+def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    copy = np.array(array, order="K", copy=True)
+    copy.flags.writeable = False
+    return copy
+
+
+def check_dtype(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse what is no number, by name."""
+    advice = {
+        "O": ("an object array", "Convert it: np.asarray(list, dtype=float). A column of a table with gaps or text is often the reason."),
+        "U": ("an array of strings", "Encode the strings as numbers first (np.unique(..., return_inverse=True))."),
+        "S": ("an array of bytes", "Decode and encode it as numbers first."),
+        "M": ("an array of dates", "Subtract a start and divide by np.timedelta64(1, 's') first."),
+        "m": ("an array of time differences", "Divide it by np.timedelta64(1, 's') first."),
+        "V": ("a structured array", "Take one field: x['name']."),
+    }
+    if dtype.kind in advice:
+        what, hint = advice[dtype.kind]
+        raise DTypeError(f"{name} is {what} ({dtype}); %%tensor takes numbers", hint)
+    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        raise DTypeError(f"{name} has dtype {dtype}, which is not supported", f"Convert it: {name}.astype(float).")
+    if not dtype.isnative:
+        raise DTypeError(f"{name} has byte-swapped dtype {dtype}", f"Convert it: {name}.astype({name}.dtype.newbyteorder('=')).")
+
+
+def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
+    """The input node of an array: the same one as before, where the array has not changed since."""
+    if type(array) is not np.ndarray:
+        if isinstance(array, np.ma.MaskedArray | np.matrix):
+            raise DTypeError(f"{name} is a {type(array).__name__}, which is not supported", f"Use np.asarray({name}), or fill the masked values.")
+        array = np.asarray(array)
+    check_dtype(array.dtype, name)
+    known = _nodes.get(id(array))
+    if known is not None:
+        source = known["source"]
+        if source.original() is array and _same_bits(source.value, array):
+            return known
+    small = array.nbytes <= COPY_LIMIT
+    kept = _frozen(array) if small and array.flags.writeable else array
+    writeable = array.flags.writeable or array.base is not None
+    mark = None if kept is not array or not writeable else fingerprint(array)
+    source = Snapshot(name, kept, original=weakref.ref(array), fingerprint=mark)
+    node = input_node(source, open_type(source, array.dtype, array.shape))
+    _nodes[id(array)] = node
+    _live.add(source)
+    return node
+
+
+def _same_bits(kept: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:
+    if kept is array:
+        return True
+    if kept.shape != array.shape or kept.dtype != array.dtype:
+        return False
+    left, right = (np.ascontiguousarray(v).reshape(-1).view(np.uint8) for v in (kept, array))
+    return bool(np.array_equal(left, right))
+
+
+def of_number(number: Any, name: str) -> Node:
+    """The input node of a Python float or complex, or of a NumPy scalar."""
+    array = np.asarray(number)
+    check_dtype(array.dtype, name)
+    form = "python" if type(number) in {float, complex} else "scalar"
+    key = (f"{name}:{form}", array.dtype.str.encode() + array.tobytes())
+    known = _floats.get(key)
+    if known is None:
+        source = Snapshot(name, number)
+        known = _floats[key] = input_node(source, Type(array.dtype, (), form))  # type: ignore[arg-type]
+    return known
+
+
+def lift(value: Any, name: str = "") -> Node | None:
+    """The node of a value that code reads: an input for arrays and floats, a constant for ints and bools; None for the rest."""
+    if type(value) in {bool, int}:
+        return constant(value)
+    if isinstance(value, np.bool_ | np.integer):
+        return constant(value)
+    if isinstance(value, float | complex | np.number):
+        return of_number(value, name) if name else constant(value)
+    if isinstance(value, np.ndarray):
+        return of_array(value, name or f"array{id(value) % 997}")
+    return None

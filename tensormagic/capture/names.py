@@ -1,0 +1,60 @@
+"""The functions that are captured, by the function that the user wrote; and the nearest name for one that is not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.value import hooks
+from tensormagic.ir.errors import CaptureError
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+
+
+def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Say that a function of ours stands for NumPy's ``functions`` (objects, or dotted names that may be missing)."""
+
+    def decorate(own: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            FUNCTIONS[_resolve(function) if isinstance(function, str) else function] = own
+        if method:
+            for name in method.split():
+                hooks.methods[name] = own
+        return own
+
+    return decorate
+
+
+def _resolve(dotted: str) -> Any:
+    target: Any = np
+    for part in dotted.split("."):
+        target = getattr(target, part)
+    return target
+
+
+def unknown(name: str) -> CaptureError:
+    """The error for a function that is not captured, with the nearest one that is."""
+    names = sorted({getattr(f, "__name__", "") for f in FUNCTIONS} | {"matmul", "divmod"} | _pointwise())
+    near = difflib.get_close_matches(name, names, 3, 0.6)
+    advice = f"Captured functions with a similar name: {', '.join(near)}. " if near else ""
+    return CaptureError(f"{name} is not captured", advice + "Call it in a cell of its own, or run this one with --plain.")
+
+
+def _pointwise() -> set[str]:
+    from tensormagic.ops.op import registry  # noqa: PLC0415 (only for the message)
+
+    return {name for name, op in registry.items() if op.kind == "pointwise"}
+
+
+def call_numpy(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What a NumPy function gives for lazy arguments."""
+    own = FUNCTIONS.get(function)
+    if own is None:
+        raise unknown(getattr(function, "__name__", str(function)))
+    return own(*args, **options)
+
+
+hooks.call_numpy = call_numpy

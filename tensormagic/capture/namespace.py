@@ -1,0 +1,112 @@
+"""The names that captured code sees: arrays and floats as lazy arrays, NumPy and math as modules whose functions are captured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+
+from tensormagic.capture.names import FUNCTIONS, unknown
+from tensormagic.capture.value import Tensor, build, node_of
+from tensormagic.ir.errors import CaptureError
+
+_MATH = {"fabs": "absolute", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "sinh": "sinh", "asinh": "arcsinh",
+         "acosh": "arccosh", "atanh": "arctanh", "lgamma": "gammaln", "pow": "power"}  # fmt: skip
+_CREATE = {"zeros", "ones", "empty", "full", "array", "asarray", "asanyarray", "ascontiguousarray", "arange", "linspace", "eye", "identity", "tri"}
+_MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy", "scipy.special", "scipy.linalg", "math", "numpy.random"}
+
+
+class Module:
+    """A module as captured code sees it: functions that make arrays are ours, the rest is the module's own."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._module, name)
+        if isinstance(value, ModuleType):
+            return proxy(value)
+        if self._module.__name__ == "math" and callable(value):
+            return math_function(name, value)
+        return captured(value)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._module)
+
+    def __repr__(self) -> str:
+        return f"{self._module!r} (captured)"
+
+
+_proxies: dict[str, Module] = {}
+
+
+def proxy(module: ModuleType) -> Any:
+    """The module as captured code sees it."""
+    if module.__name__ not in _MODULES:
+        return module
+    if module.__name__ == "numpy.random":
+        return Random()
+    return _proxies.setdefault(module.__name__, Module(module))
+
+
+class Random:
+    """``np.random`` in captured code: refused, since draws have to stay in program order."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise CaptureError(f"np.random.{name} is not captured", "Draw the numbers in a cell of its own, and use the array here.")
+
+
+def captured(value: Any) -> Any:
+    """A function as captured code sees it: ours, where NumPy's own protocol would not reach it."""
+    try:
+        own = FUNCTIONS.get(value)
+    except TypeError:  # not hashable
+        return value
+    if own is not None:
+        name = getattr(value, "__name__", "")
+        return own if name in _CREATE or not hasattr(value, "__wrapped__") else value
+    if isinstance(value, FunctionType) and (value.__module__ or "").startswith(("numpy", "scipy")) and not hasattr(value, "__wrapped__"):
+        return _refusing(value)
+    return value
+
+
+def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy or SciPy that is not captured: it runs on plain values, and refuses lazy ones by name."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        if any(isinstance(v, Tensor) for v in (*args, *options.values())):
+            raise unknown(function.__name__)
+        return function(*args, **options)
+
+    return call
+
+
+def math_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ``math``: its own on numbers, the op of the same meaning on lazy numbers."""
+
+    def call(*args: Any) -> Any:
+        if not any(isinstance(a, Tensor) for a in args):
+            return function(*args)
+        from tensormagic.ops.op import registry  # noqa: PLC0415 (only for lazy numbers)
+
+        op = registry.get(_MATH.get(name, name))
+        if op is None or op.kind != "pointwise" or any(node_of(a).type.shape for a in args):
+            raise unknown(f"math.{name}")
+        return build(op, *args)  # type: ignore[arg-type]
+
+    return call
+
+
+def value_of(value: Any) -> Any:
+    """What captured code sees for a value of the notebook that is no input."""
+    if isinstance(value, ModuleType):
+        return proxy(value)
+    if value is math or isinstance(value, np.ufunc):
+        return value
+    return captured(value) if callable(value) and not isinstance(value, type) else value
+
+

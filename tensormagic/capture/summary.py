@@ -1,0 +1,42 @@
+"""A lazy array in one line: the value where it is there, else type and place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.value import Tensor, hooks
+from tensormagic.ir import site
+from tensormagic.ir.type import Type, hint
+
+
+def type_text(t: Type, *, actual: bool = True) -> str:
+    """``float64[569, 30]``: a type with the sizes that were seen."""
+    if t.form == "python":
+        return str(t)
+    sizes = ", ".join(str(h if actual and (h := hint(s)) is not None else s).partition("#")[0] for s in t.shape)
+    return f"{t.dtype}[{sizes}]" if t.shape or t.form == "array" else f"{t.dtype}"
+
+
+def place_text(value: Tensor) -> str:
+    """``In[4] line 2``: where the value was written down."""
+    places = [s for s in site.of(value.node) if s.role == "value"]
+    return str(places[-1]) if places else ""
+
+
+def describe(value: Tensor) -> str:
+    """What ``repr`` gives: the value where it has been computed, else the type and the place."""
+    capture = context.current()
+    if capture is None and hooks.is_computed(value.node):
+        return value_text(value.numpy())
+    where = place_text(value)
+    return f"Tensor({type_text(value.type)}{', ' + where if where else ''}, not computed)"
+
+
+def value_text(value: Any) -> str:
+    """A value as NumPy shows it, called a Tensor."""
+    if isinstance(value, np.ndarray):
+        return "Tensor(" + np.array2string(value, separator=", ", prefix="Tensor(", threshold=20, edgeitems=3) + f", {value.dtype}[{', '.join(map(str, value.shape))}])"
+    return f"Tensor({value!r})"

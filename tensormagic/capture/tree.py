@@ -1,0 +1,56 @@
+"""Containers of arrays: tuples, lists, dicts and dataclasses, taken apart into leaves and put together again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
+    """The leaves of ``tree`` in order, and a function that puts others in their places.
+
+    Examples
+    --------
+    >>> leaves, build = flatten({"a": (1, 2), "b": None})
+    >>> leaves
+    [1, 2]
+    >>> build(iter([3, 4]))
+    {'a': (3, 4), 'b': None}
+    """
+    leaves: list[Any] = []
+    return leaves, _collect(tree, leaves)
+
+
+def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
+    if tree is None:
+        return lambda _rest: None
+    if isinstance(tree, dict):
+        items = {k: _collect(v, leaves) for k, v in tree.items()}
+        return lambda rest: type(tree)({k: build(rest) for k, build in items.items()})
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        parts = [_collect(v, leaves) for v in tree]
+        return lambda rest: type(tree)(*(build(rest) for build in parts))
+    if isinstance(tree, tuple | list):
+        parts = [_collect(v, leaves) for v in tree]
+        kind = type(tree)
+        return lambda rest: kind(build(rest) for build in parts)
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        names = [f.name for f in dataclasses.fields(tree)]
+        parts = [_collect(getattr(tree, n), leaves) for n in names]
+        return lambda rest: dataclasses.replace(tree, **{n: build(rest) for n, build in zip(names, parts, strict=True)})
+    leaves.append(tree)
+    return next
+
+
+def structure(tree: Any) -> Any:
+    """What two trees of the same form have in common: a key."""
+    if tree is None:
+        return None
+    if isinstance(tree, dict):
+        return (dict, tuple((k, structure(v)) for k, v in tree.items()))
+    if isinstance(tree, tuple | list):
+        return (type(tree), tuple(structure(v) for v in tree))
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        return (type(tree), tuple(structure(getattr(tree, f.name)) for f in dataclasses.fields(tree)))
+    return ...

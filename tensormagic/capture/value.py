@@ -1,0 +1,485 @@
+"""The lazy array: NumPy's operators, methods and indexing on nodes; computing is left to the session."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tensormagic.capture import context, inputs
+from tensormagic.capture.indexing import Basic, basic, expand, is_array
+from tensormagic.capture.place import Buffer, Place
+
+from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size, Type, hint
+from tensormagic.ops import scalar
+from tensormagic.ops.leaf import CONSTANT, constant, size_node, size_of
+from tensormagic.ops.move import broadcast, reshape, same, show, transpose
+from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.update import set_at
+
+
+class Hooks:
+    """What the session gives: lazy arrays know how to be built, and the session how to compute and to differentiate."""
+
+    compute: Callable[[Sequence[Node]], list[Any]]
+    is_computed: Callable[[Node], bool]
+    methods: dict[str, Callable[..., Any]] = {}
+    call_numpy: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+    call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
+
+
+hooks = Hooks()
+
+
+class Tensor:
+    """A lazy array: what NumPy code computes, not yet computed.
+
+    It has NumPy's operators, methods, attributes and indexing; ``np.asarray``, ``float``, ``print`` and plotting compute it.
+    Make one with :func:`tensormagic.tensor`, or by running a ``%%tensor`` cell.
+    """
+
+    __slots__ = ("__weakref__", "_cached", "_origin", "_place")
+    __array_priority__ = 1000.0
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._cached: tuple[int, Node] | None = None
+        self._origin: str = ""
+
+    # what it is -------------------------------------------------------------------------------------------------------
+
+    @property
+    def node(self) -> Node:
+        """The node that is the current value."""
+        version = self._place.buffer.version
+        if self._cached is None or self._cached[0] != version:
+            self._cached = (version, self._place.read())
+        return self._cached[1]
+
+    @property
+    def type(self) -> Type:
+        """dtype, symbolic shape and form."""
+        return self.node.type
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype, as NumPy would give it."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.type.ndim
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape: in captured code sizes stay symbolic, elsewhere they are ints."""
+        return tuple(extent(s) for s in self.type.shape)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        return extent(self.type.size)
+
+    @property
+    def nbytes(self) -> Any:
+        """The bytes of the elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 (NumPy's name)
+        """The transpose: a view."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802 (NumPy's name)
+        """The transpose of the last two axes: a view."""
+        if self.ndim < 2:  # noqa: PLR2004 (a matrix)
+            raise ShapeError("matrix transpose with ndim < 2 is undefined")
+        return self.swapaxes(-1, -2)
+
+    @property
+    def real(self) -> Tensor:
+        """The real part."""
+        return build(scalar.real, self)
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part."""
+        return build(scalar.imag, self)
+
+    @property
+    def flat(self) -> NoReturn:
+        """Not captured."""
+        refuse("x.flat", "Use x.ravel().")
+
+    # what computes it -------------------------------------------------------------------------------------------------
+
+    def numpy(self) -> Any:
+        """The value: a read-only array, a NumPy scalar, or a Python number.
+
+        Computed once; the same object after that.
+        """
+        abstract("its value is asked for")
+        return hooks.compute([self.node])[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        needs_value("np.asarray of it, or a function that is not captured,")
+        value = np.asarray(self.numpy())
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def item(self, *index: Any) -> Any:
+        """The value of one element, as a Python number."""
+        needs_value(".item()")
+        return np.asarray(self.numpy()).item(*index)
+
+    def tolist(self) -> Any:
+        """The value as nested lists of Python numbers."""
+        needs_value(".tolist()")
+        return np.asarray(self.numpy()).tolist()
+
+    def __float__(self) -> float:
+        needs_value("float()", "Leave float() out: the value is a number already.")
+        return float(self.numpy())
+
+    def __complex__(self) -> complex:
+        needs_value("complex()")
+        return complex(self.numpy())
+
+    def __int__(self) -> int:
+        known = static_int(self)
+        if known is not None:
+            return known
+        needs_value("int()", "Use .astype(int), which stays in the graph.")
+        return int(self.numpy())
+
+    def __index__(self) -> int:
+        known = static_int(self)
+        if known is not None:
+            return known
+        needs_value("an index or a size that depends on data", "Compute it in a cell of its own first.")
+        return operator.index(np.asarray(self.numpy())[()])
+
+    def __bool__(self) -> bool:
+        known = static_value(self.node)
+        if known is not None:
+            return bool(known)
+        needs_value(
+            "`if`, `while`, `and`, `or`, `not` on data",
+            "Write np.where(condition, a, b), np.logical_and, …; or run the cell with --plain.",
+        )
+        return bool(self.numpy())
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return operator.index(self.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[k] for k in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __str__(self) -> str:
+        abstract("its text is asked for")
+        return str(self.numpy())
+
+    def __format__(self, spec: str) -> str:
+        abstract("its text is asked for")
+        return format(self.numpy(), spec)
+
+    def __repr__(self) -> str:
+        from tensormagic.capture.summary import describe  # noqa: PLC0415 (text is built on values)
+
+        return describe(self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.item(), digits) if digits is not None else round(self.item())
+
+    def __reduce__(self) -> Any:
+        needs_value("pickling")
+        return (_restore, (self.numpy(),))
+
+    def __copy__(self) -> Tensor:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self.copy()
+
+    # NumPy's protocols ------------------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
+        return hooks.call_ufunc(ufunc, method, operands, options)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        return hooks.call_numpy(function, args, options)
+
+    def __getattr__(self, name: str) -> Any:
+        method = hooks.methods.get(name)
+        if method is None:
+            raise AttributeError(f"lazy arrays have no attribute {name!r}")
+        return method.__get__(self)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *hooks.methods})
+
+    # indexing ---------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Tensor:
+        items = expand(index, self.ndim)
+        if any(is_array(i) or isinstance(i, bool | np.bool_) for i in items):
+            return hooks.call_numpy("getitem", (self, items), {})
+        part = basic(items, self.type.shape, as_size)
+        if not part.shape:
+            return wrap(context.record(part.take(self.node)))  # a NumPy scalar: no view
+        return self._view(part.take, lambda old, new: _put(part, old, new))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        items = expand(index, self.ndim)
+        if any(is_array(i) or isinstance(i, bool | np.bool_) for i in items):
+            refuse("a store through a mask or an array of indices", "Use np.where(mask, new, old), or run the cell with --plain.")
+        part = basic(items, self.type.shape, as_size)
+        node = node_of(value)
+        if node.type.ndim > len(part.shape):  # NumPy drops leading axes of extent 1
+            extra = node.type.ndim - len(part.shape)
+            node = reshape(node, node.type.shape[extra:]) if set(node.type.shape[:extra]) == {1} else node
+        try:
+            fitted = broadcast(_storable(node, self.dtype), part.shape)
+        except ShapeError:
+            raise ShapeError(f"could not broadcast input array from shape {show(node.type.shape)} into shape {show(part.shape)}") from None
+        self._place.write(context.record(_put(part, self.node, fitted)))
+
+    def _view(self, forward: Callable[[Node], Node], backward: Callable[[Node, Node], Node] | None) -> Tensor:
+        view = Tensor(self._place.view(forward, backward))
+        context.record(view.node)
+        return view
+
+    def reshape(self, *shape: Any, order: str = "C") -> Tensor:
+        """``ndarray.reshape``: a view, where it is one in NumPy."""
+        if order != "C":
+            refuse(f"reshape with order={order!r}", "Use order='C', or transpose first.")
+        sizes = tuple(as_size(s) for s in (shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape))
+        return self._view(lambda x: reshape(x, sizes), lambda old, new: reshape(new, old.type.shape))
+
+    def ravel(self) -> Tensor:
+        """``ndarray.ravel``."""
+        return self.reshape(-1)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """``ndarray.transpose``: a view."""
+        given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)) else axes
+        order = tuple(operator.index(a) for a in given) if given else tuple(reversed(range(self.ndim)))
+        checked = tuple(a % self.ndim if -self.ndim <= a < self.ndim else a for a in order)
+        inverse = tuple(checked.index(k) for k in range(self.ndim)) if sorted(checked) == list(range(self.ndim)) else ()
+        return self._view(lambda x: transpose(x, order), lambda _old, new: transpose(new, inverse))
+
+    def swapaxes(self, first: int, second: int) -> Tensor:
+        """``ndarray.swapaxes``: a view."""
+        order = list(range(self.ndim))
+        order[first], order[second] = order[second], order[first]
+        return self.transpose(order)
+
+    def copy(self, order: str = "C") -> Tensor:
+        """A copy that shares no memory."""
+        del order
+        return wrap(self.node)
+
+    def astype(self, dtype: Any, **options: Any) -> Tensor:
+        """``ndarray.astype``."""
+        options.pop("copy", None)
+        if options:
+            refuse(f"astype with {', '.join(options)}", "Use astype(dtype) alone.")
+        inputs.check_dtype(np.dtype(dtype), "the result of astype")
+        node = self.node
+        cast = astype(node, dtype)
+        return wrap(context.record(cast))
+
+    def fill(self, value: Any) -> None:
+        """``ndarray.fill``."""
+        self[...] = value
+
+
+def _put(part: Basic, old: Node, new: Node) -> Node:
+    return set_at(old, reshape(new, part.part), part.slices)
+
+
+def _storable(node: Node, dtype: np.dtype[Any]) -> Node:
+    """A value as it is stored into an array of ``dtype``: NumPy casts as it must, but complex into real."""
+    if node.type.dtype.kind == "c" and dtype.kind != "c":
+        raise DTypeError(f"a value of type {node.type} cannot be stored into an array of dtype {dtype}", "Take its .real first.")
+    return astype(node, dtype)
+
+
+def _restore(value: Any) -> Any:
+    return wrap(constant(value) if np.ndim(value) == 0 else inputs.of_array(np.asarray(value), "restored"))
+
+
+# making them ----------------------------------------------------------------------------------------------------------
+
+
+def wrap(node: Node) -> Tensor:
+    """A lazy array of its own for a node."""
+    return Tensor(Place(Buffer(node)))
+
+
+def input_tensor(value: Any, name: str) -> Tensor | None:
+    """The lazy array of a notebook's array or number; None for what is no input."""
+    node = inputs.lift(value, name)
+    if node is None or node.op is CONSTANT:
+        return None
+    array = value if isinstance(value, np.ndarray) else None
+    writeable = array is None or bool(array.flags.writeable)
+    return Tensor(Place(Buffer(node, array, name, writeable=writeable)))
+
+
+def node_of(value: Any) -> Node:
+    """The node of an operand: lazy array, array, number, or nested lists of these."""
+    if isinstance(value, Tensor):
+        return value.node
+    if isinstance(value, Node):
+        return value
+    node = inputs.lift(value, _name_of(value))
+    if node is not None:
+        return node
+    if isinstance(value, list | tuple):
+        return _stacked(value)
+    if hasattr(value, "__array__"):
+        return inputs.of_array(np.asarray(value), _name_of(value) or type(value).__name__)
+    raise DTypeError(f"{type(value).__name__} is no operand: arrays and numbers are", "Convert it with np.asarray, if it holds numbers.")
+
+
+def _stacked(values: Sequence[Any]) -> Node:
+    """Nested lists, as ``np.array`` reads them."""
+    if any(isinstance(v, Tensor) or (isinstance(v, list | tuple) and _has_lazy(v)) for v in values):
+        from tensormagic.ops.move import concatenate, expand_dims  # noqa: PLC0415 (only here)
+
+        nodes = [node_of(v) for v in values]
+        dtype = np.result_type(*(n.type.dtype for n in nodes))
+        first = nodes[0].type.shape
+        if any(len(n.type.shape) != len(first) or not all(map(same, n.type.shape, first)) for n in nodes):
+            raise ShapeError("setting an array element with a sequence. The elements have different shapes: " + ", ".join(show(n.type.shape) for n in nodes))
+        return concatenate([expand_dims(astype(n, dtype), (0,)) for n in nodes], 0)
+    array = np.array(values)
+    inputs.check_dtype(array.dtype, "the list")
+    return constant(array)
+
+
+def _has_lazy(values: Sequence[Any]) -> bool:
+    return any(isinstance(v, Tensor) or (isinstance(v, list | tuple) and _has_lazy(v)) for v in values)
+
+
+def _name_of(value: Any) -> str:
+    """The user's name of an array that code reached without the cell's namespace."""
+    if not isinstance(value, np.ndarray):
+        return ""
+    names = context.user_names(context.user_frame())
+    return next((name for name, held in names.items() if held is value and not name.startswith("_")), "")
+
+
+def build(op: Pointwise, *operands: Any) -> Tensor:
+    """A pointwise op on operands."""
+    nodes = [node_of(x) for x in operands]
+    return wrap(context.record(arithmetic(op, nodes)))
+
+
+_ON_SIZES: dict[str, Callable[[Size, Size], Size]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+}
+
+
+def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
+    """The node of a pointwise op; sums and products of sizes stay sizes."""
+    if op.name in _ON_SIZES and all(n.type.form == "python" for n in nodes):
+        left, right = (size_of(n) for n in nodes)
+        if left is not None and right is not None and not (isinstance(left, int) and isinstance(right, int)):
+            if isinstance(left, int) and op.name in {"floor_divide", "remainder"}:
+                return op(*nodes)
+            return size_node(_ON_SIZES[op.name](left, right))
+    return op(*nodes)
+
+
+def extent(size: Size) -> Any:
+    """A size as captured code sees it: symbolic during a capture, an int elsewhere."""
+    if isinstance(size, int):
+        return size
+    if context.current() is None:
+        return hint(size)
+    return wrap(size_node(size))
+
+
+def as_size(value: Any) -> Size:
+    """A size that captured code has written: an int, or an expression of sizes."""
+    if isinstance(value, Tensor):
+        size = size_of(value.node)
+        return size if size is not None else operator.index(value)
+    return operator.index(value)
+
+
+# what cannot be captured ----------------------------------------------------------------------------------------------
+
+
+def static_value(node: Node) -> Any:
+    """The value of a node that depends on sizes and constants alone, noting the sizes as fixed; None elsewhere."""
+    from tensormagic.ir.node import topological  # noqa: PLC0415 (only here)
+
+    capture = context.current()
+    order = topological([node])
+    if len(order) > 64 or any(n.op.kind == "leaf" and n.op.name not in {"size", "constant"} for n in order):  # type: ignore[attr-defined] # noqa: PLR2004
+        return None
+    values: dict[Node, Any] = {}
+    for n in order:
+        if n.op.name == "size":
+            number = capture.specialise(n["size"]) if capture else hint(n["size"])
+            if number is None:
+                return None
+            values[n] = number
+        else:
+            values[n] = n.op.evaluate(n, [values[a] for a in n.args], lambda s: hint(s) or 0)  # type: ignore[attr-defined]
+    return values[node]
+
+
+def static_int(tensor: Tensor) -> int | None:
+    """The int that a size is."""
+    if tensor.type.dtype.kind not in "iub" or tensor.type.shape:
+        return None
+    value = static_value(tensor.node)
+    return None if value is None else int(value)
+
+
+def refuse(what: str, advice: str) -> NoReturn:
+    """Say that the user's line cannot be captured."""
+    raise CaptureError(f"{what} is not captured", advice)
+
+
+def abstract(why: str) -> None:
+    """Refuse in a trace whose inputs have no values."""
+    capture = context.current()
+    if capture is not None and capture.abstract:
+        raise CaptureError(f"a function is being captured, and the value has to be known because {why}", "Return the value, and print or plot it outside the function.")
+
+
+def needs_value(what: str, advice: str = "Do that in the next cell, where the value can be computed; or run this one with --plain.") -> None:
+    """Refuse, inside a capture, what would turn a captured value into a number."""
+    if context.current() is not None:
+        raise CaptureError(f"{what} needs the value of what is being captured", advice)
+
+

@@ -1,0 +1,68 @@
+"""What the user can set, from Python or by ``TENSORMAGIC_*`` variables of the environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+
+def _variable(name: str, default: str) -> str:
+    return os.environ.get(f"TENSORMAGIC_{name}", default)
+
+
+def _default_cache() -> Path:
+    given = os.environ.get("TENSORMAGIC_CACHE_FOLDER")
+    if given:
+        return Path(given)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local"))
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library/Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "tensormagic"
+
+
+@dataclass
+class Config:
+    """Settings.
+
+    Parameters
+    ----------
+    math
+        ``"exact"``, ``"stable"`` or ``"real"``: which rewrites may be used.
+    tier
+        ``"auto"``: NumPy first, compiled code when it is ready; ``"numpy"`` and ``"numba"`` pin one.
+    device
+        ``"cpu"`` or ``"auto"``.
+    plain
+        Run ``%%tensor`` cells as ordinary Python.
+    cache_folder
+        Where machine code is kept.
+
+    Examples
+    --------
+    >>> Config(math="exact").math
+    'exact'
+    """
+
+    math: Literal["exact", "stable", "real"] = field(default_factory=lambda: _variable("MATH", "stable"))  # type: ignore[assignment,return-value]
+    tier: Literal["auto", "numpy", "numba"] = field(default_factory=lambda: _variable("TIER", "auto"))  # type: ignore[assignment,return-value]
+    device: Literal["cpu", "auto"] = field(default_factory=lambda: _variable("DEVICE", "cpu"))  # type: ignore[assignment,return-value]
+    plain: bool = field(default_factory=lambda: _variable("PLAIN", "0") not in {"", "0"})
+    cache_folder: Path = field(default_factory=_default_cache)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        allowed = {"math": {"exact", "stable", "real"}, "tier": {"auto", "numpy", "numba"}, "device": {"cpu", "auto"}}.get(name)
+        if allowed is not None and value not in allowed:
+            message = f"config.{name} is one of {', '.join(sorted(allowed))}; not {value!r}"
+            raise ValueError(message)
+        if name == "cache_folder":
+            value = Path(str(value))
+        object.__setattr__(self, name, value)
+
+
+config = Config()

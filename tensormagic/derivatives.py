@@ -1,0 +1,283 @@
+"""Derivatives of functions over arrays: grad, jvp, vjp and their kin, each a function that can be differentiated again."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+
+from tensormagic import session
+from tensormagic.capture import context
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor, hooks, node_of, wrap
+from tensormagic.config import config
+from tensormagic.function import Function, of_callable
+from tensormagic.ir import site
+from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ir.node import Node, rebuild, topological
+from tensormagic.ops.leaf import INPUT, Source, input_node
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.update import zeros_like
+from tensormagic.transform import grad as modes
+
+ArgNums = int | str | Sequence[int | str]
+
+
+def gradient_nodes(result: Node, wrt: Sequence[Node]) -> list[Node]:
+    """The gradient of a scalar node: the primal is rewritten first, so that what is differentiated is stable."""
+    return modes.gradient(normal_form([result], wrt)[0], wrt)
+
+
+def normal_form(results: Sequence[Node], keep: Sequence[Node] = ()) -> list[Node]:
+    """``results`` after rewriting; ``keep`` are leaves for the rewriting, so that they stay what they are."""
+    if not results:
+        return []
+    stand_ins = {n: input_node(Source(f"kept{k}"), n.type) for k, n in enumerate(keep) if n.op is not INPUT}
+    replaced = replace(results, stand_ins)
+    rewritten = session.rewrite_nodes(replaced, config.math)
+    return replace(rewritten, {v: k for k, v in stand_ins.items()})
+
+
+def replace(results: Sequence[Node], mapping: dict[Node, Node]) -> list[Node]:
+    """``results`` with nodes replaced; what is rebuilt keeps its sites."""
+    if not mapping:
+        return list(results)
+    memo = dict(mapping)
+    for node in topological(results, stop=lambda n: n in mapping):
+        if node not in memo:
+            memo[node] = rebuild(node, [memo[a] for a in node.args])
+            if memo[node] is not node:
+                for place in site.of(node):
+                    site.record(memo[node], place)
+    return [memo[r] for r in results]
+
+
+class _Closed:
+    """A body run over stand-ins for some arguments, so that derivatives are with respect to these alone."""
+
+    def __init__(self, function: Function, args: tuple[Any, ...], options: dict[str, Any], positions: Sequence[int]) -> None:
+        self.actual: dict[Node, Node] = {}
+        self.moving: list[tuple[list[Node], Callable[[Any], Any]]] = []
+        changed = list(args)
+        for position in positions:
+            leaves, build = flatten(args[position])
+            nodes = [self._stand_in(node_of(v), function, position) for v in leaves]
+            self.moving.append((nodes, build))
+            changed[position] = build(iter([wrap(n) for n in nodes]))
+        self.result = function.body(*changed, **options)
+
+    def _stand_in(self, node: Node, function: Function, position: int) -> Node:
+        if not node.type.inexact:
+            name = function.parameters[position] if position < len(function.parameters) else f"argument {position + 1}"
+            raise DifferentiationError(
+                f"{name} of {function.name} is {node.type}: there is no derivative with respect to integers",
+                "Make it a float: astype(float), or write 2.0 for 2.",
+            )
+        name = str(node["source"]) if node.op is INPUT else "value"
+        stand_in = input_node(Source(name), node.type)
+        self.actual[stand_in] = node
+        return stand_in
+
+    @property
+    def wrt(self) -> list[Node]:
+        return [n for nodes, _ in self.moving for n in nodes]
+
+    def open(self, nodes: Sequence[Node]) -> list[Node]:
+        """Put the actual arguments in for the stand-ins."""
+        return replace(nodes, self.actual)
+
+    def arranged(self, nodes: Sequence[Node], single: bool) -> Any:
+        """One node for each moving leaf, in the arguments' containers."""
+        rest = iter([wrap(n) for n in self.open(nodes)])
+        parts = [build(rest) for _, build in self.moving]
+        return parts[0] if single else tuple(parts)
+
+
+def _positions(function: Function, argnums: ArgNums, count: int) -> list[int]:
+    wanted = argnums if isinstance(argnums, Sequence) and not isinstance(argnums, str) else [argnums]
+    found: list[int] = []
+    for item in wanted:
+        if isinstance(item, str):
+            if item not in function.parameters:
+                raise DifferentiationError(f"{function.name} has no argument {item!r}; it has {', '.join(function.parameters)}")
+            found.append(function.parameters.index(item))
+        else:
+            found.append(operator.index(item) % count if -count <= item < count else _no_argument(function, item, count))
+    return found
+
+
+def _no_argument(function: Function, item: int, count: int) -> int:
+    raise DifferentiationError(f"{function.name} is called with {count} arguments: there is none of number {item}")
+
+
+def _derived(function: Function, name: str, body: Callable[..., Any]) -> Function:
+    return Function(body, f"{name}({function.name})", function.parameters, function.complete, function.reads)
+
+
+def _scalar(value: Any, function: Function) -> Node:
+    leaves, _ = flatten(value)
+    if len(leaves) != 1:
+        raise DifferentiationError(f"{function.name} returns {len(leaves)} values: gradients are of one scalar", "Return one value, or use has_aux=True.")
+    return node_of(leaves[0])
+
+
+def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:  # noqa: FBT001, FBT002 (JAX's signature)
+    """A function that gives the value of ``fun`` and its gradient.
+
+    Parameters
+    ----------
+    fun
+        A function of arrays, or a cell's NAME, that gives one real scalar (with ``has_aux``: and something beside it).
+    argnums
+        Which arguments, by position or name: one, or several in a tuple.
+    has_aux
+        Whether ``fun`` gives a pair of the scalar and something that is not differentiated.
+
+    Returns
+    -------
+    Function
+        Takes the arguments of ``fun``; gives ``(value, gradient)``, the gradient a tuple where ``argnums`` is one.
+
+    Raises
+    ------
+    DifferentiationError
+        Where the result is no real scalar, or an argument no float.
+
+    Examples
+    --------
+    >>> value_and_grad(lambda x: 2 * x**3 + 8)(1.0)
+    (10.0, 6.0)
+    """
+    function = of_callable(fun)
+    single = isinstance(argnums, int | str)
+
+    def body(*args: Any, **options: Any) -> Any:
+        closed = _Closed(function, args, options, _positions(function, argnums, len(args)))
+        value, aux = closed.result if has_aux else (closed.result, None)
+        result = _scalar(value, function)
+        gradient = closed.arranged(gradient_nodes(result, closed.wrt), single)
+        first = wrap(closed.open([result])[0])
+        if not has_aux:
+            return first, gradient
+        leaves, build = flatten(aux)
+        return (first, build(iter([wrap(n) for n in closed.open([node_of(v) for v in leaves])]))), gradient
+
+    return _derived(function, "value_and_grad", body)
+
+
+def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:  # noqa: FBT001, FBT002 (JAX's signature)
+    """A function that gives the gradient of ``fun``; see :func:`value_and_grad`.
+
+    Examples
+    --------
+    >>> grad(grad(lambda x: 2 * x**3 + 8))(1.0)
+    12.0
+    """
+    both = value_and_grad(fun, argnums, has_aux)
+
+    def body(*args: Any, **options: Any) -> Any:
+        value, gradient = both.body(*args, **options)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return _derived(of_callable(fun), "grad", body)
+
+
+def _like(tangent: Any, node: Node) -> Node:
+    return broadcast(astype(node_of(tangent), node.type.dtype), node.type.shape)
+
+
+def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The value of ``fun`` at ``primals`` and its directional derivative along ``tangents``.
+
+    Examples
+    --------
+    >>> jvp(lambda x: 2 * x**3 + 8, (1.0,), (1.0,))
+    (10.0, 6.0)
+    """
+    function = of_callable(fun)
+    if len(primals) != len(tangents):
+        raise DifferentiationError(f"jvp takes a tangent for each primal: {len(tangents)} for {len(primals)} are given")
+
+    def body(points: Any, directions: Any) -> Any:
+        closed = _Closed(function, tuple(points), {}, range(len(points)))
+        leaves, build = flatten(closed.result)
+        results = [node_of(v) for v in leaves]
+        moves, _ = flatten(tuple(directions))
+        stable = normal_form(results, closed.wrt)
+        known = {n: _like(t, n) for n, t in zip(closed.wrt, moves, strict=True)}
+        changes = [zeros_like(r) if t is None else t for r, t in zip(results, modes.jvp(stable, known), strict=True)]
+        return build(iter([wrap(n) for n in closed.open(results)])), build(iter([wrap(n) for n in closed.open(changes)]))
+
+    return Function(body, f"jvp({function.name})")(tuple(primals), tuple(tangents))
+
+
+def vjp(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of ``fun`` and the function that pulls a cotangent of it back to the arguments.
+
+    Examples
+    --------
+    >>> value, pull = vjp(lambda x: 2 * x**3 + 8, 1.0)
+    >>> pull(1.0)
+    (6.0,)
+    """
+    function = of_callable(fun)
+
+    def body(points: Any, cotangents: Any) -> Any:
+        closed = _Closed(function, tuple(points), {}, range(len(points)))
+        results = [node_of(v) for v in flatten(closed.result)[0]]
+        given = [_like(c, r) for c, r in zip(flatten(cotangents)[0], results, strict=True)]
+        stable = normal_form(results, closed.wrt)
+        found = modes.vjp(stable, given, closed.wrt)
+        return closed.arranged([zeros_like(n) if c is None else c for c, n in zip(found, closed.wrt, strict=True)], single=False)
+
+    pulled = Function(body, f"vjp({function.name})")
+    return function(*primals), lambda cotangent: pulled(tuple(primals), cotangent)
+
+
+def linearize(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of ``fun`` and its derivative as a function of the tangents.
+
+    Examples
+    --------
+    >>> value, derivative = linearize(lambda x: 2 * x**3 + 8, 1.0)
+    >>> derivative(2.0)
+    12.0
+    """
+    function = of_callable(fun)
+    return function(*primals), lambda *tangents: jvp(function, primals, tangents)[1]
+
+
+def hvp(fun: Any, primals: Any, vector: Any) -> Any:
+    """The product of the Hessian of ``fun`` and ``vector``: forward over reverse.
+
+    Examples
+    --------
+    >>> hvp(lambda x: (x**3).sum(), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    array([6., 0.])
+    """
+    points = primals if isinstance(primals, tuple) else (primals,)
+    vectors = vector if isinstance(vector, tuple) else (vector,)
+    argnums: ArgNums = 0 if not isinstance(primals, tuple) else tuple(range(len(points)))
+    return jvp(grad(fun, argnums), points, vectors)[1]
+
+
+def stop_gradient(value: Any) -> Any:
+    """``value``, which derivatives take for a constant."""
+    from tensormagic.ops.barrier import stop  # noqa: PLC0415 (only here)
+
+    return wrap(context.record(stop(node_of(value))))
+
+
+def _tensor_grad(self: Tensor, wrt: Any) -> Any:
+    """The gradient of this lazy scalar with respect to ``wrt``: a lazy value, an array known by identity, or a tuple of these."""
+    several = isinstance(wrt, tuple | list)
+    nodes = [node_of(v) for v in (wrt if several else (wrt,))]
+    found = [wrap(n) for n in gradient_nodes(self.node, nodes)]
+    return tuple(found) if several else found[0]
+
+
+hooks.methods["grad"] = _tensor_grad
+

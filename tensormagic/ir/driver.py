@@ -1,0 +1,317 @@
+"""The one driver of rewriting: memoised, bottom-up, without recursion, linear in the number of nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tensormagic.ir import site
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, make, rebuild, topological, users
+from tensormagic.ir.rules import Found, Rule, is_constant, plain
+from tensormagic.ir.site import Site
+
+
+@dataclass(frozen=True, eq=False)
+class Firing:
+    """One use of a rule: what was replaced by what, and the user's lines behind it."""
+
+    rule: Rule
+    before: Node
+    after: Node
+    sites: tuple[Site, ...]
+
+    def __str__(self) -> str:
+        lines = ", ".join(dict.fromkeys(map(str, self.sites)))
+        return f"{self.rule.name}{f' ({lines})' if lines else ''}"
+
+
+@dataclass(frozen=True, eq=False)
+class Withheld:
+    """A rule that matched and was not used, because ``shared``, which it would avoid, is needed elsewhere too."""
+
+    rule: Rule
+    node: Node
+    shared: Node
+    sites: tuple[Site, ...]
+
+    def __str__(self) -> str:
+        lines = ", ".join(dict.fromkeys(map(str, self.sites)))
+        return f"withheld: {self.rule.name}{f' ({lines})' if lines else ''}: {self.shared.op.name} has another use"
+
+
+@dataclass
+class Log:
+    """What rewriting did."""
+
+    fired: list[Firing] = field(default_factory=list)
+    withheld: list[Withheld] = field(default_factory=list)
+
+    @property
+    def assumptions(self) -> list[str]:
+        """The ledger: what was taken for granted, and where."""
+        return list(dict.fromkeys(_assumption(f) for f in self.fired if f.rule.assumptions))
+
+
+def _assumption(firing: Firing) -> str:
+    lines = ", ".join(dict.fromkeys(map(str, firing.sites)))
+    return f"{' and '.join(firing.rule.assumptions)}: {firing.rule.name}{f', {lines}' if lines else ''}"
+
+
+class Table:
+    """Rules, found by the op of the node that they look at.
+
+    Parameters
+    ----------
+    rules
+        In the order in which they are tried.
+    """
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._by_op: dict[str, tuple[Rule, ...]] = {}
+
+    def at(self, name: str) -> tuple[Rule, ...]:
+        """The rules that look at ops of this name."""
+        found = self._by_op.get(name)
+        if found is None:
+            found = tuple(r for r in self.rules if not r.roots or name in r.roots)
+            self._by_op[name] = found
+        return found
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the rules are called."""
+        return tuple(r.name for r in self.rules)
+
+
+# weights --------------------------------------------------------------------------------------------------------------
+
+_KINDS = {"leaf": 1, "move": 1, "pointwise": 20, "fold": 10, "update": 10, "contract": 50, "region": 100, "opaque": 200}
+_WEIGHTS = {
+    **dict.fromkeys(("add", "subtract", "multiply", "negative", "square", "absolute", "positive", "astype", "where"), 2),
+    **dict.fromkeys(("maximum", "minimum", "logical_not", "logical_and", "logical_or"), 3),
+    **dict.fromkeys(("divide", "sqrt"), 6),
+    **dict.fromkeys(("log1p", "expm1", "sigmoid", "xlogy", "erfc"), 22),
+    **dict.fromkeys(("softplus", "logaddexp", "log1mexp", "hypot", "logit"), 24),
+    **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), 30),
+    **dict.fromkeys(("solve", "slogdet"), 150),
+    "reciprocal": 12,
+    "power": 40,
+}
+
+
+def weight(node: Node) -> int:
+    """What the op of ``node`` costs, in units of about half a nanosecond an element."""
+    return _WEIGHTS.get(node.op.name) or _KINDS.get(getattr(node.op, "kind", ""), 20)
+
+
+def _factor(node: Node) -> int:
+    """How much an operand counts: twice, so that what moves out of an op gets lighter; a move's operand once."""
+    return 1 if getattr(node.op, "kind", "") == "move" else 2
+
+
+def lighter(new: Node, old: Node, settled: Callable[[Node], bool]) -> bool:
+    """Whether ``new`` weighs less than ``old``, whatever the nodes weigh that both end in.
+
+    The weight of a term is that of its op and a multiple of those of its operands, so it falls with that of any part: rules that
+    make terms lighter end. Only the difference is worked out, down to nodes that are settled.
+    """
+    needed: Counter[Node] = Counter()
+    total = 0
+    pool = Counter({new: 1})
+    while pool:
+        node, times = pool.popitem()
+        if settled(node):
+            needed[node] += times
+            continue
+        folds = bool(node.args) and all(map(is_constant, node.args))
+        total += times * (1 if folds else weight(node))
+        for arg in () if folds else node.args:
+            pool[arg] += times * _factor(node)
+    pool = Counter({old: 1})
+    kept: Counter[Node] = Counter()
+    for _ in range(200):
+        if not pool:
+            break
+        node, times = pool.popitem()
+        held = min(times, needed[node] - kept[node]) if node in needed else 0
+        kept[node] += held
+        total -= (times - held) * weight(node)
+        for arg in node.args if times > held else ():
+            pool[arg] += (times - held) * _factor(node)
+    return total - sum(pool.values()) < 0 and all(kept[n] >= k for n, k in needed.items())
+
+
+# the driver -----------------------------------------------------------------------------------------------------------
+
+
+def rewrite_nodes(results: Sequence[Node], table: Table) -> tuple[list[Node], Log]:
+    """The normal forms of ``results``, and what was done.
+
+    Parameters
+    ----------
+    results
+        Nodes of one open graph.
+    table
+        The rules.
+    """
+    log = Log()
+    nodes = list(results)
+    fuel = {r: r.fuel * len(topological(nodes)) for r in table.rules if r.fuel}
+    regions: dict[Graph, Graph] = {}
+    while True:
+        one = _Pass(nodes, table, fuel, regions)
+        nodes = [one.normal(n) for n in nodes]
+        log.fired += one.log.fired
+        log.withheld = one.log.withheld
+        if not (one.log.fired and one.log.withheld):
+            break
+    if log.withheld:
+        present = set(topological(nodes))
+        log.withheld = [w for w in log.withheld if w.node in present]
+    return nodes, log
+
+
+def rewrite_graph(graph: Graph, table: Table) -> tuple[Graph, Log]:
+    """The same for a closed graph: its parameters and guards stay."""
+    results, log = rewrite_nodes(graph.results, table)
+    return graph.with_results(results), log
+
+
+class _Pass:
+    """One walk over the graph, with the uses that nodes have when it starts."""
+
+    def __init__(self, roots: Sequence[Node], table: Table, fuel: dict[Rule, int], regions: dict[Graph, Graph]) -> None:
+        self.table = table
+        self.fuel = fuel
+        self.regions = regions
+        self.log = Log()
+        self.nodes = topological(roots)
+        self.normals: dict[Node, Node] = {}
+        self.becomes: dict[Node, Node] = {}
+        self.origins: dict[Node, list[Node]] = {}
+        self.pairs: dict[tuple[object, frozenset[Node]], Node] = {}
+
+    @cached_property
+    def users(self) -> dict[Node, list[Node]]:
+        """The users that each node has when the walk starts."""
+        return users(self.nodes)
+
+    def normal(self, root: Node) -> Node:
+        """The normal form of ``root``."""
+        normals, becomes = self.normals, self.becomes
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in normals:
+                stack.pop()
+                continue
+            following = becomes.get(node)
+            if following is None:
+                waiting = [a for a in node.args if a not in normals]
+                if waiting:
+                    stack.extend(reversed(waiting))
+                    continue
+                following = self.step(node)
+                becomes[node] = following
+            if following in normals:
+                normals[node] = normals[following]
+                self.origins.setdefault(normals[node], []).append(node)
+                stack.pop()
+            elif following is node or following in becomes:  # normal, or a circle that fuel allowed
+                normals[node] = node
+                self.origins.setdefault(node, []).append(node)
+                stack.pop()
+            else:
+                stack.append(following)
+        return normals[root]
+
+    def step(self, node: Node) -> Node:
+        """What ``node`` becomes, once its operands are normal: itself, where nothing is left to do."""
+        new = self._with_regions(rebuild(node, [self.normals[a] for a in node.args]))
+        if new is not node:
+            _copy_sites(new, node)
+            return new
+        found = self._fire(node)
+        return found if found is not None else self._ordered(node)
+
+    def _with_regions(self, node: Node) -> Node:
+        inner = {k: v for k, v in node.param_items if isinstance(v, Graph)}
+        if not inner:
+            return node
+        for graph in inner.values():
+            if graph not in self.regions:
+                new, log = rewrite_graph(graph, self.table)
+                self.regions[graph] = self.regions[new] = new
+                self.log.fired += log.fired
+                self.log.withheld += log.withheld
+        changed = {k: self.regions[v] for k, v in inner.items()}
+        return make(node.op, node.args, **{**node.params, **changed})
+
+    def _ordered(self, node: Node) -> Node:
+        """For a commutative op, the node with the same operands in whatever order came first."""
+        if not getattr(node.op, "commutative", False):
+            return node
+        return self.pairs.setdefault((node.op, frozenset(node.args)), node)
+
+    def _fire(self, node: Node) -> Node | None:
+        heads = None
+        for rule in self.table.at(node.op.name):
+            if rule.heads:
+                if heads is None:
+                    heads = [plain(a).op.name for a in node.args]
+                if any(h not in heads for h in rule.heads):
+                    continue
+            found = rule.apply(node)
+            if found is not None and found.node is not node and self._allowed(rule, node, found):
+                site.inherit(found.node, node, f"rewritten by {rule.name}")
+                self.log.fired.append(Firing(rule, node, found.node, site.of(node)))
+                return found.node
+        return None
+
+    def _allowed(self, rule: Rule, node: Node, found: Found) -> bool:
+        shared = self._shared(node, found)
+        if shared is not None:
+            self.log.withheld.append(Withheld(rule, node, shared, site.of(node)))
+            return False
+        if rule in self.fuel:
+            self.fuel[rule] -= 1
+            return self.fuel[rule] >= 0
+        return lighter(found.node, node, self.normals.__contains__)
+
+    # uses -------------------------------------------------------------------------------------------------------------
+
+    def _shared(self, node: Node, found: Found) -> Node | None:
+        """The absorbed node that something needs that does not absorb it too."""
+        inside = {node, *found.sole}
+        for absorbed in found.sole:
+            for origin in self.origins.get(absorbed, ()):
+                for user in self.users.get(origin, ()):
+                    if not self._harmless(user, origin, absorbed, inside):
+                        return absorbed
+        return None
+
+    def _harmless(self, user: Node, origin: Node, absorbed: Node, inside: set[Node]) -> bool:
+        """Whether a use is this very one, is gone, or will be rewritten so that it is gone."""
+        now = self.normals.get(user)
+        if now is not None:
+            return now in inside or absorbed not in now.args
+        while user not in inside and user in self.becomes and self.becomes[user] is not user:
+            user = self.becomes[user]
+        return user in inside or self._absorbs(user, origin)
+
+    def _absorbs(self, user: Node, operand: Node) -> bool:
+        for rule in self.table.at(user.op.name):
+            found = rule.apply(user)
+            if found is not None and operand in found.sole:
+                return True
+        return False
+
+
+def _copy_sites(new: Node, old: Node) -> None:
+    """A node with other operands came from where the old one came from."""
+    for place in site.of(old):
+        site.record(new, place)

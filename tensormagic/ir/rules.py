@@ -1,0 +1,349 @@
+"""Rewrite rules: what one is, and how a pattern in NumPy notation finds its nodes. Knows ops only by name, arity and order."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Type
+
+LEVELS = ("exact", "stable", "real")
+Fit = Callable[[Any, Node], Node | None]
+Goals = tuple[tuple[Node, Node], Any] | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a rule puts in a node's place.
+
+    Parameters
+    ----------
+    node
+        The replacement, of the type of the node that it replaces.
+    sole
+        Nodes that the rule absorbs because they are inexact: it is withheld where one of them has another use.
+    """
+
+    node: Node
+    sole: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """One rewrite rule.
+
+    Parameters
+    ----------
+    name
+        Its text, ``"log(1 + x) -> log1p(x)"``, or what it does in words.
+    level
+        ``"exact"``: the same bits for every input. ``"stable"``: never less accurate. ``"real"``: true of real numbers.
+    roots
+        The names of the ops that it looks at; empty for every op.
+    apply
+        Looks at one node.
+    source
+        File and line of the rule.
+    heads
+        Names of ops that have to be among the operands: what cannot match is not looked at.
+    assumptions
+        What has to hold of the values, for a rule of the level ``"real"``.
+    fuel
+        A rule that does not make terms lighter may fire this many times for each node that the graph has.
+    """
+
+    name: str
+    level: str
+    roots: tuple[str, ...]
+    apply: Callable[[Node], Found | None] = field(repr=False)
+    source: str = ""
+    heads: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    fuel: int = 0
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class _Symbol:
+    """The op of what stands in patterns alone."""
+
+    name: str
+    commutative: bool = False
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        return args[0].type
+
+
+WILD = _Symbol("wild")
+SOLE = _Symbol("sole")
+
+
+class Constant:
+    """Annotation of a pattern variable that constants alone match."""
+
+
+class Positive:
+    """Annotation of a pattern variable that only what is provably not negative (or nan) matches."""
+
+
+@dataclass(frozen=True)
+class Assuming:
+    """Conditions on values that a rule takes for granted, as text."""
+
+    conditions: tuple[str, ...]
+
+
+def assuming(*conditions: str) -> Assuming:
+    """Conditions that the ledger reports when the rule fires."""
+    return Assuming(conditions)
+
+
+def sole(pattern: Node) -> Node:
+    """A part of a pattern that is inexact: the rule is withheld where that part has another use."""
+    return make(SOLE, (pattern,))
+
+
+def plain(node: Node) -> Node:
+    """``node`` below its broadcasts."""
+    while node.op.name == "broadcast":
+        node = node.args[0]
+    return node
+
+
+# notation -------------------------------------------------------------------------------------------------------------
+
+
+def rules_of(
+    function: Callable[..., Any],
+    level: str,
+    fit: Fit,
+    kinds: str = "f",
+    roots: str = "",
+    fuel: int = 0,
+    assumes: tuple[str, ...] = (),
+    heads: str = "",
+) -> tuple[Rule, ...]:
+    """The rules that ``function`` states.
+
+    Parameters
+    ----------
+    function
+        Either a generator of ``pattern, replacement, *conditions`` over pattern variables, or a procedure of one ``node``
+        that gives its replacement or None.
+    level
+        The level of the rules.
+    fit
+        Brings a replacement to the type of the node, or says that it does not fit.
+    kinds
+        The dtype kinds that variables may have.
+    roots, heads
+        For a procedure: the ops that it looks at, and ops that have to be among the operands.
+    fuel
+        See :class:`Rule`.
+    assumes
+        For a procedure: what it takes for granted.
+    """
+    if inspect.isgeneratorfunction(function):
+        return tuple(_patterns(function, level, fit, kinds, fuel))
+    line = inspect.getsourcelines(function)[1]
+    name = (function.__doc__ or function.__name__).strip().splitlines()[0].rstrip(".").replace("``", "")
+
+    def apply(node: Node) -> Found | None:
+        found = function(node)
+        if found is None:
+            return None
+        found = found if isinstance(found, Found) else Found(found)
+        fitted = fit(found.node, node)
+        return None if fitted is None else Found(fitted, found.sole)
+
+    where = _place(function, line)
+    return (Rule(name, level, tuple(roots.split()), apply, where, tuple(heads.split()), assumes, fuel),)
+
+
+def _place(function: Callable[..., Any], line: int) -> str:
+    path = Path(inspect.getsourcefile(function) or "")
+    return f"{path.name}:{line}"
+
+
+def _patterns(function: Callable[..., Any], level: str, fit: Fit, kinds: str, fuel: int) -> Iterator[Rule]:
+    names = [_wild(p) for p in inspect.signature(function).parameters.values()]
+    generator = function(*names)
+    for pattern, replacement, *conditions in generator:
+        assumed = tuple(c for a in conditions if isinstance(a, Assuming) for c in a.conditions)
+        checks = [c for c in conditions if not isinstance(c, Assuming)]
+        yield Rule(
+            name=f"{show(pattern)} -> {show(replacement)}",
+            level=level,
+            roots=(pattern.op.name,),
+            apply=_applier(pattern, replacement, checks, fit, kinds),
+            source=_place(function, generator.gi_frame.f_lineno),
+            heads=tuple(sorted(_head(a) for a in pattern.args if a.op is not WILD)),
+            assumptions=assumed,
+            fuel=fuel,
+        )
+
+
+def _wild(parameter: inspect.Parameter) -> Node:
+    """The node that stands for a pattern variable; its annotation says what it matches."""
+    note = parameter.annotation if isinstance(parameter.annotation, str) else getattr(parameter.annotation, "__name__", "")
+    dtype = np.dtype({"bool": bool, "int": np.int64}.get(note, np.float64))
+    return make(WILD, type=Type(dtype, (), "scalar"), name=parameter.name, only=note if note in _ONLY else "")
+
+
+def _head(pattern: Node) -> str:
+    return _head(pattern.args[0]) if pattern.op is SOLE else pattern.op.name
+
+
+def _applier(pattern: Node, replacement: Any, checks: list[Callable[..., bool]], fit: Fit, kinds: str) -> Callable[[Node], Found | None]:
+    readers = [(check, tuple(inspect.signature(check).parameters)) for check in checks]
+
+    def apply(node: Node) -> Found | None:
+        match = find(pattern, node)
+        if match is None:
+            return None
+        bound, absorbed = match
+        if any(n.type.dtype.kind not in kinds and n.type.dtype.kind != "b" for n in bound.values()):
+            return None
+        if not all(check(*(bound[name] for name in names)) for check, names in readers):
+            return None
+        built = build(replacement, bound) if isinstance(replacement, Node) else replacement
+        fitted = fit(built, node)
+        return None if fitted is None else Found(fitted, absorbed)
+
+    return apply
+
+
+# matching -------------------------------------------------------------------------------------------------------------
+
+
+def find(pattern: Node, node: Node) -> tuple[dict[str, Node], tuple[Node, ...]] | None:
+    """What each variable of ``pattern`` is in ``node``, and the nodes that ``sole`` marks; None where it does not match.
+
+    Broadcasts are looked through, operands of commutative ops match in either order, constants match by value.
+    """
+    if pattern.op is not node.op:
+        return None
+    return _solve(((pattern, node), None), {}, ())
+
+
+def _solve(goals: Goals, bound: dict[str, Node], absorbed: tuple[Node, ...]) -> tuple[dict[str, Node], tuple[Node, ...]] | None:
+    while goals is not None:
+        (pattern, node), goals = goals
+        op = pattern.op
+        if op is WILD:
+            name = pattern["name"]
+            if name not in bound:
+                if not _admits(pattern, node):
+                    return None
+                bound = {**bound, name: node}
+            elif plain(bound[name]) is not plain(node):
+                return None
+        elif op is SOLE:
+            absorbed = (*absorbed, *_down(node))
+            goals = ((pattern.args[0], node), goals)
+        elif op.name == "constant":
+            if not _same_number(pattern, plain(node)):
+                return None
+        else:
+            node = plain(node)
+            if node.op is not op:
+                return None
+            pairs = list(zip(pattern.args, node.args, strict=True))
+            if getattr(op, "commutative", False):
+                (p, a), (q, b) = pairs
+                found = _solve(((p, a), ((q, b), goals)), bound, absorbed)
+                if found is not None:
+                    return found
+                pairs = [(p, b), (q, a)]
+            for pair in reversed(pairs):
+                goals = (pair, goals)
+    return bound, absorbed
+
+
+def _admits(pattern: Node, node: Node) -> bool:
+    if (pattern.type.dtype.kind == "b") != (node.type.dtype.kind == "b") and pattern.type.dtype.kind == "b":
+        return False
+    only = pattern["only"]
+    return not only or _ONLY[only](node)
+
+
+def _down(node: Node) -> tuple[Node, ...]:
+    """``node`` and what is below its broadcasts."""
+    found = [node]
+    while found[-1].op.name == "broadcast":
+        found.append(found[-1].args[0])
+    return tuple(found)
+
+
+def _same_number(pattern: Node, node: Node) -> bool:
+    if node.op is not pattern.op or node.type.shape:
+        return False
+    wanted, given = pattern["bits"].array(), node["bits"].array()
+    return bool(wanted == given) and wanted.astype(given.dtype).tobytes() == given.tobytes()
+
+
+def is_constant(node: Node) -> bool:
+    """Whether ``node`` is a single number that is known, perhaps broadcast."""
+    node = plain(node)
+    return node.op.name == "constant" and not node.type.shape
+
+
+_NOT_NEGATIVE = {"exp", "exp2", "absolute", "square", "sqrt", "sigmoid", "softplus", "softmax", "hypot", "erfc", "cosh"}
+_KEEP_SIGN = {"broadcast", "reshape", "transpose", "slice", "sum", "max", "min", "prod", "astype", "add", "multiply", "divide", "maximum", "sqrt"}
+
+
+def not_negative(node: Node, depth: int = 6) -> bool:
+    """Whether ``node`` provably is nowhere below zero (it may be nan)."""
+    if node.op.name == "constant":
+        return not node["bits"].array().dtype.kind in "c" and bool((node["bits"].array() >= 0).all())
+    if node.op.name == "size" or node.op.name in _NOT_NEGATIVE:
+        return True
+    return depth > 0 and node.op.name in _KEEP_SIGN and all(not_negative(a, depth - 1) for a in node.args)
+
+
+_ONLY: dict[str, Callable[[Node], bool]] = {"Constant": is_constant, "Positive": not_negative}
+
+
+def build(template: Node, bound: Mapping[str, Node]) -> Node:
+    """``template`` with its variables replaced by what they are bound to; numbers become weak, so that dtypes stay."""
+    if template.op is WILD:
+        return bound[template["name"]]
+    if template.op.name == "constant":
+        return make(template.op, type=Type(template.type.dtype, (), "python"), **template.params)
+    args = [build(a, bound) for a in template.args]
+    return template.op(*args) if callable(template.op) else make(template.op, args, **template.params)
+
+
+# text -----------------------------------------------------------------------------------------------------------------
+
+_INFIX = {"add": ("+", 1), "subtract": ("-", 1), "multiply": ("*", 2), "divide": ("/", 2), "power": ("**", 4)}
+_COMPARE = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
+
+
+def show(pattern: Any, strength: int = 0) -> str:
+    """A pattern in the notation that it was written in."""
+    if not isinstance(pattern, Node):
+        return str(pattern)
+    name, args = pattern.op.name, pattern.args
+    if name in {"wild", "constant"}:
+        return pattern["name"] if name == "wild" else f"{pattern['bits'].array().item():g}"
+    if name == "sole":
+        return show(args[0], strength)
+    if name == "negative":
+        text, own = f"-{show(args[0], 3)}", 3
+    elif name in _INFIX:
+        sign, own = _INFIX[name]
+        text = f"{show(args[0], own)} {sign} {show(args[1], own + 1)}"
+    elif name in _COMPARE:
+        text, own = f"{show(args[0], 1)} {_COMPARE[name]} {show(args[1], 1)}", 0
+    else:
+        text, own = f"{name}({', '.join(show(a) for a in args)})", 9
+    return f"({text})" if own < strength else text

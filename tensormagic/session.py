@@ -1,0 +1,183 @@
+"""Computing what is wanted: close, rewrite, run on the tier that is ready, remember. Knows graphs and backends, no notebook."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend import reference
+from tensormagic.capture.inputs import Snapshot
+from tensormagic.capture.value import hooks
+from tensormagic.config import config
+from tensormagic.ir.errors import GuardError
+from tensormagic.ir.graph import Closed, Graph, close
+from tensormagic.ir.node import Node
+from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
+
+try:
+    from tensormagic.transform.rewriting import Rewritten, rewrite
+except ImportError:
+    @dataclass
+    class Rewritten:
+        graph: Graph
+        fired: tuple = ()
+
+    def rewrite(graph, level="stable"):
+        return Rewritten(graph)
+
+
+def rewrite_nodes(nodes, level):
+    try:
+        from tensormagic.transform.rewriting import rewrite_nodes as rn
+    except ImportError:
+        return nodes
+    return rn(nodes, level)[0]
+
+WORTH_COMPILING = 1e-3  # seconds of NumPy's time above which a graph is compiled at its first run
+
+
+@dataclass(eq=False)
+class Executable:
+    """A rewritten graph on its tiers: NumPy at once, compiled code when it is there.
+
+    Parameters
+    ----------
+    rewritten
+        The graph in normal form, and what was rewritten.
+    """
+
+    rewritten: Rewritten
+    runs: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    _reference: Callable[..., list[Any]] | None = None
+    _handle: Any | None = None
+    _native: Callable[..., list[Any]] | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that runs."""
+        return self.rewritten.graph
+
+    @property
+    def tier(self) -> str:
+        """The tier that the next run takes."""
+        if config.tier == "numpy":
+            return "numpy"
+        if self._handle is not None and self._handle.ready():
+            return "numba"
+        return config.tier if config.tier == "numba" else "numpy"
+
+    def compile(self) -> Any:
+        """Start compiling, where that has not been done."""
+        if self._handle is None:
+            from tensormagic.backend import native  # noqa: PLC0415 (only where something is compiled)
+
+            self._handle = native.start(native.plan_graph(self.graph))
+        return self._handle
+
+    def run(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
+        """The results, by the tier that is ready."""
+        if self._native is not None and config.tier != "numpy":
+            return self._native(sizes, *values)
+        return self._slow(sizes, *values)
+
+    def _slow(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
+        if config.tier == "numba":
+            self.compile().wait()
+        if config.tier != "numpy" and self._handle is not None and self._handle.ready() and self._handle.error is None:
+            self._native = self._handle.run
+            return self._native(sizes, *values)
+        if self._reference is None:
+            self._reference = reference.compile(self.graph)
+        start = time.perf_counter()
+        with np.errstate(all="ignore"):
+            results = self._reference(sizes, *values)
+        elapsed = time.perf_counter() - start
+        self.seconds["numpy"] = elapsed
+        self.runs += 1
+        if config.tier == "auto" and (elapsed > WORTH_COMPILING or self.runs > 1):
+            self.compile()
+        return results
+
+
+_lock = threading.RLock()
+_executables: OrderedDict[tuple[Graph, str], Executable] = OrderedDict()
+_values: weakref.WeakKeyDictionary[Node, Any] = weakref.WeakKeyDictionary()
+_KEPT = 512
+
+
+def executable(graph: Graph, level: str | None = None) -> Executable:
+    """The executable of a closed graph: the same one for an equal graph."""
+    key = (graph, level or config.math)
+    with _lock:
+        found = _executables.get(key)
+        if found is None:
+            found = _executables[key] = Executable(rewrite(graph, key[1]))
+            if len(_executables) > _KEPT:
+                _executables.popitem(last=False)
+        _executables.move_to_end(key)
+        return found
+
+
+def forget(graph: Graph) -> None:
+    """Drop what is kept for a graph."""
+    with _lock:
+        for key in [k for k in _executables if k[0] == graph]:
+            del _executables[key]
+
+
+def close_over(nodes: Sequence[Node], leaves: Sequence[Node] = (), guards: Any = (), *, use_values: bool = True) -> Closed:
+    """The graph of ``nodes``, cut at inputs and at values that are known."""
+    known = _values if use_values else {}
+    wanted = set(nodes)
+    return close(nodes, lambda n: n.op is INPUT or (n in known and n not in wanted and len(n.types) == 1), parameter, leaves, guards)
+
+
+def value_of(leaf: Node) -> Any:
+    """The value behind a leaf of a graph that is demanded."""
+    if leaf in _values:
+        return _values[leaf]
+    source = leaf["source"]
+    if not isinstance(source, Snapshot):
+        raise GuardError(f"{source.name} is a parameter of a function that is being captured: it has no value")
+    return source.read()
+
+
+def compute(nodes: Sequence[Node]) -> list[Any]:
+    """The values of ``nodes``, several in one run; each is computed once and kept while its node lives."""
+    with _lock:
+        pending = [n for n in dict.fromkeys(nodes) if n not in _values]
+        for node in [n for n in pending if n.op in {INPUT, CONSTANT}]:
+            _values[node] = _kept(value_of(node) if node.op is INPUT else node.op.evaluate(node, (), int))  # type: ignore[attr-defined]
+        pending = [n for n in pending if n not in _values]
+        if pending:
+            closed = close_over(pending)
+            values = [value_of(leaf) for leaf in closed.leaves]
+            program = executable(closed.graph)
+            results = program.run(closed.graph.bind([np.shape(v) for v in values]), *values)
+            for node, result in zip(pending, results, strict=True):
+                _values[node] = _kept(result)
+    return [_values[n] for n in nodes]
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        value = value.view() if value.base is not None else value
+        value.flags.writeable = False
+    return value
+
+
+def is_computed(node: Node) -> bool:
+    """Whether the value of ``node`` is there."""
+    return node in _values or node.op is CONSTANT
+
+
+hooks.compute = compute
+hooks.is_computed = is_computed

@@ -1,0 +1,233 @@
+"""Rules of arithmetic: neutral elements, signs, quotients, powers, and the regrouping of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import Constant, Positive, assuming, is_constant, plain, sole
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.scalar import (
+    absolute,
+    conjugate,
+    hypot,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    multiply,
+    positive,
+    power,
+    real as real_part,
+    reciprocal,
+    sign,
+    square,
+    sqrt,
+    where,
+)
+from tensormagic.transform.rewriting.notation import exact, real, stable
+
+Yields = Iterator[tuple[Any, ...]]
+
+
+@exact(kinds="biuf")
+def neutral(x: Node) -> Yields:
+    yield x * 1, x
+
+
+@exact(kinds="iuf")
+def neutral_numbers(x: Node) -> Yields:
+    yield x - 0, x
+    yield x / 1, x
+    yield power(x, 1), x
+    yield power(x, 0), 1
+    yield positive(x), x
+    yield x * -1, -x
+    yield x / -1, -x
+    yield x + -0.0, x
+
+
+@exact(kinds="biu")
+def integers(x: Node) -> Yields:
+    yield x + 0, x
+    yield x * 0, 0
+
+
+@exact(kinds="iu")
+def whole_numbers(x: Node, y: Node, c: Constant, d: Constant) -> Yields:
+    yield x - x, 0
+    yield 0 - x, -x
+    yield x + y - x, y
+    yield (x + c) + d, x + (c + d)
+    yield (x * c) * d, x * (c * d)
+    yield (x + c) - d, x + (c - d)
+    yield (x - c) + d, x + (d - c)
+
+
+@exact(kinds="iuf")
+def signs(x: Node, y: Node) -> Yields:
+    yield -(-x), x
+    yield x - (-y), x + y
+    yield x + (-y), x - y
+    yield (-x) * (-y), x * y
+    yield square(-x), square(x)
+
+
+@exact(kinds="if")
+def absolute_values(x: Node) -> Yields:
+    yield absolute(-x), absolute(x)
+    yield absolute(absolute(x)), absolute(x)
+    yield square(absolute(x)), square(x)
+
+
+@exact
+def signs_of_floats(x: Node, y: Node, c: Constant) -> Yields:
+    yield (-x) * c, x * -c
+    yield (-x) / (-y), x / y
+    yield (-x) / c, x / -c
+    yield (-x) * y, -(x * y)
+    yield (-x) / y, -(x / y)
+    yield x / (-y), -(x / y)
+    yield reciprocal(x), 1 / x
+
+
+@exact
+def known_signs(p: Positive) -> Yields:
+    yield absolute(p), p
+
+
+@exact(kinds="f")
+def real_numbers(x: Node) -> Yields:
+    yield conjugate(x), x
+    yield real_part(x), x
+
+
+@exact(kinds="iuf", roots="power", heads="constant")
+def squares(node: Node) -> Node | None:
+    """``x ** 2 -> square(x)``: what NumPy does for this exponent."""
+    exponent = plain(node.args[1])
+    if _number(exponent) != 2 or node.type.dtype != node.args[0].type.dtype:
+        return None
+    return square(node.args[0])
+
+
+@exact(roots="divide", heads="constant")
+def power_of_two(node: Node) -> Node | None:
+    """``x / c -> x * (1 / c)`` where ``c`` is a power of two."""
+    c = _number(plain(node.args[1]))
+    if c is None or not c or not np.isfinite(c):
+        return None
+    inverse = node.type.dtype.type(1) / node.type.dtype.type(c)
+    if abs(np.frexp(c)[0]) != 0.5 or not np.isfinite(inverse) or abs(inverse) < np.finfo(node.type.dtype).tiny:
+        return None
+    return multiply(node.args[0], constant(inverse))
+
+
+def _number(node: Node) -> Any:
+    """The number that a constant is; None for other nodes."""
+    if node.op.name != "constant" or node.type.shape or node.type.dtype.kind not in "iuf":
+        return None
+    return node["bits"].array().item()
+
+
+@exact(kinds="biuf")
+def choices(c: bool, d: bool, x: Node, y: Node, z: Node) -> Yields:  # noqa: FBT001 (a pattern variable)
+    yield maximum(x, x), x
+    yield minimum(x, x), x
+    yield where(c, x, x), x
+    yield where(True, x, y), x
+    yield where(False, x, y), y
+    yield where(logical_not(c), x, y), where(c, y, x)
+    yield where(c, where(c, x, y), z), where(c, x, z)
+    yield where(c, x, where(c, y, z)), where(c, x, z)
+
+
+@exact(kinds="b")
+def truth(c: bool, d: bool) -> Yields:  # noqa: FBT001 (pattern variables)
+    yield logical_not(logical_not(c)), c
+    yield logical_and(c, c), c
+    yield logical_or(c, c), c
+    yield logical_and(c, True), c
+    yield logical_or(c, False), c
+    yield logical_and(c, False), False
+    yield logical_or(c, True), True
+    yield where(c, True, False), c
+    yield where(c, False, True), logical_not(c)
+
+
+@stable
+def never_worse(x: Node) -> Yields:
+    yield x + 0, x
+    yield power(x, -1), 1 / x
+    yield 1 / (1 / x), x
+    yield sqrt(square(x)), absolute(x)
+    yield sqrt(x * x), absolute(x)
+
+
+@stable(fuel=1)
+def differences(x: Node, y: Node, c: Constant) -> Yields:
+    yield sole(square(x)) - sole(square(y)), (x - y) * (x + y)
+    yield sole(x * x) - sole(y * y), (x - y) * (x + y)
+    yield sole(sqrt(x + c)) - sole(sqrt(x)), c / (sqrt(x + c) + sqrt(x))
+    yield sole(sqrt(x)) - sole(sqrt(x - c)), c / (sqrt(x) + sqrt(x - c))
+
+
+@stable
+def lengths(x: Node, y: Node) -> Yields:
+    yield sqrt(square(x) + square(y)), hypot(x, y)
+    yield sqrt(x * x + y * y), hypot(x, y)
+    yield sqrt(square(x) + y * y), hypot(x, y)
+
+
+@real
+def cancellation(x: Node, y: Node) -> Yields:
+    finite = assuming("x is finite")
+    regular = assuming("x != 0", "x is finite")
+    yield x - x, 0, finite
+    yield x * 0, 0, finite
+    yield x / x, 1, regular
+    yield (x * y) / x, y, regular
+    yield x * (y / x), y, regular
+    yield 0 / x, 0, assuming("x != 0")
+    yield x + y - x, y, finite
+    yield x - (x + y), -y, finite
+    yield x + (y - x), y, finite
+    yield x / absolute(x), sign(x), regular
+    yield power(x, 0.5), sqrt(x), assuming("x >= 0")
+    yield square(sqrt(x)), x, assuming("x >= 0")
+    yield sqrt(x) * sqrt(x), x, assuming("x >= 0")
+
+
+@real
+def regrouping(x: Node, y: Node, c: Constant, d: Constant) -> Yields:
+    yield (x + c) + d, x + (c + d)
+    yield (x - c) + d, x + (d - c)
+    yield (x + c) - d, x + (c - d)
+    yield (x - c) - d, x - (c + d)
+    yield (c - x) + d, (c + d) - x
+    yield d - (x + c), (d - c) - x
+    yield d - (c - x), x + (d - c)
+    yield (x * c) * d, x * (c * d)
+    yield (x * c) / d, x * (c / d)
+    yield (x / c) * d, x * (d / c)
+    yield (x / c) / d, x / (c * d)
+    yield (c / x) * d, (c * d) / x
+    yield (x * c) * (y * d), (x * y) * (c * d)
+    yield (x + c) + (y + d), (x + y) + (c + d)
+
+
+@real(fuel=2)
+def constants_outwards(x: Node, y: Node, c: Constant) -> Yields:
+    yield (x * c) * y, (x * y) * c, lambda x, y: not (is_constant(x) or is_constant(y))
+    yield (x + c) + y, (x + y) + c, lambda x, y: not (is_constant(x) or is_constant(y))
+
+
+@real(fuel=1)
+def powers(x: Node, s: Node, t: Node) -> Yields:
+    yield power(x, 3), x * x * x
+    yield power(x, 4), square(square(x))
+    yield power(x, s) * power(x, t), power(x, s + t), assuming("x > 0")

@@ -1,0 +1,119 @@
+"""Rules of exponentials, logarithms and the functions built on them: the ones that keep digits where the naive form loses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import Constant, Positive, assuming, sole
+from tensormagic.ops.scalar import (
+    absolute,
+    cos,
+    cosh,
+    erf,
+    erfc,
+    exp,
+    expm1,
+    log,
+    log1mexp,
+    log1p,
+    logaddexp,
+    logit,
+    power,
+    reciprocal,
+    sigmoid,
+    sin,
+    sinh,
+    softplus,
+    sqrt,
+    square,
+    tanh,
+    xlogy,
+)
+from tensormagic.transform.rewriting.notation import exact, real, stable
+
+Yields = Iterator[tuple[Any, ...]]
+
+
+@exact
+def names(x: Node) -> Yields:
+    yield logaddexp(x, 0), softplus(x)
+
+
+@stable
+def near_one(x: Node) -> Yields:
+    yield log(sole(1 + x)), log1p(x)
+    yield log(sole(1 - x)), log1p(-x)
+    yield sole(exp(x)) - 1, expm1(x)
+    yield 1 - sole(exp(x)), -expm1(x)
+    yield sole(exp(x)) + -1, expm1(x)
+    yield 1 - sole(erf(x)), erfc(x)
+    yield 1 + sole(erf(x)), erfc(-x)
+    yield 1 - sole(erfc(x)), erf(x)
+    yield 1 - sole(sigmoid(x)), sigmoid(-x)
+    yield log1p(-exp(x)), log1mexp(x)
+    yield log(-expm1(x)), log1mexp(x)
+
+
+@stable(fuel=1)
+def cosines(x: Node) -> Yields:
+    yield 1 - sole(cos(x)), 2 * square(sin(x * 0.5))
+
+
+@stable
+def inverses(x: Node, p: Positive) -> Yields:
+    yield log(exp(x)), x
+    yield exp(log(p)), p
+    yield log1p(expm1(x)), x
+    yield log(sqrt(x)), 0.5 * log(x)
+    yield log(1 / x), -log(x)
+    yield log(square(x)), 2 * log(absolute(x))
+    yield logit(sigmoid(x)), x
+    yield log(sigmoid(x) / sigmoid(-x)), x
+    yield log(sigmoid(x) / sole(1 - sigmoid(x))), x
+
+
+@stable
+def logistic(x: Node, y: Node) -> Yields:
+    yield log1p(exp(x)), softplus(x)
+    yield log(sigmoid(x)), -softplus(-x)
+    yield log(exp(x) + exp(y)), logaddexp(x, y)
+    yield 1 / (1 + exp(-x)), sigmoid(x)
+    yield 1 / (1 + exp(x)), sigmoid(-x)
+    yield exp(x) / (1 + exp(x)), sigmoid(x)
+    yield exp(-x) / (1 + exp(-x)), sigmoid(-x)
+    yield y / (1 + exp(-x)), y * sigmoid(x)
+    yield y / (1 + exp(x)), y * sigmoid(-x)
+    yield exp(x) * sigmoid(-x), sigmoid(x)
+    yield exp(-x) * sigmoid(x), sigmoid(-x)
+    yield exp(x) * (y * sigmoid(-x)), y * sigmoid(x)
+    yield exp(-x) * (y * sigmoid(x)), y * sigmoid(-x)
+
+
+@stable
+def hyperbolic(x: Node) -> Yields:
+    yield (sole(exp(x)) - sole(exp(-x))) / 2, sinh(x)
+    yield (sole(exp(x)) - sole(exp(-x))) * 0.5, sinh(x)
+    yield (exp(x) + exp(-x)) / 2, cosh(x)
+    yield (exp(x) + exp(-x)) * 0.5, cosh(x)
+    yield sinh(x) / cosh(x), tanh(x)
+    yield (exp(x) - exp(-x)) / (exp(x) + exp(-x)), tanh(x)
+
+
+@real
+def true_of_reals(x: Node, y: Node, c: Constant) -> Yields:
+    yield exp(log(x)), x, assuming("x >= 0")
+    yield expm1(log1p(x)), x, assuming("x >= -1")
+    yield softplus(log(x)), log1p(x), assuming("x >= 0")
+    yield x * log(x), xlogy(x, x), assuming("0 * log(0) is 0")
+    yield exp(x) * exp(y), exp(x + y)
+    yield exp(x) / exp(y), exp(x - y)
+    yield log(power(x, y)), y * log(x), assuming("x > 0")
+    yield log(x * exp(y)), log(x) + y, assuming("x > 0")
+
+
+@real(fuel=1)
+def logarithms_of_products(x: Node, y: Node) -> Yields:
+    yield log(x * y), log(x) + log(y), assuming("x > 0", "y > 0")
+    yield log(expm1(x)), x + log1mexp(-x), assuming("x > 0")

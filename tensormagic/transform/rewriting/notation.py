@@ -1,0 +1,45 @@
+"""The decorators that turn functions in NumPy notation into rules, one for each level of trust."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import Rule, rules_of
+from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ops.move import broadcast, broadcast_shapes
+
+Rules = tuple[Rule, ...]
+Decorator = Callable[..., Any]
+
+
+def fit(replacement: Any, node: Node) -> Node | None:
+    """``replacement`` with the type of ``node``: numbers converted, shapes stretched; None where it has another type."""
+    t = node.type
+    if not isinstance(replacement, Node):
+        replacement = constant(replacement)
+    if replacement.op is CONSTANT and not replacement.type.shape and replacement.type != t.with_shape((), t.form):
+        value = replacement["bits"].array().astype(t.dtype)
+        replacement = constant(value, t.form if not t.shape else "scalar")
+    found = replacement.type
+    if found == t:
+        return replacement
+    if found.dtype != t.dtype or (found.shape == t.shape) or len(found.shape) > len(t.shape):
+        return None
+    return broadcast(replacement, t.shape) if broadcast_shapes([found.shape, t.shape]) == t.shape else None
+
+
+def _level(level: str) -> Decorator:
+    def decorate(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+        if function is None:
+            return lambda f: rules_of(f, level, fit, **options)
+        return rules_of(function, level, fit, **options)
+
+    decorate.__doc__ = f"Rules of the level {level!r}; see :func:`tensormagic.ir.rules.rules_of` for the options."
+    return decorate
+
+
+exact = _level("exact")
+stable = _level("stable")
+real = _level("real")

@@ -30,6 +30,7 @@ __all__ = [
     "logaddexp",
     "max_propagate",
     "min_propagate",
+    "power",
     "sigmoid",
     "softplus",
     "tanh",
@@ -325,6 +326,55 @@ def erfc(x: Value) -> Value:
     first, second = _scale(n)
     tail = scaled.fma(high, scaled * low) * first * second
     return (abs(x) < 0.4).select(1.0 - _small_erf(x), (x < 0.0).select(2.0 - tail, tail))
+
+
+def _precise_log(x: Value) -> tuple[Value, Value]:
+    """The logarithm of a finite positive x in two parts: about twice the digits, less ten bits."""
+    p = _format(x).polynomials
+    k, m = _finite_log(x)
+    f = m - 1.0
+    bottom, bottom_low = _fast_sum(2.0, f)
+    inverse = 1.0 / bottom
+    s = f * inverse
+    s_low = s.fma(-bottom_low, f.minus_product(s, bottom)) * inverse
+    # log(m) = 2s + 2/3 s**3 + s**5 times a polynomial in s*s, where s = f / (2 + f)
+    z, z_low = s.product(s)
+    z_low = s_low.fma(s * 2.0, z_low)
+    cube, cube_low = z.product(s)
+    cube_low = z_low.fma(s, z.fma(s_low, cube_low))
+    third, third_low = cube.product(p.two_thirds)
+    third_low = cube_low.fma(p.two_thirds, cube.fma(p.two_thirds_error, third_low))
+    rest = (cube * z).fma(z.polynomial(*p.log_long), s_low * 2.0 + third_low)
+    high, low = _fast_sum(s * 2.0, third)
+    high, error = _fast_sum(k * p.ln2_high, high)
+    return _fast_sum(high, k.fma(p.ln2_low, error) + (low + rest))
+
+
+def _power_sign(x: Value, y: Value) -> tuple[Value, Value]:
+    """Where x**y has no real value, and the bits of its sign: that of x where y is an odd integer."""
+    half = y * 0.5
+    whole = y.equals(x.emitter.call("floor", y))
+    odd = whole & ~half.equals(x.emitter.call("floor", half))
+    sign = x.bits() & -(1 << (x.emitter.bits - 1))
+    return (x < 0.0) & (x > -inf) & ~whole & y.equals(y), odd.select(sign, 0)
+
+
+def power(x: Value, y: Value) -> Value:
+    """x**y, with the special cases of C and NumPy."""
+    f = _format(x)
+    magnitude = abs(x)
+    high, low = _precise_log(magnitude)
+    high = (magnitude < inf).select(magnitude.equals(0.0).select(-inf, high), magnitude)
+    product, error = high.product(y)
+    usual = abs(product) < f.upper * 1.1
+    tail = usual.select(low.fma(y, error), 0.0)
+    product = (magnitude.equals(1.0) & y.equals(y)).select(0.0, product)
+    n, near, below = _reduce(_clamp(product, f.lower, f.upper))
+    first, second = _scale(n)
+    result = (1.0 + _curve(near, below - tail, f.polynomials.exp)) * first * second
+    unreal, sign = _power_sign(x, y)
+    result = unreal.select(nan, (result.bits() ^ sign).real())
+    return (x.equals(1.0) | y.equals(0.0)).select(1.0, result)
 
 
 def add_reassoc(a: Value, b: Value) -> Value:

@@ -143,6 +143,9 @@ class Value:
         builder = self.emitter.builder
         return Value(self.emitter, builder.fneg(self.raw) if self._is_float else builder.neg(self.raw))
 
+    def __invert__(self) -> Value:
+        return Value(self.emitter, self.emitter.builder.not_(self.raw))
+
     def __abs__(self) -> Value:
         return self.emitter.call("fabs", self)
 

@@ -104,13 +104,16 @@ _WEIGHTS = {
 
 
 def weight(node: Node) -> int:
-    """What the op of ``node`` costs, in units of about half a nanosecond an element."""
+    """What the op of ``node`` costs, in units of about half a nanosecond an element; a weak constant more than a strong one."""
+    if node.op.name == "constant":
+        return 1 if node.type.form == "scalar" or node.type.shape else 2
     return _WEIGHTS.get(node.op.name) or _KINDS.get(getattr(node.op, "kind", ""), 20)
 
 
 def _factor(node: Node) -> int:
-    """How much an operand counts: twice, so that what moves out of an op gets lighter; a move's operand once."""
-    return 1 if getattr(node.op, "kind", "") == "move" else 2
+    """How often the weight of an operand counts: what moves out of an op gets lighter, most of all out of a fold."""
+    kind = getattr(node.op, "kind", "")
+    return 1 if kind == "move" or node.op.name == "negative" else 8 if kind == "fold" else 2
 
 
 def lighter(new: Node, old: Node, settled: Callable[[Node], bool]) -> bool:

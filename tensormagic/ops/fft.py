@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import DifferentiationError, DTypeError, ShapeError
+from tensormagic.ir.errors import AxisError, DifferentiationError, DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type, apply, hint
 from tensormagic.ops.leaf import iota, size_node
@@ -116,7 +116,7 @@ IRFFT = _transform("irfft", _irfft_type, _irfft_back, "The inverse of rfft: the 
 
 def _build(op: Opaque, x: Node, n: Size | None, axis: int, norm: str | None, default: Callable[[Size], Size]) -> Node:
     if not x.type.ndim:
-        raise ShapeError("a Fourier transform needs at least one axis")
+        raise AxisError("a Fourier transform needs at least one axis")
     axis = normalise_axis(axis, x.type.ndim)
     length = default(x.type.shape[axis]) if n is None else n
     if norm is not None and norm not in _NORMS:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Bits, Node, make
 from tensormagic.ir.type import Dim, Size, Type, array, python, symbol
 from tensormagic.ops.op import Leaf, Value, as_form
@@ -53,6 +54,8 @@ IOTA = Leaf(name="iota", value=_iota_value, doc="The index along one axis of a s
 
 def constant(value: Any, form: str | None = None) -> Node:
     """The node of a constant: a Python number (weak), a NumPy scalar, or an array."""
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        raise DTypeError(f"the integer {value} does not fit 64 bits", "Write it as a float, or as np.uint64.")
     if form is None:
         form = "python" if type(value) in {bool, int, float, complex} else "scalar" if np.isscalar(value) else "array"
     bits = Bits.of(value)

@@ -12,7 +12,7 @@ from tensormagic.ir.errors import AxisError, ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type, hint, lower_bound, product
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.op import Guard, Op, Tangent, Value
+from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
 
 Shape = tuple[Size, ...]
 
@@ -46,7 +46,8 @@ class Move(Op):
         return Type(first.dtype, shape, "array" if shape else "scalar")
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
-        return self.numpy(node, values, size)
+        value = self.numpy(node, values, size)
+        return value if node.type.shape else as_form(value, node.type.form)
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         return None if tangents[0] is None else make(node.op, (tangents[0], *node.args[1:]), **node.params)

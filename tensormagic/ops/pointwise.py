@@ -82,6 +82,9 @@ class Pointwise(Op):
 
     def resolve(self, types: Sequence[Type]) -> Signature:
         """The dtypes of the loop for operands of these types (NEP 50)."""
+        shown = ", ".join(map(str, types))
+        if any(t.dtype.kind not in "biufc" for t in types):
+            raise DTypeError(f"{self.name} does not take operands of type {shown}")
         weak = [python_kind(t) if t.form == "python" else t.dtype for t in types]
         operands: list[Weak] = [np.dtype(w) if w is bool else w for w in weak]
         if all(isinstance(w, type) for w in operands):
@@ -90,7 +93,6 @@ class Pointwise(Op):
             resolve = self.dtypes or ufunc_dtypes(self.numpy)  # type: ignore[arg-type]
             return resolve(operands)
         except TypeError as error:
-            shown = ", ".join(map(str, types))
             raise DTypeError(f"{self.name} does not take operands of type {shown}: {error}") from None
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
@@ -216,11 +218,12 @@ class Cast(Pointwise):
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         x, dtype = args[0].type, np.dtype(params["dtype"])
-        weak = x.form == "python" and dtype in _PYTHON_DTYPES  # Python numbers stay so among themselves
+        weak = x.form == "python" and dtype in _PYTHON_DTYPES and not params.get("strong")  # Python numbers stay so among themselves
         return Type(dtype, x.shape, "python" if weak else "array" if x.shape else "scalar")
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
-        value = _to_kind(values[0], node.type.dtype)
+        weak = node.args[0].type.form == "python" and node.type.dtype.kind in "iu" and isinstance(values[0], int)
+        value = node.type.dtype.type(values[0]) if weak else _to_kind(values[0], node.type.dtype)  # a weak number fits, or raises
         return as_form(value, node.type.form) if not node.type.shape else value
 
     def scalar_source(self, node: Node) -> str | None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.node import Node, install_operators
+from tensormagic.ir.node import Node, install_operators, make
+from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.op import Tangent, Value
-from tensormagic.ops.pointwise import Pointwise, Weak, astype, multiply_by, total, ufunc_dtypes
+from tensormagic.ops.pointwise import ASTYPE, Pointwise, Weak, astype, multiply_by, total, ufunc_dtypes
 
 INF = np.inf
 SPECIAL: tuple[float, ...] = (0.0, -0.0, 1.0, -1.0, 0.5, INF, -INF, np.nan, 1e-300, -1e-8, 700.0, -745.0)
@@ -139,8 +140,6 @@ def _divide_masked(cotangent: Node, divisor: Node) -> Node:
 
 def one_like(x: Node) -> Node:
     """1, in the dtype of ``x``, as a scalar."""
-    from tensormagic.ops.leaf import constant  # noqa: PLC0415 (only here)
-
     return constant(x.type.dtype.type(1))
 
 
@@ -176,9 +175,17 @@ log2 = leaf("log2", partials=lambda _out, x: 1 / (x * float(np.log(2))), domain=
 log10 = leaf("log10", partials=lambda _out, x: 1 / (x * float(np.log(10))), domain=(0.05, INF), doc="The logarithm to base 10.")
 log1p = leaf("log1p", source="log1p({0})", partials=lambda _out, x: 1 / (1 + x), domain=(-0.9, INF), doc="log(1 + x), exact near 0.")
 
+
+def _sigmoid(x: Value) -> Value:
+    """By NumPy alone: the import of SciPy's takes longer than most first results."""
+    x = np.asarray(x)
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, x.dtype.type(1), e) / (1 + e)
+
+
 sigmoid = leaf(
     "sigmoid",
-    special("expit"),
+    _sigmoid,
     source="sigmoid({0})",
     dtypes=float_loop,
     partials=lambda out, x: out * sigmoid(-x),
@@ -395,8 +402,35 @@ minimum = leaf(
 fmax = leaf("fmax", partials=lambda _out, x, y: (_prefer(x, y), _prefer(y, x)), doc="The larger number; nan loses.")
 fmin = leaf("fmin", partials=lambda _out, x, y: (_prefer(y, x), _prefer(x, y)), doc="The smaller number; nan loses.")
 
+class Comparison(Pointwise):
+    """A comparison, which takes a Python integer of any size for what it is, as NumPy's do."""
+
+    def __call__(self, *operands: Any) -> Node:
+        nodes = [operand if isinstance(operand, Node) else constant(operand) for operand in operands]
+        left, right = nodes
+        return super().__call__(_unweakened(left, right), _unweakened(right, left))
+
+
+def _unweakened(x: Node, other: Node) -> Node:
+    """A Python integer that may not fit the dtype of ``other``, as an int64."""
+    if x.type.form != "python" or x.type.dtype.kind != "i" or other.type.form == "python" or other.type.dtype.kind not in "iu":
+        return x
+    if x.op is not CONSTANT:
+        return make(ASTYPE, (x,), dtype=x.type.dtype.str, strong=True)
+    value, limits = x["bits"].array()[()], np.iinfo(other.type.dtype)
+    return x if limits.min <= int(value) <= limits.max else constant(value)
+
+
 for _name, _symbol in {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}.items():
-    globals()[_name] = leaf(_name, source=dict.fromkeys("fiub", f"{{0}} {_symbol} {{1}}"), step=True, commutative=_symbol in {"==", "!="}, doc=f"Whether x {_symbol} y.")
+    globals()[_name] = Comparison(
+        name=_name,
+        numpy=getattr(np, _name),
+        edges=SPECIAL,
+        source=dict.fromkeys("fiub", f"{{0}} {_symbol} {{1}}"),
+        step=True,
+        commutative=_symbol in {"==", "!="},
+        doc=f"Whether x {_symbol} y.",
+    )
 less: Pointwise
 less_equal: Pointwise
 greater: Pointwise

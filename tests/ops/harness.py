@@ -102,26 +102,26 @@ def sample(rng: np.random.Generator, dtype: Any, shape: tuple[int, ...]) -> np.n
     dtype = np.dtype(dtype)
     match dtype.kind:
         case "b":
-            return rng.integers(0, 2, shape).astype(bool)
+            return np.asarray(rng.integers(0, 2, shape)).astype(bool)
         case "u":
-            return rng.integers(0, 10, shape).astype(dtype)
+            return np.asarray(rng.integers(0, 10, shape)).astype(dtype)
         case "i":
-            return rng.integers(-9, 10, shape).astype(dtype)
+            return np.asarray(rng.integers(-9, 10, shape)).astype(dtype)
         case "f":
-            return rng.normal(size=shape).astype(dtype) * 2
+            return np.asarray(rng.normal(size=shape) * 2).astype(dtype)
         case _:
-            return (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
+            return np.asarray(rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
 
 
 def layouts(x: np.ndarray) -> Iterator[np.ndarray]:
     """The same elements in other places of memory, and read-only."""
     yield x
-    yield np.asfortranarray(x)
     if x.ndim:
+        yield np.asfortranarray(x)
         wide = np.repeat(x, 2, axis=-1)
         yield wide[..., ::2]
         yield np.ascontiguousarray(x[::-1])[::-1]
         yield np.ascontiguousarray(x[..., ::-1])[..., ::-1]
-    locked = x.copy()
+    locked = np.array(x)
     locked.flags.writeable = False
     yield locked

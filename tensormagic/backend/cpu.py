@@ -1,0 +1,633 @@
+"""Prints kernels as Python source that Numba compiles. Knows what Numba understands, but never imports it: a worker process does.
+
+A kernel is ``def kernel(table)``: the table holds the address of the stop flag, those of the array objects, sizes, and constants. The
+source that is compiled has neutral names, so that equal loops are compiled once; people are shown the same text with their own names.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend.lower import Stage, is_fold, is_inline_move, is_leaf, is_map
+from tensormagic.backend.schedule import Kernel, Loop, Nest, Storage, _collapse_pair, coefficients, collapses, strides
+from tensormagic.ir import site
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Apply, Dim, Size, Symbol, product
+from tensormagic.ops.contract import CONTRACT
+from tensormagic.ops.fold import SUM
+from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
+from tensormagic.ops.move import Index
+from tensormagic.ops.op import registry
+
+FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
+ROW_TILE = 256  # the most rows in a tile with further axes
+TILE_ROOM = 4096  # elements of a tile's rows, as far as one row does not hold more: they stay in the first cache
+CHUNK = 1024  # elements that are summed in any order, before chunks are added in order
+MOST_BUFFERS = 64
+_INNER = "jklpquvw"
+_RENAMED = {"np.floor(": "floor(", "np.ceil(": "ceil(", "np.trunc(": "trunc(", "np.rint(": "rint(", "math.sqrt(": "sqrt("}
+_COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", "isinf", "isfinite", "logical_not"})
+_IN_FLOAT32 = frozenset({"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "maximum", "minimum", "sqrt", "where", "add", "subtract", "multiply", "negative"})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a kernel's table.
+
+    Parameters
+    ----------
+    kind
+        ``"array"``, ``"tile"`` (memory for one tile), ``"size"`` or ``"number"``.
+    key
+        The node, the symbol, or the constant's bits as an integer.
+    count, width
+        For a tile: elements for one row, and what the number of rows depends on.
+    """
+
+    kind: str
+    key: Any
+    count: Size = 1
+    width: Size = 1
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A kernel as text.
+
+    Parameters
+    ----------
+    source
+        What is compiled.
+    readable
+        The same with the user's names, and where each line comes from.
+    entries
+        What the table holds behind the stop flag.
+    """
+
+    source: str
+    readable: str
+    entries: tuple[Entry, ...]
+
+
+Line = tuple[str, Node | None]
+
+
+def tile_rows(width: int) -> int:
+    """The number of rows in a tile, for ``width`` elements in a row: the same rule as in the printed source."""
+    return ROW_TILE if width * ROW_TILE <= TILE_ROOM else TILE_ROOM // width if width < TILE_ROOM else 1
+
+
+def print_kernel(kernel: Kernel, stored: Callable[[Node], bool], exported: Callable[[Node], bool], names: Mapping[Node, str]) -> Printed:
+    """The source of ``kernel``.
+
+    Parameters
+    ----------
+    kernel
+        What to print.
+    stored
+        Whether a node has an array of its own, or is computed by a stage.
+    exported
+        Whether a node is needed when the kernel has run.
+    names
+        What the user calls values.
+    """
+    text = _Text(stored, exported)
+    for nest in kernel.nests:
+        _print_nest(text, nest)
+    return text.finish(names)
+
+
+@dataclass
+class _Text:
+    """What is printed so far: the table's entries, and lines at the function's own depth."""
+
+    stored: Callable[[Node], bool]
+    exported: Callable[[Node], bool]
+    entries: list[Entry] = field(default_factory=list)
+    names: dict[Any, str] = field(default_factory=dict)
+    head: list[Line] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    scalars: dict[Any, str] = field(default_factory=dict)
+    counter: int = 0
+    buffers: int = 0
+
+    def fresh(self, stem: str) -> str:
+        """A new name."""
+        self.counter += 1
+        return f"{stem}_{self.counter}"
+
+    def _number(self) -> int:
+        self.buffers += 1
+        return min(self.buffers, MOST_BUFFERS) - 1
+
+    def _declare(self, key: Any, prefix: str, entry: Entry, make: Callable[[int], str]) -> str:
+        name = self.names.get(key)
+        if name is None:
+            self.entries.append(entry)
+            name = self.names[key] = f"{prefix}{len(self.entries)}"
+            self.head.append((f"{name} = {make(len(self.entries))}", None))
+        return name
+
+    def array(self, node: Node) -> str:
+        """The name of a node's array."""
+        return self._declare(
+            node, "a", Entry("array", node), lambda k: f'array(table, {k}, "{node.type.dtype.name}", {self._number()})'
+        )
+
+    def tile(self, node: Node, count: Size, width: Size | None) -> str:
+        """The name of the memory for one tile of a node: on the stack where a row is one element."""
+        key = ("tile", node)
+        if count != 1:
+            entry = Entry("tile", node, count, width or 1)
+            return self._declare(key, "b", entry, lambda k: f'array(table, {k}, "{node.type.dtype.name}", {self._number()})')
+        if key not in self.names:
+            rows = FLAT_TILE if width is None else ROW_TILE
+            self.names[key] = name = self.fresh("tile")
+            self.head.append((f'{name} = scratch({rows}, "{node.type.dtype.name}", {self._number()})', None))
+        return self.names[key]
+
+    def size(self, size: Size) -> str:
+        """A size as an expression."""
+        if isinstance(size, int):
+            return str(size)
+        return " + ".join(self._term(m, c) for m, c in size.terms).replace("+ -", "- ")
+
+    def _term(self, monomial: Any, coefficient: int) -> str:
+        factors = [self._atom(a) for a, power in monomial for _ in range(power)]
+        if coefficient != 1 or not factors:
+            factors.insert(0, str(coefficient))
+        return " * ".join(factors)
+
+    def _atom(self, a: Any) -> str:
+        if isinstance(a, Apply):
+            left, right = (f"({self.size(s)})" for s in (a.left, a.right))
+            if a.function in {"min", "max"}:
+                return f"({left} if {left} {'<' if a.function == 'min' else '>'} {right} else {right})"
+            return f"({left} {'//' if a.function == 'floordiv' else '%'} {right})"
+        return self._declare(a, "n", Entry("size", a), lambda k: f"table[{k}]")
+
+    def product(self, size: Size) -> str:
+        """A size as a factor."""
+        text = self.size(size)
+        return f"({text})" if isinstance(size, Dim) and len(size.terms) > 1 else text
+
+    def number(self, value: Any) -> str:
+        """A constant: as it is where it is a plain one, so that the compiler can use it; else as an entry of the table."""
+        dtype = value.dtype
+        if dtype.kind == "b":
+            return "True" if value else "False"
+        plain = not np.isfinite(value) or abs(float(value)) in {0.0, 0.5, 1.0, 2.0, 3.0, 4.0} or value == -1
+        if dtype.kind == "f":
+            literal = _float_literal(float(value))
+            if not plain:
+                bits = struct.unpack("<q", struct.pack("<d", float(value)))[0]
+                key = ("number", "f", bits)
+                literal = self._declare(key, "c", Entry("number", bits), lambda k: f"real(table, {k})")
+        else:
+            literal = str(int(value))
+            if not plain:
+                bits = struct.unpack("<q", struct.pack("<Q", int(value) % 2**64))[0]
+                literal = self._declare(("number", "i", bits), "c", Entry("number", bits), lambda k: f"table[{k}]")
+        return literal if dtype in {np.dtype("f8"), np.dtype("i8")} else f"np.{dtype.name}({literal})"
+
+    def finish(self, names: Mapping[Node, str]) -> Printed:
+        """The whole function."""
+        body = [*self.head, *self.lines] or [("pass", None)]
+        source = "def kernel(table):\n" + "".join(f"    {text}\n" for text, _ in body)
+        shown = _shown_names(self.names, names)
+        pattern = re.compile(r"\b(" + "|".join(map(re.escape, shown)) + r")\b") if shown else None
+
+        def readable(line: Line) -> str:
+            text = pattern.sub(lambda m: shown[m[1]], line[0]) if pattern else line[0]
+            places = site.of(line[1]) if line[1] is not None else ()
+            return f"    {text}  # {places[0]}\n" if places else f"    {text}\n"
+
+        return Printed(source, "def kernel(table):\n" + "".join(map(readable, body)), tuple(self.entries))
+
+
+def _float_literal(value: float) -> str:
+    if value != value:  # noqa: PLR0124 (nan)
+        return "np.nan"
+    if value in {np.inf, -np.inf}:
+        return "np.inf" if value > 0 else "(-np.inf)"
+    return repr(value) if np.copysign(1.0, value) > 0 else f"({value!r})"
+
+
+def _shown_names(own: Mapping[Any, str], names: Mapping[Node, str]) -> dict[str, str]:
+    """What the user calls the arrays that have a name, as identifiers that nothing else has."""
+    taken = {"table", "kernel", "np", "math", "start", "stop", "i", "tile", *_INNER}
+    shown: dict[str, str] = {}
+    for key, name in own.items():
+        wanted = re.sub(r"\W", "_", names.get(key, "")) if isinstance(key, Node) else ""
+        if wanted.isidentifier() and not keyword.iskeyword(wanted) and wanted not in taken:
+            taken.add(wanted)
+            shown[name] = wanted
+    return shown
+
+
+# nests ----------------------------------------------------------------------------------------------------------------
+
+
+def _print_nest(text: _Text, nest: Nest) -> None:
+    if not nest.depth:
+        body = _Body(text, nest, nest.loops[0], None)
+        for stage in nest.stages:
+            _print_scalar(body, stage)
+        text.lines += body.sections[0]
+        return
+    inner = list(dict.fromkeys(product(loop.inner) for loop in nest.loops if loop.inner))
+    width: Size | None = sum(inner[1:], inner[0]) if inner else None
+    before: list[Line] = []
+    after: list[Line] = []
+    tiles: list[Line] = []
+    for loop in nest.loops:
+        body = _Body(text, nest, loop, width)
+        tiles += body.print_loop()
+        before += body.sections[0] + body.before
+        after += body.after
+    rows = text.product(product(nest.rows))
+    text.lines += before
+    step = str(FLAT_TILE)
+    if width is not None:
+        step, wide = text.fresh("rows"), text.fresh("width")
+        rule = f"{ROW_TILE} if {wide} * {ROW_TILE} <= {TILE_ROOM} else {TILE_ROOM} // {wide} if {wide} < {TILE_ROOM} else 1"
+        text.lines += [(f"{wide} = {text.size(width)}", None), (f"{step} = {rule}", None)]
+    text.lines.append((f"for start in range(0, {rows}, {step}):", None))
+    text.lines += _indented([("if stopped(table):", None), ("    return", None)])
+    text.lines += _indented([(f"stop = start + {step} if start + {step} < {rows} else {rows}", None), *tiles])
+    text.lines += after
+
+
+def _print_scalar(body: _Body, stage: Stage) -> None:
+    value = body.result(stage, ())
+    body.text.scalars[stage.root, stage.identity()] = value
+    if body.text.exported(stage.root):
+        body.emit(0, f"{body.text.array(stage.root)}[0] = {value}", stage.root)
+
+
+def _indented(lines: Sequence[Line], by: int = 1) -> list[Line]:
+    return [("    " * by + text, node) for text, node in lines]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Loops over neighbouring positions of the domain that run as one."""
+
+    positions: tuple[int, ...]
+    name: str
+    extent: Size
+
+
+@dataclass
+class _Body:
+    """One loop of a nest: statements sorted by the depth of the loops around them."""
+
+    text: _Text
+    nest: Nest
+    loop: Loop
+    width: Size | None
+    groups: list[_Group] = field(default_factory=list)
+    sections: list[list[Line]] = field(default_factory=list)
+    endings: list[list[Line]] = field(default_factory=list)
+    around: tuple[list[Line], list[Line]] = field(default_factory=lambda: ([], []))
+    before: list[Line] = field(default_factory=list)
+    after: list[Line] = field(default_factory=list)
+    memo: dict[tuple[Node, tuple[Index, ...]], str] = field(default_factory=dict)
+    depth_of: dict[str, int] = field(default_factory=dict)
+    chunked: list[tuple[str, str, str]] = field(default_factory=list)
+    split_rows: bool = False
+
+    def __post_init__(self) -> None:
+        depth = self.nest.depth
+        if depth:
+            stages = self.loop.stages
+            self.split_rows = not collapses(stages, range(depth))
+            self.groups = [_Group(tuple(range(depth)), "i", product(self.nest.rows)), *self._inner_groups(depth)]
+        self.sections = [[] for _ in range(len(self.groups) + 1)]
+        self.endings = [[] for _ in range(len(self.groups) + 1)]
+        if self.split_rows:
+            self._split_rows(depth)
+
+    def _inner_groups(self, depth: int) -> list[_Group]:
+        domain = self.loop.stages[0].domain
+        runs: list[list[int]] = []
+        for k in range(depth, len(domain)):
+            if runs and all(_collapse_pair(s, k - 1, k) for s in self.loop.stages):
+                runs[-1].append(k)
+            else:
+                runs.append([k])
+        names = [_INNER[k] if k < len(_INNER) else f"j{k}" for k in range(len(runs))]
+        return [_Group(tuple(run), name, product(tuple(domain[k] for k in run))) for run, name in zip(runs, names, strict=True)]
+
+    def _split_rows(self, depth: int) -> None:
+        """The row's index along each axis."""
+        extents = self.nest.rows
+        for k in range(depth):
+            below = product(extents[k + 1 :])
+            quotient = f"i // {self.text.product(below)}" if below != 1 else "i"
+            line = f"({quotient}) % {self.text.product(extents[k])}" if k else quotient
+            self.sections[1].append((f"i{k} = {line}", None))
+
+    # expressions
+
+    def emit(self, depth: int, line: str, node: Node | None = None) -> None:
+        """A statement inside ``depth`` loops."""
+        self.sections[depth].append((line, node))
+
+    def assign(self, stem: str, expression: str, depth: int, node: Node | None) -> str:
+        """A new variable."""
+        name = self.text.fresh(stem)
+        self.depth_of[name] = depth
+        self.emit(depth, f"{name} = {expression}", node)
+        return name
+
+    def value(self, node: Node, index: tuple[Index, ...]) -> str:
+        """The text of the element of ``node`` at ``index``."""
+        while is_inline_move(node) and not self.text.stored(node):
+            node, index = node.args[0], node.op.index(node, index)  # type: ignore[attr-defined]
+        key = (node, index)
+        known = self.memo.get(key) or self.text.scalars.get(key)
+        if known is not None:
+            return known
+        if is_leaf(node) and not self.text.stored(node):
+            return self._leaf(node, index)
+        result = self._load(node, index) if self.text.stored(node) else self._compute(node, index)
+        (self.memo if self.depth_of.get(result, 0) else self.text.scalars)[key] = result
+        return result
+
+    def _leaf(self, node: Node, index: tuple[Index, ...]) -> str:
+        if node.op is CONSTANT:
+            return self.text.number(node["bits"].array()[()])
+        if node.op is SIZE:
+            return f"({self.text.size(node['size'])})"
+        along = index[node["axis"]]
+        return f"({self._linear({int(along.variable[1:]): along.step} if along.variable else {}, along.offset)})"
+
+    def _compute(self, node: Node, index: tuple[Index, ...]) -> str:
+        values = [self.value(a, index) for a in node.args]
+        depth = max((self._depth(v) for v in values), default=0)
+        return self.assign(node.op.name, scalar_text(node, values), depth, node)
+
+    def _depth(self, text: str) -> int:
+        """How many loops a text depends on: that of a name, or of the loop variables in a ramp."""
+        if text in self.depth_of:
+            return self.depth_of[text]
+        words = set(re.findall(r"\w+", text))
+        inside = [k + 1 for k, g in enumerate(self.groups) if g.name in words]
+        if self.split_rows and any(re.fullmatch(r"i\d", w) for w in words):
+            inside.append(1)
+        return max(inside, default=0)
+
+    def _load(self, node: Node, index: tuple[Index, ...]) -> str:
+        name, offset, depth = self.address(node, index)
+        return self.assign("x", f"{name}[{offset}]", depth, node if node.op.name not in {"parameter", "input"} else None)
+
+    def address(self, node: Node, index: tuple[Index, ...]) -> tuple[str, str, int]:
+        """The array that holds ``node``, the offset of an element, and how many loops that depends on."""
+        if self.nest.storage.get(node) is Storage.TILE:
+            return self._tile_address(node, index)
+        factors, offset = coefficients(node, index)
+        return self.text.array(node), self._linear(factors, offset), self._depth_of_positions(factors)
+
+    def _tile_address(self, node: Node, index: tuple[Index, ...]) -> tuple[str, str, int]:
+        stage = next(s for s in self.nest.stages if s.root is node)
+        axes = [k for k, p in enumerate(stage.place) if p is not None and p >= self.nest.depth]
+        shape = [node.type.shape[k] for k in axes]
+        factors: dict[int, Size] = {}
+        offset: Size = 0
+        for axis, stride in zip(axes, strides(shape), strict=True):
+            i = index[axis]
+            if i.variable is not None:
+                position = int(i.variable[1:])
+                factors[position] = factors.get(position, 0) + i.step * stride
+            offset = offset + i.offset * stride
+        count = product(tuple(shape))
+        name = self.text.tile(node, count, self.width)
+        row = "(i - start)" if count == 1 else f"(i - start) * {self.text.product(count)}"
+        rest = self._linear(factors, offset)
+        return name, row.strip("()") if rest == "0" and count == 1 else row if rest == "0" else f"{row} + {rest}", max(1, self._depth_of_positions(factors))
+
+    def _depth_of_positions(self, positions: Mapping[int, Size]) -> int:
+        return max((k + 1 for k, g in enumerate(self.groups) for p in g.positions if positions.get(p, 0) != 0), default=0)
+
+    def _linear(self, factors: Mapping[int, Size], offset: Size) -> str:
+        """A linear function of the loop variables as text."""
+        terms: list[str] = []
+        for g in self.groups:
+            if g.name == "i" and self.split_rows:
+                pairs = [(f"i{p}", factors.get(p, 0)) for p in g.positions]
+            else:
+                pairs = [(g.name, factors.get(g.positions[-1], 0))]
+            terms += [name if c == 1 else f"{name} * {self.text.product(c)}" for name, c in pairs if c != 0]
+        if offset != 0 or not terms:
+            terms.append(self.text.size(offset))
+        return " + ".join(terms).replace("+ -", "- ")
+
+    # stages
+
+    def result(self, stage: Stage, index: tuple[Index, ...]) -> str:
+        """What a stage without loops of its own computes: an expression, or a fold of one element."""
+        root = stage.root
+        if not is_fold(root):
+            if is_inline_move(root):
+                return self.value(root.args[0], root.op.index(root, stage.body[0][1]))  # type: ignore[attr-defined]
+            return self._leaf(root, stage.body[0][1]) if is_leaf(root) else self._compute(root, stage.body[0][1])
+        value = self.element(stage)
+        return self.assign(root.op.name, step_text(root, start_text(root, self.text), value, free=False), self._depth(value), root)
+
+    def element(self, stage: Stage) -> str:
+        """What a fold takes in at each iteration, in the dtype of its result."""
+        values = [self.value(n, i) for n, i in stage.body]
+        root = stage.root
+        if len(values) == 1:
+            before = stage.body[0][0].type.dtype
+            return values[0] if before == root.type.dtype or root.type.dtype.kind == "b" else f"np.{root.type.dtype.name}({values[0]})"
+        text = f"{values[0]} * {values[1]}"
+        dtype = root.type.dtype
+        return self.assign("product", text if dtype.kind == "f" or dtype.itemsize == 8 else f"np.{dtype.name}({text})", len(self.groups), root)
+
+    def print_loop(self) -> list[Line]:
+        """The statements of one tile."""
+        for stage in self.loop.stages:
+            if stage.reduced:
+                self._print_fold(stage)
+            else:
+                self._print_map(stage)
+        return [*self.around[0], *self._nested(0), *self.around[1]]
+
+    def _nested(self, depth: int) -> list[Line]:
+        """The loop around ``depth`` + 1 and everything in it."""
+        if depth == len(self.groups):
+            return []
+        group = self.groups[depth]
+        body = [*self.sections[depth + 1], *self._nested(depth + 1), *self.endings[depth + 1]]
+        if not body:
+            return []
+        if depth == len(self.groups) - 1 and self.chunked:
+            return self._in_chunks(group, body)
+        where = "start, stop" if depth == 0 else self.text.size(group.extent)
+        return [(f"for {group.name} in range({where}):", None), *_indented(body)]
+
+    def _in_chunks(self, group: _Group, body: list[Line]) -> list[Line]:
+        """The innermost loop in chunks, whose sums are added in order."""
+        extent, first = self.text.product(group.extent), f"{group.name}0"
+        end = f"{first} + {CHUNK} if {first} + {CHUNK} < {extent} else {extent}"
+        inside: list[Line] = [(f"{part} = {zero}", None) for _, part, zero in self.chunked]
+        inside += [(f"{group.name}1 = {end}", None), (f"for {group.name} in range({first}, {group.name}1):", None), *_indented(body)]
+        inside += [(f"{total} = {total} + {part}", None) for total, part, _ in self.chunked]
+        return [(f"for {first} in range(0, {extent}, {CHUNK}):", None), *_indented(inside)]
+
+    def _print_map(self, stage: Stage) -> None:
+        root = stage.root
+        value = self.result(stage, ())
+        self.memo[root, stage.identity()] = value
+        self.depth_of.setdefault(value, self._depth(value))
+        if self.nest.storage[root] is not Storage.LOCAL:
+            name, offset, _ = self.address(root, stage.identity())
+            self.emit(len(self.groups), f"{name}[{offset}] = {_as(root, value, stage)}", root)
+
+    def _print_fold(self, stage: Stage) -> None:
+        reduced = [g.positions[0] in stage.reduced for g in self.groups]
+        suffix = next(k for k in range(len(reduced) + 1) if all(reduced[k:]))
+        value = self.element(stage)
+        innermost = len(self.groups)
+        if suffix == innermost:
+            self._fill(stage, reduced)
+            self._accumulate(stage, value, innermost, self.sections)
+            return
+        total = self._accumulator(stage, value, suffix)
+        if suffix == 0:
+            self._finish_total(stage, total)
+        elif any(reduced[:suffix]):
+            self._fill(stage, reduced)
+            self._accumulate(stage, total, suffix, self.endings)
+        else:
+            name, offset, _ = self.address(stage.root, stage.identity())
+            self.endings[suffix].append((f"{name}[{offset}] = {total}", stage.root))
+
+    def _accumulator(self, stage: Stage, value: str, suffix: int) -> str:
+        """A variable that folds the innermost loops, from the ``suffix``-th on; sums go by chunks."""
+        root, innermost = stage.root, len(self.groups)
+        total, zero = self.text.fresh(root.op.name), start_text(root, self.text)
+        begin = self.around[0] if suffix == 0 else self.sections[suffix]
+        begin.append((f"{total} = {zero}", root))
+        folded = total
+        if root.op is SUM and root.type.dtype.kind == "f" and innermost > 1:
+            folded = self.text.fresh("part")
+            self.chunked.append((total, folded, zero))
+        self.emit(innermost, f"{folded} = {step_text(root, folded, value, free=True)}", root)
+        return total
+
+    def _accumulate(self, stage: Stage, value: str, depth: int, sections: list[list[Line]]) -> None:
+        """One step of a fold whose accumulator is in memory."""
+        name, offset, _ = self.address(stage.root, stage.identity())
+        place = f"{name}[{offset}]"
+        sections[depth].append((f"{place} = {step_text(stage.root, place, value, free=False)}", stage.root))
+
+    def _fill(self, stage: Stage, reduced: Sequence[bool]) -> None:
+        """The first values of accumulators in memory."""
+        root, zero = stage.root, start_text(stage.root, self.text)
+        name, offset, _ = self.address(root, stage.identity())
+        first = reduced.index(True)
+        if first == 0:
+            k = self.text.fresh("k")
+            self.before += [(f"for {k} in range({self.text.size(root.type.size)}):", root), (f"    {name}[{k}] = {zero}", root)]
+            return
+        kept = [g for g, r in zip(self.groups[first:], reduced[first:], strict=True) if not r]
+        for depth, g in enumerate(kept):
+            self.sections[first].append((f"{'    ' * depth}for {g.name} in range({self.text.size(g.extent)}):", root))
+        self.sections[first].append((f"{'    ' * len(kept)}{name}[{offset}] = {zero}", root))
+
+    def _finish_total(self, stage: Stage, part: str) -> None:
+        """Add a tile's result to the total; sums of floats carry what rounding has lost."""
+        root = stage.root
+        total, zero = self.text.fresh("total"), start_text(root, self.text)
+        self.before.append((f"{total} = {zero}", root))
+        end = self.around[1]
+        value = total
+        if root.op is SUM and root.type.dtype.kind == "f":
+            lost, new, back = (self.text.fresh(stem) for stem in ("lost", "new", "back"))
+            self.before.append((f"{lost} = {zero}", root))
+            end += [
+                (f"{new} = {total} + {part}", root),
+                (f"{back} = {new} - {total}", root),
+                (f"{lost} = {lost} + (({total} - ({new} - {back})) + ({part} - {back}))", root),
+                (f"{total} = {new}", root),
+            ]
+            value = self.text.fresh("sum")
+            self.after.append((f"{value} = {total} + {lost} if {lost} - {lost} == 0 else {total}", root))
+        else:
+            end.append((f"{total} = {step_text(root, total, part, free=False, whole=True)}", root))
+        self.text.scalars[root, tuple(Index(None) for _ in stage.place)] = value
+        if self.text.exported(root):
+            self.after.append((f"{self.text.array(root)}[0] = {value}", root))
+
+
+def _as(root: Node, value: str, stage: Stage) -> str:
+    """A value in the dtype of the array that it is stored in."""
+    del stage
+    return value if is_map(root) or root.type.dtype == np.dtype("f8") or is_inline_move(root) else f"np.{root.type.dtype.name}({value})"
+
+
+# scalar text ----------------------------------------------------------------------------------------------------------
+
+
+def scalar_text(node: Node, values: Sequence[str]) -> str:
+    """A pointwise node's expression, cast to its dtype wherever Numba's own rules would widen it."""
+    source = node.op.scalar_source(node)  # type: ignore[attr-defined]
+    for old, new in _RENAMED.items():
+        source = source.replace(old, new)
+    return _cast(node, source.format(*values))
+
+
+def _cast(node: Node, expression: str) -> str:
+    dtype, name = node.type.dtype, node.op.name
+    if dtype.kind == "b":
+        return expression if name in _COMPARISONS or name == "where" else f"bool({expression})"
+    if name != "astype":
+        same = dtype.itemsize == 8 and dtype.kind in "fi"
+        if same or (dtype == np.dtype("f4") and name in _IN_FLOAT32):
+            return expression
+    return f"np.{dtype.name}({expression})"
+
+
+def start_text(root: Node, text: _Text) -> str:
+    """The first value of a fold's accumulator."""
+    dtype = root.type.dtype
+    if root.op is CONTRACT:
+        return text.number(dtype.type(0))
+    start = root.op.start  # type: ignore[attr-defined]
+    if start is not None:
+        return text.number(np.asarray(start(dtype)).astype(dtype)[()])
+    largest = root.op.step == "minimum"  # type: ignore[attr-defined]
+    if dtype.kind == "b":
+        return str(largest)
+    if dtype.kind == "f":
+        return text.number(dtype.type(np.inf if largest else -np.inf))
+    bounds = np.iinfo(dtype)
+    return text.number(dtype.type(bounds.max if largest else bounds.min))
+
+
+def step_text(root: Node, total: str, value: str, *, free: bool, whole: bool = False) -> str:
+    """One step of a fold; ``free`` lets a sum of floats be taken in any order, ``whole`` joins two totals."""
+    dtype = root.type.dtype
+    if root.op in {SUM, CONTRACT}:
+        return f"add_reassoc({total}, {value})" if free and dtype.kind == "f" else f"{total} + {value}"
+    step: str = root.op.step  # type: ignore[attr-defined]
+    if step in registry:
+        step = registry[step].source[dtype.kind]  # type: ignore[attr-defined]
+    if whole and dtype.kind == "b":
+        value = f"({value})"
+    expression = step.format(total, value)
+    if dtype.kind == "b":
+        return f"bool({expression})"
+    return expression if dtype.itemsize == 8 or dtype == np.dtype("f4") else f"np.{dtype.name}({expression})"
+
+

@@ -1,0 +1,248 @@
+"""Rules of folds: chains, folds of what does not vary, and the row functions that do not overflow."""
+
+from __future__ import annotations
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import not_negative, plain
+from tensormagic.ops.fold import LOG_SOFTMAX, LOGSUMEXP, MAX, MIN, PROD, SOFTMAX, SUM, count, fold, row, spread
+from tensormagic.ops.leaf import size_node
+from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast, expand_dims, reshape, squeezes
+from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.scalar import divide, exp, log, multiply, negative, subtract
+from tensormagic.transform.rewriting.notation import exact, real, stable
+
+Axes = tuple[int, ...]
+
+
+def spread_of(node: Node) -> tuple[Node, Axes] | None:
+    """What is stretched along which axes, with these dropped, where ``node`` is a broadcast: the inverse of ``spread``."""
+    if node.op is not BROADCAST:
+        return None
+    inner, target = node.args[0], node.type.shape
+    source = (1,) * (len(target) - inner.type.ndim) + inner.type.shape
+    axes = tuple(k for k, (s, t) in enumerate(zip(source, target, strict=True)) if s == 1 and t != 1)
+    kept = tuple(t for k, t in enumerate(target) if k not in axes)
+    if inner.op is RESHAPE and inner.args[0].type.shape == kept:
+        inner = inner.args[0]
+    return (inner, axes) if inner.type.shape == kept else None
+
+
+def _merged(node: Node) -> Axes:
+    """The axes of two folds in a row, as axes of the first operand."""
+    first = node.args[0]["axes"]
+    left = [k for k in range(node.args[0].args[0].type.ndim) if k not in first]
+    return tuple(sorted((*first, *(left[k] for k in node["axes"]))))
+
+
+def _chain(node: Node) -> Node | None:
+    inner = node.args[0]
+    return fold(node.op, inner.args[0], _merged(node)) if inner.op is node.op else None  # type: ignore[arg-type]
+
+
+@exact(roots="max min any all", kinds="biuf")
+def extremes_of_extremes(node: Node) -> Node | None:
+    """max(max(x, axes), axes) -> max(x, axes), and for min, any and all."""
+    return _chain(node)
+
+
+@stable(roots="sum prod")
+def sums_of_sums(node: Node) -> Node | None:
+    """sum(sum(x, axes), axes) -> sum(x, axes), and for prod."""
+    return _chain(node)
+
+
+@exact(roots="sum prod max min any all")
+def axes_of_one(node: Node) -> Node | None:
+    """sum over axes of extent 1 -> reshape, and for prod, max, min, any and all."""
+    x = node.args[0]
+    if not x.type.shape or any(x.type.shape[k] != 1 for k in node["axes"]) or x.type.dtype != node.type.dtype:
+        return None
+    return reshape(x, node.type.shape)
+
+
+@exact(roots="max min any all", heads="broadcast")
+def extremes_of_equals(node: Node) -> Node | None:
+    """max(broadcast(x)) -> x over the axes that are stretched, and for min, any and all."""
+    found = _stretched(node)
+    return None if found is None or found.type.dtype != node.type.dtype else found
+
+
+@stable(roots="sum", heads="broadcast")
+def sums_of_equals(node: Node) -> Node | None:
+    """sum(broadcast(x)) -> x * n over the axes that are stretched."""
+    x = _stretched(node)
+    if x is None or node.type.dtype.kind not in "iuf":
+        return None
+    n = astype(size_node(count(node.args[0], node["axes"])), node.type.dtype)
+    return multiply(astype(x, node.type.dtype), n)
+
+
+def _stretched(node: Node) -> Node | None:
+    """What a fold takes many times, where all its axes are stretched ones of extents that are not 0."""
+    found = spread_of(node.args[0])
+    if found is None or 0 in node.args[0].type.shape:
+        return None
+    x, axes = found
+    if not set(node["axes"]) <= set(axes):
+        return None
+    rest = [k for k in range(node.args[0].type.ndim) if k not in node["axes"]]
+    return broadcast(expand_dims(x, tuple(rest.index(k) for k in axes if k in rest)), node.type.shape)
+
+
+@stable(roots="sum max min", heads="negative")
+def signs_outwards(node: Node) -> Node | None:
+    """sum(-x) -> -sum(x), max(-x) -> -min(x), min(-x) -> -max(x)."""
+    turned = {SUM: SUM, MAX: MIN, MIN: MAX}[node.op]  # type: ignore[index]
+    x = node.args[0].args[0] if node.args[0].op is negative else None
+    if x is None or x.type.dtype.kind != "f" or x.type.dtype != node.type.dtype:
+        return None
+    return negative(fold(turned, x, node["axes"]))
+
+
+@real(roots="sum", heads="multiply")
+def factors_outwards(node: Node) -> Node | None:
+    """sum(x * s) -> s * sum(x) where s does not vary along the axes."""
+    return _factor_out(node, multiply)
+
+
+@real(roots="sum", heads="divide")
+def divisors_outwards(node: Node) -> Node | None:
+    """sum(x / s) -> sum(x) / s where s does not vary along the axes."""
+    return _factor_out(node, divide)
+
+
+def _factor_out(node: Node, op: Pointwise) -> Node | None:
+    product = node.args[0]
+    if product.op is not op or product.type.dtype.kind != "f":
+        return None
+    x, s = product.args
+    for first, second in ((x, s), (s, x)) if op is multiply else ((x, s),):
+        found = spread_of(second)
+        if found is not None and set(node["axes"]) <= set(found[1]):
+            rest = [k for k in range(product.type.ndim) if k not in node["axes"]]
+            factor = expand_dims(found[0], tuple(rest.index(k) for k in found[1] if k in rest))
+            return op(fold(SUM, first, node["axes"]), factor)
+    return None
+
+
+# rows -----------------------------------------------------------------------------------------------------------------
+
+
+def _exponents(node: Node) -> tuple[Node, Axes] | None:
+    """``v`` and the axes, for ``sum(exp(v), axes)`` of real floats."""
+    if node.op is not SUM or node.args[0].op is not exp or node.type.dtype.kind != "f":
+        return None
+    return node.args[0].args[0], node["axes"]
+
+
+def _below(node: Node) -> Node:
+    """``node`` below reshapes that add axes of extent 1."""
+    return node.args[0] if node.op is RESHAPE and squeezes(node) else node
+
+
+def _row_sum(divisor: Node, e: Node) -> Axes | None:
+    """The axes, where ``divisor`` is ``sum(e, axes)`` in the shape of ``e``."""
+    found = spread_of(divisor)
+    if found is None or found[0].op is not SUM or found[0].args[0] is not e or found[0]["axes"] != found[1]:
+        return None
+    return found[1]
+
+
+@stable(roots="log", heads="")
+def logarithms_of_sums(node: Node) -> Node | None:
+    """log(sum(exp(v), axes)) -> logsumexp(v, axes)."""
+    found = _exponents(_below(node.args[0]))
+    return None if found is None else reshape(fold(LOGSUMEXP, *found), node.type.shape)
+
+
+@stable(roots="log", heads="divide")
+def logarithms_of_means(node: Node) -> Node | None:
+    """log(sum(exp(v), axes) / n) -> logsumexp(v, axes) - log(n) where n is a count or a positive number."""
+    quotient = node.args[0]
+    if quotient.op is not divide or not not_negative(plain(quotient.args[1])):
+        return None
+    found = _exponents(_below(quotient.args[0]))
+    return None if found is None else reshape(fold(LOGSUMEXP, *found), node.type.shape) - log(quotient.args[1])
+
+
+@stable(roots="divide", heads="exp broadcast")
+def softmaxes(node: Node) -> Node | None:
+    """exp(v) / sum(exp(v), axes) -> softmax(v, axes)."""
+    e, divisor = node.args
+    axes = _row_sum(divisor, e) if e.op is exp else None
+    return row(SOFTMAX, e.args[0], axes) if axes is not None and node.type.dtype.kind == "f" else None
+
+
+@stable(roots="multiply", heads="exp")
+def softmaxes_by_factor(node: Node) -> Node | None:
+    """exp(v) * (y / sum(exp(v), axes)) -> softmax(v, axes) * y."""
+    for e, factor in (node.args, node.args[::-1]):
+        found = spread_of(factor)
+        if found is None or e.op is not exp or found[0].op is not divide or node.type.dtype.kind != "f":
+            continue
+        (quotient, axes) = found
+        total = quotient.args[1]
+        if total.op is SUM and total.args[0] is e and total["axes"] == axes:
+            return multiply(row(SOFTMAX, e.args[0], axes), spread(quotient.args[0], e, axes))
+    return None
+
+
+@stable(roots="softmax log_softmax", heads="subtract")
+def shifts(node: Node) -> Node | None:
+    """softmax(v - max(v, axes), axes) -> softmax(v, axes), and for log_softmax."""
+    difference = node.args[0]
+    found = spread_of(difference.args[1]) if difference.op is subtract else None
+    if found is None or found[0].op is not MAX or found[0].args[0] is not difference.args[0]:
+        return None
+    return row(node.op, difference.args[0], node["axes"]) if found[0]["axes"] == node["axes"] == found[1] else None  # type: ignore[arg-type]
+
+
+@stable(roots="log", heads="softmax")
+def logarithms_of_softmaxes(node: Node) -> Node | None:
+    """log(softmax(v)) -> log_softmax(v)."""
+    inner = node.args[0]
+    return row(LOG_SOFTMAX, inner.args[0], inner["axes"]) if inner.op is SOFTMAX else None
+
+
+@stable(roots="exp", heads="log_softmax")
+def exponentials_of_log_softmaxes(node: Node) -> Node | None:
+    """exp(log_softmax(v)) -> softmax(v)."""
+    inner = node.args[0]
+    return row(SOFTMAX, inner.args[0], inner["axes"]) if inner.op is LOG_SOFTMAX else None
+
+
+@stable(roots="subtract", heads="logsumexp")
+def log_softmaxes(node: Node) -> Node | None:
+    """v - logsumexp(v, axes) -> log_softmax(v, axes)."""
+    v, total = node.args
+    found = spread_of(total)
+    if found is None or found[0].op is not LOGSUMEXP or found[0].args[0] is not v or found[0]["axes"] != found[1]:
+        return None
+    return row(LOG_SOFTMAX, v, found[1])
+
+
+@stable(roots="add", heads="logsumexp max")
+def shifted_logsumexps(node: Node) -> Node | None:
+    """logsumexp(v - max(v, axes), axes) + max(v, axes) -> logsumexp(v, axes)."""
+    for total, top in (node.args, node.args[::-1]):
+        if total.op is not LOGSUMEXP or total.args[0].op is not subtract or top.op is not MAX:
+            continue
+        v, shift = total.args[0].args
+        found = spread_of(shift)
+        if found is not None and found[0] is top and top.args[0] is v and found[1] == top["axes"] == total["axes"]:
+            return fold(LOGSUMEXP, v, total["axes"])
+    return None
+
+
+@real(roots="prod", heads="exp")
+def products_of_exponentials(node: Node) -> Node | None:
+    """prod(exp(v), axes) -> exp(sum(v, axes))."""
+    inner = node.args[0]
+    return exp(fold(SUM, inner.args[0], node["axes"])) if inner.op is exp else None
+
+
+@real(roots="log", heads="prod", assumes=("the factors are positive",), fuel=1)
+def logarithms_of_products(node: Node) -> Node | None:
+    """log(prod(x, axes)) -> sum(log(x), axes)."""
+    inner = node.args[0]
+    return fold(SUM, log(inner.args[0]), inner["axes"]) if inner.op is PROD and inner.type.dtype.kind == "f" else None

@@ -1,0 +1,55 @@
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensormagic
+from tensormagic.ops.op import registry
+from tensormagic.ops.scalar import leaf
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def generator(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_operations_is_up_to_date():
+    assert (DOCS / "ops.md").read_text() == generator("generate_ops").table()
+
+
+def test_every_operation_says_what_it_is():
+    assert not [op.name for op in registry.values() if not op.doc.endswith(".")]
+
+
+@pytest.fixture
+def versine():
+    """An operation that NumPy does not have, added as CONTRIBUTING says: one record."""
+    from tensormagic.ops.scalar import float_loop, sin
+
+    op = leaf(
+        "versine",
+        lambda x: 1 - np.cos(x),
+        source="1 - cos({0})",
+        partials=lambda out, x: sin(x),
+        dtypes=float_loop,
+        doc="1 - cos(x).",
+    )
+    yield op
+    del registry["versine"]
+
+
+def test_one_record_is_an_operation(versine):
+    from tensormagic.capture.value import build
+
+    function = tensormagic.tensor(lambda x: build(versine, x).sum())
+    x = np.linspace(-3, 3, 7)
+    assert function(x) == pytest.approx((1 - np.cos(x)).sum(), rel=1e-14)
+    np.testing.assert_allclose(tensormagic.grad(function)(x), np.sin(x), rtol=1e-14)
+    second = tensormagic.grad(lambda v: (tensormagic.grad(function)(v) ** 2).sum())(x)
+    np.testing.assert_allclose(second, 2 * np.sin(x) * np.cos(x), rtol=1e-13, atol=1e-15)
+    assert "| `versine` | 1 - cos(x). | f | yes |" in generator("generate_ops").table()

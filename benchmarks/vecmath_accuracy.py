@@ -196,7 +196,8 @@ def high_precision(name: str, x: np.ndarray) -> np.ndarray:
     function = getattr(mpmath, name)
     values = [function(mpmath.mpf(v)) if abs(v) < 30 else mpmath.mpf(limit(name, v)) for v in x.tolist()]
     high = [float(v) for v in values]
-    low = [float((v - mpmath.mpf(h)) * 2**600) for v, h in zip(values, high, strict=True)]  # not to be lost below 1e-308
+    # Scaled, the low parts of numbers near 1e-308 are not lost.
+    low = [float((v - mpmath.mpf(h)) * 2**600) for v, h in zip(values, high, strict=True)]
     return np.array(high, np.longdouble) + np.array(low, np.longdouble) * np.longdouble(2.0) ** -600
 
 
@@ -221,9 +222,9 @@ def write(rows: list[Worst]) -> None:
         f"{dt.datetime.now(tz=dt.UTC).date()}, CPython {platform.python_version()}, {cpu}, {versions}.",
         "By `python benchmarks/vecmath_accuracy.py`.",
         "",
-        "Largest error in units in the last place of the exact value, 0.5 being a perfect rounding; for logaddexp, whose",
-        "terms may cancel, in those of the largest of result and operands. *wrong* counts infinities and nans that differ",
-        "from the reference. float32 functions of one operand are tried on every float32.",
+        "Largest error in units in the last place of the exact value, 0.5 being a perfect rounding; for logaddexp,",
+        "whose terms may cancel, in those of the largest of result and operands. *wrong* counts infinities and nans",
+        "that differ from the reference. float32 functions of one operand are tried on every float32.",
         "",
         "| function | dtype | largest error | at | inputs | wrong | reference |",
         "|---|---|---:|---:|---:|---:|---|",

@@ -74,8 +74,8 @@ def main() -> None:
     cpu = nb.core.registry.cpu_target.target_context.codegen().magic_tuple()[1]
     write = sys.stdout.write
     write(f"{dt.datetime.now(tz=dt.UTC).date()}, CPython {platform.python_version()}, {cpu}, ")
-    write(f"numba {nb.__version__}, llvmlite {llvmlite.__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}, ")
-    write(f"{size} elements\n\n| function | dtype | vecmath, ns an element | NumPy | ratio | compile, ms |\n")
+    write(", ".join(f"{module.__name__} {module.__version__}" for module in (nb, llvmlite, np, scipy)))
+    write(f", {size} elements\n\n| function | dtype | vecmath, ns an element | NumPy | ratio | compile, ms |\n")
     write("|---|---|---:|---:|---:|---:|\n")
     compiled("exp", np.float64)                 # the first compile of a process starts Numba
     for name in sorted(NUMPY):

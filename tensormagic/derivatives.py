@@ -9,19 +9,20 @@ from typing import Any
 
 
 from tensormagic import session
-from tensormagic.capture import context
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, hooks, node_of, wrap
+from tensormagic.capture.value import Tensor, build, hooks, node_of, wrap
 from tensormagic.config import config
 from tensormagic.function import Function, of_callable
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, rebuild, topological
+from tensormagic.ops import scalar
 from tensormagic.ops.leaf import INPUT, Source, input_node
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.update import zeros_like
 from tensormagic.transform import grad as modes
+from tensormagic.transform.rewriting import rewrite_nodes
 
 ArgNums = int | str | Sequence[int | str]
 
@@ -37,7 +38,7 @@ def normal_form(results: Sequence[Node], keep: Sequence[Node] = ()) -> list[Node
         return []
     stand_ins = {n: input_node(Source(f"kept{k}"), n.type) for k, n in enumerate(keep) if n.op is not INPUT}
     replaced = replace(results, stand_ins)
-    rewritten = session.rewrite_nodes(replaced, config.math)
+    rewritten, _ = rewrite_nodes(replaced, config.math)
     return replace(rewritten, {v: k for k, v in stand_ins.items()})
 
 
@@ -114,7 +115,7 @@ def _no_argument(function: Function, item: int, count: int) -> int:
 
 
 def _derived(function: Function, name: str, body: Callable[..., Any]) -> Function:
-    return Function(body, f"{name}({function.name})", function.parameters, function.complete, function.reads)
+    return Function(body, f"{name}({function.name})", function.parameters, function.complete, function.reads, function.fills)
 
 
 def _scalar(value: Any, function: Function) -> Node:
@@ -266,9 +267,7 @@ def hvp(fun: Any, primals: Any, vector: Any) -> Any:
 
 def stop_gradient(value: Any) -> Any:
     """``value``, which derivatives take for a constant."""
-    from tensormagic.ops.barrier import stop  # noqa: PLC0415 (only here)
-
-    return wrap(context.record(stop(node_of(value))))
+    return build(scalar.stop_gradient, value)
 
 
 def _tensor_grad(self: Tensor, wrt: Any) -> Any:

@@ -46,8 +46,7 @@ def fresh_input(value: Any, name: str) -> Node:
 
 def abstract_tensor(value: Any, name: str) -> Tensor:
     """A lazy array that stands for an argument."""
-    writeable = not isinstance(value, np.ndarray)
-    return Tensor(Place(Buffer(fresh_input(value, name), None, name, writeable=True if writeable else True)))
+    return Tensor(Place(Buffer(fresh_input(value, name), None, name)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +70,10 @@ def trace(body: Body, values: Sequence[Any], names: Sequence[str], arrange: Call
         found, build = flatten(result)
         nodes = [node_of(v) for v in found]
     for tensor in tensors:
-        if tensor._place.buffer.version:  # noqa: SLF001 (places are the capture's)
+        if tensor.place.buffer.version:  # noqa: SLF001 (places are the capture's)
             raise CaptureError(
-                f"{label} stores into its argument {tensor._place.buffer.name}, which is not captured in functions yet",  # noqa: SLF001 (as above)
-                f"Begin with {tensor._place.buffer.name} = {tensor._place.buffer.name}.copy(), and return it.",  # noqa: SLF001 (as above)
+                f"{label} stores into its argument {tensor.place.buffer.name}, which is not captured in functions yet",  # noqa: SLF001 (as above)
+                f"Begin with {tensor.place.buffer.name} = {tensor.place.buffer.name}.copy(), and return it.",  # noqa: SLF001 (as above)
             )
     return Trace(leaves, nodes, build, capture.guards)
 
@@ -108,6 +107,8 @@ class Function:
         For messages, and for arguments that are named.
     complete
         Brings arguments to their normal form: positional, with those filled in that were not given.
+    fills
+        Whether ``complete`` has something to do where all arguments are positional.
     reads
         The names that ``body`` reads beside its arguments, each with the dictionary that holds it.
     """
@@ -117,6 +118,7 @@ class Function:
     parameters: tuple[str, ...] = ()
     complete: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]] | None = None
     reads: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    fills: bool = False
     _exact: OrderedDict[Any, tuple[Specialisation, dict[Any, int]]] = field(default_factory=OrderedDict, repr=False)
     _kinds: dict[Any, list[Specialisation]] = field(default_factory=dict, repr=False)
 
@@ -124,7 +126,7 @@ class Function:
         if context.current() is not None:
             args, options = self._completed(args, options)
             return self.body(*args, **options)
-        if not options and self.complete is None:
+        if not options and not self.fills:
             try:
                 held = tuple([id(space[name]) for name, space in self.reads])
                 key = (tuple([(a.dtype, a.shape) for a in args]), held)
@@ -135,7 +137,7 @@ class Function:
         return self._general(*self._completed(args, options))
 
     def _completed(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return self.complete(args, options) if self.complete else (args, options)
+        return self.complete(args, options) if self.complete and (options or self.fills) else (args, options)
 
     def _general(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         leaves, build = flatten((args, options))
@@ -335,7 +337,7 @@ def of_callable(function: Any) -> Function:
     if isinstance(function, Function):
         return function
     if isinstance(function, types.FunctionType):
-        made = Function(captured_body(function), function.__name__, _parameters(function), None, _reads(function))
+        made = Function(captured_body(function), function.__name__, _parameters(function), _by_position(function), _reads(function))
         functools.update_wrapper(made, function, updated=())
         return made
     if callable(function):
@@ -374,7 +376,7 @@ def of_cell(code: Code, name: str, inputs: Sequence[str], notebook: Mapping[str,
         result, space = execute(code, {**notebook, **held, **values}, capture)
         return space.get(code.parsed.last_name) if code.last is None else result
 
-    return Function(body, name, inputs, complete, tuple((n, notebook) for n in free if not _is_input(notebook[n])))
+    return Function(body, name, inputs, complete, tuple((n, notebook) for n in free if not _is_input(notebook[n])), fills=True)
 
 
 __all__ = ["Function", "Specialisation", "of_callable", "of_cell"]

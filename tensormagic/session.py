@@ -20,25 +20,7 @@ from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Closed, Graph, close
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
-
-try:
-    from tensormagic.transform.rewriting import Rewritten, rewrite
-except ImportError:
-    @dataclass
-    class Rewritten:
-        graph: Graph
-        fired: tuple = ()
-
-    def rewrite(graph, level="stable"):
-        return Rewritten(graph)
-
-
-def rewrite_nodes(nodes, level):
-    try:
-        from tensormagic.transform.rewriting import rewrite_nodes as rn
-    except ImportError:
-        return nodes
-    return rn(nodes, level)[0]
+from tensormagic.transform.rewriting import Rewritten, rewrite
 
 WORTH_COMPILING = 1e-3  # seconds of NumPy's time above which a graph is compiled at its first run
 
@@ -89,11 +71,12 @@ class Executable:
         return self._slow(sizes, *values)
 
     def _slow(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
-        if config.tier == "numba":
-            self.compile().wait()
-        if config.tier != "numpy" and self._handle is not None and self._handle.ready() and self._handle.error is None:
-            self._native = self._handle.run
-            return self._native(sizes, *values)
+        handle = self.compile() if config.tier == "numba" else self._handle
+        if config.tier == "numba" and handle is not None:
+            handle.wait()
+        if config.tier != "numpy" and handle is not None and handle.ready() and handle.error is None:
+            self._native = handle.run
+            return handle.run(sizes, *values)
         if self._reference is None:
             self._reference = reference.compile(self.graph)
         start = time.perf_counter()

@@ -40,7 +40,7 @@ class Pool:
                 block = np.empty(size, np.uint8)
                 self._shrink(size)
             self._blocks.append(block)
-        return np.ndarray(shape, dtype, buffer=block.data)
+        return np.ndarray(shape, dtype, buffer=block)
 
     def _find(self, size: int) -> Array | None:
         blocks = self._blocks

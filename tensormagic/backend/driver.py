@@ -45,7 +45,7 @@ class Driver:
         self.entries = entries
         self.names: dict[str, Any] = {
             "ndarray": np.ndarray, "empty": np.empty, "array": np.array, "take": pool.take, "packed": packed, "owned": owned,
-            "evaluate": evaluate, "tile_rows": tile_rows, "patiently": patiently, "idle": IDLE, "matmul": np.matmul,
+            "evaluate": evaluate, "tile_rows": tile_rows, "patiently": patiently, "idle": IDLE, "matmul": np.matmul, "unused": UNUSED,
         }  # fmt: skip
         self.variables: dict[Any, str] = {}
         self.made: set[Node] = set()
@@ -175,7 +175,7 @@ class Driver:
                 items.append(f"id({name})")
         self.names[f"table{number}"] = struct.Struct(f"{len(items) + 1}q").pack
         self.names[f"kernel{number}"] = None
-        self.lines.append(f"kernel{number}(0, table{number}({', '.join(['flag', *items])}))")
+        self.lines.append(f"kernel{number}(unused, unused, table{number}({', '.join(['flag', *items])}))")
 
     def operand(self, node: Node) -> str:
         """A value as NumPy's own functions take it."""
@@ -273,6 +273,8 @@ def _is_matmul(subscripts: str) -> bool:
 
 _idle_flag = np.zeros(1, np.uint8)
 IDLE: int = _idle_flag.ctypes.data
+_unused = np.zeros(1, np.uint64)
+UNUSED: int = _unused.ctypes.data  # where Numba's calling convention puts a result and an exception, which kernels do not have
 
 
 def patiently(run: Callable[..., list[Any]], sizes: dict[Symbol, int], values: tuple[Any, ...]) -> list[Any]:

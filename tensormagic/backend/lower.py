@@ -237,6 +237,8 @@ class _Roots:
             return node in self.wanted
         if is_fold(node) or node in self.wanted:
             return True
+        if not node.type.shape:  # computed once for a kernel in any case
+            return False
         return is_map(node) and cost >= WORTH_STORING and (self.shared.get(node, 0) > 1 or node in self.stretched)
 
     def stages_of(self, root: Node) -> list[Stage]:

@@ -9,11 +9,11 @@ largest of result and operands. `benchmarks/results/vecmath.md` has the largest 
 zeros and subnormal numbers are as in NumPy; sin and cos are right for every finite argument. Results depend on whether
 the machine has fma, and not on the width of its vectors.
 
-Why intrinsics, and no jitted functions: in a warm process a kernel of one loop compiles in 41 ms without exp, in 48 with
-exp as an intrinsic, in 54 with a jitted function (129 where it is used first), in 51 with ``forceinline`` (119), in
-94 with ``inline="always"``, which types the whole body again; and the intrinsic's code is the fastest, 0.46 ns an
-element against 0.52. Integers keep their width, where Numba would widen 32 bits to 64. (2026-11-21, CPython 3.11,
-AMD EPYC with 2 cores, numba 0.68.1.)
+Why intrinsics, and no jitted functions: in a warm process a kernel of one loop compiles in 41 ms without exp, in 48
+with exp as an intrinsic, in 54 with a jitted function (129 where it is used first), in 51 with ``forceinline`` (119),
+in 94 with ``inline="always"``, which types the whole body again; and the intrinsic's code is the fastest, 0.46 ns an
+element against 0.52. Integers keep their width, where Numba would widen 32 bits to 64. (2026-11-21, CPython 3.11, AMD
+EPYC with 2 cores, numba 0.68.1.)
 
 >>> import numba
 >>> numba.njit(lambda x: exp(x))(0.0)
@@ -75,10 +75,10 @@ def _machine(context: Any) -> tuple[bool, int]:
     return has_fma, 512 if "+avx512f" in features else 256 if "+avx2" in features else 128
 
 
-Emit = Callable[..., Value]
+Formula = Callable[..., Value]
 
 
-def _generator(formula: Emit, kind: Any) -> Callable[..., Any]:
+def _generator(formula: Formula, kind: Any) -> Callable[..., Any]:
     """What Numba calls to emit the function for operands of a kind."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: tuple[Any, ...]) -> Any:
@@ -88,7 +88,7 @@ def _generator(formula: Emit, kind: Any) -> Callable[..., Any]:
     return generate
 
 
-def _unary(name: str, formula: Emit) -> Any:
+def _unary(name: str, formula: Formula) -> Any:
     def typed(_typing: Any, x: Any) -> Any:
         _check(name, (x,))
         return x(x), _generator(formula, x)
@@ -96,7 +96,7 @@ def _unary(name: str, formula: Emit) -> Any:
     return _named(typed, name, formula)
 
 
-def _binary(name: str, formula: Emit) -> Any:
+def _binary(name: str, formula: Formula) -> Any:
     def typed(_typing: Any, a: Any, b: Any) -> Any:
         _check(name, (a, b))
         return a(a, b), _generator(formula, a)
@@ -104,7 +104,7 @@ def _binary(name: str, formula: Emit) -> Any:
     return _named(typed, name, formula)
 
 
-def _named(typed: Callable[..., Any], name: str, formula: Emit) -> Any:
+def _named(typed: Callable[..., Any], name: str, formula: Formula) -> Any:
     typed.__name__, typed.__doc__ = name, formula.__doc__
     return _intrinsic(typed)
 

@@ -41,8 +41,8 @@ __all__ = [
 class Format:
     """What a formula has to know of a float format, and its polynomials.
 
-    `lower` and `upper` are where exp is 0 and inf; `round_to_int` added to a float of moderate size leaves its nearest
-    integer in the low bits.
+    `lower` and `upper` are where exp is 0 and inf, `flat` is where tanh is 1; `round_to_int` added to a float of
+    moderate size leaves its nearest integer in the low bits.
     """
 
     mantissa: int

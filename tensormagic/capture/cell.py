@@ -16,6 +16,7 @@ from tensormagic.capture.context import Capture, Cell
 from tensormagic.capture.place import Buffer
 from tensormagic.capture.syntax import CAPTURED, Parsed, parse
 from tensormagic.capture.value import Tensor, input_tensor
+from tensormagic.ir.errors import TensorError
 from tensormagic.ir.site import Site
 
 
@@ -74,23 +75,33 @@ def free_names(code: Code, notebook: Mapping[str, Any]) -> list[str]:
     return [n for n in code.parsed.reads if n in notebook]
 
 
-def lift_inputs(names: Iterable[str], notebook: Mapping[str, Any], only: Iterable[str] | None) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def lift_inputs(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The namespace for captured code, and the inputs in it."""
     visible: dict[str, Any] = {}
     found: dict[str, Tensor] = {}
     wanted = None if only is None else set(only)
-    for name in names:
+    for name in free_names(code, notebook):
         value = notebook[name]
         if isinstance(value, Tensor):
             visible[name] = value
             found[name] = value
             continue
-        tensor = input_tensor(value, name) if wanted is None or name in wanted else None
+        try:
+            tensor = input_tensor(value, name) if wanted is None or name in wanted else None
+        except TensorError as error:
+            error.tensor_site = _place(code, name)  # type: ignore[attr-defined]
+            raise
         if tensor is not None:
             found[name] = tensor
         visible[name] = namespace.value_of(value) if tensor is None else tensor
     _note_overlaps(found, notebook)
     return visible, found
+
+
+def _place(code: Code, name: str) -> Site:
+    """Where the cell first reads ``name``."""
+    at = code.parsed.places[name]
+    return Site(code.cell.label, code.cell.run, at.lineno, at.col_offset, at.end_lineno or at.lineno, at.end_col_offset or 0)
 
 
 def _note_overlaps(found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
@@ -99,8 +110,8 @@ def _note_overlaps(found: dict[str, Tensor], notebook: Mapping[str, Any]) -> Non
     for k, (name, array) in enumerate(arrays):
         for other, held in arrays[:k]:
             if array is not held and np.may_share_memory(array, held) and np.shares_memory(array, held):
-                found[name]._place.buffer.overlaps.append(other)  # noqa: SLF001 (places are the capture's)
-                found[other]._place.buffer.overlaps.append(name)  # noqa: SLF001 (as above)
+                found[name].place.buffer.overlaps.append(other)  # noqa: SLF001 (places are the capture's)
+                found[other].place.buffer.overlaps.append(name)  # noqa: SLF001 (as above)
 
 
 def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None = None) -> Captured:
@@ -111,14 +122,13 @@ def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None
     Exception
         What the code raises, with the place in the cell as its ``tensor_site``.
     """
-    names = free_names(code, notebook)
     capture = Capture(code.cell.label)
     with located(code):
-        visible, found = lift_inputs(names, notebook, only)
+        visible, found = lift_inputs(code, notebook, only)
         _one_each(visible, found, notebook)
         result, space = execute(code, {**notebook, **visible}, capture)
     outputs = {n: restored(space[n]) for n in code.parsed.binds if n in space and not n.startswith("_")}
-    buffers = {id(t._place.buffer): t._place.buffer for t in found.values()}  # noqa: SLF001 (places are the capture's)
+    buffers = {id(t.place.buffer): t.place.buffer for t in found.values()}  # noqa: SLF001 (places are the capture's)
     stores = [b for b in buffers.values() if b.array is not None and b.version]
     for buffer in stores:  # names that still hold the input hold the notebook's array
         for name, value in list(outputs.items()):

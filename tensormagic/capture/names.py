@@ -6,8 +6,6 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tensormagic.capture.value import hooks
 from tensormagic.ir.errors import CaptureError
 
@@ -15,11 +13,11 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 
 
 def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Say that a function of ours stands for NumPy's ``functions`` (objects, or dotted names that may be missing)."""
+    """Say that a function of ours stands for ``functions``: objects, or names of what is not imported for this (``scipy.special.softmax``)."""
 
     def decorate(own: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
-            FUNCTIONS[_resolve(function) if isinstance(function, str) else function] = own
+            FUNCTIONS[function] = own
         if method:
             for name in method.split():
                 hooks.methods[name] = own
@@ -28,11 +26,16 @@ def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any
     return decorate
 
 
-def _resolve(dotted: str) -> Any:
-    target: Any = np
-    for part in dotted.split("."):
-        target = getattr(target, part)
-    return target
+def find(function: Any) -> Callable[..., Any] | None:
+    """Our function for one of NumPy or SciPy; None where there is none."""
+    try:
+        own = FUNCTIONS.get(function)
+    except TypeError:  # not hashable
+        return None
+    module = getattr(function, "__module__", None) or ""
+    if own is None and module.startswith("scipy."):
+        own = FUNCTIONS.get(".".join([*module.split(".")[:2], function.__name__]))
+    return own
 
 
 def unknown(name: str) -> CaptureError:
@@ -51,7 +54,7 @@ def _pointwise() -> set[str]:
 
 def call_numpy(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """What a NumPy function gives for lazy arguments."""
-    own = FUNCTIONS.get(function)
+    own = find(function)
     if own is None:
         raise unknown(getattr(function, "__name__", str(function)))
     return own(*args, **options)

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-
-from tensormagic.capture.names import FUNCTIONS, unknown
+from tensormagic.capture.names import find, unknown
 from tensormagic.capture.value import Tensor, build, node_of
 from tensormagic.ir.errors import CaptureError
 
@@ -62,13 +61,11 @@ class Random:
 
 def captured(value: Any) -> Any:
     """A function as captured code sees it: ours, where NumPy's own protocol would not reach it."""
-    try:
-        own = FUNCTIONS.get(value)
-    except TypeError:  # not hashable
-        return value
+    own = find(value)
     if own is not None:
         name = getattr(value, "__name__", "")
-        return own if name in _CREATE or not hasattr(value, "__wrapped__") else value
+        dispatched = hasattr(value, "__wrapped__") and not isinstance(value, FunctionType)
+        return value if dispatched and name not in _CREATE else own
     if isinstance(value, FunctionType) and (value.__module__ or "").startswith(("numpy", "scipy")) and not hasattr(value, "__wrapped__"):
         return _refusing(value)
     return value

@@ -67,7 +67,7 @@ def store_result(target: Tensor, node: Any, name: str) -> Tensor:
     cast = astype(node, target.dtype)
     if cast.type.ndim > target.ndim:
         raise ShapeError(f"non-broadcastable output operand with shape {show(target.type.shape)} doesn't match the broadcast shape {show(cast.type.shape)}")
-    target._place.write(context.record(broadcast(cast, target.type.shape)))  # noqa: SLF001 (the store is the operator's)
+    target.place.write(context.record(broadcast(cast, target.type.shape)))  # noqa: SLF001 (the store is the operator's)
     return target
 
 
@@ -159,9 +159,12 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
         return _divmod(wrap(node_of(operands[0])), operands[1])
     op = op_of(ufunc)
     if op is None:
-        from tensormagic.capture.names import unknown  # noqa: PLC0415 (names are of everything captured)
+        from tensormagic.capture.names import FUNCTIONS, unknown  # (names are of everything captured)
 
-        raise unknown(name)
+        own = FUNCTIONS.get(ufunc) or FUNCTIONS.get(f"scipy.special.{name}")
+        if own is None:
+            raise unknown(name)
+        return own(*operands)
     return build(op, *operands)
 
 

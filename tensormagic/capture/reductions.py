@@ -24,7 +24,8 @@ def _given(value: Any) -> bool:
     return value is not None and value is not _MISSING
 
 
-def _axis(axis: Any) -> Any:
+def axis_of(axis: Any) -> Any:
+    """An axis argument as an int, a tuple of ints, or None."""
     if axis is None:
         return None
     return tuple(int(a) for a in axis) if isinstance(axis, tuple | list) else int(axis)
@@ -54,7 +55,7 @@ def _reduction(op: folds.Fold) -> Any:
         x = node_of(a)
         if _given(dtype):
             x = astype(x, dtype)
-        result = fold(op, x, axes_of(x, _axis(axis)), keepdims=keepdims is True)
+        result = fold(op, x, axes_of(x, axis_of(axis)), keepdims=keepdims is True)
         return _finish(astype(result, dtype) if _given(dtype) else result, out, op.name)
 
     return reduction
@@ -94,7 +95,7 @@ def _arg(op: folds.Fold) -> Any:
             x = reshape(x, (-1,)) if x.type.ndim != 1 else x
             result = fold(op, x, (0,))
             return _finish(expand_dims(result, tuple(range(node_of(a).type.ndim))) if keepdims is True else result, out, op.name)
-        return _finish(fold(op, x, axes_of(x, _axis(axis)), keepdims=keepdims is True), out, op.name)
+        return _finish(fold(op, x, axes_of(x, axis_of(axis)), keepdims=keepdims is True), out, op.name)
 
     return reduction
 
@@ -109,7 +110,7 @@ def mean_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims
     _unsupported("mean", where, None)
     x = node_of(a)
     x = astype(x, dtype) if _given(dtype) else x
-    axes = axes_of(x, _axis(axis))
+    axes = axes_of(x, axis_of(axis))
     result = mean(x, axes)
     return _finish(expand_dims(result, axes) if keepdims is True else result, out, "mean")
 
@@ -123,7 +124,7 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
         x = astype(x, dtype)
     elif x.type.dtype.kind in "biu":
         x = astype(x, np.float64)
-    axes = axes_of(x, _axis(axis))
+    axes = axes_of(x, axis_of(axis))
     from tensormagic.ops.fold import mean as mean_of  # noqa: PLC0415 (a parameter has NumPy's name)
 
     centre = expand_dims(mean_of(x, axes), axes)
@@ -146,7 +147,7 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """``np.ptp``: largest less smallest."""
     x = node_of(a)
-    axes = axes_of(x, _axis(axis))
+    axes = axes_of(x, axis_of(axis))
     wide = keepdims is True
     return _finish(fold(folds.MAX, x, axes, keepdims=wide) - fold(folds.MIN, x, axes, keepdims=wide), out, "ptp")
 
@@ -155,7 +156,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """``np.count_nonzero``."""
     x = node_of(a)
-    return _finish(reduce_sum(astype(scalar.not_equal(x, 0), np.int64), axes_of(x, _axis(axis)), keepdims=keepdims), None, "count_nonzero")
+    return _finish(reduce_sum(astype(scalar.not_equal(x, 0), np.int64), axes_of(x, axis_of(axis)), keepdims=keepdims), None, "count_nonzero")
 
 
 @implements(np.average)
@@ -168,7 +169,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     x, w = node_of(a), node_of(weights)
     if w.type.ndim != x.type.ndim:
         refuse("np.average with weights of another shape", "Broadcast the weights to the array's shape first.")
-    axes = axes_of(x, _axis(axis))
+    axes = axes_of(x, axis_of(axis))
     return _finish(reduce_sum(x * w, axes, keepdims=keepdims is True) / reduce_sum(w, axes, keepdims=keepdims is True), None, "average")
 
 
@@ -178,7 +179,7 @@ def _cumulative(op: folds.Fold) -> Any:
         x = astype(x, dtype) if _given(dtype) else x
         if axis is None:
             x, axis = (reshape(x, (-1,)) if x.type.ndim != 1 else x), 0
-        return _finish(folds.row(op, x, axes_of(x, _axis(axis))), out, op.name)
+        return _finish(folds.row(op, x, axes_of(x, axis_of(axis))), out, op.name)
 
     return cumulative
 

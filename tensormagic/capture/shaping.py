@@ -42,7 +42,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     return tensor(a).reshape(-1, order=order)
 
 
-@implements("size")
+@implements(np.size)
 def size(a: Any, axis: int | None = None) -> Any:
     """``np.size``."""
     return tensor(a).size if axis is None else tensor(a).shape[axis]
@@ -94,7 +94,7 @@ def expand_dims_(a: Any, axis: Any) -> Any:
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     rank = x.ndim + len(axes)
     found = tuple(normalise_axis(int(k), rank) for k in axes)
-    return x._view(lambda n: expand_dims(n, found), lambda old, new: reshape(new, old.type.shape))  # noqa: SLF001 (a view of it)
+    return x.view_of(lambda n: expand_dims(n, found), lambda old, new: reshape(new, old.type.shape))  # noqa: SLF001 (a view of it)
 
 
 @implements(np.squeeze, method="squeeze")
@@ -106,7 +106,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if any(shape[k] != 1 for k in axes):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one")
     kept = tuple(s for k, s in enumerate(shape) if k not in axes)
-    return x._view(lambda n: reshape(n, kept), lambda old, new: reshape(new, old.type.shape))  # noqa: SLF001 (a view of it)
+    return x.view_of(lambda n: reshape(n, kept), lambda old, new: reshape(new, old.type.shape))  # noqa: SLF001 (a view of it)
 
 
 def _shape(shape: Any) -> tuple[Size, ...]:
@@ -232,7 +232,7 @@ def flip_(m: Any, axis: Any = None) -> Any:
     """``np.flip``: a view."""
     x = tensor(m)
     axes = tuple(range(x.ndim)) if axis is None else tuple(normalise_axis(k, x.ndim) for k in (axis if isinstance(axis, tuple) else (axis,)))
-    return x._view(lambda n: flip(n, axes), lambda _old, new: flip(new, axes))  # noqa: SLF001 (a view of it)
+    return x.view_of(lambda n: flip(n, axes), lambda _old, new: flip(new, axes))  # noqa: SLF001 (a view of it)
 
 
 implements(np.flipud)(lambda m: flip_(m, 0))

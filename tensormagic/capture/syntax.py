@@ -18,12 +18,14 @@ class Parsed:
         The statements, with imported names passed through the capture.
     last
         The last expression, to be evaluated for its value; None where the cell ends in another statement.
-    last_names
+    last_name
         The name that a final assignment binds, for gradients of it.
     reads
         Names that the cell reads, in order of first reading.
     binds
         Names that the cell binds at its top level, in order, without loop counters.
+    places
+        Where each name is first read.
     """
 
     body: ast.Module
@@ -31,21 +33,21 @@ class Parsed:
     last_name: str
     reads: tuple[str, ...]
     binds: tuple[str, ...]
-    lines: dict[str, int] = field(default_factory=dict)
+    places: dict[str, ast.expr] = field(default_factory=dict)
 
 
 class _Names(ast.NodeVisitor):
     """Names read anywhere, and names bound at the top level, in order."""
 
     def __init__(self) -> None:
-        self.reads: dict[str, int] = {}
+        self.reads: dict[str, ast.expr] = {}
         self.binds: dict[str, None] = {}
         self.counters: set[str] = set()
         self.depth = 0
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
-            self.reads.setdefault(node.id, node.lineno)
+            self.reads.setdefault(node.id, node)
         elif self.depth == 0:
             self.binds.setdefault(node.id)
 
@@ -61,7 +63,7 @@ class _Names(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
-            self.reads.setdefault(node.target.id, node.lineno)
+            self.reads.setdefault(node.target.id, node.target)
         self.visit(node.value)
         self.visit(node.target)
 

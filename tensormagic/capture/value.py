@@ -42,12 +42,12 @@ class Tensor:
     Make one with :func:`tensormagic.tensor`, or by running a ``%%tensor`` cell.
     """
 
-    __slots__ = ("__weakref__", "_cached", "_origin", "_place")
+    __slots__ = ("__weakref__", "_cached", "_origin", "place")
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, place: Place) -> None:
-        self._place = place
+        self.place = place
         self._cached: tuple[int, Node] | None = None
         self._origin: str = ""
 
@@ -56,9 +56,9 @@ class Tensor:
     @property
     def node(self) -> Node:
         """The node that is the current value."""
-        version = self._place.buffer.version
+        version = self.place.buffer.version
         if self._cached is None or self._cached[0] != version:
-            self._cached = (version, self._place.read())
+            self._cached = (version, self.place.read())
         return self._cached[1]
 
     @property
@@ -247,7 +247,7 @@ class Tensor:
         part = basic(items, self.type.shape, as_size)
         if not part.shape:
             return wrap(context.record(part.take(self.node)))  # a NumPy scalar: no view
-        return self._view(part.take, lambda old, new: _put(part, old, new))
+        return self.view_of(part.take, lambda old, new: _put(part, old, new))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         items = expand(index, self.ndim)
@@ -262,10 +262,10 @@ class Tensor:
             fitted = broadcast(_storable(node, self.dtype), part.shape)
         except ShapeError:
             raise ShapeError(f"could not broadcast input array from shape {show(node.type.shape)} into shape {show(part.shape)}") from None
-        self._place.write(context.record(_put(part, self.node, fitted)))
+        self.place.write(context.record(_put(part, self.node, fitted)))
 
-    def _view(self, forward: Callable[[Node], Node], backward: Callable[[Node, Node], Node] | None) -> Tensor:
-        view = Tensor(self._place.view(forward, backward))
+    def view_of(self, forward: Callable[[Node], Node], backward: Callable[[Node, Node], Node] | None) -> Tensor:
+        view = Tensor(self.place.view(forward, backward))
         context.record(view.node)
         return view
 
@@ -274,7 +274,7 @@ class Tensor:
         if order != "C":
             refuse(f"reshape with order={order!r}", "Use order='C', or transpose first.")
         sizes = tuple(as_size(s) for s in (shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape))
-        return self._view(lambda x: reshape(x, sizes), lambda old, new: reshape(new, old.type.shape))
+        return self.view_of(lambda x: reshape(x, sizes), lambda old, new: reshape(new, old.type.shape))
 
     def ravel(self) -> Tensor:
         """``ndarray.ravel``."""
@@ -286,7 +286,7 @@ class Tensor:
         order = tuple(operator.index(a) for a in given) if given else tuple(reversed(range(self.ndim)))
         checked = tuple(a % self.ndim if -self.ndim <= a < self.ndim else a for a in order)
         inverse = tuple(checked.index(k) for k in range(self.ndim)) if sorted(checked) == list(range(self.ndim)) else ()
-        return self._view(lambda x: transpose(x, order), lambda _old, new: transpose(new, inverse))
+        return self.view_of(lambda x: transpose(x, order), lambda _old, new: transpose(new, inverse))
 
     def swapaxes(self, first: int, second: int) -> Tensor:
         """``ndarray.swapaxes``: a view."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, rebuild, topological, users
-from tensormagic.ir.rules import Found, Rule, is_constant, plain
+from tensormagic.ir.rules import Found, Rule, is_constant
 from tensormagic.ir.site import Site
 
 
@@ -106,7 +106,7 @@ _WEIGHTS = {
 def weight(node: Node) -> int:
     """What the op of ``node`` costs, in units of about half a nanosecond an element; a weak constant more than a strong one."""
     if node.op.name == "constant":
-        return 1 if node.type.form == "scalar" or node.type.shape else 2
+        return 1 if node.type.form == "scalar" else 2
     return _WEIGHTS.get(node.op.name) or _KINDS.get(getattr(node.op, "kind", ""), 20)
 
 
@@ -264,8 +264,7 @@ class _Pass:
         heads = None
         for rule in self.table.at(node.op.name):
             if rule.heads:
-                if heads is None:
-                    heads = [plain(a).op.name for a in node.args]
+                heads = _heads(node) if heads is None else heads
                 if any(h not in heads for h in rule.heads):
                     continue
             found = rule.apply(node)
@@ -289,7 +288,7 @@ class _Pass:
 
     def _shared(self, node: Node, found: Found) -> Node | None:
         """The absorbed node that something needs that does not absorb it too."""
-        inside = {node, *found.sole}
+        inside = {node, *found.sole, *found.inside}
         for absorbed in found.sole:
             for origin in self.origins.get(absorbed, ()):
                 for user in self.users.get(origin, ()):
@@ -318,3 +317,14 @@ def _copy_sites(new: Node, old: Node) -> None:
     """A node with other operands came from where the old one came from."""
     for place in site.of(old):
         site.record(new, place)
+
+
+def _heads(node: Node) -> set[str]:
+    """The names of the ops that operands are, also below broadcasts and reshapes."""
+    found: set[str] = set()
+    for arg in node.args:
+        found.add(arg.op.name)
+        while arg.op.name in {"broadcast", "reshape"}:
+            arg = arg.args[0]  # noqa: PLW2901 (going down)
+            found.add(arg.op.name)
+    return found

@@ -144,6 +144,9 @@ def close(
 
     def resize(value: Any) -> Any:
         if isinstance(value, Dim):
+            for a in atoms(value):  # the size of an array that the graph itself does not read: as it was
+                if a not in replacement and getattr(a, "hint", None) is not None:
+                    replacement[a] = a.hint
             return substitute(value, replacement)
         return tuple(resize(v) for v in value) if type(value) is tuple else value
 

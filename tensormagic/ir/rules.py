@@ -27,11 +27,14 @@ class Found:
     node
         The replacement, of the type of the node that it replaces.
     sole
-        Nodes that the rule absorbs because they are inexact: it is withheld where one of them has another use.
+        Nodes that the rule absorbs because they are inexact, or dear: it is withheld where one of them has another use.
+    inside
+        The other nodes that it absorbs: their uses of what is ``sole`` are no other uses.
     """
 
     node: Node
     sole: tuple[Node, ...] = ()
+    inside: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +59,8 @@ class Rule:
         What has to hold of the values, for a rule of the level ``"real"``.
     fuel
         A rule that does not make terms lighter may fire this many times for each node that the graph has.
+    pattern
+        What it looks for, for a rule that is written as a pattern.
     """
 
     name: str
@@ -66,6 +71,7 @@ class Rule:
     heads: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     fuel: int = 0
+    pattern: Node | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return self.name
@@ -162,7 +168,7 @@ def rules_of(
             return None
         found = found if isinstance(found, Found) else Found(found)
         fitted = fit(found.node, node)
-        return None if fitted is None else Found(fitted, found.sole)
+        return None if fitted is None else Found(fitted, found.sole, found.inside)
 
     where = _place(function, line)
     return (Rule(name, level, tuple(roots.split()), apply, where, tuple(heads.split()), assumes, fuel),)
@@ -188,6 +194,7 @@ def _patterns(function: Callable[..., Any], level: str, fit: Fit, kinds: str, fu
             heads=tuple(sorted(_head(a) for a in pattern.args if a.op is not WILD)),
             assumptions=assumed,
             fuel=fuel,
+            pattern=pattern,
         )
 
 
@@ -209,14 +216,14 @@ def _applier(pattern: Node, replacement: Any, checks: list[Callable[..., bool]],
         match = find(pattern, node)
         if match is None:
             return None
-        bound, absorbed = match
+        bound, alone, inside = match
         if any(n.type.dtype.kind not in kinds and n.type.dtype.kind != "b" for n in bound.values()):
             return None
         if not all(check(*(bound[name] for name in names)) for check, names in readers):
             return None
         built = build(replacement, bound) if isinstance(replacement, Node) else replacement
         fitted = fit(built, node)
-        return None if fitted is None else Found(fitted, absorbed)
+        return None if fitted is None else Found(fitted, alone, inside)
 
     return apply
 
@@ -224,17 +231,19 @@ def _applier(pattern: Node, replacement: Any, checks: list[Callable[..., bool]],
 # matching -------------------------------------------------------------------------------------------------------------
 
 
-def find(pattern: Node, node: Node) -> tuple[dict[str, Node], tuple[Node, ...]] | None:
-    """What each variable of ``pattern`` is in ``node``, and the nodes that ``sole`` marks; None where it does not match.
+Match = tuple[dict[str, Node], tuple[Node, ...], tuple[Node, ...]]
 
-    Broadcasts are looked through, operands of commutative ops match in either order, constants match by value.
+
+def find(pattern: Node, node: Node) -> Match | None:
+    """What each variable of ``pattern`` is in ``node``, the nodes that ``sole`` marks, and all nodes that are absorbed.
+
+    Broadcasts are looked through, operands of commutative ops match in either order, constants match by value. None where
+    the pattern does not match.
     """
-    if pattern.op is not node.op:
-        return None
-    return _solve(((pattern, node), None), {}, ())
+    return _solve(((pattern, node), None), {}, (), ()) if pattern.op is node.op else None
 
 
-def _solve(goals: Goals, bound: dict[str, Node], absorbed: tuple[Node, ...]) -> tuple[dict[str, Node], tuple[Node, ...]] | None:
+def _solve(goals: Goals, bound: dict[str, Node], alone: tuple[Node, ...], inside: tuple[Node, ...]) -> Match | None:
     while goals is not None:
         (pattern, node), goals = goals
         op = pattern.op
@@ -247,7 +256,7 @@ def _solve(goals: Goals, bound: dict[str, Node], absorbed: tuple[Node, ...]) -> 
             elif plain(bound[name]) is not plain(node):
                 return None
         elif op is SOLE:
-            absorbed = (*absorbed, *_down(node))
+            alone = (*alone, *_down(node))
             goals = ((pattern.args[0], node), goals)
         elif op.name == "constant":
             if not _same_number(pattern, plain(node)):
@@ -256,20 +265,21 @@ def _solve(goals: Goals, bound: dict[str, Node], absorbed: tuple[Node, ...]) -> 
             node = plain(node)
             if node.op is not op:
                 return None
+            inside = (*inside, node)
             pairs = list(zip(pattern.args, node.args, strict=True))
             if getattr(op, "commutative", False):
                 (p, a), (q, b) = pairs
-                found = _solve(((p, a), ((q, b), goals)), bound, absorbed)
+                found = _solve(((p, a), ((q, b), goals)), bound, alone, inside)
                 if found is not None:
                     return found
                 pairs = [(p, b), (q, a)]
             for pair in reversed(pairs):
                 goals = (pair, goals)
-    return bound, absorbed
+    return bound, alone, inside
 
 
 def _admits(pattern: Node, node: Node) -> bool:
-    if (pattern.type.dtype.kind == "b") != (node.type.dtype.kind == "b") and pattern.type.dtype.kind == "b":
+    if pattern.type.dtype.kind == "b" != node.type.dtype.kind:
         return False
     only = pattern["only"]
     return not only or _ONLY[only](node)

@@ -61,6 +61,15 @@ class Contract(Op):
         second = einsum(f"{a},{out}->{b}", left, cotangent) if linear[1] else None
         return first, second
 
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        del size
+        (a, b), out = split(node["subscripts"])
+        letter = next(c for c in LETTERS if c not in a + b)
+        left, right = (letters if not own else letter + letters for letters, own in zip((a, b), batched, strict=True))
+        if batched[0]:
+            return einsum(f"{left},{right}->{letter}{out}", *args)
+        return einsum(f"{right},{left}->{letter}{out}", args[1], args[0])  # the batch comes first without a transpose
+
     def guards(self, node: Node) -> list[Guard]:
         inputs, _ = split(node["subscripts"])
         seen: dict[str, Size] = {}

@@ -34,6 +34,8 @@ class Fold(Op):
         The scalar text that takes ``{0}``, the accumulator, and ``{1}``, the element; None runs in NumPy.
     tangent
         ``tangent(node, t)``, linear in ``t``; None for a fold without derivative.
+    positional
+        Whether the result is a place among the elements: over several axes that in the flattened array.
     """
 
     kind = "fold"
@@ -45,6 +47,7 @@ class Fold(Op):
     back: Callable[[Node, Node], Node] | None = field(default=None, repr=False)
     body: Callable[[Node], Node] | None = field(default=None, repr=False)
     differentiable: bool = True
+    positional: bool = False
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         x = args[0].type
@@ -73,6 +76,12 @@ class Fold(Op):
         if self.back is None:
             return super().transpose(node, cotangent, linear)
         return (self.back(node, cotangent),)
+
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        axes = tuple(k + 1 for k in node["axes"])
+        if self.positional and len(axes) > 1:  # an index into the flattened array
+            return make(self, (reshape(args[0], (size, node.args[0].type.size)),), axes=(1,))
+        return make(self, args, axes=axes)
 
     def expand(self, node: Node) -> Node | None:
         return self.body(node) if self.body else None
@@ -187,8 +196,8 @@ def _one_axis(function: Callable[..., Value]) -> Callable[[Any, Any], Value]:
     return call
 
 
-ARGMAX = Fold(name="argmax", numpy=_one_axis(np.argmax), result=_int, differentiable=False, doc="The index of the first largest element.")
-ARGMIN = Fold(name="argmin", numpy=_one_axis(np.argmin), result=_int, differentiable=False, doc="The index of the first smallest element.")
+ARGMAX = Fold(name="argmax", numpy=_one_axis(np.argmax), result=_int, differentiable=False, positional=True, doc="The index of the first largest element.")
+ARGMIN = Fold(name="argmin", numpy=_one_axis(np.argmin), result=_int, differentiable=False, positional=True, doc="The index of the first smallest element.")
 
 
 def _complex_check(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -12,8 +12,8 @@ import numpy as np
 
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
-from tensormagic.ir.type import Size, Type
-from tensormagic.ops.move import broadcast, broadcast_shapes, normalise_axis, reshape, same, show
+from tensormagic.ir.type import Size, Type, product
+from tensormagic.ops.move import broadcast, broadcast_shapes, lead, normalise_axis, reshape, same, show, transpose
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque
 from tensormagic.ops.pointwise import astype
@@ -21,8 +21,8 @@ from tensormagic.ops.update import zeros_like
 
 
 def _check_indices(indices: Node) -> None:
-    if indices.type.dtype.kind not in "biu" or indices.type.dtype == np.uint64:
-        raise DTypeError(f"cannot take elements by an array of dtype {indices.type.dtype}: indices are integers that fit int64")
+    if indices.type.dtype.kind not in "biu":
+        raise DTypeError(f"cannot take elements by an array of dtype {indices.type.dtype}: indices are integers")
 
 
 def _array(dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Type:
@@ -58,6 +58,7 @@ GATHER = Opaque(
     numpy=lambda x, indices, axis: np.take(x, indices, axis=axis),
     tangent=_gather_tangent,
     back=_gather_back,
+    stacked=lambda *stack: _gather_stacked(*stack),
     doc="The slices along an axis that an integer array names: np.take.",
 )
 
@@ -116,6 +117,7 @@ SCATTER_ADD = Opaque(
     numpy=_scatter_numpy,
     tangent=_sum_tangent,
     back=_scatter_back,
+    stacked=lambda *stack: _scatter_stacked(*stack),
     check=_scatter_guards,
     doc="x with values added to the slices along an axis that an integer array names; repeated indices add up.",
 )
@@ -126,6 +128,52 @@ def scatter_add(x: Node, indices: Node, values: Node, axis: int = 0) -> Node:
     axis = normalise_axis(axis, x.type.ndim)
     values = broadcast(astype(values, x.type.dtype), _gather_shape(x, indices, axis))
     return make(SCATTER_ADD, (x, indices, values), axis=axis)
+
+
+def _places(x: Node, indices: Node, axis: int) -> Node:
+    """The stacked indices, one for each element, for stacked arrays ``x`` with ``axis`` brought to the front of each."""
+    size, *own = indices.type.shape
+    _, *shape = x.type.shape
+    rest = (*shape[:axis], *shape[axis + 1 :])
+    places = reshape(astype(indices, np.int64), (size, product(tuple(own)), *[1] * len(rest)))
+    return broadcast(places, (*places.type.shape[:2], *rest))
+
+
+def _to_front(x: Node, first: int, count: int) -> Node:
+    """``x`` with ``count`` axes from ``first`` on right after the batch."""
+    moved = range(first, first + count)
+    return transpose(x, (0, *moved, *(k for k in range(1, x.type.ndim) if k not in moved)))
+
+
+def _from_front(x: Node, first: int, count: int) -> Node:
+    """The inverse of :func:`_to_front`."""
+    rest = range(count + 1, x.type.ndim)
+    return transpose(x, (0, *rest[: first - 1], *range(1, count + 1), *rest[first - 1 :]))
+
+
+def _gather_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """Each array of the stack with its own indices takes along an axis; common indices take as before."""
+    x, indices = args
+    axis, count = node["axis"], node.args[1].type.ndim
+    if not batched[1]:
+        return make(GATHER, (x, indices), axis=axis + 1)
+    if not batched[0]:
+        found = make(GATHER, (x, indices), axis=axis)
+        return transpose(found, (axis, *(k for k in range(found.type.ndim) if k != axis)))
+    taken = take_along_axis(_to_front(x, axis + 1, 1), _places(x, indices, axis), 1)
+    own = indices.type.shape[1:]
+    return _from_front(reshape(taken, (size, *own, *taken.type.shape[2:])), axis + 1, count)
+
+
+def _scatter_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """As :func:`_gather_stacked`."""
+    x, indices, values = (lead(a, b, size) if k != 1 else a for k, (a, b) in enumerate(zip(args, batched, strict=True)))
+    axis, count = node["axis"], node.args[1].type.ndim
+    if not batched[1]:
+        return make(SCATTER_ADD, (x, indices, values), axis=axis + 1)
+    places = _places(x, indices, axis)
+    added = reshape(_to_front(values, axis + 1, count), places.type.shape)
+    return _from_front(make(ADD_ALONG_AXIS, (_to_front(x, axis + 1, 1), places, added), axis=1), axis + 1, 1)
 
 
 # one index for each element -------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ class Move(Op):
     back: Callable[[Node, Node], Node] | None = field(default=None, repr=False)
     index: Callable[[Node, tuple[Index, ...]], tuple[Index, ...]] | None = field(default=None, repr=False)
     check: Callable[[Node], list[Guard]] | None = field(default=None, repr=False)
+    stacked: Callable[[Node, Node, Size], Node] | None = field(default=None, repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         first = args[0].type
@@ -56,6 +57,9 @@ class Move(Op):
         if self.back is None:
             return super().transpose(node, cotangent, linear)
         return (self.back(node, cotangent), *(None for _ in node.args[1:]))
+
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        return self.stacked(node, args[0], size) if self.stacked else super().batch(node, args, batched, size)
 
     def guards(self, node: Node) -> list[Guard]:
         return self.check(node) if self.check else []
@@ -139,6 +143,7 @@ BROADCAST = Move(
     back=_broadcast_back,
     index=_broadcast_index,
     check=_broadcast_guards,
+    stacked=lambda node, x, size: stretch(x, True, size, node["shape"]),
 )
 
 
@@ -150,6 +155,19 @@ def broadcast(x: Node, shape: Shape) -> Node:
     if broadcast_shapes([source, shape]) != shape and not _fits(source, shape):
         raise ShapeError(f"an array of shape {show(source)} cannot be broadcast to shape {show(shape)}")
     return make(BROADCAST, (x,), shape=shape)
+
+
+def stretch(x: Node, batched: bool, size: Size, shape: Shape) -> Node:
+    """``x``, whose first axis is the batch where it is ``batched``, broadcast to a stack of ``size`` arrays of ``shape``."""
+    if batched:
+        own = x.type.shape[1:]
+        x = reshape(x, (x.type.shape[0], *[1] * (len(shape) - len(own)), *own))
+    return broadcast(x, (size, *shape))
+
+
+def lead(x: Node, batched: bool, size: Size) -> Node:
+    """``x`` as a stack of ``size``: itself where it is ``batched``, else repeated."""
+    return x if batched else broadcast(x, (size, *x.type.shape))
 
 
 def _fits(source: Shape, target: Shape) -> bool:
@@ -171,6 +189,7 @@ TRANSPOSE = Move(
     numpy=lambda node, values, _size: np.transpose(values[0], node["permutation"]),
     back=lambda node, cotangent: transpose(cotangent, _inverse(node["permutation"])),
     index=lambda node, index: tuple(index[k] for k in _inverse(node["permutation"])),
+    stacked=lambda node, x, _size: transpose(x, (0, *(k + 1 for k in node["permutation"]))),
 )
 
 
@@ -214,6 +233,7 @@ RESHAPE = Move(
     back=lambda node, cotangent: reshape(cotangent, node.args[0].type.shape),
     index=_reshape_index,
     check=_reshape_guards,
+    stacked=lambda node, x, size: reshape(x, (size, *node["shape"])),
 )
 
 
@@ -287,6 +307,7 @@ SLICE = Move(
     index=lambda node, index: tuple(i.through(start, step) for i, (start, _, step) in zip(index, node["slices"], strict=True)),
     check=lambda node: [] if 0 in node.type.shape else slice_guards(node["slices"], node.args[0].type.shape),
     back=lambda node, cotangent: _slice_back(node, cotangent),
+    stacked=lambda node, x, size: slice_(x, ((0, size, 1), *node["slices"])),
 )
 
 
@@ -346,6 +367,9 @@ class Concatenate(Move):
             parts.append(slice_(cotangent, slices) if wanted else None)
             offset = offset + arg.type.shape[axis]  # type: ignore[assignment]
         return parts
+
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        return make(self, [lead(a, b, size) for a, b in zip(args, batched, strict=True)], axis=node["axis"] + 1)
 
     def guards(self, node: Node) -> list[Guard]:
         first = node.args[0].type.shape

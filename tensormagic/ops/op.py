@@ -65,6 +65,11 @@ class Op:
         message = f"{self.name} is not linear: it has no transpose"
         raise DifferentiationError(message)
 
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        """The node for a stack: ``args`` marked in ``batched`` have a new leading axis of ``size``, and so do the results."""
+        message = f"{self.name} has no rule for batches"
+        raise NotImplementedError(message)
+
     def guards(self, node: Node) -> list[Guard]:
         """What sizes must satisfy when the graph runs."""
         return []

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
+from tensormagic.ops.move import lead
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
 
 Types = Type | tuple[Type, ...]
@@ -31,6 +32,9 @@ class Opaque(Op):
         ``back(node, cotangent, linear)``, for a call that is linear in some operands.
     check
         ``check(node)``: what sizes must satisfy when the graph runs.
+    stacked
+        ``stacked(node, args, batched, size)``, for a call that does not take stacks of each operand by itself, with an ``axis``
+        counted from the first.
     """
 
     kind = "opaque"
@@ -39,6 +43,7 @@ class Opaque(Op):
     tangent: Callable[[Node, Sequence[Tangent]], Tangent | tuple[Tangent, ...]] | None = field(default=None, repr=False)
     back: Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]] | None = field(default=None, repr=False)
     check: Callable[[Node], list[Guard]] | None = field(default=None, repr=False)
+    stacked: Callable[[Node, Sequence[Node], Sequence[bool], Size], Node] | None = field(default=None, repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Types:
         return self.types(args, params)
@@ -54,6 +59,12 @@ class Opaque(Op):
 
     def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
         return self.back(node, cotangent, linear) if self.back else super().transpose(node, cotangent, linear)
+
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        if self.stacked is not None:
+            return self.stacked(node, args, batched, size)
+        params = {k: v + 1 if k == "axis" else v for k, v in node.params.items()}
+        return make(self, [lead(a, b, size) for a, b in zip(args, batched, strict=True)], **params)
 
     def guards(self, node: Node) -> list[Guard]:
         return self.check(node) if self.check else []

@@ -12,7 +12,7 @@ from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type, python_kind
 from tensormagic.ops.leaf import CONSTANT, constant
-from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, slice_, transpose
+from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, slice_, stretch, transpose
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
 
 Weak = Any  # a dtype, or a Python class for a weak operand
@@ -135,6 +135,10 @@ class Pointwise(Op):
         if self.back is None:
             return super().transpose(node, cotangent, linear)
         return self.back(node, cotangent, linear)
+
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        stacks = [stretch(a, b, size, node.type.shape) for a, b in zip(args, batched, strict=True)]
+        return make(self, stacks, **node.params)
 
     def expand(self, node: Node) -> Node | None:
         return self.body(*node.args) if self.body else None

@@ -493,6 +493,15 @@ copysign = leaf(
 heaviside = leaf("heaviside", partials=lambda _out, x, _h: (None, astype(equal(x, 0), x.type.dtype)), domain=(0.05, INF), doc="0, h or 1 for negative, zero or positive x.")
 nextafter = leaf("nextafter", step=True, doc="The next number towards the second.")
 
+stop_gradient = leaf(
+    "stop_gradient",
+    lambda x: np.array(x),
+    dtypes=lambda operands: ((np.dtype(operands[0]),), np.dtype(operands[0])),
+    source=dict.fromkeys("fiubc", "{0}"),
+    step=True,
+    doc="The number itself, which derivatives take for a constant.",
+)
+
 install_operators(
     {
         "add": add,

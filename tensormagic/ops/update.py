@@ -12,7 +12,7 @@ from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.move import Slices, broadcast, concrete_slices, same, show, slice_, slice_guards
+from tensormagic.ops.move import Slices, broadcast, concrete_slices, lead, same, show, slice_, slice_guards
 from tensormagic.ops.op import Guard, Op, Tangent, Value
 from tensormagic.ops.pointwise import total
 
@@ -55,6 +55,10 @@ class Update(Op):
         if linear[0]:
             x = cotangent if self.adds else set_at(cotangent, zeros_like(node.args[1], node.type.dtype), node["slices"])
         return x, slice_(cotangent, node["slices"]) if linear[1] else None
+
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        stacks = [lead(a, b, size) for a, b in zip(args, batched, strict=True)]
+        return make(self, stacks, slices=((0, size, 1), *node["slices"]))
 
     def guards(self, node: Node) -> list[Guard]:
         part = tuple(length for _, length, _ in node["slices"])

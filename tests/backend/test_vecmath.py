@@ -234,7 +234,8 @@ def evaluate_pairs(name: str, x: Any, y: Any, dtype: type) -> np.ndarray:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["logaddexp", "power"])
 def test_edges_of_pairs(name: str, dtype: type) -> None:
-    numbers = [0.0, 1.0, 2.0, 0.5, 2.5, 3.0, 1e30, 1e-40, INF, 2.0**24 + 2, 2.0**53 - 1, np.finfo(dtype).smallest_subnormal]
+    smallest = float(np.finfo(dtype).smallest_subnormal)
+    numbers = [0.0, 1.0, 2.0, 0.5, 2.5, 3.0, 1e30, 1e-40, INF, 2.0**24 + 2, 2.0**53 - 1, smallest]
     x, y = map(np.ravel, np.meshgrid([*numbers, *(-v for v in numbers), NAN], [*numbers, *(-v for v in numbers), NAN]))
     x, y = x.astype(dtype), y.astype(dtype)
     with np.errstate(all="ignore"):
@@ -420,7 +421,8 @@ def test_a_machine_without_fma_is_as_accurate() -> None:
     here = Path(__file__)
     path = os.pathsep.join([str(here.parent), str(here.parents[2])])
     env = os.environ | {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "", "PYTHONPATH": path}
-    answer = subprocess.run([sys.executable, "-c", WITHOUT_FMA], capture_output=True, text=True, check=True, env=env).stdout
+    command = [sys.executable, "-c", WITHOUT_FMA]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
     measured = {name: float(error) for name, error in (line.split() for line in answer.splitlines())}
     assert set(measured) == set(UNARY)
     assert all(error <= 1.5 * BOUNDS[name] for name, error in measured.items())

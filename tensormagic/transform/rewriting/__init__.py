@@ -12,9 +12,9 @@ from tensormagic.ir.driver import rewrite_nodes as _rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import LEVELS, Rule
-from tensormagic.transform.rewriting import algebra, constants, explog, reductions, structure
+from tensormagic.transform.rewriting import algebra, constants, explog, linalg, reductions, structure
 
-THEMES: tuple[ModuleType, ...] = (constants, structure, algebra, explog, reductions)
+THEMES: tuple[ModuleType, ...] = (constants, structure, algebra, explog, reductions, linalg)
 
 
 def rules_in(module: ModuleType) -> Iterator[Rule]:

@@ -54,8 +54,8 @@ def broadcasts(node: Node) -> Node | None:
         extra = len(target) - len(source)
         if extra > 0 and target == (1,) * extra + source:
             return broadcast(inner.args[0], node["shape"])
-    if inner.op is CONSTANT and not inner.type.shape and inner.type.form != "scalar":
-        return broadcast(constant(inner["bits"].array()[()]), node["shape"])
+    if inner.op is CONSTANT and inner["bits"].array().size == 1 and inner.type.form != "scalar":
+        return broadcast(constant(inner["bits"].array().reshape(())[()]), node["shape"])
     return None
 
 

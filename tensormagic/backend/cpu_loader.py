@@ -1,0 +1,72 @@
+"""Loads object code into the process by llvmlite alone, and says what machine it is for. Knows nothing of Numba."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from llvmlite import binding as llvm
+
+from tensormagic.backend.cache import Code
+
+_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
+_serial = count()
+_kept: list[Any] = []
+
+
+@cache
+def _linker() -> Any:
+    with suppress(OSError):  # the mathematics library, by name: code that was compiled elsewhere refers to it
+        _kept.append(ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL))
+    with suppress(RuntimeError):  # done by itself in later versions
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    return llvm.create_lljit_compiler(machine)
+
+
+def load(code: Code) -> Callable[..., None]:
+    """The function in ``code``.
+
+    Raises
+    ------
+    RuntimeError
+        Where the object code does not load.
+    """
+    builder = llvm.JITLibraryBuilder().add_object_img(code.data).add_current_process().export_symbol(code.symbol)
+    library = builder.link(_linker(), f"kernel{next(_serial)}")
+    _kept.append(library)
+    return _FUNCTION(library[code.symbol])
+
+
+@cache
+def machine() -> str:
+    """What object code depends on beside its source: processor, versions, and the generator's own text."""
+    here = Path(__file__).parent
+    own = hashlib.sha256()
+    for path in sorted([*here.glob("vecmath*.py"), here / "cpu_types.py", here / "worker.py"]):
+        own.update(path.read_bytes())
+    parts = [
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+        llvm.get_default_triple(),
+        *(version(name) for name in ("numba", "llvmlite")),
+        np.__version__,
+        sys.implementation.cache_tag or "",
+        own.hexdigest(),
+    ]
+    return "\n".join(parts)
+
+
+def key_of(source: str) -> str:
+    """The name under which the object code of ``source`` is kept."""
+    return hashlib.sha256(f"{machine()}\n{source}".encode()).hexdigest()

@@ -1,0 +1,214 @@
+"""From plans to running machine code: the cache first, else the compile worker; never in the way of the caller.
+
+The process that calls this does not import Numba: a worker process compiles, and object code is loaded from the cache.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from tensormagic.backend import cache
+from tensormagic.backend.compiler import Compiler
+from tensormagic.backend.plan import Plan
+from tensormagic.ir.type import Symbol
+
+State = Literal["pending", "ready", "failed"]
+
+
+class Handle:
+    """A plan on its way to machine code.
+
+    Attributes
+    ----------
+    plan
+        What is compiled.
+    error
+        Why there will be no machine code; empty otherwise.
+    compile_seconds
+        The time that the compiler took for the kernels that had to be compiled.
+    from_cache
+        Whether all machine code was there already.
+    """
+
+    def __init__(self, plan: Plan, on_ready: Callable[[Handle], None] | None = None) -> None:
+        self.plan = plan
+        self.error = ""
+        self.compile_seconds = 0.0
+        self.from_cache = True
+        self.run: Callable[..., list[Any]] = self._not_ready
+        self._on_ready = on_ready
+        self._done = threading.Event()
+        self._functions: dict[str, Callable[..., None]] = {}
+
+    def _not_ready(self, sizes: dict[Symbol, int], *values: Any) -> list[Any]:
+        raise RuntimeError(self.error or "the machine code is not ready")
+
+    @property
+    def state(self) -> State:
+        """``"pending"``, ``"ready"`` or ``"failed"``."""
+        if not self._done.is_set():
+            return "pending"
+        return "failed" if self.error else "ready"
+
+    def ready(self) -> bool:
+        """Whether ``run`` may be called."""
+        return self.state == "ready"
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until there is machine code, or an error, at most ``timeout`` seconds; whether it is ready."""
+        self._done.wait(timeout)
+        return self.ready()
+
+    def _take(self, source: str, function: Callable[..., None]) -> None:
+        self._functions[source] = function
+        if len(self._functions) == len(self.plan.sources):
+            self.run = self.plan.compile([self._functions[s] for s in self.plan.sources])
+            self._finish("")
+
+    def _finish(self, error: str) -> None:
+        if self._done.is_set():
+            return
+        self.error = error
+        self._done.set()
+        if self._on_ready is not None:
+            self._on_ready(self)
+
+
+def start(plan: Plan, on_ready: Callable[[Handle], None] | None = None) -> Handle:
+    """Have ``plan`` compiled; returns at once.
+
+    Parameters
+    ----------
+    plan
+        What to compile.
+    on_ready
+        Called with the handle when it is ready or has failed, on another thread.
+    """
+    handle = Handle(plan, on_ready)
+    if not plan.sources:
+        handle.run = plan.compile([])
+        handle._finish("")  # noqa: SLF001 (its own class)
+    elif find_spec("numba") is None:
+        handle._finish("Numba is not installed")  # noqa: SLF001
+    else:
+        _service().submit(handle)
+    return handle
+
+
+class _Service:
+    """One thread that loads what the cache has, and asks the compiler for the rest."""
+
+    def __init__(self) -> None:
+        self._requests: queue.SimpleQueue[Handle | tuple[str, str, str, float]] = queue.SimpleQueue()
+        self._compiler = Compiler(lambda *answer: self._requests.put(answer))
+        self._waiting: dict[str, list[tuple[Handle, str]]] = {}
+        self._loaded: dict[str, Callable[..., None]] = {}
+        self.handles: list[Handle] = []
+        threading.Thread(target=self._work, name="tensormagic loader", daemon=True).start()
+
+    def submit(self, handle: Handle) -> None:
+        """Have a handle served."""
+        self.handles = [h for h in self.handles if h.state == "pending"] + [handle]
+        self._requests.put(handle)
+
+    def _work(self) -> None:
+        while True:
+            item = self._requests.get()
+            try:
+                if isinstance(item, Handle):
+                    self._begin(item)
+                else:
+                    self._answered(*item)
+            except Exception as error:  # noqa: BLE001 (the handle says so; the thread goes on)
+                failed = [item] if isinstance(item, Handle) else [h for h, _ in self._waiting.pop(item[0], [])]
+                for handle in failed:
+                    handle._finish(f"{type(error).__name__}: {error}")  # noqa: SLF001
+
+    def _begin(self, handle: Handle) -> None:
+        from tensormagic.backend.cpu_loader import key_of  # llvmlite takes a tenth of a second to import
+
+        place = cache.folder()
+        for source in handle.plan.sources:
+            key = key_of(source)
+            if not self._offer(key, source, handle):
+                handle.from_cache = False
+                waiting = self._waiting.setdefault(key, [])
+                waiting.append((handle, source))
+                if len(waiting) == 1:
+                    self._compiler.submit(key, source, str(place))
+
+    def _offer(self, key: str, source: str, handle: Handle) -> bool:
+        """Give a handle a kernel that is in memory or on disk."""
+        from tensormagic.backend.cpu_loader import load
+
+        function = self._loaded.get(key)
+        if function is None:
+            code = cache.read(cache.folder(), key)
+            if code is None:
+                return False
+            function = self._loaded[key] = load(code)
+        handle._take(source, function)  # noqa: SLF001
+        return True
+
+    def _answered(self, key: str, source: str, error: str, seconds: float) -> None:
+        waiting = self._waiting.pop(key, [])
+        for handle, _ in waiting:
+            handle.compile_seconds += seconds
+            if error or not self._offer(key, source, handle):
+                handle._finish(error or "the compiled code cannot be read")  # noqa: SLF001
+                _warn_once(handle.error)
+
+
+_current: _Service | None = None
+_lock = threading.Lock()
+_warned = False
+
+
+def _service() -> _Service:
+    global _current
+    with _lock:
+        if _current is None:
+            _current = _Service()
+        return _current
+
+
+def _warn_once(error: str) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(f"NumPy computes what could not be compiled: {error}", RuntimeWarning, stacklevel=2)
+
+
+def _after_fork() -> None:
+    global _current, _lock
+    _lock = threading.Lock()
+    old, _current = _current, None
+    for handle in old.handles if old else ():
+        handle._done = threading.Event()  # noqa: SLF001 (the old one's lock may be held by a thread that is not here)
+        handle._finish("the process was forked while this was compiled")  # noqa: SLF001
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def compiled(plan: Plan, timeout: float = 60.0) -> Handle:
+    """A handle that is ready.
+
+    Raises
+    ------
+    RuntimeError
+        Where the plan does not compile in time.
+    """
+    handle = start(plan)
+    begin = time.monotonic()
+    if not handle.wait(timeout):
+        raise RuntimeError(handle.error or f"not compiled in {time.monotonic() - begin:.0f} s")
+    return handle

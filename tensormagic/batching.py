@@ -1,0 +1,161 @@
+"""``tm.vmap``: a function of one example as a function of a stack of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensormagic.capture import context
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import node_of, wrap
+from tensormagic.function import Function, of_callable
+from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size, Type, hint
+from tensormagic.ops.leaf import INPUT, Source, input_node
+from tensormagic.ops.move import lead, normalise_axis, same, show, transpose
+from tensormagic.transform.batch import batch
+
+Axes = Any  # an int or None, or a container of these
+
+
+def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
+    """``fun``, which takes and gives single examples, as a function of stacks of examples.
+
+    Parameters
+    ----------
+    fun
+        A function of arrays.
+    in_axes
+        Along which axis each argument is stacked; None for one that is the same for all examples. One for all arguments, or a
+        tuple of one for each, which may be a container like the argument's own.
+    out_axes
+        Along which axis each result is stacked; None for one that is the same for all examples. One for all results, or a
+        container like the result's.
+
+    Returns
+    -------
+    Function
+        One pass over the whole stack, without a loop over the examples.
+
+    Raises
+    ------
+    ShapeError
+        Where the arguments hold different numbers of examples, or none is stacked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> vmap(lambda x, y: x @ y)(np.arange(6.0).reshape(3, 2), np.ones((3, 2)))
+    array([1., 5., 9.])
+    >>> vmap(lambda x, a: x * a, in_axes=(0, None))(np.array([1.0, 2.0]), 3.0)
+    array([3., 6.])
+    """
+    function = of_callable(fun)
+
+    def body(*args: Any, **options: Any) -> Any:
+        stacks = _Stacks(function)
+        single = [stacks.examples(a, axes, k) for k, (a, axes) in enumerate(zip(args, _each(in_axes, args, function), strict=True))]
+        size = stacks.size()
+        leaves, build = flatten(function.body(*single, **options))
+        results = [node_of(v) for v in leaves]
+        found = batch(results, stacks.known, size)
+        axes = _spread(out_axes, build, len(leaves), f"out_axes of vmap({function.name})")
+        placed = [_placed(r, f, axis, size, function) for r, f, axis in zip(results, found, axes, strict=True)]
+        return build(iter([wrap(n) for n in placed]))
+
+    return Function(body, f"vmap({function.name})", function.parameters, function.complete, function.reads)
+
+
+class _Stacks:
+    """The stand-ins for single examples, and the stacks that they stand for."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.known: dict[Node, Node] = {}
+        self.sizes: dict[str, Size] = {}
+
+    def examples(self, argument: Any, axes: Axes, position: int) -> Any:
+        """An argument as the function sees it: one example, where it is stacked."""
+        leaves, build = flatten(argument)
+        parameters = self.function.parameters
+        name = parameters[position] if position < len(parameters) else f"argument {position + 1}"
+        places = _spread(axes, build, len(leaves), f"in_axes for {name} of {self.function.name}")
+        labels = [name if len(leaves) == 1 else f"{name}[{k}]" for k in range(len(leaves))]
+        return build(iter([v if a is None else self._example(v, a, label) for v, a, label in zip(leaves, places, labels, strict=True)]))
+
+    def _example(self, value: Any, axis: int, label: str) -> Any:
+        stack = node_of(value)
+        if not stack.type.ndim:
+            raise ShapeError(f"vmap({self.function.name}): {label} is {stack.type}, which has no axis of examples", "Say None for it in in_axes.")
+        axis = normalise_axis(axis, stack.type.ndim)
+        stack = transpose(stack, (axis, *(k for k in range(stack.type.ndim) if k != axis)))
+        self.sizes[label] = stack.type.shape[0]
+        name = str(stack["source"]) if stack.op is INPUT else label
+        example = input_node(Source(name), stack.type.with_shape(stack.type.shape[1:]))
+        self.known[example] = stack
+        return wrap(example)
+
+    def size(self) -> Size:
+        """The number of examples, which all stacks have."""
+        if not self.sizes:
+            raise ShapeError(f"vmap({self.function.name}): no argument is stacked", "Say in in_axes which axis holds the examples.")
+        size = next((s for s in self.sizes.values() if isinstance(s, int)), next(iter(self.sizes.values())))
+        if not all(same(size, s) for s in self.sizes.values()):
+            found = ", ".join(f"{label} has {hint(s)}" for label, s in self.sizes.items())
+            raise ShapeError(f"vmap({self.function.name}): the arguments hold different numbers of examples: {found}")
+        capture = context.current()
+        if capture is not None:
+            capture.guards += [(size, "==", s) for s in self.sizes.values() if s != size]
+        return size
+
+
+def _each(axes: Axes, args: Sequence[Any], function: Function) -> Sequence[Axes]:
+    """One entry of ``in_axes`` for each argument."""
+    if not isinstance(axes, tuple | list):
+        return [axes] * len(args)
+    if len(axes) != len(args):
+        raise ShapeError(f"vmap({function.name}): in_axes has {len(axes)} entries for {len(args)} arguments")
+    return axes
+
+
+def _spread(axes: Axes, build: Callable[[Any], Any], count: int, what: str) -> list[int | None]:
+    """One axis for each leaf: an entry counts for all leaves below its place."""
+    found: list[int | None] = [None] * count
+    _fill(axes, build(iter(range(count))), found, what)
+    return found
+
+
+def _fill(axes: Axes, places: Any, found: list[int | None], what: str) -> None:
+    if axes is None or not isinstance(axes, tuple | list | dict):
+        axis = None if axes is None else operator.index(axes)
+        for leaf in flatten(places)[0]:
+            found[leaf] = axis
+        return
+    pairs = _pairs(axes, places)
+    if pairs is None:
+        raise ShapeError(f"{what}: {axes!r} does not have the form of the value")
+    for own, place in pairs:
+        _fill(own, place, found, what)
+
+
+def _pairs(axes: Axes, places: Any) -> list[tuple[Axes, Any]] | None:
+    """Each entry of a container of axes with what it is for; None where the two differ in form."""
+    if isinstance(axes, dict):
+        fits = isinstance(places, dict) and axes.keys() == places.keys()
+        return [(axes[k], places[k]) for k in axes] if fits else None
+    fits = isinstance(places, tuple | list) and len(axes) == len(places)
+    return list(zip(axes, places, strict=True)) if fits else None
+
+
+def _placed(result: Node, found: Node | None, axis: int | None, size: Size, function: Function) -> Node:
+    """A result with its examples along the axis that is wanted."""
+    if axis is None:
+        if found is not None:
+            raise ShapeError(f"vmap({function.name}): out_axes is None for a result of shape {show(result.type.shape)} that differs between examples")
+        return result
+    stack = lead(result, False, size) if found is None else found
+    axis = normalise_axis(axis, stack.type.ndim)
+    rest = list(range(1, stack.type.ndim))
+    return transpose(stack, (*rest[:axis], 0, *rest[axis:]))

@@ -1,0 +1,235 @@
+"""Rules under test: an instance of each, nasty samples, and high precision as the judge of what it changes."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import mpmath
+import numpy as np
+
+from tensormagic.backend.reference import evaluate_graph
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.rules import WILD, Rule, build
+from tensormagic.ir.type import array, symbol
+from tensormagic.ops.leaf import CONSTANT, constant, parameter
+from tensormagic.ops.scalar import absolute
+
+DIGITS = 700
+NUMBERS = (2.0, -3.0, 0.5, 1.0, 0.1)
+"""What variables that only constants match are tried as."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A graph that a rule changes: before and after, over parameters that are vectors of one length."""
+
+    rule: Rule
+    before: Graph
+    after: Graph
+
+
+def variables(pattern: Node) -> list[Node]:
+    return sorted((n for n in topological([pattern]) if n.op is WILD), key=lambda n: n["name"])
+
+
+def instances(rule: Rule, dtype: object) -> list[Instance]:
+    """A pattern's rule, over parameters of ``dtype`` (``bool`` for those that choose) and a few constants."""
+    wild = variables(rule.pattern)
+    constants = [v["name"] for v in wild if v["only"] == "Constant"]
+    found = []
+    for numbers in itertools.product(NUMBERS, repeat=len(constants)):
+        bound, parameters = {}, []
+        for v in wild:
+            if v["name"] in constants:
+                bound[v["name"]] = constant(np.dtype(dtype).type(numbers[constants.index(v["name"])]))
+                continue
+            p = parameter(len(parameters), array(bool if v.type.dtype.kind == "b" else dtype, symbol("n0")))
+            parameters.append(p)
+            bound[v["name"]] = absolute(p) if v["only"] == "Positive" else p
+        before = build(unmarked(rule.pattern), bound)
+        result = rule.apply(before)
+        if result is not None:
+            found.append(Instance(rule, Graph(tuple(parameters), (before,)), Graph(tuple(parameters), (result.node,))))
+    return found
+
+
+def unmarked(pattern: Node) -> Node:
+    """A pattern without the marks of parts that have to be alone."""
+    memo: dict[Node, Node] = {}
+    for node in topological([pattern]):
+        args = [memo[a] for a in node.args]
+        memo[node] = args[0] if node.op.name == "sole" else node.op(*args) if args else node
+    return memo[pattern]
+
+
+# samples --------------------------------------------------------------------------------------------------------------
+
+EDGES = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0)
+
+
+def finite_samples(dtype: object, count: int, seed: int) -> np.ndarray:
+    """Finite numbers of all magnitudes, and many near where functions turn."""
+    r = np.random.default_rng(seed)
+    info = np.finfo(dtype)
+    exponents = np.log10(float(info.max)), np.log10(float(info.smallest_subnormal))
+    wide = 10.0 ** r.uniform(exponents[1], exponents[0], count)
+    near = 10.0 ** r.uniform(-18, 3, count)
+    moderate = r.normal(size=count) * 3
+    around = np.asarray([0.5, 1.0, 2.0, 20.0, 700.0, 89.0])[r.integers(6, size=count)] * (1 + 10.0 ** r.uniform(-16, -1, count))
+    mixed = np.choose(r.integers(4, size=count), [wide, near, moderate, around]) * r.choice([-1.0, 1.0], count)
+    with np.errstate(all="ignore"):
+        values = mixed.astype(dtype)
+    return np.where(np.isfinite(values), values, 1).astype(dtype)
+
+
+def samples(dtype: object, count: int, arity: int, seed: int) -> list[np.ndarray]:
+    """One array a variable, edges first; integers and bools for such dtypes."""
+    dtype = np.dtype(dtype)
+    r = np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return [r.integers(2, size=count).astype(bool) for _ in range(arity)]
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        special = np.asarray([0, 1, 2, info.min, info.max, info.max // 2], dtype)
+        return [np.where(r.random(count) < 0.4, r.choice(special, count), r.integers(info.min, info.max, count, dtype, endpoint=True)) for _ in range(arity)]
+    info = np.finfo(dtype)
+    edges = np.asarray([*EDGES, info.max, -info.max, info.tiny, info.smallest_subnormal, -info.smallest_subnormal, info.eps, 1 + info.eps], dtype)
+    pairs = list(itertools.islice(itertools.product(edges, repeat=arity), 200)) if arity else []
+    columns = [np.asarray([p[k] for p in pairs], dtype) for k in range(arity)]
+    rest = [finite_samples(dtype, count, seed + 10 * k + 1) for k in range(arity)]
+    for k in range(1, arity):  # some operands equal, opposite or near each other
+        near = r.random(count)
+        with np.errstate(all="ignore"):
+            rest[k] = np.where(near < 0.1, rest[0], np.where(near < 0.2, -rest[0], np.where(near < 0.35, rest[0] * (1 + near * 1e-9), rest[k]))).astype(dtype)
+    return [np.concatenate(c) for c in zip(columns, rest, strict=True)]
+
+
+def values_of(graph: Graph, values: list[np.ndarray]) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.array(np.broadcast_to(evaluate_graph(graph, values)[0], values[0].shape))
+
+
+def run(instance: Instance, values: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The values before and after, by NumPy."""
+    return values_of(instance.before, values), values_of(instance.after, values)
+
+
+def same_bits(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Where two arrays agree to the bit; every nan is like every other."""
+    if left.dtype != right.dtype:
+        return np.zeros(left.shape, bool)
+    if left.dtype.kind != "f":
+        return left == right
+    return (np.isnan(left) & np.isnan(right)) | ((left == right) & (np.signbit(left) == np.signbit(right)))
+
+
+# high precision -------------------------------------------------------------------------------------------------------
+
+mp = mpmath.mp.clone()
+mp.dps = DIGITS
+
+
+def _sigmoid(x):
+    return 1 / (1 + mp.exp(-x)) if x >= 0 else mp.exp(x) / (1 + mp.exp(x))
+
+
+def _power(x, y):
+    if x < 0 and y != mp.floor(y):
+        raise ValueError
+    return mp.power(x, y)
+
+
+def _log(x):
+    if x <= 0:
+        raise ValueError
+    return mp.log(x)
+
+
+def _root(x):
+    if x < 0:
+        raise ValueError
+    return mp.sqrt(x)
+
+
+TRUE = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x * y,
+    "divide": lambda x, y: x / y,
+    "reciprocal": lambda x: 1 / x,
+    "negative": lambda x: -x,
+    "absolute": abs,
+    "square": lambda x: x * x,
+    "sign": mp.sign,
+    "power": _power,
+    "sqrt": _root,
+    "exp": mp.exp,
+    "expm1": mp.expm1,
+    "log": _log,
+    "log1p": lambda x: _log(1 + x),
+    "log1mexp": lambda x: _log(-mp.expm1(x)),
+    "sigmoid": _sigmoid,
+    "softplus": lambda x: mp.log(1 + mp.exp(x)),
+    "logaddexp": lambda x, y: mp.log(mp.exp(x) + mp.exp(y)),
+    "logit": lambda x: _log(x / (1 - x)),
+    "sin": mp.sin,
+    "cos": mp.cos,
+    "sinh": mp.sinh,
+    "cosh": mp.cosh,
+    "tanh": mp.tanh,
+    "erf": mp.erf,
+    "erfc": mp.erfc,
+    "hypot": mp.hypot,
+    "xlogy": lambda x, y: mp.mpf(0) if x == 0 else x * _log(y),
+    "positive": lambda x: x,
+    "broadcast": lambda x: x,
+    "maximum": max,
+    "minimum": min,
+    "where": lambda c, x, y: x if c else y,
+    "conjugate": lambda x: x,
+    "real": lambda x: x,
+}
+
+
+def truth(graph: Graph, values: list) -> object:
+    """The real number that a graph of scalar functions is at real numbers; None where it is not defined."""
+    memo = dict(zip(graph.parameters, values, strict=True))
+    try:
+        for node in topological(graph.results):
+            if node not in memo:
+                memo[node] = (
+                    mp.mpf(float(node["bits"].array())) if node.op is CONSTANT else TRUE[node.op.name](*(memo[a] for a in node.args))
+                )
+    except (ZeroDivisionError, ValueError, OverflowError):
+        return None
+    found = memo[graph.results[0]]
+    return found if isinstance(found, bool) or (mp.isfinite(found) and not isinstance(found, mp.mpc)) else None
+
+
+def ulps(value: float, true: object, dtype: object) -> float:
+    """How far ``value`` is from a real number, in units of the last place of that number; 0 for the right overflow."""
+    info = np.finfo(dtype)
+    largest = float(info.max)
+    if abs(true) > largest * (1 + float(info.eps) / 4):
+        return 0.0 if np.isinf(value) and (value > 0) == (true > 0) else np.inf
+    if not np.isfinite(value):
+        return np.inf
+    exponent = mp.frexp(true)[1] if true else -100000
+    place = mp.ldexp(1, max(int(exponent) - info.nmant - 1, int(np.log2(float(info.smallest_subnormal)))))
+    return float(abs(mp.mpf(float(value)) - true) / place)
+
+
+def condition(graph: Graph, values: list, true: object, dtype: object) -> float:
+    """By how many units of the last place the result moves when every operand moves by one."""
+    info = np.finfo(dtype)
+    total = 0.0
+    for k, v in enumerate(values):
+        step = max(abs(v) * mp.mpf(float(info.eps)), mp.mpf(float(info.smallest_subnormal)))
+        moved = truth(graph, [*values[:k], v + step, *values[k + 1 :]])
+        if moved is not None:
+            exponent = mp.frexp(true)[1] if true else -100000
+            place = mp.ldexp(1, max(int(exponent) - info.nmant - 1, int(np.log2(float(info.smallest_subnormal)))))
+            total += float(min(abs(moved - true) / place, mp.mpf(10) ** 300))
+    return total

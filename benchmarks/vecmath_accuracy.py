@@ -159,7 +159,8 @@ def many_pairs(name: str, dtype: type, count: int, generator: np.random.Generato
         for i in range(x.shape[0]):
             out[i] = function(x[i], y[i])
 
-    run, result = nb.njit(loop), Worst(name, np.dtype(dtype).name, np.dtype(wider).name)
+    run = nb.njit(loop)
+    result = Worst(name, np.dtype(dtype).name, "long double" if dtype is np.float64 else "float64")
     for start in range(0, count, CHUNK):
         n = min(CHUNK, count - start) // 4
         powers, near_one = 10.0 ** generator.uniform(-30, 30, n), generator.uniform(0.9, 1.1, 2 * n)

@@ -11,13 +11,16 @@ from tensormagic.api import (
     config,
     evaluate,
     grad,
+    hessian,
     hvp,
+    jacobian,
     jvp,
     linearize,
     stop_gradient,
     tensor,
     value_and_grad,
     vjp,
+    vmap,
 )
 
 __version__ = "0.1.0.dev0"

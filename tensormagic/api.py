@@ -7,15 +7,22 @@ from typing import Any
 import numpy as np
 
 import tensormagic.capture.creation
+import tensormagic.capture.fancy
+import tensormagic.capture.linear_algebra
 import tensormagic.capture.operators
+import tensormagic.capture.ordering
 import tensormagic.capture.products
 import tensormagic.capture.reductions
-import tensormagic.capture.shaping  # noqa: F401 (these register what they capture)
+import tensormagic.capture.shaping
+import tensormagic.capture.special
+import tensormagic.capture.transforms  # noqa: F401 (these register what they capture)
 from tensormagic import session
+from tensormagic.batching import vmap
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.derivatives import grad, hvp, jvp, linearize, stop_gradient, value_and_grad, vjp
 from tensormagic.function import Function, of_callable
+from tensormagic.jacobians import hessian, jacobian
 from tensormagic.ir.errors import GuardError
 
 
@@ -59,4 +66,4 @@ def evaluate(*values: Any) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-__all__ = ["Function", "GuardError", "Tensor", "config", "evaluate", "grad", "hvp", "jvp", "linearize", "stop_gradient", "tensor", "value_and_grad", "vjp"]
+__all__ = ["Function", "GuardError", "Tensor", "config", "evaluate", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "stop_gradient", "tensor", "value_and_grad", "vjp", "vmap"]

@@ -56,7 +56,7 @@ def replace(results: Sequence[Node], mapping: dict[Node, Node]) -> list[Node]:
     return [memo[r] for r in results]
 
 
-class _Closed:
+class Closed:
     """A body run over stand-ins for some arguments, so that derivatives are with respect to these alone."""
 
     def __init__(self, function: Function, args: tuple[Any, ...], options: dict[str, Any], positions: Sequence[int]) -> None:
@@ -97,7 +97,7 @@ class _Closed:
         return parts[0] if single else tuple(parts)
 
 
-def _positions(function: Function, argnums: ArgNums, count: int) -> list[int]:
+def argument_positions(function: Function, argnums: ArgNums, count: int) -> list[int]:
     wanted = argnums if isinstance(argnums, Sequence) and not isinstance(argnums, str) else [argnums]
     found: list[int] = []
     for item in wanted:
@@ -114,7 +114,7 @@ def _no_argument(function: Function, item: int, count: int) -> int:
     raise DifferentiationError(f"{function.name} is called with {count} arguments: there is none of number {item}")
 
 
-def _derived(function: Function, name: str, body: Callable[..., Any]) -> Function:
+def derived(function: Function, name: str, body: Callable[..., Any]) -> Function:
     return Function(body, f"{name}({function.name})", function.parameters, function.complete, function.reads, function.fills)
 
 
@@ -156,7 +156,7 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
     single = isinstance(argnums, int | str)
 
     def body(*args: Any, **options: Any) -> Any:
-        closed = _Closed(function, args, options, _positions(function, argnums, len(args)))
+        closed = Closed(function, args, options, argument_positions(function, argnums, len(args)))
         value, aux = closed.result if has_aux else (closed.result, None)
         result = _scalar(value, function)
         gradient = closed.arranged(gradient_nodes(result, closed.wrt), single)
@@ -166,7 +166,7 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
         leaves, build = flatten(aux)
         return (first, build(iter([wrap(n) for n in closed.open([node_of(v) for v in leaves])]))), gradient
 
-    return _derived(function, "value_and_grad", body)
+    return derived(function, "value_and_grad", body)
 
 
 def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:  # noqa: FBT001, FBT002 (JAX's signature)
@@ -183,7 +183,7 @@ def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:  # 
         value, gradient = both.body(*args, **options)
         return (gradient, value[1]) if has_aux else gradient
 
-    return _derived(of_callable(fun), "grad", body)
+    return derived(of_callable(fun), "grad", body)
 
 
 def _like(tangent: Any, node: Node) -> Node:
@@ -203,7 +203,7 @@ def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
         raise DifferentiationError(f"jvp takes a tangent for each primal: {len(tangents)} for {len(primals)} are given")
 
     def body(points: Any, directions: Any) -> Any:
-        closed = _Closed(function, tuple(points), {}, range(len(points)))
+        closed = Closed(function, tuple(points), {}, range(len(points)))
         leaves, build = flatten(closed.result)
         results = [node_of(v) for v in leaves]
         moves, _ = flatten(tuple(directions))
@@ -227,7 +227,7 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     function = of_callable(fun)
 
     def body(points: Any, cotangents: Any) -> Any:
-        closed = _Closed(function, tuple(points), {}, range(len(points)))
+        closed = Closed(function, tuple(points), {}, range(len(points)))
         results = [node_of(v) for v in flatten(closed.result)[0]]
         given = [_like(c, r) for c, r in zip(flatten(cotangents)[0], results, strict=True)]
         stable = normal_form(results, closed.wrt)

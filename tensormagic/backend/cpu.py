@@ -28,7 +28,8 @@ from tensormagic.ops.op import registry
 
 FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
 ROW_TILE = 256  # the most rows in a tile with further axes
-TILE_ROOM = 4096  # elements of a tile's rows, as far as one row does not hold more: they stay in the first cache
+ROW_STEP = 16  # rows come in multiples of this where there are that many: whole vectors
+TILE_ROOM = 1024  # elements of a tile's rows, as far as one row does not hold more: they stay in the first cache
 CHUNK = 1024  # elements that are summed in any order, before chunks are added in order
 MOST_BUFFERS = 64
 _INNER = "jklpquvw"
@@ -81,7 +82,11 @@ Line = tuple[str, Node | None]
 
 def tile_rows(width: int) -> int:
     """The number of rows in a tile, for ``width`` elements in a row: the same rule as in the printed source."""
-    return ROW_TILE if width * ROW_TILE <= TILE_ROOM else TILE_ROOM // width if width < TILE_ROOM else 1
+    if width * ROW_TILE <= TILE_ROOM:
+        return ROW_TILE
+    if width * ROW_STEP <= TILE_ROOM:
+        return TILE_ROOM // (width * ROW_STEP) * ROW_STEP
+    return TILE_ROOM // width if width < TILE_ROOM else 1
 
 
 def print_kernel(kernel: Kernel, stored: Callable[[Node], bool], exported: Callable[[Node], bool], names: Mapping[Node, str]) -> Printed:
@@ -257,7 +262,10 @@ def _print_nest(text: _Text, nest: Nest) -> None:
     step = str(FLAT_TILE)
     if width is not None:
         step, wide = text.fresh("rows"), text.fresh("width")
-        rule = f"{ROW_TILE} if {wide} * {ROW_TILE} <= {TILE_ROOM} else {TILE_ROOM} // {wide} if {wide} < {TILE_ROOM} else 1"
+        rule = (
+            f"{ROW_TILE} if {wide} * {ROW_TILE} <= {TILE_ROOM} else {TILE_ROOM} // ({wide} * {ROW_STEP}) * {ROW_STEP} "
+            f"if {wide} * {ROW_STEP} <= {TILE_ROOM} else {TILE_ROOM} // {wide} if {wide} < {TILE_ROOM} else 1"
+        )
         text.lines += [(f"{wide} = {text.size(width)}", None), (f"{step} = {rule}", None)]
     text.lines.append((f"for start in range(0, {rows}, {step}):", None))
     text.lines += _indented([("if stopped(table):", None), ("    return", None)])

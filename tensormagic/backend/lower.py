@@ -27,7 +27,8 @@ IndexTuple = tuple[Index, ...]
 Read = tuple[Node, IndexTuple]
 
 MOST_OPS = 48  # in one stage: LLVM's time grows faster than the length of a function
-WORTH_STORING = 4  # the cost from which a value that is used twice is stored, and not computed twice
+MIDDLING_COST = 4
+WORTH_STORING = MIDDLING_COST  # the cost from which a value that is used twice is stored, and not computed twice
 DTYPES = frozenset(map(np.dtype, "bool i1 i2 i4 i8 u1 u2 u4 u8 f4 f8".split()))
 CHEAP = frozenset(
     "add subtract multiply negative positive absolute square maximum minimum where less less_equal greater greater_equal equal not_equal "
@@ -39,7 +40,12 @@ MIDDLING = frozenset("divide sqrt reciprocal floor_divide remainder".split())
 
 def cost_of(op: Op) -> int:
     """What one application of a pointwise op costs, in additions."""
-    return 1 if op.name in CHEAP else 4 if op.name in MIDDLING else 12
+    return 1 if op.name in CHEAP else MIDDLING_COST if op.name in MIDDLING else 12
+
+
+def is_heavy(node: Node) -> bool:
+    """Whether a map is a function that takes a loop of its own."""
+    return cost_of(node.op) > MIDDLING_COST  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +68,8 @@ class Stage:
         Every stored node, parameter or ramp that the body reads, with the index.
     ops
         The number of scalar operations, for keeping kernels small.
+    heavy
+        Whether there is a function among them that takes a loop of its own.
     """
 
     root: Node
@@ -71,6 +79,7 @@ class Stage:
     body: tuple[Read, ...]
     reads: tuple[Read, ...]
     ops: int
+    heavy: bool
 
     def identity(self) -> IndexTuple:
         """The index of the element of the result that an iteration is about."""
@@ -211,6 +220,7 @@ class _Roots:
         self.wanted = {r for r in results if is_loop(r)}
         self.shared: dict[Node, int] = {}
         self.stretched: set[Node] = set()
+        self.heavy: set[Node] = set()  # what has a heavy function in the text that it would be written as
         for node in nodes:
             self._use(node)
         costs: dict[Node, int] = {}
@@ -219,8 +229,19 @@ class _Roots:
                 continue
             own = cost_of(node.op) if is_map(node) else 0
             costs[node] = min(100, own + sum(costs.get(a, 0) for a in node.args if a not in self.found))
+            self._part(node)
             if self._stored(node, costs[node]):
                 self.found.add(node)
+
+    def _part(self, node: Node) -> None:
+        """Store operands so that no stage computes more than one heavy function: LLVM has registers for the constants of one."""
+        operands = [stripped(a) for a in node.args]
+        heavy = [a for a in dict.fromkeys(operands) if a in self.heavy and a not in self.found]
+        own = is_map(node) and is_heavy(node)
+        if own or heavy:
+            self.heavy.add(node)
+        extra = heavy if own else heavy[:-1]
+        self.found.update(a for a in extra if a.type.shape)
 
     def _use(self, node: Node) -> None:
         for arg in dict.fromkeys(node.args):
@@ -292,7 +313,7 @@ def _stretches(node: Node, arg: Node) -> bool:
 def make_stage(root: Node, stored: set[Node]) -> Stage:
     """The stage that computes ``root``, its loops ordered so that most reads are contiguous."""
     domain, reduced, place, body = _natural(root)
-    reads, ops = _reads(body, root, stored)
+    reads, ops, heavy = _reads(body, root, stored)
     order = _order(reads, place if not reduced else None, len(domain))
     if order != list(range(len(domain))):
         move = {old: new for new, old in enumerate(order)}
@@ -302,7 +323,7 @@ def make_stage(root: Node, stored: set[Node]) -> Stage:
         domain = tuple(domain[old] for old in order)
         reduced = frozenset(move[k] for k in reduced)
         place = tuple(None if k is None else move[k] for k in place)
-    return Stage(root, domain, reduced, place, body, reads, ops)
+    return Stage(root, domain, reduced, place, body, reads, ops, heavy)
 
 
 def _renamed(index: IndexTuple, rename: dict[str, str]) -> IndexTuple:
@@ -350,11 +371,12 @@ def operand_index(node: Node, index: IndexTuple) -> IndexTuple:
     return index
 
 
-def _reads(body: Iterable[Read], root: Node, stored: set[Node]) -> tuple[tuple[Read, ...], int]:
-    """What the body reads, and how many operations it has."""
+def _reads(body: Iterable[Read], root: Node, stored: set[Node]) -> tuple[tuple[Read, ...], int, bool]:
+    """What the body reads, how many operations it has, and whether one is heavy."""
     reads: dict[Read, None] = {}
     seen: set[Read] = set()
     ops = 0
+    heavy = False
     stack = list(body)
     while stack:
         item = stack.pop()
@@ -367,9 +389,10 @@ def _reads(body: Iterable[Read], root: Node, stored: set[Node]) -> tuple[tuple[R
             reads[item] = None
         elif not is_leaf(node):
             ops += is_map(node)
+            heavy |= is_map(node) and is_heavy(node)
             inner = operand_index(node, index)
             stack.extend((arg, inner) for arg in node.args[: 1 if is_inline_move(node) else None])
-    return tuple(reversed(reads)), ops + (1 if is_fold(root) else 0)
+    return tuple(reversed(reads)), ops + (1 if is_fold(root) else 0), heavy
 
 
 def _order(reads: Sequence[Read], place: tuple[int | None, ...] | None, rank: int) -> list[int]:

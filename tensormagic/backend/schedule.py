@@ -36,6 +36,10 @@ class Loop:
     inner: tuple[Size, ...]
     stages: list[Stage] = field(default_factory=list)
 
+    def takes(self, stage: Stage, inner: tuple[Size, ...]) -> bool:
+        """Whether a stage over these further axes may join: one heavy function is enough for a loop."""
+        return self.inner == inner and not (stage.heavy and any(s.heavy for s in self.stages))
+
 
 @dataclass(eq=False)
 class Nest:
@@ -249,7 +253,7 @@ def _merge(nest: Nest) -> list[Loop]:
             if node in place:
                 first = max(first, place[node] + (not _same_iteration(owner[node], index, stage)))
         inner = stage.domain[nest.depth :]
-        number = next((k for k in range(first, len(loops)) if loops[k].inner == inner), len(loops))
+        number = next((k for k in range(first, len(loops)) if loops[k].takes(stage, inner)), len(loops))
         if number == len(loops):
             loops.append(Loop(inner))
         loops[number].stages.append(stage)

@@ -4,10 +4,10 @@ Call them inside nopython code: ``exp(x)`` with x float64 or float32 is of the s
 function emits its instructions into the kernel that calls it. What the instructions are is written in
 `vecmath_formulas` and `vecmath_trig`; this file knows only how Numba asks for them.
 
-Errors are at most 1 ulp (unit in the last place) but for softplus 1.3, erfc 3.2, and logaddexp 2, that in ulps of the
-largest of result and operands. `benchmarks/results/vecmath.md` has the largest error of each. Infinities, nans, signed
-zeros and subnormal numbers are as in NumPy; sin and cos are right for every finite argument. Results depend on whether
-the machine has fma, and not on the width of its vectors.
+Errors are below 1 ulp (unit in the last place) but for softplus 1.4, erfc 3.2, and logaddexp 1.4, that in ulps of the
+largest of result and operands: as measured on every float32 and many float64 (`benchmarks/results/vecmath.md`).
+Infinities, nans, signed zeros and subnormal numbers are as in NumPy; sin and cos are right for every finite argument.
+Results depend on whether the machine has fma, and not on the width of its vectors.
 
 Why intrinsics, and no jitted functions: in a warm process a kernel of one loop compiles in 41 ms without exp, in 48
 with exp as an intrinsic, in 54 with a jitted function (129 where it is used first), in 51 with ``forceinline`` (119),

@@ -11,15 +11,16 @@ from tensormagic.capture import context
 from tensormagic.capture.names import implements
 from tensormagic.capture.products import outer, trace
 from tensormagic.capture.reductions import axis_of
+from tensormagic.capture.shaping import moveaxis, stack
 from tensormagic.capture.value import Tensor, node_of, refuse, wrap
-from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds
 from tensormagic.ops import linalg, scalar
 from tensormagic.ops.contract import LETTERS, einsum, matmul
 from tensormagic.ops.fold import axes_of, fold, reduce_sum
 from tensormagic.ops.leaf import iota
-from tensormagic.ops.move import expand_dims, reshape
+from tensormagic.ops.move import broadcast, expand_dims, reshape, same, show, transpose
 from tensormagic.ops.pointwise import astype
 
 
@@ -140,13 +141,12 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
 def matrix_power(a: Any, n: int) -> Any:
     """``np.linalg.matrix_power``, multiplied in NumPy's order."""
     x = node_of(a)
-    linalg._square(x)
+    if x.type.ndim < 2 or not same(*x.type.shape[-2:]):
+        raise ShapeError(f"Last 2 dimensions of the array must be square, and its shape is {show(x.type.shape)}")
     power = n.__index__()
     if power == 0:
         shape = x.type.shape[-2:]
         unit = astype(scalar.equal(iota(shape, 0), iota(shape, 1)), x.type.dtype)
-        from tensormagic.ops.move import broadcast
-
         return _done(broadcast(unit, x.type.shape))
     if power < 0:
         x, power = linalg.inv(x), -power
@@ -266,8 +266,6 @@ def _matrix_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
 
 def _singular_norm(x: Node, order: Any, rows: int, columns: int) -> Node:
-    from tensormagic.ops.move import transpose
-
     others = [k for k in range(x.type.ndim) if k not in {rows, columns}]
     values = linalg.svdvals(transpose(x, (*others, rows, columns)))
     op = folds.SUM if order == "nuc" else folds.MAX if order == 2 else folds.MIN
@@ -324,14 +322,10 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if x.shape[-1] != 3 or y.shape[-1] != 3:
         raise ShapeError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
     parts = [x[..., (k + 1) % 3] * y[..., (k + 2) % 3] - x[..., (k + 2) % 3] * y[..., (k + 1) % 3] for k in range(3)]
-    from tensormagic.capture.shaping import stack
-
     return stack(parts, axis=axisc)
 
 
 def _last(value: Any, axis: int) -> Tensor:
-    from tensormagic.capture.shaping import moveaxis
-
     return moveaxis(wrap(node_of(value)), axis, -1)
 
 
@@ -356,5 +350,3 @@ def _no_types_that_depend_on_values(name: str) -> Callable[..., Any]:
 
 for _name in ("eig", "eigvals"):
     implements(getattr(np.linalg, _name))(_no_types_that_depend_on_values(_name))
-
-__all__ = ["DTypeError", "EighResult", "QRResult", "SVDResult", "SlogdetResult"]

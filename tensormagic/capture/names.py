@@ -40,7 +40,7 @@ def find(function: Any) -> Callable[..., Any] | None:
 
 def unknown(name: str) -> CaptureError:
     """The error for a function that is not captured, with the nearest one that is."""
-    names = sorted({getattr(f, "__name__", "") for f in FUNCTIONS} | {"matmul", "divmod"} | _pointwise())
+    names = sorted({f.rpartition(".")[2] if isinstance(f, str) else f.__name__ for f in FUNCTIONS} - {"getitem"} | {"matmul", "divmod"} | _pointwise())
     near = difflib.get_close_matches(name, names, 3, 0.6)
     advice = f"Captured functions with a similar name: {', '.join(near)}. " if near else ""
     return CaptureError(f"{name} is not captured", advice + "Call it in a cell of its own, or run this one with --plain.")

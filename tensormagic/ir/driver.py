@@ -10,7 +10,7 @@ from functools import cached_property
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, rebuild, topological, users
-from tensormagic.ir.rules import Found, Rule, is_constant
+from tensormagic.ir.rules import Found, Rule, heads, is_constant
 from tensormagic.ir.site import Site
 
 
@@ -261,11 +261,11 @@ class _Pass:
         return self.pairs.setdefault((node.op, frozenset(node.args)), node)
 
     def _fire(self, node: Node) -> Node | None:
-        heads = None
+        near: set[str] | None = None
         for rule in self.table.at(node.op.name):
             if rule.heads:
-                heads = _heads(node) if heads is None else heads
-                if any(h not in heads for h in rule.heads):
+                near = heads(node) if near is None else near
+                if not rule.heads <= near:
                     continue
             found = rule.apply(node)
             if found is not None and found.node is not node and self._allowed(rule, node, found):
@@ -318,13 +318,3 @@ def _copy_sites(new: Node, old: Node) -> None:
     for place in site.of(old):
         site.record(new, place)
 
-
-def _heads(node: Node) -> set[str]:
-    """The names of the ops that operands are, also below broadcasts and reshapes."""
-    found: set[str] = set()
-    for arg in node.args:
-        found.add(arg.op.name)
-        while arg.op.name in {"broadcast", "reshape"}:
-            arg = arg.args[0]  # noqa: PLW2901 (going down)
-            found.add(arg.op.name)
-    return found

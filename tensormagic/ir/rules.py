@@ -54,7 +54,7 @@ class Rule:
     source
         File and line of the rule.
     heads
-        Names of ops that have to be among the operands: what cannot match is not looked at.
+        What has to be among the operands, as :func:`heads` names it: what cannot match is not looked at.
     assumptions
         What has to hold of the values, for a rule of the level ``"real"``.
     fuel
@@ -68,7 +68,7 @@ class Rule:
     roots: tuple[str, ...]
     apply: Callable[[Node], Found | None] = field(repr=False)
     source: str = ""
-    heads: tuple[str, ...] = ()
+    heads: frozenset[str] = frozenset()
     assumptions: tuple[str, ...] = ()
     fuel: int = 0
     pattern: Node | None = field(default=None, repr=False)
@@ -171,7 +171,7 @@ def rules_of(
         return None if fitted is None else Found(fitted, found.sole, found.inside)
 
     where = _place(function, line)
-    return (Rule(name, level, tuple(roots.split()), apply, where, tuple(heads.split()), assumes, fuel),)
+    return (Rule(name, level, tuple(roots.split()), apply, where, frozenset(heads.split()), assumes, fuel),)
 
 
 def _place(function: Callable[..., Any], line: int) -> str:
@@ -191,7 +191,7 @@ def _patterns(function: Callable[..., Any], level: str, fit: Fit, kinds: str, fu
             roots=(pattern.op.name,),
             apply=_applier(pattern, replacement, checks, fit, kinds),
             source=_place(function, generator.gi_frame.f_lineno),
-            heads=tuple(sorted(_head(a) for a in pattern.args if a.op is not WILD)),
+            heads=frozenset(_head(a) for a in pattern.args if a.op is not WILD),
             assumptions=assumed,
             fuel=fuel,
             pattern=pattern,
@@ -206,7 +206,28 @@ def _wild(parameter: inspect.Parameter) -> Node:
 
 
 def _head(pattern: Node) -> str:
-    return _head(pattern.args[0]) if pattern.op is SOLE else pattern.op.name
+    if pattern.op is SOLE:
+        return _head(pattern.args[0])
+    return number(pattern) if pattern.op.name == "constant" else pattern.op.name
+
+
+def heads(node: Node) -> set[str]:
+    """The names of the ops that operands are, also below broadcasts and reshapes, and the numbers that they are."""
+    found: set[str] = set()
+    for arg in node.args:
+        found.add(arg.op.name)
+        while arg.op.name in {"broadcast", "reshape"}:
+            arg = arg.args[0]  # noqa: PLW2901 (going down)
+            found.add(arg.op.name)
+        if arg.op.name == "constant" and not arg.type.shape:
+            found.add(number(arg))
+    return found
+
+
+def number(node: Node) -> str:
+    """A constant as text, in which equal numbers of all dtypes look the same."""
+    value = node["bits"].array().item()
+    return str(value if isinstance(value, complex) else float(value))
 
 
 def _applier(pattern: Node, replacement: Any, checks: list[Callable[..., bool]], fit: Fit, kinds: str) -> Callable[[Node], Found | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -282,7 +283,7 @@ CUMPROD = Row(name="cumprod", numpy=_cumulative(np.multiply), result=_widen, sta
 def _others_numpy(x: Any, axis: Any) -> Value:
     axes = axis if isinstance(axis, tuple) else tuple(range(x.ndim)) if axis is None else (axis,)
     moved = np.moveaxis(x, axes, range(x.ndim - len(axes), x.ndim))
-    flat = moved.reshape(*moved.shape[: x.ndim - len(axes)], -1)
+    flat = moved.reshape(*moved.shape[: x.ndim - len(axes)], math.prod(x.shape[k] for k in axes))
     before, after = np.ones_like(flat), np.ones_like(flat)
     before[..., 1:] = np.cumprod(flat[..., :-1], axis=-1)
     after[..., :-1] = np.cumprod(flat[..., :0:-1], axis=-1)[..., ::-1]

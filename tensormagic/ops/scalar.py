@@ -35,6 +35,7 @@ def special(name: str) -> Callable[..., Value]:
 
 float_loop = ufunc_dtypes(np.exp)
 float_loop2 = ufunc_dtypes(np.arctan2)
+real_loop = ufunc_dtypes(np.cbrt)
 
 
 # arithmetic -----------------------------------------------------------------------------------------------------------
@@ -187,14 +188,14 @@ sigmoid = leaf(
     "sigmoid",
     _sigmoid,
     source="sigmoid({0})",
-    dtypes=float_loop,
+    dtypes=real_loop,
     partials=lambda out, x: out * sigmoid(-x),
     doc="The logistic function 1/(1 + exp(-x)).",
 )
 softplus = leaf(
     "softplus",
     lambda x: np.logaddexp(x, x.dtype.type(0)),
-    dtypes=float_loop,
+    dtypes=real_loop,
     partials=lambda _out, x: sigmoid(x),
     body=lambda x: maximum(x, 0) + log1p(exp(-absolute(x))),
     doc="log(1 + exp(x)), without overflow.",
@@ -232,7 +233,7 @@ def _log1mexp(x: Value) -> Value:
 log1mexp = leaf(
     "log1mexp",
     _log1mexp,
-    dtypes=float_loop,
+    dtypes=real_loop,
     partials=lambda _out, x: -1 / expm1(-x),
     body=lambda x: where(greater(x, -float(np.log(2))), log(-expm1(x)), log1p(-exp(x))),
     domain=(-INF, -0.05),
@@ -248,7 +249,7 @@ xlogy = leaf(
     domain=(0.05, INF),
     doc="x log(y), which is 0 for x = 0.",
 )
-logit = leaf("logit", special("logit"), dtypes=float_loop, partials=lambda _out, x: 1 / (x * (1 - x)), domain=(0.05, 0.95), doc="log(p / (1 - p)).")
+logit = leaf("logit", special("logit"), dtypes=real_loop, partials=lambda _out, x: 1 / (x * (1 - x)), domain=(0.05, 0.95), doc="log(p / (1 - p)).")
 
 # trigonometry ---------------------------------------------------------------------------------------------------------
 
@@ -295,12 +296,8 @@ polygamma = leaf(
     edges=(1.0, 2.0, 3.0),
     doc="The n-th derivative of digamma.",
 )
-digamma = leaf("digamma", special("digamma"), dtypes=float_loop, partials=lambda _out, x: polygamma(1, x), domain=(0.1, INF), doc="The derivative of gammaln.")
-gammaln = leaf("gammaln", special("gammaln"), dtypes=float_loop, partials=lambda _out, x: digamma(x), domain=(0.1, INF), doc="The logarithm of the absolute value of the gamma function.")
-
-
-def _identity(_node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    return tangents[0]
+digamma = leaf("digamma", special("digamma"), dtypes=real_loop, partials=lambda _out, x: polygamma(1, x), domain=(0.1, INF), doc="The derivative of gammaln.")
+gammaln = leaf("gammaln", special("gammaln"), dtypes=real_loop, partials=lambda _out, x: digamma(x), domain=(0.1, INF), doc="The logarithm of the absolute value of the gamma function.")
 
 
 # complex numbers ------------------------------------------------------------------------------------------------------
@@ -421,22 +418,18 @@ def _unweakened(x: Node, other: Node) -> Node:
     return x if limits.min <= int(value) <= limits.max else constant(value)
 
 
-for _name, _symbol in {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}.items():
-    globals()[_name] = Comparison(
-        name=_name,
-        numpy=getattr(np, _name),
-        edges=SPECIAL,
-        source=dict.fromkeys("fiub", f"{{0}} {_symbol} {{1}}"),
-        step=True,
-        commutative=_symbol in {"==", "!="},
-        doc=f"Whether x {_symbol} y.",
-    )
-less: Pointwise
-less_equal: Pointwise
-greater: Pointwise
-greater_equal: Pointwise
-equal: Pointwise
-not_equal: Pointwise
+
+def _comparison(name: str, symbol: str, *, commutative: bool = False) -> Pointwise:
+    source = dict.fromkeys("fiub", f"{{0}} {symbol} {{1}}")
+    return leaf(name, source=source, step=True, commutative=commutative, doc=f"Whether x {symbol} y.")
+
+
+less = _comparison("less", "<")
+less_equal = _comparison("less_equal", "<=")
+greater = _comparison("greater", ">")
+greater_equal = _comparison("greater_equal", ">=")
+equal = _comparison("equal", "==", commutative=True)
+not_equal = _comparison("not_equal", "!=", commutative=True)
 
 _TRUTH = dict.fromkeys("fiu", "({0} != 0) {op} ({1} != 0)") | {"b": "{0} {op} {1}"}
 

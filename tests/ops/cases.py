@@ -72,7 +72,7 @@ for _name, (_op, _numpy) in FOLDS.items():
             lambda x, numpy=_numpy, axes=_axes: numpy(x, axis=axes),
             _shape,
             label=f"{_shape}-{_axes}",
-            derivative=_name not in {"any", "all"},
+            derivative=_name in {"sum", "prod"} or (_name in {"max", "min"} and all(_shape[k] for k in _axes)),
         )
         case(
             _name,

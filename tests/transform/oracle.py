@@ -211,8 +211,7 @@ def truth(graph: Graph, values: list) -> object:
 def ulps(value: float, true: object, dtype: object) -> float:
     """How far ``value`` is from a real number, in units of the last place of that number; 0 for the right overflow."""
     info = np.finfo(dtype)
-    largest = float(info.max)
-    if abs(true) > largest * (1 + float(info.eps) / 4):
+    if abs(true) >= mp.mpf(float(info.max)) * (1 + mp.mpf(float(info.eps)) / 4):
         return 0.0 if np.isinf(value) and (value > 0) == (true > 0) else np.inf
     if not np.isfinite(value):
         return np.inf
@@ -233,3 +232,45 @@ def condition(graph: Graph, values: list, true: object, dtype: object) -> float:
             place = mp.ldexp(1, max(int(exponent) - info.nmant - 1, int(np.log2(float(info.smallest_subnormal)))))
             total += float(min(abs(moved - true) / place, mp.mpf(10) ** 300))
     return total
+
+
+@dataclass(frozen=True)
+class Worse:
+    """A sample at which a rule loses digits or a value."""
+
+    values: list
+    before: object
+    after: object
+    lost: float
+
+    def __str__(self) -> str:
+        return f"at {self.values}: {self.before!r} became {self.after!r}, {self.lost:.3g} ulp worse"
+
+
+SLACK = 2.0
+"""How many units of the last place a stable rule may lose at a sample, and as many more as moving the operands by one costs."""
+
+
+def losses(instance: Instance, values: list[np.ndarray], dtype: object) -> list[Worse]:
+    """The samples at which a rule is less accurate than what it replaces."""
+    before, after = run(instance, values)
+    found = []
+    for k, point in enumerate(zip(*values, strict=True)):
+        real = [bool(v) if isinstance(v, np.bool_) else mp.mpf(float(v)) for v in point]
+        true = truth(instance.before, real)
+        if true is None or isinstance(true, bool):
+            if not np.isnan(before[k]) and before[k] != after[k] and not np.all(np.isfinite(point)) and defined_beside(instance, point):
+                found.append(Worse(list(point), before[k], after[k], np.inf))
+            continue
+        old, new = ulps(before[k], true, dtype), ulps(after[k], true, dtype)
+        if new > old + SLACK and new > old + SLACK * (1 + condition(instance.before, real, true, dtype)):
+            found.append(Worse(list(point), before[k], after[k], new - old))
+    return found
+
+
+def defined_beside(instance: Instance, point: tuple) -> bool:
+    """Whether the value at infinite operands is that of a function with values at large ones."""
+    if any(np.isnan(v) for v in point):
+        return False
+    large = [np.full(2, np.clip(v, np.finfo(v.dtype).min, np.finfo(v.dtype).max)) for v in point]
+    return not np.isnan(values_of(instance.before, large)[0])

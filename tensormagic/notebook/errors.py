@@ -1,0 +1,284 @@
+"""Errors of captured code as the user sees them: the place, the line with carets, the variables' types, and what to do.
+
+It reads tracebacks and the text of cells; it does not know how cells are run.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import linecache
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
+
+import numpy as np
+
+import tensormagic
+from tensormagic.capture import context
+from tensormagic.capture.summary import type_text
+from tensormagic.capture.value import Tensor
+from tensormagic.ir import site
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.site import Site
+
+__all__ = ["Place", "dress", "places_of", "render"]
+
+WIDTH = 110  # of a source line that is shown
+_MESSAGE = 3  # lines of a message
+_NAMES = 6
+_FOLDERS = (*(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")), Path(tensormagic.__file__).parent)
+_LIBRARIES = tuple(str(Path(folder).resolve()) for folder in _FOLDERS)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the user's code: how that is called, the line's text, a span of it, and the variables there.
+
+    ``column`` and ``end_column`` count characters of ``text``; without a span both are 0.
+    """
+
+    where: str
+    line: int
+    text: str
+    column: int = 0
+    end_column: int = 0
+    names: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.where}, line {self.line}"
+
+    def drawn(self) -> list[str]:
+        """The place, its line, and carets under the span."""
+        bare = self.text.strip()
+        if not bare:
+            return [str(self)]
+        lead = len(self.text) - len(self.text.lstrip())
+        start, end = max(self.column - lead, 0), min(self.end_column - lead, len(bare))
+        if len(bare) > WIDTH:
+            shift = max(0, min(start - WIDTH // 4, len(bare) - WIDTH))
+            bare, start, end = bare[shift : shift + WIDTH], start - shift, min(end - shift, WIDTH)
+        rows = [str(self), f"    {bare}"]
+        return [*rows, " " * (4 + start) + "^" * (end - start)] if end > start else rows
+
+
+# places ---------------------------------------------------------------------------------------------------------------
+
+
+def places_of(trace: TracebackType | None, shell: Any) -> list[Place]:
+    """The places in the user's code that ``trace`` goes through, outermost first."""
+    found: list[Place] = []
+    while trace is not None:
+        frame = trace.tb_frame
+        code = frame.f_code
+        if _is_users(code):
+            place = _place(context.span_at(code, trace.tb_lasti, trace.tb_lineno), code.co_filename, shell)
+            if not place.text.lstrip().startswith(("get_ipython().run_cell_magic(", "get_ipython().run_line_magic(")):
+                found.append(_with_names(place, {**frame.f_globals, **frame.f_locals}))
+        trace = trace.tb_next
+    return found
+
+
+def _is_users(code: CodeType) -> bool:
+    name = code.co_filename
+    if name in context.cells or _label(name, None):
+        return True
+    return not name.startswith("<") and not str(Path(name).resolve()).startswith(_LIBRARIES)
+
+
+def _label(filename: str, shell: Any) -> str:
+    cell = context.cells.get(filename)
+    if cell is not None:
+        return f"Cell {cell.label}" if cell.label.startswith("In[") else cell.label
+    if shell is None:
+        shell = _shell()
+    named = shell.compile.format_code_name(filename) if shell is not None else None
+    return " ".join(named) if named else ""
+
+
+def _shell() -> Any:
+    from IPython.core.getipython import get_ipython
+
+    return get_ipython()
+
+
+def _place(span: Site, filename: str, shell: Any) -> Place:
+    text = _line_of(filename, span.line)
+    column, end = _characters(text, span.column), _characters(text, span.end_column)
+    if span.end_line > span.line:
+        end = len(text.rstrip())
+    return Place(_label(filename, shell) or f"File {filename}", span.line, text, column, end)
+
+
+def of_site(span: Site) -> Place:
+    """The place of a site; its text is there where the cell is still known."""
+    for filename, cell in reversed(context.cells.items()):
+        if (cell.label, cell.run) == (span.cell, span.run):
+            return _place(span, filename, None)
+    return Place(f"Cell {span.cell}" if span.cell.startswith("In[") else f"File {span.cell}", span.line, "")
+
+
+def _line_of(filename: str, line: int) -> str:
+    cell = context.cells.get(filename)
+    if cell is None:
+        return linecache.getline(filename, line).rstrip("\n")
+    lines = cell.source.splitlines()
+    return lines[line - 1] if 0 < line <= len(lines) else ""
+
+
+def _characters(text: str, offset: int) -> int:
+    """Python counts columns in bytes of UTF-8."""
+    return len(text.encode()[:offset].decode(errors="ignore"))
+
+
+# variables ------------------------------------------------------------------------------------------------------------
+
+
+def _with_names(place: Place, space: Mapping[str, Any]) -> Place:
+    names = {n: space[n] for n in _read_in(place) if n in space}
+    return Place(place.where, place.line, place.text, place.column, place.end_column, names)
+
+
+def _read_in(place: Place) -> list[str]:
+    """The names read in the span of a place, or in its line where it has none, in order."""
+    text = place.text.strip()
+    for piece in (place.text[place.column : place.end_column], text, text.partition("=")[2], f"{text} pass"):
+        try:
+            tree = ast.parse(piece.strip())
+        except SyntaxError:
+            continue
+        nodes = sorted((n for n in ast.walk(tree) if isinstance(n, ast.Name)), key=lambda n: n.col_offset)
+        names = list(dict.fromkeys(n.id for n in nodes))
+        if names:
+            return names
+    return []
+
+
+def described(value: Any) -> str:
+    """The type of a variable in a few words; nothing for what is no data."""
+    if isinstance(value, Tensor):
+        return type_text(value.type)
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, np.generic):
+        return f"{value.dtype}"
+    if isinstance(value, bool | int | float | complex):
+        return f"{type(value).__name__} {value!r}"
+    if value is None or isinstance(value, ModuleType | type) or callable(value) or type(value).__module__.startswith("tensormagic"):
+        return ""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{type(value).__name__}[{', '.join(map(str, shape))}]"
+    return f"{type(value).__name__} of {len(value)}" if isinstance(value, list | tuple | dict | set) else type(value).__name__
+
+
+def _types(place: Place) -> str:
+    told = [f"{name}: {text}" for name, value in place.names.items() if (text := described(value))]
+    return ", ".join(told[:_NAMES]) + (", …" if len(told) > _NAMES else "")
+
+
+# the whole ------------------------------------------------------------------------------------------------------------
+
+
+def render(error: BaseException, places: list[Place], *, demanded: Place | None = None, near: Mapping[str, Any] | None = None) -> list[str]:
+    """An error in at most a dozen lines.
+
+    Parameters
+    ----------
+    error
+        What was raised.
+    places
+        The user's places that it came through, outermost first: the first and the last are shown.
+    demanded
+        Where the value was asked for, for an error of code that was captured elsewhere.
+    near
+        Names that a misspelt one may mean.
+    """
+    shown = list(dict.fromkeys([*places[:1], *places[-1:]]))
+    rows = [row for place in shown for row in place.drawn()]
+    message, hint = _message(error), _hint(error, near or {})
+    rows += _shortened(f"{type(error).__name__}: {message}" if message else type(error).__name__)
+    types = _types(places[-1]) if places else ""
+    rows += [f"  {types}"] if types else []
+    rows += [f"The value was asked for in {demanded}: {demanded.text.strip()[:WIDTH]}"] if demanded is not None else []
+    return [*rows, f"Hint: {hint}"] if hint else rows
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, TensorError):
+        return error.message
+    if isinstance(error, SyntaxError):
+        return error.msg or ""
+    return str(error)
+
+
+def _shortened(text: str) -> list[str]:
+    lines = [line[:400] for line in text.splitlines()]
+    return [*lines[:_MESSAGE], "…"] if len(lines) > _MESSAGE else lines
+
+
+def _hint(error: BaseException, near: Mapping[str, Any]) -> str:
+    if isinstance(error, TensorError):
+        return " ".join(error.hint.split())
+    if isinstance(error, KeyboardInterrupt):
+        return "The computation was stopped; no variable has changed."
+    if isinstance(error, NameError) and error.name:
+        words = [*(n for n in near if not n.startswith("_")), *dir(builtins)]
+        found = difflib.get_close_matches(error.name, words, 3, 0.6)
+        known = f"Did you mean {' or '.join(found)}?" if found else f"No variable of the notebook has a name like {error.name}."
+        return f"{known} Names are bound by the cells that have run."
+    return ""
+
+
+def of_syntax(error: SyntaxError, filename: str, shell: Any) -> Place:
+    """The place of an error of syntax."""
+    line = error.lineno or 1
+    text = _line_of(filename, line) or (error.text or "").rstrip("\n")
+    start = max((error.offset or 1) - 1, 0)
+    end = (error.end_offset or 0) - 1 if error.end_lineno in {None, line} else len(text)
+    return Place(_label(filename, shell) or f"File {filename}", line, text, start, max(end, start + 1))
+
+
+def dress(error: BaseException, drawn: Callable[[], list[str]]) -> None:
+    """Let ``error`` be shown as ``drawn`` gives it, wherever it is shown."""
+    try:
+        error._render_traceback_ = drawn  # type: ignore[attr-defined] # noqa: SLF001 (the name that IPython asks for)
+    except AttributeError:  # a class without a dictionary: shown as Python shows it
+        return
+
+
+def whole(error: BaseException, shell: Any) -> list[str]:
+    """The whole traceback, as IPython shows it."""
+    lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+    return lines
+
+
+def at_node(error: BaseException) -> Place | None:
+    """The place that an error of a computation comes from, where the node that failed is known."""
+    node = getattr(error, "tensor_node", None)
+    spans = [s for s in site.of(node) if not s.role.startswith("rewritten")] or list(site.of(node)) if node is not None else []
+    return of_site(spans[-1]) if spans else None
+
+
+def shown_anywhere(error: BaseException) -> list[str]:
+    """An error of ours that reached the user outside a captured cell."""
+    shell = _shell()
+    try:
+        return of_demand(error, shell)
+    except Exception:  # noqa: BLE001 (an error must be shown, whatever its parts are)
+        return [f"{type(error).__name__}: {error}"]
+
+
+def of_demand(error: BaseException, shell: Any) -> list[str]:
+    """An error raised when a value was computed: the line that was captured, and the line that asked."""
+    asked = places_of(error.__traceback__, shell)
+    origin = at_node(error)
+    space = shell.user_ns if shell is not None else vars(sys.modules["__main__"])
+    if origin is None or origin in asked[-1:]:
+        return render(error, asked, near=space)
+    return render(error, [_with_names(origin, space)], demanded=asked[-1] if asked else None, near=space)

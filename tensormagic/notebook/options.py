@@ -1,0 +1,181 @@
+"""The options of ``%%tensor``: declared once, for reading them, for their help and for completing them. Knows no graphs."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import keyword
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
+
+__all__ = ["CHOICES", "NAMES", "OPTIONS", "PANELS", "Options", "declare", "read"]
+
+PANELS = ("graph", "rewrites", "code", "annotate", "profile", "speed")
+CHOICES: dict[str, tuple[str, ...]] = {
+    "--device": ("cpu", "gpu", "auto"),
+    "--transfers": ("warn", "explicit", "refuse"),
+    "--math": ("exact", "stable", "real"),
+    "--dtype": ("float32", "float64"),
+    "--show": (*PANELS, "none"),
+}
+NAMES = ("-i", "--input", "-o", "--output", "--grad", "--of")  # options that take names of variables
+_EXAMPLE = """
+Example::
+
+    %%tensor objective --grad w,b
+    z = X @ w + b
+    loss = np.mean(np.log(1 + np.exp(-y * z)))
+    loss
+
+X, y, w and b are arrays of the notebook. Afterwards loss and z are lazy values, so are grad_w and grad_b, and
+objective(w=..., b=...) is a function of what the cell reads. `%tensor EXPRESSION` captures one line.
+"""
+
+# one row an option: its spellings, its metavariable or None for a switch, and what it does
+_TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
+    (("-n", "--name"), "NAME", "the same as NAME before the options"),
+    (("-i", "--input"), "A,B", "which names are inputs (default: all of the notebook's that the cell reads)"),
+    (("-o", "--output"), "A,B", "which names are handed back (default: every name that the cell binds)"),
+    (("--grad",), "A,B", "gradient of the cell's last expression with respect to A, B, as lazy values grad_A, grad_B"),
+    (("--of",), "NAME", "of which name instead"),
+    (("--device",), "DEVICE", "cpu, gpu or auto"),
+    (("--transfers",), "POLICY", "copies between devices: warn, explicit or refuse"),
+    (("--exclusive",), None, "short for --device gpu --transfers refuse"),
+    (("--async",), None, "do not wait for the device"),
+    (("--math",), "LEVEL", "which rewrites may be used: exact (same bits), stable (never less accurate), real"),
+    (("--dtype",), "DTYPE", "float32 or float64: casts floating inputs on the way in"),
+    (("--show",), "WHAT", "graph, rewrites, code, annotate, profile, speed or none; several with commas"),
+    (("-a", "--annotate"), None, "the cell's lines, each with its ops and kernel, yellow where it stays in NumPy"),
+    (("-t", "--time"), None, "speed and accuracy against the same cell in plain NumPy"),
+    (("--live",), "A=START:STOP[:STEP]", "sliders"),
+    (("--check",), None, "gradients held against finite differences, the value against NumPy"),
+    (("--plain",), None, "run the cell as ordinary Python and NumPy, uncaptured"),
+    (("-q", "--quiet"), None, "show nothing"),
+    (("-f", "--force"), None, "forget what is cached for this cell"),
+    (("--verbose",), None, "say what happens; errors with their whole traceback"),
+)
+OPTIONS: dict[str, str | None] = {spelling: metavar for spellings, metavar, _ in _TABLE for spelling in spellings}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the first line of a cell asks for."""
+
+    name: str = ""
+    inputs: tuple[str, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+    grad: tuple[str, ...] = ()
+    of: str = ""
+    math: str = ""
+    dtype: str = ""
+    show: tuple[str, ...] = ("graph",)
+    quiet: bool = False
+    force: bool = False
+    check: bool = False
+    plain: bool = False
+    verbose: bool = False
+
+
+def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a magic the options, and their table as its documentation."""
+    help_of = "whether the cell is also bound as a function of this name, of what it reads"
+    function = argument("NAME", nargs="?", help=help_of)(function)
+    for spellings, metavar, told in reversed(_TABLE):
+        more: dict[str, Any] = {"metavar": metavar} if metavar is not None else {"action": "store_true"}
+        function = argument(*spellings, help=told, default=None, **more)(function)
+    function = kwds(epilog=_EXAMPLE)(function)
+    return magic_arguments("tensor")(function)
+
+
+def read(parser: MagicArgumentParser, line: str, defaults: Mapping[str, Any]) -> Options:
+    """The options in ``line``; those that it does not name are as in ``defaults``.
+
+    Raises
+    ------
+    UsageError
+        For an option or a value that does not exist, with the nearest one that does.
+    """
+    line = re.sub(r",\s+", ",", line.strip())
+    try:
+        given = parser.parse_argstring(line)
+    except UsageError as error:
+        raise UsageError(_explained(str(error), line)) from None
+    except ValueError as error:  # quotation marks that are not closed
+        raise UsageError(f"%%tensor: {error}") from None
+    values = {k: v for k, v in vars(given).items() if v is not None}
+    for option, allowed in CHOICES.items():
+        for value in _split(values.get(option[2:], "")):
+            if value not in allowed:
+                raise UsageError(f"%%tensor {option} is one of {', '.join(allowed)}; not {value!r}{_near(value, allowed)}")
+    _refuse(values, defaults)
+    return _made(given, values, defaults)
+
+
+def _made(given: argparse.Namespace, values: dict[str, Any], defaults: Mapping[str, Any]) -> Options:
+    names = {given.NAME, given.name} - {None}
+    if len(names) > 1:
+        raise UsageError(f"%%tensor got two names: {given.NAME} and {given.name}")
+    show = _split(values.get("show", defaults.get("show", "graph")))
+    show += tuple(panel for panel, asked in (("annotate", given.annotate), ("speed", given.time)) if asked)
+    known = {f.name for f in fields(Options)}
+    made = {k: v for k, v in {**defaults, **values}.items() if k in known}
+    made |= {
+        "name": _identifier(next(iter(names), ""), "NAME"),
+        "inputs": _names(values, "input"),
+        "outputs": _names(values, "output"),
+        "grad": _names(values, "grad") or (),
+        "of": _identifier(values.get("of", ""), "--of"),
+        "show": tuple(dict.fromkeys(panel for panel in show if panel != "none")),
+    }
+    return Options(**made)
+
+
+def _names(values: Mapping[str, Any], option: str) -> tuple[str, ...] | None:
+    if option not in values:
+        return None
+    return tuple(_identifier(name, f"--{option}") for name in _split(values[option]))
+
+
+def _identifier(name: str, option: str) -> str:
+    if name and (not name.isidentifier() or keyword.iskeyword(name)):
+        raise UsageError(f"%%tensor {option}: {name!r} is no name of a variable")
+    return name
+
+
+def _refuse(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Say of what is not there that it is not there."""
+    device = values.get("device", defaults.get("device", "cpu"))
+    if device == "gpu" or values.get("exclusive"):
+        raise UsageError("%%tensor: the GPU backend is not there yet; use --device cpu, or auto, which means cpu until then")
+    for option in ("transfers", "async"):
+        if values.get(option):
+            raise UsageError(f"%%tensor --{option} is for the GPU, and the GPU backend is not there yet")
+    if values.get("live"):
+        raise UsageError("%%tensor --live is not there yet; tm.tensor makes a function that a slider of ipywidgets can call")
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _explained(message: str, line: str) -> str:
+    """An error of the parser in the words of the user's line."""
+    found = re.match(r"unrecognized arguments: (.*)", message)
+    if found is None:
+        return f"%%tensor: {message}; `%%tensor?` lists the options"
+    unknown = found[1].split()
+    option = next((word for word in unknown if word.startswith("-")), "")
+    if not option:
+        return f"%%tensor takes one NAME before its options; {unknown[0]!r} is one too many in {line!r}"
+    name = option.partition("=")[0]
+    return f"%%tensor has no option {name}{_near(name, [o for o in OPTIONS if o.startswith('--')])}; `%%tensor?` lists them"
+
+
+def _near(word: str, words: Any) -> str:
+    near = difflib.get_close_matches(word, list(words), 2, 0.5)
+    return f" (did you mean {' or '.join(near)}?)" if near else ""

@@ -1,0 +1,300 @@
+"""Running a captured cell: capture, gradients, values that are wanted at once; and only when all of it worked, the notebook's variables."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+import numpy as np
+from IPython.core.error import UsageError
+
+from tensormagic import session
+from tensormagic.capture import inputs
+from tensormagic.capture.cell import Captured, Code, compile_cell, run_cell
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor, input_tensor, node_of, wrap
+from tensormagic.config import config
+from tensormagic.derivatives import gradient_nodes
+from tensormagic.function import Function, of_cell
+from tensormagic.ir.errors import ConstantGradientWarning, DifferentiationError
+from tensormagic.ir.node import Node
+from tensormagic.notebook.lines import plain_python
+from tensormagic.notebook.options import Options
+from tensormagic.transform.grad import depends
+
+__all__ = ["Outcome", "Source", "compiled", "run", "run_plain", "setting"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A cell as the user wrote it: its text below the magic's line, its label, and how often a cell has run."""
+
+    text: str
+    label: str
+    count: int
+
+
+@dataclass
+class Outcome:
+    """What a run of a cell gave.
+
+    Parameters
+    ----------
+    code
+        The cell, compiled.
+    result
+        The last expression's value, or that of the final assignment.
+    name
+        What the result is called, where it has a name.
+    shown
+        Whether the result is to be shown with its value.
+    gradients
+        Of the result, by variable.
+    inputs
+        The lazy array of each input.
+    stored
+        Names of notebook arrays that the cell has stored into.
+    notebook
+        What the cell has read: the notebook's variables at that time.
+    """
+
+    code: Code
+    options: Options
+    result: Any
+    name: str
+    shown: bool
+    gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    inputs: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    stored: tuple[str, ...] = ()
+    outputs: dict[str, Any] = field(default_factory=dict[str, Any])
+    notebook: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@contextmanager
+def setting(**values: Any) -> Iterator[None]:
+    """Settings of ``tm.config`` for a while; empty ones stay as they are."""
+    kept = {name: getattr(config, name) for name in values}
+    try:
+        for name, value in values.items():
+            if value:
+                setattr(config, name, value)
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(config, name, value)
+
+
+def compiled(source: Source, shell: Any) -> Code:
+    """The cell, compiled so that its lines count from the magic's own; raises SyntaxError as Python would."""
+    text = "\n" + plain_python(source.text, shell)
+    filename = shell.compile.cache(text, source.count, raw_code=text)
+    return compile_cell(text, source.label, source.count, filename)
+
+
+def run(code: Code, shell: Any, options: Options) -> Outcome:
+    """Capture the cell and change the notebook's variables, all or none of them."""
+    before = dict(shell.user_ns)
+    checked(code, options, before)
+    notebook = cast(code, before, options)
+    with setting(math=options.math), restored(code, before):
+        captured = run_cell(code, notebook, options.inputs)
+        outcome = _outcome(code, options, captured, notebook)
+        if options.force:
+            _forget(outcome)
+        _compute(outcome, captured)
+    for buffer in captured.stores:
+        buffer.array = _original(buffer.array, notebook, before)
+    _commit(outcome, captured, shell)
+    return outcome
+
+
+def run_plain(code: Code, shell: Any, options: Options) -> Outcome:
+    """Run the cell as ordinary Python; gradients come from a capture beside it, by NumPy."""
+    before = dict(shell.user_ns)
+    checked(code, options, before)
+    gradients: dict[str, Tensor] = {}
+    read: dict[str, Tensor] = {}
+    if options.grad or options.name:
+        with setting(tier="numpy", math=options.math), restored(code, before), redirect_stdout(StringIO()):
+            captured = run_cell(code, cast(code, before, options), options.inputs)
+            outcome = _outcome(code, options, captured, before)
+            gradients, read = outcome.gradients, outcome.inputs
+            session.compute([t.node for t in gradients.values()])
+    result = plain(code, shell.user_ns)
+    shell.push({f"grad_{n}": g.numpy() for n, g in gradients.items()})
+    if options.name:
+        shell.push({options.name: function_of(code, options, read, shell)})
+    name = "" if code.last is not None else code.parsed.last_name
+    return Outcome(code, options, result, name, code.last is not None, gradients, read, notebook=before)
+
+
+def plain(code: Code, space: dict[str, Any]) -> Any:
+    """The cell's own value, by Python and NumPy, over the variables in ``space``, which it binds too."""
+    space.setdefault("__tensor_captured__", lambda value: value)
+    try:
+        exec(code.body, space)  # noqa: S102 (running the user's cell is what this is for)
+        result = eval(code.last, space) if code.last is not None else None  # noqa: S307 (as above)
+    finally:
+        space.pop("__tensor_captured__", None)
+    return space.get(code.parsed.last_name) if code.last is None and code.parsed.last_name else result
+
+
+# before ---------------------------------------------------------------------------------------------------------------
+
+
+def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
+    """Refuse names in options that do not exist, before anything runs."""
+    binds = code.parsed.binds
+    if options.name and options.name in binds:
+        raise UsageError(
+            f"%%tensor {options.name}: the cell assigns {options.name}, so it cannot be the cell's name too; "
+            f"call the cell {'objective' if options.name != 'objective' else 'cost'}, for example"
+        )
+    for name in options.inputs or ():
+        if name not in code.parsed.reads:
+            raise UsageError(f"%%tensor --input: the cell does not read {name}{near(name, code.parsed.reads)}")
+        if name not in notebook:
+            raise UsageError(f"%%tensor --input: the notebook has no variable {name}{near(name, notebook)}")
+    for name in options.outputs or ():
+        if name not in binds and name not in notebook:
+            raise UsageError(f"%%tensor --output: the cell does not bind {name}{near(name, binds)}")
+    for name in options.grad:
+        if name not in notebook and name not in binds:
+            raise UsageError(f"%%tensor --grad: there is no variable {name}{near(name, [*binds, *notebook])}")
+    if options.of and options.of not in binds and options.of not in notebook:
+        raise UsageError(f"%%tensor --of: there is no variable {options.of}{near(options.of, [*binds, *notebook])}")
+
+
+def near(word: str, words: Iterable[str]) -> str:
+    """`` (did you mean …?)``, where a name is near."""
+    found = difflib.get_close_matches(word, [w for w in words if not w.startswith("_")], 2, 0.6)
+    return f" (did you mean {' or '.join(found)}?)" if found else ""
+
+
+def cast(code: Code, notebook: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """The notebook as the cell reads it: floating inputs in the dtype that was asked for."""
+    space = dict(notebook)
+    if not options.dtype:
+        return space
+    done: dict[int, Any] = {}
+    for name in code.parsed.reads:
+        value = space.get(name)
+        dtype = getattr(value, "dtype", None)
+        if isinstance(value, np.ndarray | np.floating | Tensor) and dtype is not None and dtype.kind == "f":
+            space[name] = done.setdefault(id(value), value.astype(options.dtype))
+    return space
+
+
+def _original(array: Any, notebook: Mapping[str, Any], before: Mapping[str, Any]) -> Any:
+    """The notebook's own array for one that the cell has read, cast or not."""
+    return next((before[name] for name, value in notebook.items() if value is array), array)
+
+
+@contextmanager
+def restored(code: Code, notebook: Mapping[str, Any]) -> Iterator[None]:
+    """Take back what the cell stored into lazy values of the notebook, where it fails."""
+    tensors = [v for n in code.parsed.reads if isinstance(v := notebook.get(n), Tensor)]
+    buffers = {id(t._place.buffer): t._place.buffer for t in tensors}  # noqa: SLF001 (the one who runs cells may)
+    kept = [(buffer, buffer.node, buffer.version) for buffer in buffers.values()]
+    try:
+        yield
+    except BaseException:
+        for buffer, node, version in kept:
+            if buffer.version != version:
+                buffer.store(node)
+        raise
+
+
+# gradients ------------------------------------------------------------------------------------------------------------
+
+
+def _outcome(code: Code, options: Options, captured: Captured, notebook: Mapping[str, Any]) -> Outcome:
+    result, name = captured.result, "" if captured.shown else code.parsed.last_name
+    if options.of:
+        name = options.of
+        result = captured.values.get(name, notebook.get(name))
+    gradients = _gradients(options, result, captured, notebook)
+    shown = captured.shown or bool(options.grad)
+    read = {n: t for n, t in captured.inputs.items() if options.inputs is None or n in options.inputs}
+    return Outcome(code, options, result, name, shown, gradients, read, notebook=notebook)
+
+
+def _gradients(options: Options, result: Any, captured: Captured, notebook: Mapping[str, Any]) -> dict[str, Tensor]:
+    if not options.grad:
+        return {}
+    if result is None:
+        raise UsageError("%%tensor --grad: the cell has no value; end it in an expression, or name one with --of")
+    top = node_of(result)
+    nodes = {name: _moving(name, captured, notebook) for name in options.grad}
+    for name, node in nodes.items():
+        if not depends([top], node):
+            what = options.of or "the cell's value"
+            warnings.warn(f"{what} does not depend on {name}: grad_{name} is zero", ConstantGradientWarning, stacklevel=2)
+    found = gradient_nodes(top, list(nodes.values()))
+    return {name: wrap(node) for name, node in zip(nodes, found, strict=True)}
+
+
+def _moving(name: str, captured: Captured, notebook: Mapping[str, Any]) -> Node:
+    """The node that a gradient is taken with respect to: the notebook's value, as the cell read it, before one that the cell binds."""
+    value = notebook[name] if name in notebook else captured.values.get(name)
+    tensor = value if isinstance(value, Tensor) else input_tensor(value, name)
+    node = tensor.node if tensor is not None else None
+    if node is None or not node.type.inexact:
+        what = f"{node.type}" if node is not None else type(value).__name__
+        raise DifferentiationError(
+            f"{name} is {what}: there is no derivative with respect to it", f"Make it a float: {name} = np.asarray({name}, float)."
+        )
+    return node
+
+
+# values and variables -------------------------------------------------------------------------------------------------
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """The lazy arrays in a result."""
+    return [leaf for leaf in flatten(value)[0] if isinstance(leaf, Tensor)]
+
+
+def _forget(outcome: Outcome) -> None:
+    nodes = [t.node for t in (*tensors_in(outcome.result), *outcome.gradients.values())]
+    if nodes:
+        session.forget(session.close_over(nodes, use_values=False).graph)
+        session.forget(session.close_over(nodes).graph)
+
+
+def _compute(outcome: Outcome, captured: Captured) -> None:
+    """Compute in one run what is stored and what is shown; everything, where the level of rewriting is this cell's own."""
+    options = outcome.options
+    wanted = [buffer.node for buffer in captured.stores]
+    if outcome.shown and not options.quiet:
+        wanted += [t.node for t in (*tensors_in(outcome.result), *outcome.gradients.values())]
+    if options.math:
+        wanted += [t.node for t in (*tensors_in(list(captured.outputs.values())), *outcome.gradients.values())]
+    if wanted:
+        session.compute(list(dict.fromkeys(wanted)))
+
+
+def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
+    """Everything worked: store into arrays, and bind names."""
+    options = outcome.options
+    stores = list(zip(captured.stores, session.compute([b.node for b in captured.stores]), strict=True))
+    if stores:
+        inputs.secure_all()
+    for buffer, value in stores:
+        np.copyto(buffer.array, value, casting="same_kind")
+    outcome.stored = tuple(buffer.name for buffer, _ in stores)
+    outcome.outputs = {n: v for n, v in captured.outputs.items() if options.outputs is None or n in options.outputs}
+    bound = dict(outcome.outputs)
+    if options.name:
+        bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)
+    shell.push(bound)
+
+
+def function_of(code: Code, options: Options, read: Mapping[str, Tensor], shell: Any) -> Function:
+    """The cell as a function of what it reads."""
+    return of_cell(code, options.name, list(read), shell.user_ns)

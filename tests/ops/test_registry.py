@@ -1,0 +1,34 @@
+"""What holds for every record of the registry: a line of documentation, a kind, and a test of its own."""
+
+import pytest
+
+from tensormagic.ops.op import Op
+from tests.ops.cases import CASES
+from tests.ops.harness import registry
+
+KINDS = {"pointwise", "fold", "move", "update", "contract", "opaque", "region", "leaf"}
+OPS = list(registry.values())
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_every_op_says_what_it_is(op):
+    assert op.kind in KINDS
+    assert op.doc.endswith(".")
+    assert "\n" not in op.doc
+    assert registry[op.name] is op
+
+
+def test_every_op_is_tried():
+    tried = {case.op for case in CASES}
+    untried = [op.name for op in OPS if op.kind not in {"pointwise", "region", "leaf"} and op.name not in tried]
+    assert untried == []
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.kind == "pointwise"], ids=lambda op: op.name)
+def test_every_pointwise_op_has_a_derivative_or_is_a_step(op):
+    assert op.name == "astype" or op.step or op.partials is not None or op.linearise is not None
+
+
+def test_a_name_is_given_once():
+    with pytest.raises(ValueError, match="already"):
+        Op(name="sin")

@@ -8,11 +8,13 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tensormagic.backend import reference
+from tensormagic.backend import native, reference
+from tensormagic.backend.plan import Plan, plan_graph
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.value import hooks
 from tensormagic.config import config
@@ -39,7 +41,7 @@ class Executable:
     runs: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     _reference: Callable[..., list[Any]] | None = None
-    _handle: Any | None = None
+    _handle: native.Handle | None = None
     _native: Callable[..., list[Any]] | None = None
 
     @property
@@ -56,12 +58,15 @@ class Executable:
             return "numba"
         return config.tier if config.tier == "numba" else "numpy"
 
-    def compile(self) -> Any:
+    @cached_property
+    def plan(self) -> Plan:
+        """What would be compiled: kernels and steps."""
+        return plan_graph(self.graph)
+
+    def compile(self) -> native.Handle:
         """Start compiling, where that has not been done."""
         if self._handle is None:
-            from tensormagic.backend import native  # noqa: PLC0415 (only where something is compiled)
-
-            self._handle = native.start(native.plan_graph(self.graph))
+            self._handle = native.start(self.plan)
         return self._handle
 
     def run(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
@@ -74,7 +79,7 @@ class Executable:
         handle = self.compile() if config.tier == "numba" else self._handle
         if config.tier == "numba" and handle is not None:
             handle.wait()
-        if config.tier != "numpy" and handle is not None and handle.ready() and handle.error is None:
+        if config.tier != "numpy" and handle is not None and handle.ready():
             self._native = handle.run
             return handle.run(sizes, *values)
         if self._reference is None:

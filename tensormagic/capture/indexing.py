@@ -68,9 +68,15 @@ def basic(items: list[Any], shape: tuple[Size, ...], as_size: Any) -> Basic:
             slices.append(part)
             left.append(part[1])
         else:
-            slices.append((_position(as_size(item), extent, axis, shape), 1, 1))
+            slices.append((_position(_integer(item, as_size), extent, axis, shape), 1, 1))
         axis += 1
     return Basic(tuple(slices), tuple(left))
+
+
+def _integer(item: Any, as_size: Any) -> Size:
+    if not hasattr(item, "__index__"):
+        raise BoundsError("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices")
+    return as_size(item)
 
 
 def _position(index: Size, extent: Size, axis: int, shape: tuple[Size, ...]) -> Size:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.names import find, unknown
-from tensormagic.capture.value import Tensor, build, node_of
+from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ops.form import to_form
 
 _MATH = {"fabs": "absolute", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "sinh": "sinh", "asinh": "arcsinh",
          "acosh": "arccosh", "atanh": "arctanh", "lgamma": "gammaln", "pow": "power"}  # fmt: skip
@@ -93,7 +94,7 @@ def math_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]
         op = registry.get(_MATH.get(name, name))
         if op is None or op.kind != "pointwise" or any(node_of(a).type.shape for a in args):
             raise unknown(f"math.{name}")
-        return build(op, *args)  # type: ignore[arg-type]
+        return wrap(to_form(build(op, *args).node, "python"))  # type: ignore[arg-type]
 
     return call
 

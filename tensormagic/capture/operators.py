@@ -12,6 +12,7 @@ from tensormagic.capture.value import Tensor, arithmetic, build, hooks, node_of,
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ops import scalar
 from tensormagic.ops.contract import matmul
+from tensormagic.ops.form import to_form
 from tensormagic.ops.move import broadcast, show
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise, astype
@@ -108,7 +109,7 @@ Tensor.__divmod__ = _divmod  # type: ignore[attr-defined]
 
 # ufuncs ---------------------------------------------------------------------------------------------------------------
 
-_SPECIAL = {"expit": "sigmoid", "psi": "digamma"}
+_SPECIAL = {"expit": "sigmoid", "psi": "digamma", "deg2rad": "radians", "rad2deg": "degrees", "pow": "power"}
 UFUNCS: dict[Any, Pointwise] = {op.numpy: op for op in registry.values() if isinstance(op, Pointwise) and isinstance(op.numpy, np.ufunc)}
 _REDUCE = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 _ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
@@ -129,12 +130,25 @@ def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict
     dtype = options.pop("dtype", None)
     if options.pop("where", True) is not True:
         refuse(f"np.{ufunc.__name__} with where=", "Use np.where(condition, new, old).")
+    if dtype is not None:
+        if method in {"reduce", "accumulate"}:
+            options["dtype"] = dtype
+        else:
+            operands = tuple(_cast(v, np.dtype(dtype), ufunc.__name__) for v in operands)
     result = _ufunc_result(ufunc, method, operands, options)
     if isinstance(result, tuple):
         return result
-    if dtype is not None:
-        result = result.astype(dtype)
+    if dtype is not None and result.dtype != dtype:
+        refuse(f"np.{ufunc.__name__} with dtype={np.dtype(dtype)}", "Convert the operands, or the result, with astype.")
     return _into(out, result, ufunc.__name__)
+
+
+def _cast(value: Any, dtype: np.dtype[Any], name: str) -> Tensor:
+    """An operand of a ufunc with ``dtype=``, which chooses the loop."""
+    node = node_of(value)
+    if node.type.form != "python" and not np.can_cast(node.type.dtype, dtype, "same_kind"):
+        raise DTypeError(f"Cannot cast ufunc '{name}' input from dtype('{node.type.dtype}') to dtype('{dtype}') with casting rule 'same_kind'")
+    return wrap(astype(node, dtype))
 
 
 def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -165,7 +179,15 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
         if own is None:
             raise unknown(name)
         return own(*operands)
-    return build(op, *operands)
+    return build(op, *_scalars(operands))
+
+
+def _scalars(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Operands of a ufunc: Python numbers alone make a NumPy scalar, and are weak beside others."""
+    nodes = [node_of(v) for v in operands]
+    if any(n.type.form != "python" for n in nodes):
+        return tuple(nodes)
+    return tuple(to_form(n, "scalar") for n in nodes)
 
 
 def _into(out: Any, result: Tensor, name: str) -> Any:

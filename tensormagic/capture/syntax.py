@@ -21,7 +21,7 @@ class Parsed:
     last_name
         The name that a final assignment binds, for gradients of it.
     reads
-        Names that the cell reads, in order of first reading.
+        Names that the cell reads before it has bound them itself, in order of first reading.
     binds
         Names that the cell binds at its top level, in order, without loop counters.
     places
@@ -37,19 +37,30 @@ class Parsed:
 
 
 class _Names(ast.NodeVisitor):
-    """Names read anywhere, and names bound at the top level, in order."""
+    """Names read before the cell has bound them itself, and names bound at the top level, in order."""
 
     def __init__(self) -> None:
-        self.reads: dict[str, ast.expr] = {}
+        self.reads: dict[str, int] = {}
         self.binds: dict[str, None] = {}
         self.counters: set[str] = set()
+        self.bound: set[str] = set()  # by every way that leads here
+        self.local: list[set[str]] = []  # names of the functions and loops around
         self.depth = 0
+
+    def _read(self, name: str, line: int) -> None:
+        if name not in self.bound and not any(name in names for names in self.local):
+            self.reads.setdefault(name, line)
+
+    def _bind(self, *names: str) -> None:
+        if self.depth == 0:
+            self.binds.update(dict.fromkeys(names))
+            self.bound.update(names)
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
-            self.reads.setdefault(node.id, node)
-        elif self.depth == 0:
-            self.binds.setdefault(node.id)
+            self._read(node.id, node.lineno)
+        else:
+            self._bind(node.id)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self.visit(node.value)  # the value is read before the name is bound
@@ -63,48 +74,86 @@ class _Names(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
-            self.reads.setdefault(node.target.id, node.target)
+            self._read(node.target.id, node.lineno)
         self.visit(node.value)
         self.visit(node.target)
 
-    def visit_For(self, node: ast.For) -> None:
-        if self.depth == 0:
-            self.counters |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
-        self.visit(node.iter)
-        for child in (*node.body, *node.orelse):
-            self.visit(child)
+    def _ways(self, *ways: list[ast.stmt]) -> None:
+        """Statements of which one list runs: what all of them bind is bound after that."""
+        before, ends = set(self.bound), []
+        for statements in ways:
+            self.bound = set(before)
+            for statement in statements:
+                self.visit(statement)
+            ends.append(self.bound)
+        self.bound = set.intersection(*ends)
 
-    def _scope(self, node: ast.AST, name: str | None) -> None:
-        if name is not None and self.depth == 0:
-            self.binds.setdefault(name)
+    def visit_If(self, node: ast.If) -> None:
+        self.visit(node.test)
+        self._ways(node.body, node.orelse)
+
+    def visit_While(self, node: ast.While) -> None:
+        self.visit(node.test)
+        self._ways(node.body, [])
+        self._ways(node.orelse, [])
+
+    def visit_For(self, node: ast.For) -> None:
+        self.visit(node.iter)
+        targets = {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+        if self.depth == 0:
+            self.counters |= targets
+        self.local.append(targets)
+        self._ways(node.body, [])
+        self.local.pop()
+        self._ways(node.orelse, [])
+        self.binds.update({} if self.depth else dict.fromkeys(sorted(targets)))
+
+    def visit_Try(self, node: ast.Try) -> None:
+        self._ways(node.body, [])
+        for handler in node.handlers:
+            self.local.append({handler.name} if handler.name else set())
+            self._ways(handler.body, [])
+            self.local.pop()
+        self._ways(node.orelse, [])
+        for statement in node.finalbody:
+            self.visit(statement)
+
+    def _scope(self, node: ast.AST, name: str | None, local: set[str]) -> None:
         self.depth += 1
+        self.local.append(local)
         self.generic_visit(node)
+        self.local.pop()
         self.depth -= 1
+        if name is not None:
+            self._bind(name)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._scope(node, node.name)
+        self._scope(node, node.name, {node.name} | _own_names(node))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._scope(node, node.name)
+        self._scope(node, node.name, _own_names(node))
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._scope(node, None)
+        self._scope(node, None, _own_names(node))
 
     def visit_ListComp(self, node: ast.ListComp) -> None:
-        self._scope(node, None)
+        self._scope(node, None, _own_names(node))
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # type: ignore[assignment]
 
     def visit_Import(self, node: ast.Import) -> None:
-        if self.depth == 0:
-            self.binds.update(dict.fromkeys(a.asname or a.name.partition(".")[0] for a in node.names))
+        self._bind(*(a.asname or a.name.partition(".")[0] for a in node.names))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if self.depth == 0:
-            self.binds.update(dict.fromkeys(a.asname or a.name for a in node.names))
+        self._bind(*(a.asname or a.name for a in node.names))
 
-    def visit_With(self, node: ast.With) -> None:
-        self.generic_visit(node)
+
+def _own_names(scope: ast.AST) -> set[str]:
+    """The parameters of a function and the names that it, or a comprehension, binds."""
+    nodes = list(ast.walk(scope))
+    foreign = {n for node in nodes if isinstance(node, ast.Global | ast.Nonlocal) for n in node.names}
+    stored = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    return (stored | {n.arg for n in nodes if isinstance(n, ast.arg)}) - foreign
 
 
 class _Imports(ast.NodeTransformer):

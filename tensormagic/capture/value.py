@@ -14,7 +14,7 @@ from tensormagic.capture.place import Buffer, Place
 
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Size, Type, hint
+from tensormagic.ir.type import Dim, Size, Type, hint
 from tensormagic.ops import scalar
 from tensormagic.ops.leaf import CONSTANT, constant, size_node, size_of
 from tensormagic.ops.move import broadcast, reshape, same, show, transpose
@@ -242,16 +242,16 @@ class Tensor:
 
     def __getitem__(self, index: Any) -> Tensor:
         items = expand(index, self.ndim)
-        if any(is_array(i) or isinstance(i, bool | np.bool_) for i in items):
+        if any(is_array(i) or isinstance(i, bool | np.bool_) or _depends_on_data(i) for i in items):
             return hooks.call_numpy("getitem", (self, items), {})
         part = basic(items, self.type.shape, as_size)
-        if not part.shape:
-            return wrap(context.record(part.take(self.node)))  # a NumPy scalar: no view
+        if not part.shape and not _has_ellipsis(index):
+            return wrap(context.record(to_form(part.take(self.node), "scalar")))  # a NumPy scalar: no view
         return self.view_of(part.take, lambda old, new: _put(part, old, new))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         items = expand(index, self.ndim)
-        if any(is_array(i) or isinstance(i, bool | np.bool_) for i in items):
+        if any(is_array(i) or isinstance(i, bool | np.bool_) or _depends_on_data(i) for i in items):
             refuse("a store through a mask or an array of indices", "Use np.where(mask, new, old), or run the cell with --plain.")
         part = basic(items, self.type.shape, as_size)
         node = node_of(value)
@@ -312,6 +312,15 @@ class Tensor:
     def fill(self, value: Any) -> None:
         """``ndarray.fill``."""
         self[...] = value
+
+
+def _has_ellipsis(index: Any) -> bool:
+    return index is Ellipsis or (isinstance(index, tuple) and any(i is Ellipsis for i in index))
+
+
+def _depends_on_data(item: Any) -> bool:
+    """Whether an index is an integer that is known only when the graph runs."""
+    return isinstance(item, Tensor) and item.dtype.kind in "iu" and size_of(item.node) is None and static_value(item.node) is None
 
 
 def _put(part: Basic, old: Node, new: Node) -> Node:
@@ -428,6 +437,8 @@ def extent(size: Size) -> Any:
 
 def as_size(value: Any) -> Size:
     """A size that captured code has written: an int, or an expression of sizes."""
+    if isinstance(value, Dim):
+        return value
     if isinstance(value, Tensor):
         size = size_of(value.node)
         return size if size is not None else operator.index(value)

@@ -289,13 +289,13 @@ def concrete_slices(node: Node, size: Callable[[Size], int]) -> tuple[slice, ...
 
 
 def slice_guards(slices: tuple[tuple[Size, Size, int], ...], shape: Shape) -> list[Guard]:
-    """That the first and last element of every slice exist."""
+    """That the first and last element of every slice exist, or that the slice is empty and begins no further than the axis ends."""
     guards: list[Guard] = []
     for (start, length, step), extent in zip(slices, shape, strict=True):
         last = start + (length - 1) * step
-        for end in (start, last):
-            inside = [(end, ">=", 0), (extent - 1 - end, ">=", 0)]
-            guards += [g for g in inside if (b := lower_bound(g[0])) is None or b < 0]
+        low, high = (start, last) if step > 0 else (last, start)
+        inside = [(low, ">=", 0), (extent - 1 - high, ">=", 0)]
+        guards += [g for g in inside if (b := lower_bound(g[0])) is None or b < 0]
     return guards
 
 

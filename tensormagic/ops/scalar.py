@@ -399,6 +399,7 @@ minimum = leaf(
 fmax = leaf("fmax", partials=lambda _out, x, y: (_prefer(x, y), _prefer(y, x)), doc="The larger number; nan loses.")
 fmin = leaf("fmin", partials=lambda _out, x, y: (_prefer(y, x), _prefer(x, y)), doc="The smaller number; nan loses.")
 
+
 class Comparison(Pointwise):
     """A comparison, which takes a Python integer of any size for what it is, as NumPy's do."""
 
@@ -418,10 +419,9 @@ def _unweakened(x: Node, other: Node) -> Node:
     return x if limits.min <= int(value) <= limits.max else constant(value)
 
 
-
 def _comparison(name: str, symbol: str, *, commutative: bool = False) -> Pointwise:
     source = dict.fromkeys("fiub", f"{{0}} {symbol} {{1}}")
-    return leaf(name, source=source, step=True, commutative=commutative, doc=f"Whether x {symbol} y.")
+    return Comparison(name=name, numpy=getattr(np, name), source=source, edges=SPECIAL, step=True, commutative=commutative, doc=f"Whether x {symbol} y.")
 
 
 less = _comparison("less", "<")

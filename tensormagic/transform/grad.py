@@ -102,7 +102,7 @@ def _pull(node: Node, cotangent: Any, active: set[Node]) -> dict[Node, Node]:
             by_seed[seed] = arg
     tangent = node.op.jvp(node, seeds)  # type: ignore[attr-defined]
     pairs = zip(tangent, cotangent, strict=True) if isinstance(tangent, tuple) else [(tangent, cotangent)]
-    found = transpose([(t, c) for t, c in pairs if t is not None and c is not None], set(by_seed))
+    found = transpose([(t, c) for t, c in pairs if t is not None and c is not None], set(by_seed), {node, *node.args})
     pulled: dict[Node, Node] = {}
     for seed, part in found.items():
         arg = by_seed[seed]
@@ -116,10 +116,14 @@ def _seed(position: int, arg: Node) -> Any:
     return make(SEED, type=Type(arg.type.dtype, arg.type.shape, "array" if arg.type.shape else "scalar"), position=position, index=0)
 
 
-def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node]) -> dict[Node, Node]:
-    """Pull cotangents of linear expressions back to the seeds that these are linear in."""
+def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node], primal: Iterable[Node] = ()) -> dict[Node, Node]:
+    """Pull cotangents of linear expressions back to the seeds that these are linear in.
+
+    Nothing below the nodes ``primal`` depends on the seeds: not looking there keeps a gradient linear in the size of its graph.
+    """
     outputs = list(outputs)
-    order = topological([t for t, _ in outputs], stop=lambda n: n in seeds)
+    ends = seeds.union(primal)
+    order = topological([t for t, _ in outputs], stop=ends.__contains__)
     linear = set(seeds)
     for node in order:
         if any(a in linear for a in node.args):

@@ -32,6 +32,7 @@ def log1mexp(x):
 
 # What is not in NumPy under the name of the op.
 ORACLES = {
+    "stop_gradient": lambda x: np.array(x)[()],
     "sigmoid": in_loop(scipy.special.expit, np.cbrt),
     "softplus": in_loop(lambda x: np.logaddexp(x, x.dtype.type(0)), np.cbrt),
     "log1mexp": in_loop(log1mexp, np.cbrt),

@@ -1,0 +1,38 @@
+"""The rank-0 form of a value: the same number as an array without axes, as a NumPy scalar, or as a Python number, which promotes weakly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Form, Size, Type
+from tensormagic.ops.move import Move
+from tensormagic.ops.op import Value, as_form
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ToForm(Move):
+    """A move of one element to where it is."""
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        return Type(args[0].type.dtype, (), params["form"])
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        return as_form(values[0], node["form"])
+
+
+FORM = ToForm(
+    name="form",
+    doc="A number as an array without axes, as a NumPy scalar or as a Python number.",
+    shape=lambda _args, _params: (),
+    numpy=lambda node, values, _size: as_form(values[0], node["form"]),
+    back=lambda node, cotangent: to_form(cotangent, node.args[0].type.form),
+    index=lambda _node, index: index,
+)
+
+
+def to_form(x: Node, form: Form) -> Node:
+    """``x``, which has no axes, in a form."""
+    return x if x.type.form == form else make(FORM, (x,), form=form)

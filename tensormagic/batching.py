@@ -12,7 +12,7 @@ from tensormagic.capture.value import node_of, wrap
 from tensormagic.function import Function, of_callable
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Size, Type, hint
+from tensormagic.ir.type import Size, hint
 from tensormagic.ops.leaf import INPUT, Source, input_node
 from tensormagic.ops.move import lead, normalise_axis, same, show, transpose
 from tensormagic.transform.batch import batch
@@ -28,11 +28,11 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
     fun
         A function of arrays.
     in_axes
-        Along which axis each argument is stacked; None for one that is the same for all examples. One for all arguments, or a
-        tuple of one for each, which may be a container like the argument's own.
+        Along which axis each argument is stacked; None for one that is the same for all examples. One for all
+        arguments, or a tuple of one for each, which may be a container like the argument's own.
     out_axes
-        Along which axis each result is stacked; None for one that is the same for all examples. One for all results, or a
-        container like the result's.
+        Along which axis each result is stacked; None for one that is the same for all examples. One for all results,
+        or a container like the result's.
 
     Returns
     -------
@@ -56,7 +56,10 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
 
     def body(*args: Any, **options: Any) -> Any:
         stacks = _Stacks(function)
-        single = [stacks.examples(a, axes, k) for k, (a, axes) in enumerate(zip(args, _each(in_axes, args, function), strict=True))]
+        single = [
+            stacks.examples(a, axes, k)
+            for k, (a, axes) in enumerate(zip(args, _each(in_axes, args, function), strict=True))
+        ]
         size = stacks.size()
         leaves, build = flatten(function.body(*single, **options))
         results = [node_of(v) for v in leaves]
@@ -83,12 +86,22 @@ class _Stacks:
         name = parameters[position] if position < len(parameters) else f"argument {position + 1}"
         places = _spread(axes, build, len(leaves), f"in_axes for {name} of {self.function.name}")
         labels = [name if len(leaves) == 1 else f"{name}[{k}]" for k in range(len(leaves))]
-        return build(iter([v if a is None else self._example(v, a, label) for v, a, label in zip(leaves, places, labels, strict=True)]))
+        return build(
+            iter(
+                [
+                    v if a is None else self._example(v, a, label)
+                    for v, a, label in zip(leaves, places, labels, strict=True)
+                ]
+            )
+        )
 
     def _example(self, value: Any, axis: int, label: str) -> Any:
         stack = node_of(value)
         if not stack.type.ndim:
-            raise ShapeError(f"vmap({self.function.name}): {label} is {stack.type}, which has no axis of examples", "Say None for it in in_axes.")
+            raise ShapeError(
+                f"vmap({self.function.name}): {label} is {stack.type}, which has no axis of examples",
+                "Say None for it in in_axes.",
+            )
         axis = normalise_axis(axis, stack.type.ndim)
         stack = transpose(stack, (axis, *(k for k in range(stack.type.ndim) if k != axis)))
         self.sizes[label] = stack.type.shape[0]
@@ -100,7 +113,9 @@ class _Stacks:
     def size(self) -> Size:
         """The number of examples, which all stacks have."""
         if not self.sizes:
-            raise ShapeError(f"vmap({self.function.name}): no argument is stacked", "Say in in_axes which axis holds the examples.")
+            raise ShapeError(
+                f"vmap({self.function.name}): no argument is stacked", "Say in in_axes which axis holds the examples."
+            )
         size = next((s for s in self.sizes.values() if isinstance(s, int)), next(iter(self.sizes.values())))
         if not all(same(size, s) for s in self.sizes.values()):
             found = ", ".join(f"{label} has {hint(s)}" for label, s in self.sizes.items())
@@ -153,7 +168,10 @@ def _placed(result: Node, found: Node | None, axis: int | None, size: Size, func
     """A result with its examples along the axis that is wanted."""
     if axis is None:
         if found is not None:
-            raise ShapeError(f"vmap({function.name}): out_axes is None for a result of shape {show(result.type.shape)} that differs between examples")
+            raise ShapeError(
+                f"vmap({function.name}): out_axes is None for a result that differs between examples, "
+                f"of shape {show(result.type.shape)}"
+            )
         return result
     stack = lead(result, False, size) if found is None else found
     axis = normalise_axis(axis, stack.type.ndim)

@@ -1,4 +1,4 @@
-"""Matrices of derivatives: ``tm.jacobian`` and ``tm.hessian``, each one batched pass over a basis and not a loop over it."""
+"""Matrices of derivatives: ``tm.jacobian`` and ``tm.hessian``, each one batched pass over a basis, not a loop."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def jacobian(fun: Any, argnums: ArgNums = 0) -> Function:
     Returns
     -------
     Function
-        Takes the arguments of ``fun``; gives an array of shape ``result.shape + argument.shape``. Where the result is a container,
-        it is one of these arrays; where ``argnums`` is a tuple or the argument a container, each array becomes one of them.
-        Forward mode is used where there are fewer inputs than outputs, else reverse mode.
+        Takes the arguments of ``fun``; gives an array of shape ``result.shape + argument.shape``. Where the result is
+        a container, it is one of these arrays; where ``argnums`` is a tuple or the argument a container, each array
+        becomes one of them. Forward mode is used where there are fewer inputs than outputs, else reverse mode.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``tm.jacobian`` and ``tm.hessian`` against finite differences and closed forms; shapes, modes, containers, higher orders."""
+"""``tm.jacobian`` and ``tm.hessian`` against finite differences and closed forms; shapes, modes, containers."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,6 @@ FUNCTIONS = {
     "cumulative": (lambda x: np.cumsum(x * x) * np.cumprod(x), (4,)),
     "solve": (lambda x: np.linalg.solve(4 * np.eye(3) + np.outer(x, x), x), (3,)),
     "moves": (lambda x: np.concatenate([x[::-2], x[1:] * x[:-1]]).reshape(2, -1), (6,)),
-    "stores": (lambda x: stored(x), (4,)),
 }
 
 
@@ -42,6 +41,9 @@ def stored(x):
     acc[1:] += x * x
     acc[::2] *= x[0]
     return acc
+
+
+FUNCTIONS["stores"] = (stored, (4,))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -128,7 +130,7 @@ def test_hessian_is_a_few_contractions():
 
 
 def test_newton_finds_the_minimum():
-    x, y, w, b = logistic_data()
+    x, y, w, _ = logistic_data()
 
     def loss(w):
         return np.mean(np.log(1 + np.exp(-y * (x @ w)))) + 0.01 * w @ w
@@ -143,9 +145,14 @@ def test_closed_forms():
     q = RNG.normal(size=(4, 4))
     np.testing.assert_allclose(tm.hessian(lambda x: x @ q @ x)(np.ones(4)), q + q.T)
     x = np.array([0.5, 1.5, 2.0])
-    np.testing.assert_allclose(tm.hessian(lambda x: np.prod(x))(x), np.prod(x) * (1 - np.eye(3)) / np.outer(x, x))
-    np.testing.assert_allclose(tm.jacobian(np.linalg.inv)(2 * np.eye(2)), -np.einsum("ik,lj->ijkl", np.eye(2), np.eye(2)) / 4)
-    np.testing.assert_allclose(tm.hessian(lambda x: np.linalg.slogdet(x)[1])(2 * np.eye(2)), -np.einsum("il,jk->ijkl", np.eye(2), np.eye(2)) / 4)
+    np.testing.assert_allclose(tm.hessian(np.prod)(x), np.prod(x) * (1 - np.eye(3)) / np.outer(x, x))
+    np.testing.assert_allclose(
+        tm.jacobian(np.linalg.inv)(2 * np.eye(2)), -np.einsum("ik,lj->ijkl", np.eye(2), np.eye(2)) / 4
+    )
+    np.testing.assert_allclose(
+        tm.hessian(lambda x: np.linalg.slogdet(x)[1])(2 * np.eye(2)),
+        -np.einsum("il,jk->ijkl", np.eye(2), np.eye(2)) / 4,
+    )
 
 
 def rosenbrock(x):
@@ -179,7 +186,11 @@ def test_in_a_batch_and_of_a_batch():
     np.testing.assert_allclose(found, [tm.hessian(rosenbrock)(row) for row in x])
     blocks = tm.jacobian(tm.vmap(lambda r: np.sin(r).sum()))(x)
     np.testing.assert_allclose(blocks, np.eye(4)[:, :, None] * np.cos(x))
-    np.testing.assert_allclose(tm.grad(lambda x: np.trace(tm.hessian(rosenbrock)(x)))(x[0]), differences(lambda x: np.trace(tm.hessian(rosenbrock)(x)), x[0]), rtol=1e-5)
+    np.testing.assert_allclose(
+        tm.grad(lambda x: np.trace(tm.hessian(rosenbrock)(x)))(x[0]),
+        differences(lambda x: np.trace(tm.hessian(rosenbrock)(x)), x[0]),
+        rtol=1e-5,
+    )
 
 
 def test_the_product_with_a_vector():
@@ -219,7 +230,7 @@ def test_errors_say_what_to_do():
     with pytest.raises(DifferentiationError, match="real floats, and an argument of <lambda> is complex128"):
         tm.jacobian(lambda x: x**2)(np.ones(3, complex))
     with pytest.raises(DifferentiationError, match="which has no derivative"):
-        tm.jacobian(lambda x: np.argmax(x))(np.ones(3))
+        tm.jacobian(np.argmax)(np.ones(3))
     with pytest.raises(DifferentiationError, match="no derivative with respect to integers"):
         tm.jacobian(lambda x: x * 2)(np.arange(3))
     with pytest.raises(DifferentiationError, match="there is none of number 2"):

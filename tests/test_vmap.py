@@ -1,4 +1,4 @@
-"""``tm.vmap``: the result is the stack of single calls, in any composition with gradients, and wrong sizes are named."""
+"""``tm.vmap``: the stack of single calls, composed with gradients in any order; wrong sizes are named."""
 
 import dataclasses
 
@@ -29,7 +29,9 @@ def test_axes_of_arguments_and_results():
     found = tm.vmap(lambda a, b: a * b, in_axes=(1, -1), out_axes=-1)(x, y)
     expected = np.stack([x[:, k] * y[:, k] for k in range(5)], axis=-1)
     np.testing.assert_allclose(found, expected)
-    np.testing.assert_allclose(tm.vmap(lambda a, b: a * b, in_axes=(1, -1), out_axes=1)(x, y), np.moveaxis(expected, -1, 1))
+    np.testing.assert_allclose(
+        tm.vmap(lambda a, b: a * b, in_axes=(1, -1), out_axes=1)(x, y), np.moveaxis(expected, -1, 1)
+    )
 
 
 def test_containers_and_results_that_do_not_move():
@@ -150,7 +152,9 @@ def test_linear_algebra():
 
 
 def test_different_numbers_of_examples():
-    with pytest.raises(ShapeError, match=r"vmap\(logistic\): the arguments hold different numbers of examples: x has 6, y has 5"):
+    with pytest.raises(
+        ShapeError, match=r"vmap\(logistic\): the arguments hold different numbers of examples: x has 6, y has 5"
+    ):
         tm.vmap(logistic, in_axes=(None, 0, 0))(W, np.zeros((6, 3)), np.zeros(5))
 
 
@@ -170,7 +174,7 @@ def test_other_mistakes():
         tm.vmap(affine, in_axes=(0, 0, 0))(W, W)
     with pytest.raises(AxisError, match="axis 2 is out of bounds for array of dimension 2"):
         tm.vmap(affine, in_axes=(None, 2))(W, np.zeros((4, 3)))
-    with pytest.raises(ShapeError, match="out_axes is None for a result of shape"):
+    with pytest.raises(ShapeError, match="out_axes is None for a result that differs between examples, of shape"):
         tm.vmap(lambda x: x * 2, out_axes=None)(W)
     with pytest.raises(ShapeError, match=r"out_axes of vmap\(<lambda>\): \(0, 0\) does not have the form"):
         tm.vmap(lambda x: x * 2, out_axes=(0, 0))(W)

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 MOST_BYTES = 512 << 20
-_VARIABLE = "TENSORMAGIC_CACHE_DIR"
+_VARIABLE = "TENSORMAGIC_CACHE_FOLDER"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Code:
 
 
 def folder() -> Path:
-    """The cache folder, made if it is not there: ``TENSORMAGIC_CACHE_DIR``, or the platform's place for caches.
+    """The cache folder, made if it is not there: ``TENSORMAGIC_CACHE_FOLDER``, or the platform's place for caches.
 
     A folder that others own or can write is refused with a warning; a private temporary one serves this process then.
     """

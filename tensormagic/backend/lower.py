@@ -7,8 +7,8 @@ written into the stages that use it: pointwise functions by their scalar text, m
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+import weakref
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -151,54 +151,78 @@ def _has_source(node: Node) -> bool:
     return isinstance(node.op, Pointwise) and node.op.scalar_source(node) is not None
 
 
-def supported(node: Node) -> bool:
-    """Whether loops take the dtypes of a node and of its operands."""
-    return len(node.types) == 1 and node.type.dtype in DTYPES and all(len(a.types) == 1 and a.type.dtype in DTYPES for a in node.args)
+# kinds of nodes -------------------------------------------------------------------------------------------------------
+
+_kinds: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
 
 
-def is_inline_move(node: Node) -> bool:
-    """Whether a node only changes where elements are, in a way that an index says."""
+def _kind(node: Node) -> str:
+    """What the planner does with a node: ``"base"``, ``"leaf"``, ``"move"``, ``"map"``, ``"fold"`` or ``"library"``."""
+    known = _kinds.get(node)
+    if known is None:
+        known = _kinds[node] = _kind_of(node)
+    return known
+
+
+def _kind_of(node: Node) -> str:
     op = node.op
-    if not isinstance(op, Move) or op.index is None or not supported(node):
-        return False
-    return op is not RESHAPE or squeezes(node)
+    if op.name in {"parameter", "input"}:
+        return "base"
+    if op is CONSTANT:
+        return "leaf" if not node.type.shape and node.type.dtype in DTYPES else "base"
+    if op is SIZE or op is IOTA:
+        return "leaf"
+    if len(node.types) != 1 or any(t.dtype not in DTYPES for n in (node, *node.args) for t in n.types):
+        return "library"
+    if isinstance(op, Pointwise):
+        return "map" if op.scalar_source(node) is not None else "library"
+    if isinstance(op, Move) and op.index is not None and (op is not RESHAPE or squeezes(node)):
+        return "move"
+    return "fold" if _folds(node) else "library"
 
 
-def is_leaf(node: Node) -> bool:
-    """Whether loops write a node as a number: a rank-0 constant, a size, a ramp."""
-    if node.op is CONSTANT:
-        return not node.type.shape and node.type.dtype in DTYPES
-    return node.op is SIZE or node.op is IOTA
-
-
-def is_map(node: Node) -> bool:
-    """Whether a node is a scalar function that has code."""
-    return isinstance(node.op, Pointwise) and supported(node) and node.op.scalar_source(node) is not None
-
-
-def is_fold(node: Node) -> bool:
-    """Whether a node is a fold that has code: a reduction, or a product with a vector."""
+def _folds(node: Node) -> bool:
     op = node.op
     if op is CONTRACT:
         (a, b), out = split(node["subscripts"])
         whole = set(a) | set(b)
-        return supported(node) and node.type.dtype.kind != "b" and whole in (set(a), set(b)) and len(set(out)) < len(whole)
-    return isinstance(op, Fold) and not isinstance(op, Row) and op.step is not None and supported(node)
+        return node.type.dtype.kind != "b" and whole in (set(a), set(b)) and len(set(out)) < len(whole)
+    return isinstance(op, Fold) and not isinstance(op, Row) and op.step is not None
 
 
-def is_loop(node: Node) -> bool:
-    """Whether loops compute a node (it may be written into the loops of others)."""
-    return is_map(node) or is_fold(node) or is_inline_move(node) or is_leaf(node)
+def is_inline_move(node: Node) -> bool:
+    """Whether a node only changes where elements are, in a way that an index says."""
+    return _kind(node) == "move"
+
+
+def is_leaf(node: Node) -> bool:
+    """Whether loops write a node as a number: a rank-0 constant, a size, a ramp."""
+    return _kind(node) == "leaf"
+
+
+def is_map(node: Node) -> bool:
+    """Whether a node is a scalar function that has code."""
+    return _kind(node) == "map"
+
+
+def is_fold(node: Node) -> bool:
+    """Whether a node is a fold that has code: a reduction, or a product with a vector."""
+    return _kind(node) == "fold"
 
 
 def is_base(node: Node) -> bool:
     """Whether a value is there before anything runs: a parameter or a constant array."""
-    return node.op.name in {"parameter", "input"} or (node.op is CONSTANT and not is_leaf(node))
+    return _kind(node) == "base"
 
 
 def is_library(node: Node) -> bool:
     """Whether NumPy computes a node."""
-    return not is_loop(node) and not is_base(node)
+    return _kind(node) == "library"
+
+
+def is_loop(node: Node) -> bool:
+    """Whether loops compute a node (it may be written into the loops of others)."""
+    return _kind(node) not in {"base", "library"}
 
 
 def stripped(node: Node) -> Node:
@@ -265,35 +289,43 @@ class _Roots:
     def stages_of(self, root: Node) -> list[Stage]:
         """The stage of ``root``, after those of nodes that are stored only to keep it short."""
         stages: list[Stage] = []
-        while True:
-            inside = self._inside(root)
-            if len(inside) <= MOST_OPS:
-                return [*stages, make_stage(root, self.found)]
-            for node in self._narrowest(inside, root):
+        inside = self._inside(root)
+        used = _last_uses(inside, root)
+        begin = 0
+        while len(inside) - begin > MOST_OPS:
+            end, cut = _narrowest(inside, begin, used)
+            for node in cut:
                 self.found.add(node)
                 stages.append(make_stage(node, self.found))
+            begin = end
+        return [*stages, make_stage(root, self.found)]
 
     def _inside(self, root: Node) -> list[Node]:
         """Operations that are written into the stage of ``root``, operands first."""
         order = topological(root.args, stop=lambda n: n in self.found or is_base(n) or is_library(n))
         return [n for n in order if is_map(n) and n not in self.found]
 
-    def _narrowest(self, inside: list[Node], root: Node) -> list[Node]:
-        """The nodes to store where the fewest values are alive, in the upper half of what one stage may hold."""
-        last = {stripped(arg): len(inside) for arg in root.args}
-        for k, node in enumerate(inside):
-            for arg in node.args:
-                last[stripped(arg)] = max(k, last.get(stripped(arg), 0))
-        members = set(inside)
-        alive: set[Node] = set()
-        best: tuple[int, list[Node]] | None = None
-        for k, node in enumerate(inside[:MOST_OPS]):
-            alive = {n for n in alive if last.get(n, 0) > k}
-            alive.add(node)
-            if k >= MOST_OPS // 2 and (best is None or len(alive) <= best[0]):
-                best = len(alive), [n for n in inside[: k + 1] if n in alive and n in members]
-        assert best is not None  # noqa: S101 (the slice is longer than half the limit)
-        return best[1]
+
+def _last_uses(inside: Sequence[Node], root: Node) -> dict[Node, int]:
+    """For each operation the number of the last one that uses it."""
+    numbers = {node: k for k, node in enumerate(inside)}
+    last: dict[Node, int] = {}
+    for node in (*inside, root):
+        for arg in node.args:
+            last[stripped(arg)] = numbers.get(node, len(inside))
+    return last
+
+
+def _narrowest(inside: Sequence[Node], begin: int, last: dict[Node, int]) -> tuple[int, list[Node]]:
+    """Where to cut, in the upper half of what one stage may hold, so that the fewest values are needed later; and these values."""
+    best: tuple[int, int, list[Node]] | None = None
+    alive: list[Node] = []
+    for k in range(begin, begin + MOST_OPS):
+        alive = [n for n in (*alive, inside[k]) if last[n] > k]
+        if k >= begin + MOST_OPS // 2 and (best is None or len(alive) <= best[0]):
+            best = len(alive), k + 1, alive
+    assert best is not None  # noqa: S101 (the slice is longer than half the limit)
+    return best[1], best[2]
 
 
 def _stretches(node: Node, arg: Node) -> bool:

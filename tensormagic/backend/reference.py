@@ -37,7 +37,11 @@ def compile(graph: Graph) -> Run:  # noqa: A001 (every backend has one)
             return s if isinstance(s, int) else evaluate(s, sizes.__getitem__)
 
         for node, slot, operands, dead in steps:
-            table[slot] = node.op.evaluate(node, [table[k] for k in operands], size)  # type: ignore[attr-defined]
+            try:
+                table[slot] = node.op.evaluate(node, [table[k] for k in operands], size)  # type: ignore[attr-defined]
+            except Exception as error:
+                error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it
+                raise
             for k in dead:
                 table[k] = None
         return [table[k] for k in results]

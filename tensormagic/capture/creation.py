@@ -14,6 +14,7 @@ from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply, hint
 from tensormagic.ops import scalar
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, iota, size_node, size_of
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.pointwise import astype
@@ -36,7 +37,11 @@ def _filled(shape: Any, value: Any, dtype: Any, order: str = "C", **options: Any
         refuse("like=", "Leave the option out.")
     dtype = np.dtype(dtype if dtype is not None else np.float64)
     check_dtype(dtype, "the new array")
-    return _done(broadcast(constant(dtype.type(value)), _shape(shape)))
+    return _stretched(constant(dtype.type(value)), _shape(shape))
+
+
+def _stretched(value: Node, shape: tuple[Size, ...]) -> Tensor:
+    return _done(broadcast(value, shape) if shape else to_form(value, "array"))
 
 
 @implements(np.zeros, np.empty)
@@ -56,14 +61,14 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **opt
     """``np.full``."""
     del order, options
     value = node_of(fill_value)
-    return _done(broadcast(astype(value, dtype if dtype is not None else value.type.dtype), _shape(shape)))
+    return _stretched(astype(value, dtype if dtype is not None else value.type.dtype), _shape(shape))
 
 
 def _like(value: Any) -> Any:
     def make(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **options: Any) -> Tensor:  # noqa: FBT001, FBT002 (NumPy's signature)
         del order, subok, options
         x = node_of(a)
-        return _done(broadcast(constant(np.dtype(dtype or x.type.dtype).type(value)), x.type.shape if shape is None else _shape(shape)))
+        return _stretched(constant(np.dtype(dtype or x.type.dtype).type(value)), x.type.shape if shape is None else _shape(shape))
 
     return make
 
@@ -77,20 +82,27 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subo
     """``np.full_like``."""
     del order, subok
     x = node_of(a)
-    return _done(broadcast(astype(node_of(fill_value), dtype or x.type.dtype), x.type.shape if shape is None else _shape(shape)))
+    return _stretched(astype(node_of(fill_value), dtype or x.type.dtype), x.type.shape if shape is None else _shape(shape))
 
 
-@implements(np.array, np.asarray, np.ascontiguousarray, np.asanyarray)
-def array(value: Any, dtype: Any = None, **options: Any) -> Tensor:
+@implements(np.array)
+def array(value: Any, dtype: Any = None, *, copy: bool | None = True, order: str = "K", subok: bool = False, ndmin: int = 0, like: Any = None) -> Tensor:
     """``np.array``: a copy, as a lazy array."""
-    options = {k: v for k, v in options.items() if k not in {"copy", "order", "subok"}}
-    if options.get("ndmin") or options.get("like") is not None:
-        refuse(f"np.array with {', '.join(options)}", "Use reshape.")
+    if ndmin or like is not None or copy is False:
+        refuse("np.array with ndmin, like or copy=False", "Use reshape, or leave the option out.")
+    if copy is None:
+        return asarray(value, dtype)
     x = node_of(value)
     x = astype(x, dtype) if dtype is not None else x
-    if x.type.form != "array":
-        return _done(broadcast(x, ())) if x.type.form == "scalar" else _done(astype(x, x.type.dtype))
-    return _done(x)
+    return _done(x if x.type.shape else to_form(x, "array"))
+
+
+@implements(np.asarray, np.asanyarray, np.ascontiguousarray)
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Tensor:
+    """``np.asarray``: the array itself, where it is one of this dtype."""
+    if isinstance(a, Tensor) and a.type.form == "array" and not copy and (dtype is None or a.dtype == dtype):
+        return a
+    return array(a, dtype)
 
 
 @implements(np.arange)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from types import FunctionType, ModuleType
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.names import find, unknown
-from tensormagic.capture.value import Tensor, build, node_of, wrap
+from tensormagic.capture.value import Tensor, build, has_lazy, node_of, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ops.form import to_form
 
@@ -66,17 +67,27 @@ def captured(value: Any) -> Any:
     if own is not None:
         name = getattr(value, "__name__", "")
         dispatched = hasattr(value, "__wrapped__") and not isinstance(value, FunctionType)
-        return value if dispatched and name not in _CREATE else own
+        return _dispatching(value, own) if dispatched and name not in _CREATE else own
     if isinstance(value, FunctionType) and (value.__module__ or "").startswith(("numpy", "scipy")) and not hasattr(value, "__wrapped__"):
         return _refusing(value)
     return value
+
+
+def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy's: ours on lazy values, also where they stand in lists, which NumPy's protocol does not look into."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        return (own if any(map(has_lazy, (*args, *options.values()))) else function)(*args, **options)
+
+    return call
 
 
 def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of NumPy or SciPy that is not captured: it runs on plain values, and refuses lazy ones by name."""
 
     def call(*args: Any, **options: Any) -> Any:
-        if any(isinstance(v, Tensor) for v in (*args, *options.values())):
+        if any(map(has_lazy, (*args, *options.values()))):
             raise unknown(function.__name__)
         return function(*args, **options)
 

@@ -68,7 +68,7 @@ def store_result(target: Tensor, node: Any, name: str) -> Tensor:
     cast = astype(node, target.dtype)
     if cast.type.ndim > target.ndim:
         raise ShapeError(f"non-broadcastable output operand with shape {show(target.type.shape)} doesn't match the broadcast shape {show(cast.type.shape)}")
-    target.place.write(context.record(broadcast(cast, target.type.shape)))  # noqa: SLF001 (the store is the operator's)
+    target.place.write(context.record(broadcast(cast, target.type.shape) if target.ndim else to_form(cast, "array")))  # noqa: SLF001 (the store is the operator's)
     return target
 
 
@@ -109,8 +109,9 @@ Tensor.__divmod__ = _divmod  # type: ignore[attr-defined]
 
 # ufuncs ---------------------------------------------------------------------------------------------------------------
 
-_SPECIAL = {"expit": "sigmoid", "psi": "digamma", "deg2rad": "radians", "rad2deg": "degrees", "pow": "power"}
+_SPECIAL = {"expit": "sigmoid", "psi": "digamma"}
 UFUNCS: dict[Any, Pointwise] = {op.numpy: op for op in registry.values() if isinstance(op, Pointwise) and isinstance(op.numpy, np.ufunc)}
+UFUNCS |= {np.deg2rad: scalar.radians, np.rad2deg: scalar.degrees}
 _REDUCE = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 _ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, as_size, build, hooks, node_of, refuse, wrap
+from tensormagic.capture.value import Tensor, as_size, build, hooks, node_of, read_only, refuse, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply
 from tensormagic.ops import scalar
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import iota
 from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, expand_dims, flip, normalise_axis, reshape, slice_
 from tensormagic.ops.pointwise import astype
@@ -39,7 +40,7 @@ def reshape_(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = Non
 @implements(np.ravel)
 def ravel(a: Any, order: str = "C") -> Any:
     """``np.ravel``."""
-    return tensor(a).reshape(-1, order=order)
+    return tensor(a).ravel(order)
 
 
 @implements(np.size)
@@ -54,7 +55,7 @@ implements(np.transpose)(lambda a, axes=None: tensor(a).transpose(*(() if axes i
 implements(np.matrix_transpose)(lambda x, /: tensor(x).mT)
 implements(np.swapaxes)(lambda a, axis1, axis2: tensor(a).swapaxes(axis1, axis2))
 implements(np.copy)(lambda a, order="K", subok=False: tensor(a).copy())  # noqa: ARG005 (NumPy's signature)
-implements(np.astype)(lambda x, dtype, /, *, copy=True, device=None: tensor(x).astype(dtype))  # noqa: ARG005 (NumPy's signature)
+implements(np.astype)(lambda x, dtype, /, *, copy=True, device=None: tensor(x).astype(dtype, copy=copy))  # noqa: ARG005 (NumPy's signature)
 implements(np.real)(lambda val: tensor(val).real)
 implements(np.imag)(lambda val: tensor(val).imag)
 
@@ -94,7 +95,7 @@ def expand_dims_(a: Any, axis: Any) -> Any:
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     rank = x.ndim + len(axes)
     found = tuple(normalise_axis(int(k), rank) for k in axes)
-    return x.view_of(lambda n: expand_dims(n, found), lambda old, new: reshape(new, old.type.shape))  # noqa: SLF001 (a view of it)
+    return x.view_of(lambda n: expand_dims(n, found), lambda old, new: reshape(new, old.type.shape), lambda v: np.expand_dims(v, found))  # noqa: SLF001 (a view of it)
 
 
 @implements(np.squeeze, method="squeeze")
@@ -106,7 +107,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if any(shape[k] != 1 for k in axes):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one")
     kept = tuple(s for k, s in enumerate(shape) if k not in axes)
-    return x.view_of(lambda n: reshape(n, kept), lambda old, new: reshape(new, old.type.shape))  # noqa: SLF001 (a view of it)
+    return x.view_of(lambda n: to_form(reshape(n, kept), "array") if not kept else reshape(n, kept), lambda old, new: reshape(new, old.type.shape), lambda v: np.squeeze(v, tuple(axes)))  # noqa: SLF001 (a view of it)
 
 
 def _shape(shape: Any) -> tuple[Size, ...]:
@@ -117,7 +118,8 @@ def _shape(shape: Any) -> tuple[Size, ...]:
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:  # noqa: FBT001, FBT002 (NumPy's signature)
     """``np.broadcast_to``."""
     del subok
-    return _done(broadcast(node_of(array), _shape(shape)))
+    sizes = _shape(shape)
+    return read_only(_done(broadcast(node_of(array), sizes) if sizes else to_form(node_of(array), "array")))
 
 
 @implements(np.broadcast_arrays)
@@ -126,7 +128,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     del subok
     nodes = [node_of(a) for a in args]
     shape = broadcast_shapes([n.type.shape for n in nodes])
-    return tuple(_done(broadcast(n, shape)) for n in nodes)
+    return tuple(read_only(_done(broadcast(n, shape))) for n in nodes)
 
 
 # joining and splitting ------------------------------------------------------------------------------------------------
@@ -172,8 +174,15 @@ def _at_least(x: Node, rank: int) -> Node:
     return reshape(x, {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)] if rank == 3 else (1,))  # noqa: PLR2004 (NumPy's rule)
 
 
-implements(np.atleast_1d)(lambda *a: _one_or_more([_done(_at_least(node_of(v), 1)) for v in a]))
-implements(np.atleast_2d)(lambda *a: _one_or_more([_done(_at_least(node_of(v), 2)) for v in a]))
+def _of_rank(value: Any, rank: int) -> Tensor:
+    """A view with at least ``rank`` axes."""
+    x = tensor(value)
+    return x if x.ndim >= rank else x.reshape(_at_least(x.node, rank).type.shape)
+
+
+implements(np.atleast_1d)(lambda *arys: _one_or_more([_of_rank(v, 1) for v in arys]))
+implements(np.atleast_2d)(lambda *arys: _one_or_more([_of_rank(v, 2) for v in arys]))
+implements(np.atleast_3d)(lambda *arys: _one_or_more([_of_rank(v, 3) for v in arys]))
 
 
 def _one_or_more(values: list[Any]) -> Any:
@@ -232,7 +241,7 @@ def flip_(m: Any, axis: Any = None) -> Any:
     """``np.flip``: a view."""
     x = tensor(m)
     axes = tuple(range(x.ndim)) if axis is None else tuple(normalise_axis(k, x.ndim) for k in (axis if isinstance(axis, tuple) else (axis,)))
-    return x.view_of(lambda n: flip(n, axes), lambda _old, new: flip(new, axes))  # noqa: SLF001 (a view of it)
+    return x.view_of(lambda n: flip(n, axes), lambda _old, new: flip(new, axes), lambda v: np.flip(v, axes))  # noqa: SLF001 (a view of it)
 
 
 implements(np.flipud)(lambda m: flip_(m, 0))
@@ -319,7 +328,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     square = slice_(moved, (*whole, (first, length, 1), (second, length, 1)))
     shape = square.type.shape
     on = scalar.equal(iota(shape, len(lead)), iota(shape, len(lead) + 1))
-    return _done(astype(reduce_sum(scalar.where(on, square, zeros_like(square)), (len(lead) + 1,)), x.dtype))
+    return read_only(_done(astype(reduce_sum(scalar.where(on, square, zeros_like(square)), (len(lead) + 1,)), x.dtype)))
 
 
 @implements(np.diag)
@@ -381,17 +390,23 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: 
         result = build(scalar.maximum, result, low)
     if high is not None:
         result = build(scalar.minimum, result, high)
+    return _out(result, out, "clip")
+
+
+def _out(result: Tensor, out: Any, name: str) -> Any:
+    """The result, stored into ``out`` where that is given."""
     if out is None:
         return result
-    from tensormagic.capture.operators import store_result  # noqa: PLC0415 (rare)
+    from tensormagic.capture.operators import store_result
 
-    return store_result(out, result.node, "clip")
+    return store_result(out, result.node, name)
 
 
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:  # noqa: FBT001, FBT002 (NumPy's signature)
     """``np.nan_to_num``."""
-    del copy
+    if not copy:
+        refuse("np.nan_to_num with copy=False", "Assign the result instead.")
     value = tensor(x)
     if value.dtype.kind != "f":
         return value
@@ -399,6 +414,50 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     value = where(build(scalar.isnan, value), nan, value)
     value = where(build(scalar.equal, value, np.inf), limits.max.item() if posinf is None else posinf, value)
     return where(build(scalar.equal, value, -np.inf), limits.min.item() if neginf is None else neginf, value)
+
+
+@implements(np.round, np.around, method="round")
+def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    """``np.round``: to even at halves; to decimals as NumPy does, by a power of ten."""
+    x = tensor(a)
+    if x.dtype.kind in "biu" and decimals >= 0:
+        return _out(x.copy() if x.dtype.kind != "b" else build(scalar.rint, x), out, "round")
+    if x.dtype.kind not in "f":
+        refuse(f"np.round of {x.dtype} to {decimals} decimals", "Convert it with astype(float), or round the parts.")
+    power = 10.0 ** abs(decimals)
+    if decimals == 0:
+        return _out(build(scalar.rint, x), out, "round")
+    scaled = x * power if decimals > 0 else x / power
+    rounded = build(scalar.rint, scaled)
+    return _out(rounded / power if decimals > 0 else rounded * power, out, "round")
+
+
+@implements(np.fix)
+def fix(x: Any, out: Any = None) -> Any:
+    """``np.fix``: rounded to zero."""
+    return _out(build(scalar.trunc, x), out, "fix")
+
+
+@implements(np.fabs)
+def fabs(x: Any) -> Any:
+    """``np.fabs``: the absolute value of a real number, as a float."""
+    value = tensor(x)
+    if value.dtype.kind == "c":
+        refuse("np.fabs of complex numbers", "Use np.abs.")
+    return build(scalar.absolute, value if value.dtype.kind == "f" else build(scalar.rint, value))
+
+
+@implements(np.float_power)
+def float_power(x1: Any, x2: Any) -> Any:
+    """``np.float_power``: a power in double precision."""
+    values = [tensor(v) for v in (x1, x2)]
+    kind = np.complex128 if any(v.dtype.kind == "c" for v in values) else np.float64
+    return build(scalar.power, *(v.astype(kind) for v in values))
+
+
+implements(np.isscalar)(lambda element: element.type.form != "array" if isinstance(element, Tensor) else np.isscalar(element))
+implements(np.iscomplexobj)(lambda x: tensor(x).dtype.kind == "c")
+implements(np.isrealobj)(lambda x: tensor(x).dtype.kind != "c")
 
 
 @implements(np.sinc)
@@ -424,4 +483,4 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:  # noqa: FBT001, FBT002 (NumPy's signature)
     """``np.allclose``."""
-    return isclose(a, b, rtol, atol, equal_nan).all()
+    return wrap(to_form(isclose(a, b, rtol, atol, equal_nan).all().node, "python"))

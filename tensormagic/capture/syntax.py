@@ -40,16 +40,16 @@ class _Names(ast.NodeVisitor):
     """Names read before the cell has bound them itself, and names bound at the top level, in order."""
 
     def __init__(self) -> None:
-        self.reads: dict[str, int] = {}
+        self.reads: dict[str, ast.expr] = {}
         self.binds: dict[str, None] = {}
         self.counters: set[str] = set()
         self.bound: set[str] = set()  # by every way that leads here
         self.local: list[set[str]] = []  # names of the functions and loops around
         self.depth = 0
 
-    def _read(self, name: str, line: int) -> None:
+    def _read(self, name: str, where: ast.expr) -> None:
         if name not in self.bound and not any(name in names for names in self.local):
-            self.reads.setdefault(name, line)
+            self.reads.setdefault(name, where)
 
     def _bind(self, *names: str) -> None:
         if self.depth == 0:
@@ -58,7 +58,7 @@ class _Names(ast.NodeVisitor):
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
-            self._read(node.id, node.lineno)
+            self._read(node.id, node)
         else:
             self._bind(node.id)
 
@@ -74,7 +74,7 @@ class _Names(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
-            self._read(node.target.id, node.lineno)
+            self._read(node.target.id, node.target)
         self.visit(node.value)
         self.visit(node.target)
 

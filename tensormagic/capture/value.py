@@ -16,6 +16,7 @@ from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Dim, Size, Type, hint
 from tensormagic.ops import scalar
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, constant, size_node, size_of
 from tensormagic.ops.move import broadcast, reshape, same, show, transpose
 from tensormagic.ops.pointwise import Pointwise, astype
@@ -110,13 +111,19 @@ class Tensor:
 
     @property
     def real(self) -> Tensor:
-        """The real part."""
-        return build(scalar.real, self)
+        """The real part: a view."""
+        if not self.ndim:
+            return build(scalar.real, self)
+        if self.dtype.kind != "c":
+            return self.view_of(lambda x: x, lambda _old, new: new, lambda a: a)
+        return self.view_of(scalar.real, lambda old, new: new + scalar.imag(old) * 1j, lambda a: a)
 
     @property
     def imag(self) -> Tensor:
-        """The imaginary part."""
-        return build(scalar.imag, self)
+        """The imaginary part: a view."""
+        if not self.ndim or self.dtype.kind != "c":
+            return read_only(build(scalar.imag, self))
+        return self.view_of(scalar.imag, lambda old, new: scalar.real(old) + new * 1j, lambda a: a)
 
     @property
     def flat(self) -> NoReturn:
@@ -209,6 +216,7 @@ class Tensor:
         return describe(self)
 
     def __round__(self, digits: int | None = None) -> Any:
+        needs_value("round()", "Use np.round, which stays in the graph.")
         return round(self.item(), digits) if digits is not None else round(self.item())
 
     def __reduce__(self) -> Any:
@@ -247,9 +255,11 @@ class Tensor:
         part = basic(items, self.type.shape, as_size)
         if not part.shape and not _has_ellipsis(index):
             return wrap(context.record(to_form(part.take(self.node), "scalar")))  # a NumPy scalar: no view
-        return self.view_of(part.take, lambda old, new: _put(part, old, new))
+        return self.view_of(part.take, lambda old, new: _put(part, old, new), lambda a: a[_concrete(items)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if self.type.form != "array":
+            raise DTypeError(f"a number of type {self.type} does not support item assignment", "Numbers are no arrays: bind the name anew.")
         items = expand(index, self.ndim)
         if any(is_array(i) or isinstance(i, bool | np.bool_) or _depends_on_data(i) for i in items):
             refuse("a store through a mask or an array of indices", "Use np.where(mask, new, old), or run the cell with --plain.")
@@ -264,8 +274,9 @@ class Tensor:
             raise ShapeError(f"could not broadcast input array from shape {show(node.type.shape)} into shape {show(part.shape)}") from None
         self.place.write(context.record(_put(part, self.node, fitted)))
 
-    def view_of(self, forward: Callable[[Node], Node], backward: Callable[[Node, Node], Node] | None) -> Tensor:
-        view = Tensor(self.place.view(forward, backward))
+    def view_of(self, forward: Callable[[Node], Node], backward: Callable[[Node, Node], Node] | None, moved: Callable[[Any], Any]) -> Tensor:
+        """A view: the part that ``forward`` takes, stored through ``backward``, where ``moved`` says in memory."""
+        view = Tensor(self.place.view(forward, backward, moved))
         context.record(view.node)
         return view
 
@@ -274,11 +285,24 @@ class Tensor:
         if order != "C":
             refuse(f"reshape with order={order!r}", "Use order='C', or transpose first.")
         sizes = tuple(as_size(s) for s in (shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape))
-        return self.view_of(lambda x: reshape(x, sizes), lambda old, new: reshape(new, old.type.shape))
+        result = reshape(self.node, sizes)
+        if not result.type.shape:
+            return self.view_of(lambda x: to_form(reshape(x, ()), "array"), lambda old, new: reshape(new, old.type.shape), lambda a: a.reshape(()))
+        layout = self.place.layout()
+        if layout is not None and _reshapes_in_place(layout, result.type.shape):
+            whole = tuple(hint(s) or 7 for s in result.type.shape)
+            return self.view_of(lambda x: reshape(x, sizes), lambda old, new: reshape(new, old.type.shape), lambda a: np.reshape(a, whole, copy=False))
+        copy = wrap(context.record(result))
+        if layout is None:  # a view or a copy in NumPy: nobody may store into either
+            copy.place.buffer.overlaps.append("the array that it was reshaped from")
+            self.place.buffer.overlaps.append("a reshape of it")
+        return copy
 
-    def ravel(self) -> Tensor:
-        """``ndarray.ravel``."""
-        return self.reshape(-1)
+    def ravel(self, order: str = "C") -> Tensor:
+        """``ndarray.ravel``: a view of what is contiguous, else a copy."""
+        flat = self.reshape(-1, order=order)
+        layout = self.place.layout()
+        return flat if layout is None or layout.flags.c_contiguous else flat.copy()
 
     def transpose(self, *axes: Any) -> Tensor:
         """``ndarray.transpose``: a view."""
@@ -286,7 +310,7 @@ class Tensor:
         order = tuple(operator.index(a) for a in given) if given else tuple(reversed(range(self.ndim)))
         checked = tuple(a % self.ndim if -self.ndim <= a < self.ndim else a for a in order)
         inverse = tuple(checked.index(k) for k in range(self.ndim)) if sorted(checked) == list(range(self.ndim)) else ()
-        return self.view_of(lambda x: transpose(x, order), lambda _old, new: transpose(new, inverse))
+        return self.view_of(lambda x: transpose(x, order), lambda _old, new: transpose(new, inverse), lambda a: a.transpose(order))
 
     def swapaxes(self, first: int, second: int) -> Tensor:
         """``ndarray.swapaxes``: a view."""
@@ -301,7 +325,9 @@ class Tensor:
 
     def astype(self, dtype: Any, **options: Any) -> Tensor:
         """``ndarray.astype``."""
-        options.pop("copy", None)
+        copied = options.pop("copy", True)
+        if not copied and self.dtype == dtype:
+            return self
         if options:
             refuse(f"astype with {', '.join(options)}", "Use astype(dtype) alone.")
         inputs.check_dtype(np.dtype(dtype), "the result of astype")
@@ -312,6 +338,24 @@ class Tensor:
     def fill(self, value: Any) -> None:
         """``ndarray.fill``."""
         self[...] = value
+
+
+def _reshapes_in_place(layout: Any, shape: tuple[Size, ...]) -> bool:
+    """Whether NumPy reshapes without a copy."""
+    try:
+        np.reshape(layout, tuple(hint(s) or 7 for s in shape), copy=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _concrete(items: list[Any]) -> tuple[Any, ...]:
+    """A basic index with the numbers that its sizes were."""
+
+    def number(item: Any) -> Any:
+        return None if item is None else hint(as_size(item)) or 0
+
+    return tuple(slice(number(i.start), number(i.stop), number(i.step)) if isinstance(i, slice) else number(i) for i in items)
 
 
 def _has_ellipsis(index: Any) -> bool:
@@ -346,6 +390,12 @@ def wrap(node: Node) -> Tensor:
     return Tensor(Place(Buffer(node)))
 
 
+def read_only(value: Tensor) -> Tensor:
+    """``value``, which may not be stored into."""
+    value.place.buffer.writeable = False  # noqa: SLF001 (our own)
+    return value
+
+
 def input_tensor(value: Any, name: str) -> Tensor | None:
     """The lazy array of a notebook's array or number; None for what is no input."""
     node = inputs.lift(value, name)
@@ -374,7 +424,7 @@ def node_of(value: Any) -> Node:
 
 def _stacked(values: Sequence[Any]) -> Node:
     """Nested lists, as ``np.array`` reads them."""
-    if any(isinstance(v, Tensor) or (isinstance(v, list | tuple) and _has_lazy(v)) for v in values):
+    if has_lazy(values):
         from tensormagic.ops.move import concatenate, expand_dims  # noqa: PLC0415 (only here)
 
         nodes = [node_of(v) for v in values]
@@ -388,8 +438,9 @@ def _stacked(values: Sequence[Any]) -> Node:
     return constant(array)
 
 
-def _has_lazy(values: Sequence[Any]) -> bool:
-    return any(isinstance(v, Tensor) or (isinstance(v, list | tuple) and _has_lazy(v)) for v in values)
+def has_lazy(value: Any) -> bool:
+    """Whether a value is lazy, or a list that holds a lazy value."""
+    return isinstance(value, Tensor) or (isinstance(value, list | tuple) and any(map(has_lazy, value)))
 
 
 def _name_of(value: Any) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
@@ -91,7 +92,9 @@ class Table:
 
 _KINDS = {"leaf": 1, "move": 1, "pointwise": 20, "fold": 10, "update": 10, "contract": 50, "region": 100, "opaque": 200}
 _WEIGHTS = {
-    **dict.fromkeys(("add", "subtract", "multiply", "negative", "square", "absolute", "positive", "astype", "where"), 2),
+    **dict.fromkeys(
+        ("add", "subtract", "multiply", "negative", "square", "absolute", "positive", "astype", "where"), 2
+    ),
     **dict.fromkeys(("maximum", "minimum", "logical_not", "logical_and", "logical_or"), 3),
     **dict.fromkeys(("divide", "sqrt"), 6),
     **dict.fromkeys(("log1p", "expm1", "sigmoid", "xlogy", "erfc"), 22),
@@ -104,7 +107,7 @@ _WEIGHTS = {
 
 
 def weight(node: Node) -> int:
-    """What the op of ``node`` costs, in units of about half a nanosecond an element; a weak constant more than a strong one."""
+    """What the op of ``node`` costs, in the time of half an addition; a weak constant more than a strong one."""
     if node.op.name == "constant":
         return 1 if node.type.form == "scalar" else 2
     return _WEIGHTS.get(node.op.name) or _KINDS.get(getattr(node.op, "kind", ""), 20)
@@ -119,8 +122,8 @@ def _factor(node: Node) -> int:
 def lighter(new: Node, old: Node, settled: Callable[[Node], bool]) -> bool:
     """Whether ``new`` weighs less than ``old``, whatever the nodes weigh that both end in.
 
-    The weight of a term is that of its op and a multiple of those of its operands, so it falls with that of any part: rules that
-    make terms lighter end. Only the difference is worked out, down to nodes that are settled.
+    The weight of a term is that of its op and a multiple of those of its operands, so it falls with that of any part:
+    rules that make terms lighter end. Only the difference is worked out, down to nodes that are settled.
     """
     needed: Counter[Node] = Counter()
     total = 0
@@ -251,8 +254,8 @@ class _Pass:
                 self.regions[graph] = self.regions[new] = new
                 self.log.fired += log.fired
                 self.log.withheld += log.withheld
-        changed = {k: self.regions[v] for k, v in inner.items()}
-        return make(node.op, node.args, **{**node.params, **changed})
+        params: dict[str, Any] = {**node.params, **{k: self.regions[v] for k, v in inner.items()}}
+        return make(node.op, node.args, **params)
 
     def _ordered(self, node: Node) -> Node:
         """For a commutative op, the node with the same operands in whatever order came first."""
@@ -317,4 +320,3 @@ def _copy_sites(new: Node, old: Node) -> None:
     """A node with other operands came from where the old one came from."""
     for place in site.of(old):
         site.record(new, place)
-

@@ -1,4 +1,4 @@
-"""Rewrite rules: what one is, and how a pattern in NumPy notation finds its nodes. Knows ops only by name, arity and order."""
+"""Rewrite rules: what one is, and how a pattern in NumPy notation finds its nodes. Knows ops by name alone."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ WILD = _Symbol("wild")
 SOLE = _Symbol("sole")
 
 
-class Constant:
+class Constant(Node):
     """Annotation of a pattern variable that constants alone match."""
 
 
-class Positive:
+class Positive(Node):
     """Annotation of a pattern variable that only what is provably not negative (or nan) matches."""
 
 
@@ -142,8 +142,8 @@ def rules_of(
     Parameters
     ----------
     function
-        Either a generator of ``pattern, replacement, *conditions`` over pattern variables, or a procedure of one ``node``
-        that gives its replacement or None.
+        Either a generator of ``pattern, replacement, *conditions`` over pattern variables, or a procedure of one
+        ``node`` that gives its replacement or None.
     level
         The level of the rules.
     fit
@@ -200,7 +200,8 @@ def _patterns(function: Callable[..., Any], level: str, fit: Fit, kinds: str, fu
 
 def _wild(parameter: inspect.Parameter) -> Node:
     """The node that stands for a pattern variable; its annotation says what it matches."""
-    note = parameter.annotation if isinstance(parameter.annotation, str) else getattr(parameter.annotation, "__name__", "")
+    note = parameter.annotation
+    note = note if isinstance(note, str) else getattr(note, "__name__", "")
     dtype = np.dtype({"bool": bool, "int": np.int64}.get(note, np.float64))
     return make(WILD, type=Type(dtype, (), "scalar"), name=parameter.name, only=note if note in _ONLY else "")
 
@@ -230,7 +231,9 @@ def number(node: Node) -> str:
     return str(value if isinstance(value, complex) else float(value))
 
 
-def _applier(pattern: Node, replacement: Any, checks: list[Callable[..., bool]], fit: Fit, kinds: str) -> Callable[[Node], Found | None]:
+def _applier(
+    pattern: Node, replacement: Any, checks: list[Callable[..., bool]], fit: Fit, kinds: str
+) -> Callable[[Node], Found | None]:
     readers = [(check, tuple(inspect.signature(check).parameters)) for check in checks]
 
     def apply(node: Node) -> Found | None:
@@ -258,8 +261,8 @@ Match = tuple[dict[str, Node], tuple[Node, ...], tuple[Node, ...]]
 def find(pattern: Node, node: Node) -> Match | None:
     """What each variable of ``pattern`` is in ``node``, the nodes that ``sole`` marks, and all nodes that are absorbed.
 
-    Broadcasts are looked through, operands of commutative ops match in either order, constants match by value. None where
-    the pattern does not match.
+    Broadcasts are looked through, operands of commutative ops match in either order, constants match by value. None
+    where the pattern does not match.
     """
     return _solve(((pattern, node), None), {}, (), ()) if pattern.op is node.op else None
 
@@ -267,36 +270,40 @@ def find(pattern: Node, node: Node) -> Match | None:
 def _solve(goals: Goals, bound: dict[str, Node], alone: tuple[Node, ...], inside: tuple[Node, ...]) -> Match | None:
     while goals is not None:
         (pattern, node), goals = goals
-        op = pattern.op
-        if op is WILD:
-            name = pattern["name"]
-            if name not in bound:
-                if not _admits(pattern, node):
-                    return None
-                bound = {**bound, name: node}
-            elif plain(bound[name]) is not plain(node):
-                return None
-        elif op is SOLE:
+        if pattern.op is SOLE:
             alone = (*alone, *_down(node))
             goals = ((pattern.args[0], node), goals)
-        elif op.name == "constant":
-            if not _same_number(pattern, plain(node)):
+            continue
+        if not pattern.args:
+            extended = _bind(pattern, node, bound)
+            if extended is None:
                 return None
-        else:
-            node = plain(node)
-            if node.op is not op:
-                return None
-            inside = (*inside, node)
-            pairs = list(zip(pattern.args, node.args, strict=True))
-            if getattr(op, "commutative", False):
-                (p, a), (q, b) = pairs
-                found = _solve(((p, a), ((q, b), goals)), bound, alone, inside)
-                if found is not None:
-                    return found
-                pairs = [(p, b), (q, a)]
-            for pair in reversed(pairs):
-                goals = (pair, goals)
+            bound = extended
+            continue
+        node = plain(node)
+        if node.op is not pattern.op:
+            return None
+        inside = (*inside, node)
+        pairs = list(zip(pattern.args, node.args, strict=True))
+        if getattr(node.op, "commutative", False):
+            (p, a), (q, b) = pairs
+            found = _solve(((p, a), ((q, b), goals)), bound, alone, inside)
+            if found is not None:
+                return found
+            pairs = [(p, b), (q, a)]
+        for pair in reversed(pairs):
+            goals = (pair, goals)
     return bound, alone, inside
+
+
+def _bind(pattern: Node, node: Node, bound: dict[str, Node]) -> dict[str, Node] | None:
+    """The bindings with one more for a variable, the same for a constant that agrees, None for what does not fit."""
+    if pattern.op is not WILD:
+        return bound if _same_number(pattern, plain(node)) else None
+    name = pattern["name"]
+    if name in bound:
+        return bound if plain(bound[name]) is plain(node) else None
+    return {**bound, name: node} if _admits(pattern, node) else None
 
 
 def _admits(pattern: Node, node: Node) -> bool:
@@ -327,15 +334,22 @@ def is_constant(node: Node) -> bool:
     return node.op.name == "constant" and not node.type.shape
 
 
-_NOT_NEGATIVE = {"exp", "exp2", "absolute", "square", "sqrt", "sigmoid", "softplus", "softmax", "hypot", "erfc", "cosh"}
-_KEEP_SIGN = {"broadcast", "reshape", "transpose", "slice", "sum", "max", "min", "prod", "astype", "add", "multiply", "divide", "maximum", "sqrt"}
+_NOT_NEGATIVE = frozenset(
+    ("exp", "exp2", "absolute", "square", "sqrt", "sigmoid", "softplus", "softmax", "hypot", "erfc", "cosh", "size")
+)
+_KEEP_SIGN = frozenset(
+    (
+        *("broadcast", "reshape", "transpose", "slice", "sum", "max", "min", "prod", "astype"),
+        *("add", "multiply", "divide", "maximum"),
+    )
+)
 
 
 def not_negative(node: Node, depth: int = 6) -> bool:
     """Whether ``node`` provably is nowhere below zero (it may be nan)."""
     if node.op.name == "constant":
-        return not node["bits"].array().dtype.kind in "c" and bool((node["bits"].array() >= 0).all())
-    if node.op.name == "size" or node.op.name in _NOT_NEGATIVE:
+        return node.type.dtype.kind != "c" and bool((node["bits"].array() >= 0).all())
+    if node.op.name in _NOT_NEGATIVE:
         return True
     return depth > 0 and node.op.name in _KEEP_SIGN and all(not_negative(a, depth - 1) for a in node.args)
 

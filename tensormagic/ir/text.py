@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -94,21 +95,33 @@ def _parse_one(lines: list[str], ops: Mapping[str, Any], regions: Mapping[str, G
     head = re.match(r"(?:(@\d+) = )?graph\((.*)\) \{$", lines[0].strip())
     if head is None:
         raise ParseError(f"not the head of a graph: {lines[0]!r}")
-    nodes: dict[str, Node] = {}
-    parameters = [_parse_parameter(k, item, ops) for k, item in enumerate(_split(head[2]))]
-    nodes.update({f"%{k}": p for k, p in enumerate(parameters)})
+    with _reading(lines[0]):
+        parameters = [_parse_parameter(k, item, ops) for k, item in enumerate(_split(head[2]))]
+    nodes = {f"%{k}": p for k, p in enumerate(parameters)}
     results: tuple[Node, ...] = ()
     guards: list[tuple[Size, str, Size]] = []
     for line in map(str.strip, lines[1:-1]):
-        if line.startswith("return"):
-            results = tuple(nodes[name] for name in line[6:].replace(" ", "").split(",") if name)
-        elif line.startswith("guard "):
-            left, relation, right = line[6:].split(" ")
-            guards.append((_size(left), relation, _size(right)))
-        else:
-            name, node = _parse_node(line, nodes, ops, regions)
-            nodes[name] = node
+        with _reading(line):
+            if line.startswith("return"):
+                results = tuple(nodes[name] for name in line[6:].replace(" ", "").split(",") if name)
+            elif line.startswith("guard "):
+                left, relation, right = line[6:].split(" ")
+                guards.append((_size(left), relation, _size(right)))
+            else:
+                name, node = _parse_node(line, nodes, ops, regions)
+                nodes[name] = node
     return head[1] or "", Graph(tuple(parameters), results, tuple(guards))
+
+
+@contextmanager
+def _reading(line: str) -> Iterator[None]:
+    """Whatever is wrong with a line is a ParseError that shows it."""
+    try:
+        yield
+    except ParseError:
+        raise
+    except (LookupError, TypeError, ValueError, SyntaxError) as error:
+        raise ParseError(f"not a line of a graph: {line!r}: {error}") from None
 
 
 def _parse_parameter(index: int, item: str, ops: Mapping[str, Any]) -> Node:
@@ -146,8 +159,10 @@ def _parse_type(text: str) -> Type:
     if text in _PYTHON:
         return Type(np.dtype(_PYTHON[text]), (), "python")
     name, bracket, sizes = text.partition("[")
+    if bracket and not sizes.endswith("]"):
+        raise ParseError(f"not a type: {text!r}")
     form: Form = "array" if bracket else "scalar"
-    return Type(np.dtype(name.rstrip("_")), tuple(_size(s) for s in _split(sizes.rstrip("]"))), form)
+    return Type(np.dtype(name.rstrip("_")), tuple(_size(s) for s in _split(sizes.removesuffix("]"))), form)
 
 
 def _parse_value(text: str, regions: Mapping[str, Graph]) -> Any:

@@ -12,7 +12,7 @@ import linecache
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any
@@ -38,7 +38,7 @@ _LIBRARIES = tuple(str(Path(folder).resolve()) for folder in _FOLDERS)
 
 @dataclass(frozen=True)
 class Place:
-    """Where in the user's code: how that is called, the line's text, a span of it, and the variables there.
+    """Where in the user's code: how that is called, the line's text, a span of it, and the variables that are seen there.
 
     ``column`` and ``end_column`` count characters of ``text``; without a span both are 0.
     """
@@ -48,7 +48,7 @@ class Place:
     text: str
     column: int = 0
     end_column: int = 0
-    names: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    space: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.where}, line {self.line}"
@@ -140,8 +140,7 @@ def _characters(text: str, offset: int) -> int:
 
 
 def _with_names(place: Place, space: Mapping[str, Any]) -> Place:
-    names = {n: space[n] for n in _read_in(place) if n in space}
-    return Place(place.where, place.line, place.text, place.column, place.end_column, names)
+    return replace(place, space=space)
 
 
 def _read_in(place: Place) -> list[str]:
@@ -178,7 +177,8 @@ def described(value: Any) -> str:
 
 
 def _types(place: Place) -> str:
-    told = [f"{name}: {text}" for name, value in place.names.items() if (text := described(value))]
+    named = {name: place.space[name] for name in _read_in(place) if name in place.space}
+    told = [f"{name}: {text}" for name, value in named.items() if (text := described(value))]
     return ", ".join(told[:_NAMES]) + (", …" if len(told) > _NAMES else "")
 
 
@@ -263,6 +263,22 @@ def at_node(error: BaseException) -> Place | None:
     node = getattr(error, "tensor_node", None)
     spans = [s for s in site.of(node) if not s.role.startswith("rewritten")] or list(site.of(node)) if node is not None else []
     return of_site(spans[-1]) if spans else None
+
+
+def of_cell(error: BaseException, shell: Any) -> list[str]:
+    """An error raised while a captured cell was read, captured or computed."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return render(error, [of_syntax(error, error.filename, shell)])
+    asked = places_of(error.__traceback__, shell)
+    origin = at_node(error)
+    space = shell.user_ns
+    if origin is not None:
+        return render(error, [_with_names(origin, space)], near=space)
+    span = getattr(error, "tensor_site", None)
+    if not asked and isinstance(span, Site):  # an input that is refused before any line has run
+        asked = [replace(of_site(span), space=space)]
+    own = asked[0].space if asked else {}
+    return render(error, asked, near={**space, **own})
 
 
 def shown_anywhere(error: BaseException) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,8 +54,8 @@ class Outcome:
         What the result is called, where it has a name.
     shown
         Whether the result is to be shown with its value.
-    gradients
-        Of the result, by variable.
+    gradients, moving
+        Of the result, by variable; and the variable's node.
     inputs
         The lazy array of each input.
     stored
@@ -69,6 +70,7 @@ class Outcome:
     name: str
     shown: bool
     gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    moving: dict[str, Node] = field(default_factory=dict[str, Node])
     inputs: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     stored: tuple[str, ...] = ()
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -119,29 +121,28 @@ def run_plain(code: Code, shell: Any, options: Options) -> Outcome:
     checked(code, options, before)
     gradients: dict[str, Tensor] = {}
     read: dict[str, Tensor] = {}
+    moving: dict[str, Node] = {}
     if options.grad or options.name:
         with setting(tier="numpy", math=options.math), restored(code, before), redirect_stdout(StringIO()):
             captured = run_cell(code, cast(code, before, options), options.inputs)
             outcome = _outcome(code, options, captured, before)
-            gradients, read = outcome.gradients, outcome.inputs
+            gradients, moving, read = outcome.gradients, outcome.moving, outcome.inputs
             session.compute([t.node for t in gradients.values()])
     result = plain(code, shell.user_ns)
-    shell.push({f"grad_{n}": g.numpy() for n, g in gradients.items()})
     if options.name:
         shell.push({options.name: function_of(code, options, read, shell)})
     name = "" if code.last is not None else code.parsed.last_name
-    return Outcome(code, options, result, name, code.last is not None, gradients, read, notebook=before)
+    return Outcome(code, options, result, name, code.last is not None, gradients, moving, read, notebook=before)
 
 
 def plain(code: Code, space: dict[str, Any]) -> Any:
     """The cell's own value, by Python and NumPy, over the variables in ``space``, which it binds too."""
-    space.setdefault("__tensor_captured__", lambda value: value)
-    try:
-        exec(code.body, space)  # noqa: S102 (running the user's cell is what this is for)
-        result = eval(code.last, space) if code.last is not None else None  # noqa: S307 (as above)
-    finally:
-        space.pop("__tensor_captured__", None)
-    return space.get(code.parsed.last_name) if code.last is None and code.parsed.last_name else result
+    tree = ast.parse(code.cell.source, code.filename)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, code.filename, "exec"), space)  # noqa: S102 (running the user's cell is what this is for)
+    if isinstance(last, ast.Expr):
+        return eval(compile(ast.Expression(last.value), code.filename, "eval"), space)  # noqa: S307 (as above)
+    return space.get(code.parsed.last_name) if code.parsed.last_name else None
 
 
 # before ---------------------------------------------------------------------------------------------------------------
@@ -199,7 +200,7 @@ def _original(array: Any, notebook: Mapping[str, Any], before: Mapping[str, Any]
 def restored(code: Code, notebook: Mapping[str, Any]) -> Iterator[None]:
     """Take back what the cell stored into lazy values of the notebook, where it fails."""
     tensors = [v for n in code.parsed.reads if isinstance(v := notebook.get(n), Tensor)]
-    buffers = {id(t._place.buffer): t._place.buffer for t in tensors}  # noqa: SLF001 (the one who runs cells may)
+    buffers = {id(t.place.buffer): t.place.buffer for t in tensors}
     kept = [(buffer, buffer.node, buffer.version) for buffer in buffers.values()]
     try:
         yield
@@ -218,19 +219,19 @@ def _outcome(code: Code, options: Options, captured: Captured, notebook: Mapping
     if options.of:
         name = options.of
         result = captured.values.get(name, notebook.get(name))
-    gradients = _gradients(options, result, captured, notebook)
+    moving = {n: _moving(n, captured, notebook) for n in options.grad}
+    gradients = _gradients(options, result, moving)
     shown = captured.shown or bool(options.grad)
     read = {n: t for n, t in captured.inputs.items() if options.inputs is None or n in options.inputs}
-    return Outcome(code, options, result, name, shown, gradients, read, notebook=notebook)
+    return Outcome(code, options, result, name, shown, gradients, moving, read, notebook=notebook)
 
 
-def _gradients(options: Options, result: Any, captured: Captured, notebook: Mapping[str, Any]) -> dict[str, Tensor]:
-    if not options.grad:
+def _gradients(options: Options, result: Any, nodes: Mapping[str, Node]) -> dict[str, Tensor]:
+    if not nodes:
         return {}
     if result is None:
         raise UsageError("%%tensor --grad: the cell has no value; end it in an expression, or name one with --of")
     top = node_of(result)
-    nodes = {name: _moving(name, captured, notebook) for name in options.grad}
     for name, node in nodes.items():
         if not depends([top], node):
             what = options.of or "the cell's value"
@@ -241,7 +242,8 @@ def _gradients(options: Options, result: Any, captured: Captured, notebook: Mapp
 
 def _moving(name: str, captured: Captured, notebook: Mapping[str, Any]) -> Node:
     """The node that a gradient is taken with respect to: the notebook's value, as the cell read it, before one that the cell binds."""
-    value = notebook[name] if name in notebook else captured.values.get(name)
+    own = name in captured.values and name in captured.parsed.binds and name not in captured.parsed.reads
+    value = captured.values[name] if own or name not in notebook else notebook[name]
     tensor = value if isinstance(value, Tensor) else input_tensor(value, name)
     node = tensor.node if tensor is not None else None
     if node is None or not node.type.inexact:

@@ -1,8 +1,8 @@
-"""Region ops: cond, loop, while, call and grad, each on closed graphs in its params. Bodies share nothing with what is around them.
+"""Region ops: cond, loop, while, call and grad, on closed graphs in their params, which share nothing with what is around.
 
-Their derivatives are regions again: the jvp, or the transpose, of the graph inside. How a graph is differentiated is known one
-floor up; ``install_derivatives`` hands it down once, as ``install_operators`` hands the pointwise ops to nodes, so that a region
-answers the same questions as any other op and the walk over a graph needs no case of its own for it.
+Their derivatives are regions again: the jvp, or the transpose, of the graph inside. How a graph is differentiated is
+known one floor up; ``install_derivatives`` hands it down once, as ``install_operators`` hands the pointwise ops to nodes.
+So a region answers the same questions as any other op, and the walk over a graph has no case of its own for it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def _schedule(graph: Graph) -> list[_Step]:
     nodes = [n for n in graph.nodes if n not in set(graph.parameters)]
     last = {a: k for k, n in enumerate(nodes) for a in n.args}
     kept = {*graph.results, *graph.parameters}
-    return [(n, list(n.args), [a for a in dict.fromkeys(n.args) if last[a] == k and a not in kept]) for k, n in enumerate(nodes)]
+    return [
+        (n, list(n.args), [a for a in dict.fromkeys(n.args) if last[a] == k and a not in kept])
+        for k, n in enumerate(nodes)
+    ]
 
 
 def interpret(graph: Graph, values: Sequence[Value]) -> list[Value]:
@@ -84,7 +87,11 @@ def _matched(graph: Graph, operands: Sequence[Node], what: str) -> tuple[dict[Sy
         if not same(inner, outer):
             raise ShapeError(f"{what}: a size is {outer} where its graph takes {inner}")
     known = set(symbols)
-    guards += [(substitute(a, symbols), r, substitute(b, symbols)) for a, r, b in graph.guards if {*atoms(a), *atoms(b)} <= known]
+    guards += [
+        (substitute(a, symbols), r, substitute(b, symbols))
+        for a, r, b in graph.guards
+        if {*atoms(a), *atoms(b)} <= known
+    ]
     return symbols, [g for g in guards if not (g[1] == "==" and g[0] == g[2])]
 
 
@@ -95,13 +102,16 @@ def _outside(size: Size, symbols: Mapping[Symbol, Size], what: str) -> Size:
 
 
 def _result_types(graph: Graph, symbols: Mapping[Symbol, Size]) -> tuple[Type, ...]:
-    return tuple(Type(r.type.dtype, tuple(substitute(s, symbols) for s in r.type.shape), r.type.form) for r in graph.results)
+    return tuple(
+        Type(r.type.dtype, tuple(substitute(s, symbols) for s in r.type.shape), r.type.form) for r in graph.results
+    )
 
 
 def _agreed(left: Sequence[Type], right: Sequence[Type], what: str) -> list[Guard]:
     """What makes two lists of types the same; raises where nothing can."""
     fits = len(left) == len(right) and all(
-        a.dtype == b.dtype and a.form == b.form and a.ndim == b.ndim and all(map(same, a.shape, b.shape)) for a, b in zip(left, right, strict=True)
+        a.dtype == b.dtype and a.form == b.form and a.ndim == b.ndim and all(map(same, a.shape, b.shape))
+        for a, b in zip(left, right, strict=True)
     )
     if not fits:
         raise DTypeError(f"{what}: {', '.join(map(str, left))} against {', '.join(map(str, right))}")
@@ -158,7 +168,7 @@ def _renumbered(parameters: Sequence[Node], results: Sequence[Node], graph: Grap
 
 
 def _transposed(graph: Graph, linear: Sequence[bool], given: Sequence[int]) -> Graph:
-    """From the operands that are not linear, and cotangents of the results ``given``, to cotangents of the linear operands.
+    """From the operands that are not linear and cotangents of the results ``given`` to those of the linear operands.
 
     Sizes are bound by the operands that stay: the primal of each linear operand is among them.
     """
@@ -274,8 +284,8 @@ def call(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
 class Repeat(Op):
     """A body that takes ``params["carries"]`` carries, and constants, to the next carries.
 
-    ``counted`` (``loop``): the first operand is the count, and the body's first parameter the index. Otherwise (``while``) a second
-    graph on the same operands says whether to go on.
+    ``counted`` (``loop``): the first operand is the count, and the body's first parameter the index. Otherwise (``while``)
+    a second graph on the same operands says whether to go on.
     """
 
     kind = "region"
@@ -289,7 +299,10 @@ class Repeat(Op):
         carried = args[first : first + params["carries"]]
         symbols, guards = _matched(_unindexed(params["body"], first), args[first:], self.name)
         types = _result_types(params["body"], symbols)
-        entry = [Type(p.type.dtype, a.type.shape, p.type.form) for p, a in zip(params["body"].parameters[first:], carried, strict=False)]
+        entry = [
+            Type(p.type.dtype, a.type.shape, p.type.form)
+            for p, a in zip(params["body"].parameters[first:], carried, strict=False)
+        ]
         guards += _agreed(entry, types, "a carry changes its type")
         if not self.counted:
             guards += _matched(params["test"], args, self.name)[1]
@@ -330,14 +343,27 @@ class Repeat(Op):
         if not carried:
             return _spread({}, node)
         parameters, found = _linearised(body, [first + k for k in moving])
-        index, primal, moved = parameters[:first], parameters[first : first + len(operands)], parameters[first + len(operands) :]
+        index, primal, moved = (
+            parameters[:first],
+            parameters[first : first + len(operands)],
+            parameters[first + len(operands) :],
+        )
         order = [*primal[:carries], *moved[: len(carried)], *primal[carries:], *moved[len(carried) :]]
         results = [*body.results, *(_like(found[k], body.results[k]) for k in carried)]
-        params: dict[str, Any] = {"body": _renumbered([*index, *order], results, body), "carries": carries + len(carried)}
+        params: dict[str, Any] = {
+            "body": _renumbered([*index, *order], results, body),
+            "carries": carries + len(carried),
+        }
         if not self.counted:
             params["test"] = _renumbered(order, node["test"].results, node["test"])
         starts = [_like(given[k], operands[k]) for k in moving]
-        arguments = [*node.args[:first], *operands[:carries], *starts[: len(carried)], *operands[carries:], *starts[len(carried) :]]
+        arguments = [
+            *node.args[:first],
+            *operands[:carries],
+            *starts[: len(carried)],
+            *operands[carries:],
+            *starts[len(carried) :],
+        ]
         ends = items(make(self, arguments, **params))
         return _spread(dict(zip(carried, ends[carries:], strict=True)), node)
 

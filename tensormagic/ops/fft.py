@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms: NumPy's one-axis transforms as linear ops with transposes; those over several axes are made of these."""
+"""Discrete Fourier transforms: NumPy's along one axis, linear ops with transposes, and those over several, made of these."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 def _complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.kind not in "biufc":
         raise DTypeError(f"fft does not take an array of dtype {dtype}")
-    return np.dtype(np.complex64 if dtype in {np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.complex64)} else np.complex128)
+    return np.dtype(
+        np.complex64 if dtype in {np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.complex64)} else np.complex128
+    )
 
 
 def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -49,11 +51,17 @@ def _fitted(x: Node, axis: int, length: Size) -> Node:
         return x
     seen = hint(extent), hint(length)
     if seen[0] is None or seen[1] is None:
-        raise DifferentiationError(f"whether a transform of length {length} crops or pads {extent} elements is not known", "Leave n out.")
+        raise DifferentiationError(
+            f"whether a transform of length {length} crops or pads {extent} elements is not known", "Leave n out."
+        )
     shape = _along(x, axis, length)
     if seen[0] >= seen[1]:
         return slice_(x, tuple((0, s, 1) for s in shape))
-    return add_at(broadcast(zeros_like(slice_(x, tuple((0, 1, 1) for _ in shape))), shape), x, tuple((0, s, 1) for s in x.type.shape))
+    return add_at(
+        broadcast(zeros_like(slice_(x, tuple((0, 1, 1) for _ in shape))), shape),
+        x,
+        tuple((0, s, 1) for s in x.type.shape),
+    )
 
 
 def _transform(
@@ -103,7 +111,12 @@ def _irfft_back(node: Node, cotangent: Node) -> Node:
     return where(alone, spectrum, spectrum * 2)
 
 
-FFT = _transform("fft", _complex_type, lambda node, ct: make(FFT, (ct,), **node.params), "The discrete Fourier transform along an axis.")
+FFT = _transform(
+    "fft",
+    _complex_type,
+    lambda node, ct: make(FFT, (ct,), **node.params),
+    "The discrete Fourier transform along an axis.",
+)
 IFFT = _transform("ifft", _complex_type, lambda node, ct: make(IFFT, (ct,), **node.params), "The inverse of fft.")
 RFFT = _transform(
     "rfft",
@@ -111,7 +124,9 @@ RFFT = _transform(
     lambda node, ct: make(FFT, (ct,), **node.params),  # which pads the upper frequencies with zeros
     "The frequencies from zero up of a real signal.",
 )
-IRFFT = _transform("irfft", _irfft_type, _irfft_back, "The inverse of rfft: the real signal of given non-negative frequencies.")
+IRFFT = _transform(
+    "irfft", _irfft_type, _irfft_back, "The inverse of rfft: the real signal of given non-negative frequencies."
+)
 
 
 def _build(op: Opaque, x: Node, n: Size | None, axis: int, norm: str | None, default: Callable[[Size], Size]) -> Node:
@@ -233,7 +248,10 @@ def _rotated(x: Node, axes: int | Axes, first: Callable[[Size], Size]) -> Node:
         start = first(extent)
         if extent in {0, 1}:
             continue
-        parts = [tuple((begin, length, 1) if k == axis else (0, s, 1) for k, s in enumerate(x.type.shape)) for begin, length in ((start, extent - start), (0, start))]
+        parts = [
+            tuple((begin, length, 1) if k == axis else (0, s, 1) for k, s in enumerate(x.type.shape))
+            for begin, length in ((start, extent - start), (0, start))
+        ]
         x = concatenate([slice_(x, part) for part in parts], axis)
     return x
 

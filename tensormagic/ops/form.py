@@ -27,6 +27,7 @@ FORM = ToForm(
     name="form",
     doc="A number as an array without axes, as a NumPy scalar or as a Python number.",
     shape=lambda _args, _params: (),
+    stacked=lambda _node, x, _size: x,
     numpy=lambda node, values, _size: as_form(values[0], node["form"]),
     back=lambda node, cotangent: to_form(cotangent, node.args[0].type.form),
     index=lambda _node, index: index,

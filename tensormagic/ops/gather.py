@@ -78,7 +78,9 @@ def _scatter_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
     wanted = _gather_shape(x, indices, params["axis"])
     fits = len(wanted) == values.type.ndim and all(same(s, t) for s, t in zip(wanted, values.type.shape, strict=True))
     if not fits:
-        raise ShapeError(f"values of shape {show(values.type.shape)} cannot be added where a shape of {show(wanted)} is indexed")
+        raise ShapeError(
+            f"values of shape {show(values.type.shape)} cannot be added where a shape of {show(wanted)} is indexed"
+        )
     return Type(x.type.dtype, x.type.shape)
 
 
@@ -124,7 +126,7 @@ SCATTER_ADD = Opaque(
 
 
 def scatter_add(x: Node, indices: Node, values: Node, axis: int = 0) -> Node:
-    """``np.add.at(x, indices, values)`` along ``axis``, as a new array; values broadcast and take the dtype of ``x``."""
+    """``np.add.at(x, indices, values)`` along ``axis``, as a new array; values broadcast, in the dtype of ``x``."""
     axis = normalise_axis(axis, x.type.ndim)
     values = broadcast(astype(values, x.type.dtype), _gather_shape(x, indices, axis))
     return make(SCATTER_ADD, (x, indices, values), axis=axis)
@@ -189,7 +191,9 @@ def _along_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
     if indices.type.dtype.kind not in "iu":
         raise DTypeError(f"cannot take elements by an array of dtype {indices.type.dtype}: indices are integers")
     if x.type.ndim != indices.type.ndim or not _others_fit(x, indices, params["axis"]):
-        raise ShapeError(f"indices of shape {show(indices.type.shape)} do not fit an array of shape {show(x.type.shape)} along axis {params['axis']}")
+        raise ShapeError(
+            f"indices of shape {show(indices.type.shape)} do not fit an array of shape {show(x.type.shape)} along axis {params['axis']}"
+        )
     return _array(x.type.dtype, indices.type.shape)
 
 
@@ -243,7 +247,9 @@ def _add_along_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
     _along_type((x, indices), params)
     wanted = indices.type.shape
     if len(wanted) != values.type.ndim or not all(same(s, t) for s, t in zip(wanted, values.type.shape, strict=True)):
-        raise ShapeError(f"values of shape {show(values.type.shape)} cannot be added where a shape of {show(wanted)} is indexed")
+        raise ShapeError(
+            f"values of shape {show(values.type.shape)} cannot be added where a shape of {show(wanted)} is indexed"
+        )
     return Type(x.type.dtype, x.type.shape)
 
 
@@ -262,7 +268,9 @@ def _add_along_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequ
 
 def _add_along_guards(node: Node) -> list[Guard]:
     _, indices, values = node.args
-    return _along_guards(node) + [(s, "==", t) for s, t in zip(indices.type.shape, values.type.shape, strict=True) if s != t]
+    return _along_guards(node) + [
+        (s, "==", t) for s, t in zip(indices.type.shape, values.type.shape, strict=True) if s != t
+    ]
 
 
 ADD_ALONG_AXIS = Opaque(

@@ -1,9 +1,10 @@
 """Linear algebra by LAPACK: solve, inverse, determinants, factorisations, each with its derivative in the same ops.
 
-Derivatives are batched, complex and of any order. Those of ``cholesky``, ``eigh`` and ``eigvalsh`` are taken along symmetric
-(Hermitian) directions, ``(dA + dA^H) / 2``, although the functions read one triangle: gradients come out symmetric. Where
-eigenvalues or singular values are exactly equal (or zero), the rotation among their vectors, which has no derivative, counts as
-zero: what does not depend on the choice of these vectors still gets its right derivative, and nothing becomes nan.
+Derivatives are batched, complex and of any order. Those of ``cholesky``, ``eigh`` and ``eigvalsh`` are taken along
+symmetric (Hermitian) directions, ``(dA + dA^H) / 2``, although the functions read one triangle: gradients come out
+symmetric. Where eigenvalues or singular values are exactly equal (or zero), the rotation among their vectors, which has no
+derivative, counts as zero: what does not depend on the choice of these vectors still gets its right first derivative, and
+nothing becomes nan.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ from tensormagic.ir.type import Size, Type, apply, hint
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import iota
-from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, expand_dims, reshape, same, show, slice_, transpose
+from tensormagic.ops.move import (
+    broadcast,
+    broadcast_shapes,
+    concatenate,
+    expand_dims,
+    reshape,
+    same,
+    show,
+    slice_,
+    transpose,
+)
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.pointwise import astype, total
@@ -42,7 +53,11 @@ def adjoint(x: Node) -> Node:
 def _mask(x: Node, relation: Callable[..., Node]) -> Node:
     """``relation(row, column)`` for every element of matrices."""
     shape, rank = x.type.shape[-2:], x.type.ndim
-    return broadcast(relation(iota(shape, 0), iota(shape, 1)), x.type.shape) if rank > 2 else relation(iota(shape, 0), iota(shape, 1))  # noqa: PLR2004
+    return (
+        broadcast(relation(iota(shape, 0), iota(shape, 1)), x.type.shape)
+        if rank > 2
+        else relation(iota(shape, 0), iota(shape, 1))
+    )
 
 
 def tril(x: Node) -> Node:
@@ -122,7 +137,7 @@ def _typed(dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Type:
 
 def _matrix(x: Node) -> tuple[tuple[Size, ...], Size, Size]:
     """Leading axes, rows and columns."""
-    if x.type.ndim < 2:  # noqa: PLR2004 (a matrix)
+    if x.type.ndim < 2:
         raise ShapeError(f"{x.type.ndim}-dimensional array given. Array must be at least two-dimensional")
     *lead, m, n = x.type.shape
     return tuple(lead), m, n
@@ -165,7 +180,9 @@ def _solve_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
     _, n = _square(args[0])
     _, rows, _ = _matrix(args[1])
     if not same(n, rows):
-        raise ShapeError(f"solve: a matrix of shape {show(args[0].type.shape)} and a right side of shape {show(args[1].type.shape)} do not fit: {hint(rows)} rows are not {hint(n)}")
+        raise ShapeError(
+            f"solve: a matrix of shape {show(args[0].type.shape)} and a right side of shape {show(args[1].type.shape)} do not fit: {hint(rows)} rows are not {hint(n)}"
+        )
     return args[1].type
 
 
@@ -213,7 +230,7 @@ def _batched_solve(a: Node, b: Node, build: Callable[[Node, Node], Node]) -> Nod
 
 
 def _triangular_numpy(a: Value, b: Value, lower: bool, unit_diagonal: bool) -> Value:
-    from scipy.linalg import solve_triangular as solve_one  # noqa: PLC0415 (scipy is imported when it is first needed)
+    from scipy.linalg import solve_triangular as solve_one
 
     result = np.empty(b.shape, b.dtype)
     for index in np.ndindex(b.shape[:-2]) if b.size else ():
@@ -225,7 +242,11 @@ def _triangular_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     a, _ = node.args
     moved = None
     if tangents[0] is not None:
-        strict = (greater if node["lower"] else less) if node["unit_diagonal"] else (greater_equal if node["lower"] else less_equal)
+        strict = (
+            (greater if node["lower"] else less)
+            if node["unit_diagonal"]
+            else (greater_equal if node["lower"] else less_equal)
+        )
         moved = -matmul(where(_mask(a, strict), tangents[0], 0), node)
     rest = total([t for t in (tangents[1], moved) if t is not None])
     return None if rest is None else make(SOLVE_TRIANGULAR, (a, rest), **node.params)
@@ -257,7 +278,9 @@ def _inv_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return -matmul(matmul(node, t), node)
 
 
-INV = Opaque(name="inv", types=_square_type, numpy=np.linalg.inv, tangent=_inv_tangent, check=_square_guards, doc="The inverse.")
+INV = Opaque(
+    name="inv", types=_square_type, numpy=np.linalg.inv, tangent=_inv_tangent, check=_square_guards, doc="The inverse."
+)
 
 
 def inv(a: Node) -> Node:
@@ -279,7 +302,9 @@ def _pinv_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return (left - matmul(matmul(left, a), p)) + (right - matmul(p, matmul(a, right))) - matmul(matmul(p, t), p)
 
 
-PINV = Opaque(name="pinv", types=_pinv_type, numpy=np.linalg.pinv, tangent=_pinv_tangent, doc="The Moore-Penrose inverse.")
+PINV = Opaque(
+    name="pinv", types=_pinv_type, numpy=np.linalg.pinv, tangent=_pinv_tangent, doc="The Moore-Penrose inverse."
+)
 
 
 def pinv(a: Node, rcond: float | None = None) -> Node:
@@ -298,7 +323,9 @@ def _adjugate_numpy(a: Value) -> Value:
     after[..., :-1] = np.cumprod(s[..., :0:-1], axis=-1)[..., ::-1]
     turn = np.linalg.det(u) * np.linalg.det(vh)
     middle = (before * after)[..., :, None] * np.conjugate(np.swapaxes(u, -1, -2))
-    return (turn[..., None, None] * np.matmul(np.conjugate(np.swapaxes(vh, -1, -2)), middle)).astype(a.dtype, copy=False)
+    return (turn[..., None, None] * np.matmul(np.conjugate(np.swapaxes(vh, -1, -2)), middle)).astype(
+        a.dtype, copy=False
+    )
 
 
 def _adjugate_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
@@ -482,7 +509,11 @@ def _svd_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]
     left = matmul(adjoint(t), u)
     change_u = matmul(u, turn_u) + _scaled(right - matmul(u, inner), inverse)
     change_v = matmul(v, turn_v) + _scaled(left - matmul(v, adjoint(inner)), inverse)
-    return _completed(whole_u, u, change_u, m), _real_part(diagonals(inner)), adjoint(_completed(whole_v, v, change_v, n))
+    return (
+        _completed(whole_u, u, change_u, m),
+        _real_part(diagonals(inner)),
+        adjoint(_completed(whole_v, v, change_v, n)),
+    )
 
 
 def _leading(x: Node, k: Size) -> Node:
@@ -549,7 +580,9 @@ def _qr_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
     q, r = items(node)
     k = apply("min", m, n)
     if not same(q.type.shape[-1], k):
-        raise DifferentiationError("qr in mode 'complete' has no derivative for more rows than columns", "Use mode='reduced'.")
+        raise DifferentiationError(
+            "qr in mode 'complete' has no derivative for more rows than columns", "Use mode='reduced'."
+        )
     first, change = _leading(r, k), _leading(t, k)
     scaled = adjoint(solve_triangular(adjoint(first), adjoint(change), lower=True))
     inner = matmul(adjoint(q), scaled)
@@ -563,7 +596,13 @@ def _qr_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
     return change_q, triu(matmul(adjoint(q), t) + matmul(adjoint(change_q), a))
 
 
-QR = Opaque(name="qr", types=_qr_types, numpy=np.linalg.qr, tangent=_qr_tangent, doc="Orthonormal q and upper triangular r with q @ r = a.")
+QR = Opaque(
+    name="qr",
+    types=_qr_types,
+    numpy=np.linalg.qr,
+    tangent=_qr_tangent,
+    doc="Orthonormal q and upper triangular r with q @ r = a.",
+)
 
 
 def qr(a: Node, mode: str = "reduced") -> tuple[Node, ...]:

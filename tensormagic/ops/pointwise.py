@@ -196,6 +196,8 @@ def multiply_by(partial: Node, tangent: Node) -> Node:
     from tensormagic.ops.scalar import multiply, where  # noqa: PLC0415 (scalar.py holds the records of this kind)
 
     partial = broadcast(partial, tangent.type.shape) if partial.type.shape != tangent.type.shape else partial
+    if tangent.op is CONSTANT and partial.type == tangent.type and not tangent.type.shape and tangent["bits"].array() == 1:
+        return partial  # where every gradient begins
     found = masked(tangent)
     if found is None:
         return multiply(partial, tangent)

@@ -117,14 +117,14 @@ floor_divide = leaf(
     "floor_divide",
     source={
         "i": "0 if {1} == 0 else (-{0} if {1} == -1 else {0} // {1})",
-        "u": "{0} * 0 if {1} == 0 else {0} // {1}",
+        "u": "{0} // {1} if {1} != 0 else {1}",
     },
     step=True,
     doc="The quotient, rounded down.",
 )
 remainder = leaf(
     "remainder",
-    source={"i": "0 if {1} == 0 or {1} == -1 else {0} % {1}", "u": "{0} * 0 if {1} == 0 else {0} % {1}"},
+    source={"i": "0 if {1} == 0 or {1} == -1 else {0} % {1}", "u": "{0} % {1} if {1} != 0 else {1}"},
     partials=lambda _out, x, y: (one_like(x), negative(floor_divide(x, y))),
     domain=(0.3, 0.9),
     doc="The remainder of the division that rounds down.",
@@ -139,15 +139,20 @@ def _divide_masked(cotangent: Node, divisor: Node) -> Node:
     return divide(cotangent, divisor) if masked(cotangent) is None else multiply_by(reciprocal(divisor), cotangent)
 
 
+def typed(number: float, x: Node) -> Node:
+    """A number in the dtype of ``x``, as a scalar."""
+    return constant(x.type.dtype.type(number))
+
+
 def one_like(x: Node) -> Node:
     """1, in the dtype of ``x``, as a scalar."""
-    return constant(x.type.dtype.type(1))
+    return typed(1, x)
 
 
 def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
     by_base = where(equal(y, 0), 0, multiply(y, power(x, subtract(y, 1))))
     known = logical_or(equal(x, 0), less(x, 0)) if x.type.dtype.kind == "f" else equal(x, 0)
-    by_exponent = where(equal(x, 0), where(equal(y, 0), -INF, 0), multiply(out, log(where(known, 1, x))))
+    by_exponent = where(equal(x, 0), where(equal(y, 0), typed(-INF, x), 0), multiply(out, log(where(known, 1, x))))
     if x.type.dtype.kind == "f":
         by_exponent = where(less(x, 0), np.nan, by_exponent)
     return by_base, by_exponent
@@ -332,7 +337,7 @@ imag = leaf(
     "imag",
     lambda x: np.imag(x).copy(),
     dtypes=lambda operands: ((np.dtype(operands[0]),), np.zeros(0, operands[0]).real.dtype),
-    source={"c": "{0}.imag", "f": "{0} * 0"},
+    source={"c": "{0}.imag", "f": "0.0"},
     linearise=lambda _node, tangents: imag(tangents[0]),
     back=lambda node, ct, _linear: (astype(ct, node.args[0].type.dtype) * -1j if node.args[0].type.dtype.kind == "c" else ct * 0,),
     doc="The imaginary part.",
@@ -479,7 +484,7 @@ isinf = leaf("isinf", source={"f": "abs({0}) == np.inf", "i": "False", "u": "Fal
 isfinite = leaf("isfinite", source={"f": "abs({0}) < np.inf", "i": "True", "u": "True", "b": "True"}, step=True, doc="Whether it is neither infinite nor nan.")
 copysign = leaf(
     "copysign",
-    partials=lambda _out, x, y: (where(equal(signbit(x), signbit(y)), 1.0, -1.0), None),
+    partials=lambda _out, x, y: (where(equal(signbit(x), signbit(y)), typed(1, x), -1), None),
     domain=(0.05, INF),
     doc="The first number with the sign of the second.",
 )

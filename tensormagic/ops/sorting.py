@@ -41,7 +41,13 @@ def _sort_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return take_along_axis(tangents[0], order, node["axis"])
 
 
-SORT = Opaque(name="sort", types=_sort_type, numpy=np.sort, tangent=_sort_tangent, doc="The elements along an axis, ascending; nan last.")
+SORT = Opaque(
+    name="sort",
+    types=_sort_type,
+    numpy=np.sort,
+    tangent=_sort_tangent,
+    doc="The elements along an axis, ascending; nan last.",
+)
 ARGSORT = Opaque(
     name="argsort",
     types=_argsort_type,

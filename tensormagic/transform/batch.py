@@ -1,4 +1,7 @@
-"""Batches as graphs: nodes rebuilt over a new leading axis. Each kind of op has its rule; regions are batched here, by their graphs."""
+"""Batches as graphs: nodes rebuilt over a new leading axis.
+
+Each kind of op has its rule; regions are batched here, by the graphs inside.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import Size, Type, atoms, hint, symbol
-from tensormagic.ops.control import CALL, COND, GRAD, LOOP, WHILE
+from tensormagic.ops.control import CALL, COND, GRAD, LOOP, WHILE, call, cond, loop, while_loop
 from tensormagic.ops.fold import ANY, MAX, fold
 from tensormagic.ops.leaf import constant, parameter
 from tensormagic.ops.move import lead, reshape
-from tensormagic.ops.opaque import ITEM, item, items
-from tensormagic.ops.scalar import less, logical_and, where
+from tensormagic.ops.opaque import ITEM, item
+from tensormagic.ops.scalar import less, where
 
 Stacks = Node | tuple[Node, ...]  # a tuple for the results of a region
 
@@ -26,7 +29,7 @@ def batch(results: Sequence[Node], stacks: Mapping[Node, Node], size: Size) -> l
     results
         The nodes that are wanted.
     stacks
-        For some nodes, the node that takes its place: with a leading axis of ``size`` before the axes of the node itself.
+        For some nodes, the node that takes its place: with an axis of ``size`` before the axes of the node itself.
     size
         How many elements the stack has.
     """
@@ -64,13 +67,17 @@ def _inner_size(graph: Graph, size: Size) -> Size:
 
 def _parameters(graph: Graph, flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
     """The parameters of ``graph``, those that are marked with a leading axis."""
-    types = [Type(p.type.dtype, (size, *p.type.shape)) if f else p.type for p, f in zip(graph.parameters, flags, strict=True)]
+    types = [
+        Type(p.type.dtype, (size, *p.type.shape)) if f else p.type for p, f in zip(graph.parameters, flags, strict=True)
+    ]
     return tuple(parameter(k, t) for k, t in enumerate(types))
 
 
 def _inside(graph: Graph, parameters: Sequence[Node], flags: Sequence[bool], size: Size) -> list[Node | None]:
     """The results of ``graph`` over parameters of which some are stacks."""
-    return batch(graph.results, {p: new for p, new, f in zip(graph.parameters, parameters, flags, strict=True) if f}, size)
+    return batch(
+        graph.results, {p: new for p, new, f in zip(graph.parameters, parameters, flags, strict=True) if f}, size
+    )
 
 
 def _led(results: Sequence[Node], found: Sequence[Node | None], size: Size) -> list[Node]:
@@ -90,7 +97,7 @@ def _closed(graph: Graph, flags: Sequence[bool], size: Size) -> Graph:
 
 
 def _call(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
-    return items(make(CALL, args, graph=_closed(node["graph"], flags, size)))
+    return call(_closed(node["graph"], flags, size), args)
 
 
 def _grad(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
@@ -100,15 +107,15 @@ def _grad(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
 def _cond(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
     """Where the predicate differs within the stack, both branches run."""
     predicate, *operands = args
-    graphs = {name: node[name] for name in ("then", "otherwise")}
+    graphs = (node["then"], node["otherwise"])
     if not flags[0]:
-        return items(make(COND, args, **{name: _closed(graph, flags[1:], size) for name, graph in graphs.items()}))
+        return cond(predicate, _closed(graphs[0], flags[1:], size), _closed(graphs[1], flags[1:], size), operands)
     both = []
-    for graph in graphs.values():
+    for graph in graphs:
         if any(flags[1:]):
-            both.append(items(make(CALL, operands, graph=_closed(graph, flags[1:], size))))
+            both.append(call(_closed(graph, flags[1:], size), operands))
         else:
-            both.append(tuple(lead(r, False, size) for r in items(make(CALL, operands, graph=graph))))
+            both.append(tuple(lead(r, False, size) for r in call(graph, operands)))
     return tuple(_chosen(predicate, new, old, size) for new, old in zip(*both, strict=True))
 
 
@@ -125,7 +132,7 @@ def _moving(body: Graph, first: int, carries: int, flags: Sequence[bool], size: 
 
 
 def _loop(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
-    """Where the count differs within the stack, the loop runs to the largest, and elements that are done stay as they are."""
+    """Where the count differs within the stack, the loop runs to the largest; elements that are done do not change."""
     body, carries = node["body"], node["carries"]
     count, *operands = args
     inner = _inner_size(body, size)
@@ -134,7 +141,10 @@ def _loop(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
     moving = _moving(body, 1, carries, moving, inner)
     parameters = _parameters(body, [False, *moving], inner)
     found = _inside(body, parameters, [False, *moving], inner)
-    results = [lead(r, False, inner) if m and f is None else f or r for r, f, m in zip(body.results, found, moving, strict=False)]
+    results = [
+        lead(r, False, inner) if m and f is None else f or r
+        for r, f, m in zip(body.results, found, moving, strict=False)
+    ]
     operands = [lead(a, f, size) if m else a for a, f, m in zip(operands, flags[1:], moving, strict=True)]
     if uneven:
         counts = parameter(len(parameters), Type(count.type.dtype, (inner,)))
@@ -143,12 +153,13 @@ def _loop(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
         parameters = (*parameters, counts)
         operands.append(count)
         count = constant(0) if size == 0 else fold(MAX, count, (0,))
-    ends = items(make(LOOP, (count, *operands), body=Graph(parameters, tuple(results), body.guards), carries=carries))
+    turn = Graph(parameters, tuple(results), body.guards)
+    ends = loop(count, turn, operands[:carries], operands[carries:])
     return tuple(lead(e, m, size) for e, m in zip(ends, moving, strict=False))
 
 
 def _while(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
-    """Where the test differs within the stack, the loop runs until none goes on, and elements that are done stay as they are."""
+    """Where the test differs within the stack, the loop runs until none goes on; the others do not change."""
     body, test, carries = node["body"], node["test"], node["carries"]
     inner = _inner_size(body, size)
     moving = _moving(body, 0, carries, flags, inner)
@@ -157,14 +168,17 @@ def _while(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) 
         moving = _moving(body, 0, carries, [k < carries or f for k, f in enumerate(moving)], inner)
     parameters = _parameters(body, moving, inner)
     found = _inside(body, parameters, moving, inner)
-    results = [lead(r, False, inner) if m and f is None else f or r for r, f, m in zip(body.results, found, moving, strict=False)]
+    results = [
+        lead(r, False, inner) if m and f is None else f or r
+        for r, f, m in zip(body.results, found, moving, strict=False)
+    ]
     (answer,) = _inside(test, parameters, moving, inner)
     whole = test.results[0] if answer is None else fold(ANY, answer, (0,))
     if answer is not None:
         results = [_chosen(answer, new, old, inner) for new, old in zip(results, parameters, strict=False)]
     operands = [lead(a, f, size) if m else a for a, f, m in zip(args, flags, moving, strict=True)]
-    graphs = {"body": Graph(parameters, tuple(results), body.guards), "test": Graph(parameters, (whole,), test.guards)}
-    ends = items(make(WHILE, operands, carries=carries, **graphs))
+    turn, going = Graph(parameters, tuple(results), body.guards), Graph(parameters, (whole,), test.guards)
+    ends = while_loop(going, turn, operands[:carries], operands[carries:])
     return tuple(lead(e, m, size) for e, m in zip(ends, moving, strict=False))
 
 

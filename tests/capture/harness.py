@@ -30,8 +30,24 @@ class Outcome:
 
 
 def given(names: dict[str, Any]) -> dict[str, Any]:
-    """Names for one run: arrays are copied, views of one array stay views of one array."""
-    return {**copy.deepcopy(names, {id(v): v for v in names.values() if isinstance(v, ModuleType | FunctionType | type)}), "np": np, "math": math}
+    """Names for one run: arrays are copied in their layout."""
+    return {**{n: laid_out(v) for n, v in names.items()}, "np": np, "math": math}
+
+
+def laid_out(value: Any) -> Any:
+    """A copy of an array that lies in memory as it does; anything else, but modules and functions, by deepcopy."""
+    if isinstance(value, ModuleType | FunctionType | type):
+        return value
+    if not isinstance(value, np.ndarray) or value.size == 0:
+        return copy.deepcopy(value)
+    base = value
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    memory = np.lib.stride_tricks.as_strided(base, base.shape, base.strides).copy(order="K")
+    offset = value.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    result = np.ndarray(value.shape, value.dtype, memory, offset, value.strides) if memory.strides == base.strides else copy.deepcopy(value)
+    result.flags.writeable = value.flags.writeable
+    return result
 
 
 def plain(source: str, names: dict[str, Any]) -> Outcome:

@@ -131,7 +131,7 @@ x ** 0.5
 y ** -1
 i ** 2
 2 ** i[0]
-round(s, 1)
+
 x == y
 x != y
 x < y
@@ -620,12 +620,13 @@ np.arctan2(x)
 
 
 def lines(text: str) -> list[str]:
-    return [line for line in text.strip().splitlines() if not line.startswith("#")]
+    return [line for line in text.strip().splitlines() if line and not line.startswith("#")]
 
 
 @pytest.mark.parametrize("source", lines(CASES))
 def test_expression(source: str):
-    check(source, **ARRAYS)
+    signs_of_zeros_differ = "tensordot" in source or "einsum" in source  # NumPy adds products to 0.0, which loses a zero's sign
+    check(source, 1e-15 if signs_of_zeros_differ else 0.0, **ARRAYS)
 
 
 @pytest.mark.parametrize("source", lines(ERRORS))

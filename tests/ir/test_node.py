@@ -77,12 +77,11 @@ def test_walks_have_their_own_stack():
 
 
 def test_the_order_puts_operands_first_and_each_node_once():
-    x, y = place(np.ones(3)), place(np.ones(3))
+    x, y = place(np.float64(1)), place(np.float64(1))
     a = add(x, y)
     b = add(a, a)
     order = topological([b, a])
-    assert sorted(map(order.index, (x, y, a, b))) == list(range(4)) == sorted(range(len(order)))
-    assert order.index(a) > max(order.index(x), order.index(y))
+    assert order == [x, y, a, b]
     assert topological([b], stop=lambda n: n is a) == [a, b]
     assert users(order)[a] == [b]
 

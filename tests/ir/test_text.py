@@ -52,7 +52,19 @@ def test_random_graphs_round_trip(steps):
 
 
 def test_constants_keep_their_bits():
-    values = [0.0, -0.0, float("nan"), 1, True, 2j, np.bool_(True), np.float32(1e-45), np.arange(3, dtype=np.int8), np.array(5.0), np.zeros((0, 2))]
+    values = [
+        0.0,
+        -0.0,
+        float("nan"),
+        1,
+        True,
+        2j,
+        np.bool_(True),
+        np.float32(1e-45),
+        np.arange(3, dtype=np.int8),
+        np.array(5.0),
+        np.zeros((0, 2)),
+    ]
     graph = closed([constant(v) for v in values], [])
     again = parse(graph.text, registry)
     assert again.results == graph.results

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from tensormagic.ops import contract, fft, fold, gather, linalg, move, sorting, update
+from tensormagic.ops import contract, fft, fold, form, gather, linalg, move, sorting, update
 from tests.ops.harness import sample
 
 ALL = "?bhilBHILfdFD"
@@ -39,7 +39,9 @@ class Case:
     tags: frozenset[str] = field(default_factory=frozenset)
 
     def __str__(self) -> str:
-        return f"{self.op}-{self.label or 'x'.join(str(np.shape(s) if isinstance(s, np.ndarray) else s) for s in self.shapes)}".replace(" ", "")
+        return f"{self.op}-{self.label or 'x'.join(str(np.shape(s) if isinstance(s, np.ndarray) else s) for s in self.shapes)}".replace(
+            " ", ""
+        )
 
     def operands(self, rng: np.random.Generator, dtype: Any) -> list[Any]:
         drawn = [s if isinstance(s, np.ndarray) else sample(rng, dtype, s) for s in self.shapes]
@@ -63,7 +65,18 @@ FOLDS = {
     "any": (fold.ANY, np.any),
     "all": (fold.ALL, np.all),
 }
-REDUCTIONS = [((), ()), ((5,), (0,)), ((1,), (0,)), ((0,), (0,)), ((3, 4), (0,)), ((3, 4), (1,)), ((3, 4), (0, 1)), ((2, 0, 3), (1,)), ((2, 0, 3), (0,)), ((2, 3, 4), (0, 2))]
+REDUCTIONS = [
+    ((), ()),
+    ((5,), (0,)),
+    ((1,), (0,)),
+    ((0,), (0,)),
+    ((3, 4), (0,)),
+    ((3, 4), (1,)),
+    ((3, 4), (0, 1)),
+    ((2, 0, 3), (1,)),
+    ((2, 0, 3), (0,)),
+    ((2, 3, 4), (0, 2)),
+]
 for _name, (_op, _numpy) in FOLDS.items():
     for _shape, _axes in REDUCTIONS:
         case(
@@ -86,7 +99,9 @@ for _name, _numpy in {"argmax": np.argmax, "argmin": np.argmin}.items():
     for _shape, _axis in [((5,), 0), ((0,), 0), ((3, 4), 0), ((3, 4), 1), ((2, 3, 4), 1), ((3, 4), None)]:
         case(
             _name,
-            lambda x, name=_name, axis=_axis: fold.fold({"argmax": fold.ARGMAX, "argmin": fold.ARGMIN}[name], x, fold.axes_of(x, axis)),
+            lambda x, name=_name, axis=_axis: fold.fold(
+                {"argmax": fold.ARGMAX, "argmin": fold.ARGMIN}[name], x, fold.axes_of(x, axis)
+            ),
             lambda x, numpy=_numpy, axis=_axis: numpy(x, axis=axis),
             _shape,
             label=f"{_shape}-{_axis}",
@@ -112,7 +127,10 @@ def _log_softmax(x, axis):
 def _others(x, axis):
     """The product of all others, one element at a time."""
     moved = np.moveaxis(x, axis, -1)
-    result = np.stack([np.multiply.reduce(np.delete(moved, k, axis=-1), axis=-1, dtype=x.dtype) for k in range(moved.shape[-1])], axis=-1)
+    result = np.stack(
+        [np.multiply.reduce(np.delete(moved, k, axis=-1), axis=-1, dtype=x.dtype) for k in range(moved.shape[-1])],
+        axis=-1,
+    )
     return np.moveaxis(result, -1, axis)
 
 
@@ -133,18 +151,59 @@ for _shape, _axis in [((5,), 0), ((3, 4), 0), ((3, 4), 1), ((2, 3, 4), 1)]:
             dtypes=_dtypes,
         )
 case("prod_others", lambda x: fold.prod_others(x, (0,)), lambda x: _others(x, 0), (4,), dtypes="bhilBHIL")
-case("prod_others", lambda x: fold.prod_others(x, (1,)), lambda x: _others(x, 1), (2, 5), tags=frozenset({"rounds"}), dtypes="bhilBHILfdFD")
+case(
+    "prod_others",
+    lambda x: fold.prod_others(x, (1,)),
+    lambda x: _others(x, 1),
+    (2, 5),
+    tags=frozenset({"rounds"}),
+    dtypes="bhilBHILfdFD",
+)
 case("cumsum", lambda x: fold.row(fold.CUMSUM, x, (1,)), lambda x: np.cumsum(x, 1), (3, 0), derivative=False)
 case("cumprod", lambda x: fold.row(fold.CUMPROD, x, (1,)), lambda x: np.cumprod(x, 1), (3, 0), derivative=False)
 
 # moves and updates ----------------------------------------------------------------------------------------------------
 
-for _shape, _target in [((), (2, 3)), ((3,), (2, 3)), ((3, 1), (3, 4)), ((1, 4), (2, 3, 4)), ((1,), (0,)), ((0, 1), (0, 4))]:
-    case("broadcast", lambda x, t=_target: move.broadcast(x, t), lambda x, t=_target: np.broadcast_to(x, t), _shape, label=f"{_shape}-{_target}")
+for _shape, _target in [
+    ((), (2, 3)),
+    ((3,), (2, 3)),
+    ((3, 1), (3, 4)),
+    ((1, 4), (2, 3, 4)),
+    ((1,), (0,)),
+    ((0, 1), (0, 4)),
+]:
+    case(
+        "broadcast",
+        lambda x, t=_target: move.broadcast(x, t),
+        lambda x, t=_target: np.broadcast_to(x, t),
+        _shape,
+        label=f"{_shape}-{_target}",
+    )
 for _shape, _axes in [((3, 4), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((2, 0, 4), (1, 2, 0)), ((2, 3, 4), (-1, -3, -2))]:
-    case("transpose", lambda x, a=_axes: move.transpose(x, a), lambda x, a=_axes: np.transpose(x, a), _shape, label=f"{_shape}-{_axes}")
-for _shape, _target in [((6,), (2, 3)), ((2, 3), (6,)), ((2, 3, 4), (4, 6)), ((2, 3, 4), (3, -1)), ((1,), ()), ((), (1, 1)), ((0, 3), (3, 0)), ((2, 3), (3, 1, 2))]:
-    case("reshape", lambda x, t=_target: move.reshape(x, t), lambda x, t=_target: np.reshape(x, t)[()], _shape, label=f"{_shape}-{_target}")
+    case(
+        "transpose",
+        lambda x, a=_axes: move.transpose(x, a),
+        lambda x, a=_axes: np.transpose(x, a),
+        _shape,
+        label=f"{_shape}-{_axes}",
+    )
+for _shape, _target in [
+    ((6,), (2, 3)),
+    ((2, 3), (6,)),
+    ((2, 3, 4), (4, 6)),
+    ((2, 3, 4), (3, -1)),
+    ((1,), ()),
+    ((), (1, 1)),
+    ((0, 3), (3, 0)),
+    ((2, 3), (3, 1, 2)),
+]:
+    case(
+        "reshape",
+        lambda x, t=_target: move.reshape(x, t),
+        lambda x, t=_target: np.reshape(x, t)[()],
+        _shape,
+        label=f"{_shape}-{_target}",
+    )
 for _shape, _slices, _index in [
     ((7,), ((1, 3, 2),), np.s_[1:7:2]),
     ((7,), ((6, 7, -1),), np.s_[::-1]),
@@ -168,8 +227,28 @@ for _shape, _slices, _index in [
 
     case("set", lambda x, v, s=_slices: update.set_at(x, v, s), _store, _shape, _part, label=f"{_shape}-{_slices}")
     case("add_at", lambda x, v, s=_slices: update.add_at(x, v, s), _add, _shape, _part, label=f"{_shape}-{_slices}")
-for _shapes, _axis in [(((2,), (3,)), 0), (((2, 3), (2, 1), (2, 0)), 1), (((2, 3), (2, 3)), 0), (((2, 3, 1), (2, 3, 4)), 2)]:
-    case("concatenate", lambda *xs, a=_axis: move.concatenate(xs, a), lambda *xs, a=_axis: np.concatenate(xs, axis=a), *_shapes)
+for _shapes, _axis in [
+    (((2,), (3,)), 0),
+    (((2, 3), (2, 1), (2, 0)), 1),
+    (((2, 3), (2, 3)), 0),
+    (((2, 3, 1), (2, 3, 4)), 2),
+]:
+    case(
+        "concatenate",
+        lambda *xs, a=_axis: move.concatenate(xs, a),
+        lambda *xs, a=_axis: np.concatenate(xs, axis=a),
+        *_shapes,
+    )
+
+for _form, _dtypes in {"scalar": ALL, "python": "?ldD"}.items():
+    case(
+        "form",
+        lambda x, f=_form: form.to_form(x, f),
+        lambda x, f=_form: x[()] if f == "scalar" else x.item(),
+        (),
+        label=_form,
+        dtypes=_dtypes,
+    )
 
 # contractions ---------------------------------------------------------------------------------------------------------
 
@@ -178,7 +257,18 @@ def _matmul(x, y):
     return np.matmul(x, y)
 
 
-for _shapes in [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((2, 0), (0, 3)), ((0, 2), (2, 3)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (5, 3, 4)), ((1, 2, 3), (5, 3, 4))]:
+for _shapes in [
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 4)),
+    ((2, 3), (3, 4)),
+    ((2, 0), (0, 3)),
+    ((0, 2), (2, 3)),
+    ((5, 2, 3), (3, 4)),
+    ((2, 3), (5, 3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((1, 2, 3), (5, 3, 4)),
+]:
     _merged = _shapes == ((5, 2, 3), (3, 4))  # one product of larger matrices, where NumPy does five
     case("contract", contract.matmul, _matmul, *_shapes, tags=frozenset({"rounds"} if _merged else ()))
 for _text, _shapes in {
@@ -190,7 +280,14 @@ for _text, _shapes in {
     "ijk,jl->kil": ((2, 3, 4), (3, 2)),
     "ij,jk,kl->il": ((2, 3), (3, 4), (4, 2)),
 }.items():
-    case("contract", lambda *xs, t=_text: contract.einsum(t, *xs), lambda *xs, t=_text: np.einsum(t, *xs), *_shapes, label=_text, tags=frozenset({"rounds"}))
+    case(
+        "contract",
+        lambda *xs, t=_text: contract.einsum(t, *xs),
+        lambda *xs, t=_text: np.einsum(t, *xs),
+        *_shapes,
+        label=_text,
+        tags=frozenset({"rounds"}),
+    )
 
 # linear algebra -------------------------------------------------------------------------------------------------------
 
@@ -198,7 +295,12 @@ for _text, _shapes in {
 def _regular(*values):
     """Square matrices, made regular by their diagonals."""
     first = values[0]
-    return (first + 20 * np.eye(first.shape[-1]).astype(first.dtype) if first.dtype.kind != "b" else np.eye(first.shape[-1], dtype=bool) | np.tril(first), *values[1:])
+    return (
+        first + 20 * np.eye(first.shape[-1]).astype(first.dtype)
+        if first.dtype.kind != "b"
+        else np.eye(first.shape[-1], dtype=bool) | np.tril(first),
+        *values[1:],
+    )
 
 
 def _definite(a):
@@ -231,9 +333,35 @@ def _solve_triangular(a, b, lower=False, unit=False):
     return result[..., 0] if column else result
 
 
-for _shapes in [((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (3,)), ((2, 3, 3), (2, 3, 4)), ((2, 3, 3), (3, 4)), ((3, 3), (2, 3, 1)), ((1, 1), (1,)), ((0, 0), (0, 2)), ((0, 3, 3), (3, 2)), ((2, 3), (3,)), ((3, 3), (2,)), ((3,), (3,))]:
-    _fine = _shapes[0][-1] == 3 and len(_shapes[0]) > 1 and _shapes[0][-2] == 3 and _shapes[1][0] != 2 and 0 not in _shapes[0]
-    case("solve", linalg.solve, np.linalg.solve, *_shapes, prepare=_regular if _fine else (lambda *v: v), derivative=_fine)
+for _shapes in [
+    ((3, 3), (3,)),
+    ((3, 3), (3, 2)),
+    ((2, 3, 3), (3,)),
+    ((2, 3, 3), (2, 3, 4)),
+    ((2, 3, 3), (3, 4)),
+    ((3, 3), (2, 3, 1)),
+    ((1, 1), (1,)),
+    ((0, 0), (0, 2)),
+    ((0, 3, 3), (3, 2)),
+    ((2, 3), (3,)),
+    ((3, 3), (2,)),
+    ((3,), (3,)),
+]:
+    _fine = (
+        _shapes[0][-1] == 3
+        and len(_shapes[0]) > 1
+        and _shapes[0][-2] == 3
+        and _shapes[1][0] != 2
+        and 0 not in _shapes[0]
+    )
+    case(
+        "solve",
+        linalg.solve,
+        np.linalg.solve,
+        *_shapes,
+        prepare=_regular if _fine else (lambda *v: v),
+        derivative=_fine,
+    )
 for _lower, _unit in [(False, False), (True, False), (True, True)]:
     for _shapes in [((3, 3), (3,)), ((2, 3, 3), (3, 4)), ((3, 3), (2, 3, 1))]:
         case(
@@ -251,19 +379,43 @@ for _shape in SQUARES:
     case("inv", linalg.inv, np.linalg.inv, _shape, **_square)
     case("det", linalg.det, np.linalg.det, _shape, **_square)
     case("slogdet", linalg.slogdet, np.linalg.slogdet, _shape, **_square)
-    case("adjugate", lambda a: linalg.make(linalg.ADJUGATE, (linalg._prepared(a),)), lambda a: _adjugate(a), _shape, dtypes="dD", **_square, tags=frozenset({"rounds"}))
+    case(
+        "adjugate",
+        lambda a: linalg.make(linalg.ADJUGATE, (linalg._prepared(a),)),
+        lambda a: _adjugate(a),
+        _shape,
+        dtypes="dD",
+        **_square,
+        tags=frozenset({"rounds"}),
+    )
     _factored = {"prepare": _definite if _fine else (lambda *v: v), "smooth": _definite_nodes, "derivative": _fine}
     case("cholesky", linalg.cholesky, np.linalg.cholesky, _shape, **_factored)
-    case("cholesky", lambda a: linalg.cholesky(a, upper=True), lambda a: np.linalg.cholesky(a, upper=True), _shape, label=f"{_shape}-upper", **_factored)
+    case(
+        "cholesky",
+        lambda a: linalg.cholesky(a, upper=True),
+        lambda a: np.linalg.cholesky(a, upper=True),
+        _shape,
+        label=f"{_shape}-upper",
+        **_factored,
+    )
     for _uplo in "LU":
         _fields = {"derivative": _fine, "smooth": _hermitian, "label": f"{_shape}-{_uplo}"}
-        case("eigvalsh", lambda a, u=_uplo: linalg.eigvalsh(a, u), lambda a, u=_uplo: np.linalg.eigvalsh(a, u), _shape, **_fields)
+        case(
+            "eigvalsh",
+            lambda a, u=_uplo: linalg.eigvalsh(a, u),
+            lambda a, u=_uplo: np.linalg.eigvalsh(a, u),
+            _shape,
+            **_fields,
+        )
         case(
             "eigh",
             lambda a, u=_uplo: linalg.eigh(a, u),
             lambda a, u=_uplo: tuple(np.linalg.eigh(a, u)),
             _shape,
-            settle=lambda wv: (wv[0], contract.matmul(linalg._scaled(wv[1], linalg._rows(wv[0])), linalg.adjoint(wv[1]))),
+            settle=lambda wv: (
+                wv[0],
+                contract.matmul(linalg._scaled(wv[1], linalg._rows(wv[0])), linalg.adjoint(wv[1])),
+            ),
             **_fields,
         )
 
@@ -308,13 +460,32 @@ for _shape in [(3, 3), (4, 2), (2, 4), (2, 3, 2), (0, 3), (3,)]:
             derivative=_fine,
         )
     case("qr", linalg.qr, lambda a: tuple(np.linalg.qr(a)), _shape, derivative=_fine)
-    case("qr", lambda a: linalg.qr(a, "r"), lambda a: np.linalg.qr(a, "r"), _shape, label=f"{_shape}-r", derivative=_fine)
-    case("qr", lambda a: linalg.qr(a, "complete"), lambda a: tuple(np.linalg.qr(a, "complete")), _shape, label=f"{_shape}-complete", derivative=_fine and _shape[-2] <= _shape[-1])
+    case(
+        "qr", lambda a: linalg.qr(a, "r"), lambda a: np.linalg.qr(a, "r"), _shape, label=f"{_shape}-r", derivative=_fine
+    )
+    case(
+        "qr",
+        lambda a: linalg.qr(a, "complete"),
+        lambda a: tuple(np.linalg.qr(a, "complete")),
+        _shape,
+        label=f"{_shape}-complete",
+        derivative=_fine and _shape[-2] <= _shape[-1],
+    )
 
 # Fourier transforms ---------------------------------------------------------------------------------------------------
 
 for _name in ("fft", "ifft", "rfft", "irfft"):
-    for _shape, _n, _axis, _norm in [((5,), None, -1, None), ((4,), None, -1, "ortho"), ((4, 3), None, 0, "forward"), ((4, 3), 5, 0, None), ((4, 5), 3, 1, "ortho"), ((4, 6), 4, -1, "backward"), ((1,), 3, 0, None), ((3, 0), None, 1, None), ((), None, -1, None)]:
+    for _shape, _n, _axis, _norm in [
+        ((5,), None, -1, None),
+        ((4,), None, -1, "ortho"),
+        ((4, 3), None, 0, "forward"),
+        ((4, 3), 5, 0, None),
+        ((4, 5), 3, 1, "ortho"),
+        ((4, 6), 4, -1, "backward"),
+        ((1,), 3, 0, None),
+        ((3, 0), None, 1, None),
+        ((), None, -1, None),
+    ]:
         case(
             _name,
             lambda x, name=_name, n=_n, axis=_axis, norm=_norm: getattr(fft, name)(x, n, axis, norm),
@@ -345,7 +516,14 @@ for _name in ("hfft", "ihfft", "fftshift", "ifftshift"):
 
 # sorting and gathering ------------------------------------------------------------------------------------------------
 
-for _shape, _axis, _kind in [((6,), -1, None), ((3, 4), 0, "stable"), ((3, 4), 1, "heapsort"), ((3, 4), None, None), ((0,), 0, None), ((), -1, None)]:
+for _shape, _axis, _kind in [
+    ((6,), -1, None),
+    ((3, 4), 0, "stable"),
+    ((3, 4), 1, "heapsort"),
+    ((3, 4), None, None),
+    ((0,), 0, None),
+    ((), -1, None),
+]:
     for _name in ("sort", "argsort"):
         case(
             _name,
@@ -355,14 +533,38 @@ for _shape, _axis, _kind in [((6,), -1, None), ((3, 4), 0, "stable"), ((3, 4), 1
             label=f"{_shape}-{_axis}-{_kind}",
             derivative=_name == "sort" and 0 not in _shape and _shape != (),
         )
-INDICES = [np.array([0, -1, 2, 2]), np.array([[1, 0], [-3, 2]]), np.array(1), np.array([], np.int64), np.array([5]), np.array([-4]), np.array([1, 2], np.int8), np.array([1], np.uint64), np.array([1.0]), np.array([True, False])]
+INDICES = [
+    np.array([0, -1, 2, 2]),
+    np.array([[1, 0], [-3, 2]]),
+    np.array(1),
+    np.array([], np.int64),
+    np.array([5]),
+    np.array([-4]),
+    np.array([1, 2], np.int8),
+    np.array([1], np.uint64),
+    np.array([1.0]),
+    np.array([True, False]),
+]
 for _indices in INDICES:
     for _shape, _axis in [((3,), 0), ((3, 2), 0), ((2, 3), -1), ((2, 3), None)]:
         _label = f"{_shape}-{_axis}-{_indices.dtype}{_indices.tolist()}"
         _fine = _indices.dtype.kind == "i" and _indices.size > 0 and abs(_indices).max() < 4
         _inside = _fine and _indices.min() >= -3
-        case("gather", lambda x, i, axis=_axis: gather.gather(x, i, axis), lambda x, i, axis=_axis: np.take(x, i, axis), _shape, _indices, label=_label, derivative=_inside)
-for _indices, _shape, _axis in [(np.array([0, -1, 2, 2]), (3,), 0), (np.array([[1, 0], [-3, 2]]), (2, 3), 1), (np.array([5]), (3,), 0), (np.array([], np.int64), (3,), 0)]:
+        case(
+            "gather",
+            lambda x, i, axis=_axis: gather.gather(x, i, axis),
+            lambda x, i, axis=_axis: np.take(x, i, axis),
+            _shape,
+            _indices,
+            label=_label,
+            derivative=_inside,
+        )
+for _indices, _shape, _axis in [
+    (np.array([0, -1, 2, 2]), (3,), 0),
+    (np.array([[1, 0], [-3, 2]]), (2, 3), 1),
+    (np.array([5]), (3,), 0),
+    (np.array([], np.int64), (3,), 0),
+]:
 
     def _scattered(x, i, v, axis=_axis):
         result = x.copy()
@@ -371,10 +573,34 @@ for _indices, _shape, _axis in [(np.array([0, -1, 2, 2]), (3,), 0), (np.array([[
 
     _values = (*_shape[:_axis], *_indices.shape, *_shape[_axis + 1 :])
     _fine = _indices.size > 0 and _indices.max() < 5
-    case("scatter_add", lambda x, i, v, axis=_axis: gather.scatter_add(x, i, v, axis), _scattered, _shape, _indices, _values, label=f"{_shape}-{_indices.tolist()}", derivative=_fine)
-for _indices, _shape, _axis in [(np.array([0, -1, 2, 2]), (3,), 0), (np.array([[1, 0], [-3, 2]]), (2, 3), 1), (np.array([[1, 0, 1]]), (2, 3), 0), (np.array([[2], [1]]), (1, 3), 1), (np.array([[5, 0, 1]]), (2, 3), 0), (np.array([1]), (2, 3), 0)]:
+    case(
+        "scatter_add",
+        lambda x, i, v, axis=_axis: gather.scatter_add(x, i, v, axis),
+        _scattered,
+        _shape,
+        _indices,
+        _values,
+        label=f"{_shape}-{_indices.tolist()}",
+        derivative=_fine,
+    )
+for _indices, _shape, _axis in [
+    (np.array([0, -1, 2, 2]), (3,), 0),
+    (np.array([[1, 0], [-3, 2]]), (2, 3), 1),
+    (np.array([[1, 0, 1]]), (2, 3), 0),
+    (np.array([[2], [1]]), (1, 3), 1),
+    (np.array([[5, 0, 1]]), (2, 3), 0),
+    (np.array([1]), (2, 3), 0),
+]:
     _fine = _indices.max() < 3 and _indices.ndim == len(_shape)
-    case("take_along_axis", lambda x, i, axis=_axis: gather.take_along_axis(x, i, axis), lambda x, i, axis=_axis: np.take_along_axis(x, i, axis), _shape, _indices, label=f"{_shape}-{_indices.tolist()}", derivative=_fine)
+    case(
+        "take_along_axis",
+        lambda x, i, axis=_axis: gather.take_along_axis(x, i, axis),
+        lambda x, i, axis=_axis: np.take_along_axis(x, i, axis),
+        _shape,
+        _indices,
+        label=f"{_shape}-{_indices.tolist()}",
+        derivative=_fine,
+    )
 
     def _along(x, i, v, axis=_axis):
         result = x.copy()
@@ -384,5 +610,13 @@ for _indices, _shape, _axis in [(np.array([0, -1, 2, 2]), (3,), 0), (np.array([[
             result[tuple(target)] += v[place]
         return result
 
-    if _fine and _shape[0] > 1 or _shape == (3,):
-        case("add_along_axis", lambda x, i, v, axis=_axis: gather.make(gather.ADD_ALONG_AXIS, (x, i, v), axis=axis), _along, _shape, _indices, _indices.shape, label=f"{_shape}-{_indices.tolist()}")
+    if (_fine and _shape[0] > 1) or _shape == (3,):
+        case(
+            "add_along_axis",
+            lambda x, i, v, axis=_axis: gather.make(gather.ADD_ALONG_AXIS, (x, i, v), axis=axis),
+            _along,
+            _shape,
+            _indices,
+            _indices.shape,
+            label=f"{_shape}-{_indices.tolist()}",
+        )

@@ -65,6 +65,8 @@ def test_subscripts_that_do_not_fit(text, shapes, message):
 
 
 def test_matmul_names_the_shapes():
-    with pytest.raises(ShapeError, match=r"\(2, 3\) and \(4, 5\) do not fit: 3 columns on the left, 4 rows on the right"):
+    with pytest.raises(
+        ShapeError, match=r"\(2, 3\) and \(4, 5\) do not fit: 3 columns on the left, 4 rows on the right"
+    ):
         run_nodes("reference", matmul, [np.ones((2, 3)), np.ones((4, 5))])
     assert outcome(lambda: np.matmul(np.ones((2, 3)), np.ones((4, 5)))) is ValueError

@@ -78,12 +78,19 @@ def check(backend, function, points, *, twice=True):
     assert abs(left - right) <= 1e-12 * max(scale, other, 1), (left, right)
     assert_alike(cotangents, points)
     if twice:
-        check(backend, lambda *nodes: tuple(zeros_where_none(vjp(listed(function(*nodes)), seeds(function, nodes), nodes), nodes)), points, twice=False)
+        check(
+            backend,
+            lambda *nodes: tuple(zeros_where_none(vjp(listed(function(*nodes)), seeds(function, nodes), nodes), nodes)),
+            points,
+            twice=False,
+        )
 
 
 def seeds(function, nodes):
     """Cotangents that are constant and of no symmetry: ramps over all elements."""
-    return [astype(1 + 0.3 * sum_of_indices(r), r.type.dtype) if r.type.inexact else None for r in listed(function(*nodes))]
+    return [
+        astype(1 + 0.3 * sum_of_indices(r), r.type.dtype) if r.type.inexact else None for r in listed(function(*nodes))
+    ]
 
 
 def sum_of_indices(node):
@@ -113,14 +120,39 @@ def takes(op, dtype):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize(("op", "dtype"), [(op, d) for op in POINTWISE for d in "dD" if takes(op, d)], ids=lambda v: getattr(v, "name", v))
+@pytest.mark.parametrize(
+    ("op", "dtype"), [(op, d) for op in POINTWISE for d in "dD" if takes(op, d)], ids=lambda v: getattr(v, "name", v)
+)
 def test_pointwise(op, dtype, backend):
     points = inside(op, np.random.default_rng(8), dtype)
     fixed = FIXED.get(op.name, [])
     check(backend, lambda *nodes: op(*map(constant, fixed), *nodes), points[len(fixed) :])
 
 
-@pytest.mark.parametrize("op", [op for op in registry.values() if isinstance(op, Pointwise) and op.step], ids=lambda op: op.name)
+def check_dtypes(function, points):
+    """Tangents and cotangents in single precision are of single precision, like what they belong to."""
+    inputs = [place(p) for p in points]
+    results = [r for r in listed(function(*inputs)) if r.type.inexact]
+    forward = zeros_where_none(jvp(results, {x: x for x in inputs}), results)
+    backward = zeros_where_none(vjp(results, results, inputs), inputs)
+    with np.errstate(all="ignore"):
+        values = BACKENDS["reference"](closed([*results, *forward, *backward], inputs))(points)
+    assert_alike(values[len(results) :], [*values[: len(results)], *points])
+    assert all(np.asarray(v).dtype.itemsize == 4 * (1 + (v.dtype.kind == "c")) for v in values)
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype"), [(op, d) for op in POINTWISE for d in "fF" if takes(op, d)], ids=lambda v: getattr(v, "name", v)
+)
+def test_single_precision_of_pointwise_ops(op, dtype):
+    points = [p.astype(dtype) for p in inside(op, np.random.default_rng(8), dtype)]
+    fixed = [f.astype(dtype) if f.dtype.kind == "f" else f for f in FIXED.get(op.name, [])]
+    check_dtypes(lambda *nodes: op(*map(constant, fixed), *nodes), points[len(fixed) :])
+
+
+@pytest.mark.parametrize(
+    "op", [op for op in registry.values() if isinstance(op, Pointwise) and op.step], ids=lambda op: op.name
+)
 def test_steps_have_zero_derivatives(op):
     for dtype in "dl":
         if takes(op, dtype):
@@ -144,7 +176,9 @@ def test_casts(before, after, backend):
 
 def cases():
     for case in CASES:
-        yield from ((case, d) for d in "dD" if case.derivative and d in case.dtypes and not (d == "D" and case.op == "rfft"))
+        yield from (
+            (case, d) for d in "dD" if case.derivative and d in case.dtypes and not (d == "D" and case.op == "rfft")
+        )
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -153,18 +187,37 @@ def test_other_ops(case, dtype, backend):
     values = case.operands(np.random.default_rng(10), dtype)
     moving = [k for k, v in enumerate(values) if v.dtype.kind in "fc"]
 
+    check(backend, of_moving(case, values, moving), [values[k] for k in moving])
+
+
+def of_moving(case, values, moving):
     def function(*nodes):
         operands = [constant(v) for v in values]
         for k, node in zip(moving, nodes, strict=True):
             operands[k] = node
         return case.settle(case.build(*case.smooth(*operands)))
 
-    check(backend, function, [values[k] for k in moving])
+    return function
+
+
+@pytest.mark.parametrize(
+    ("case", "dtype"),
+    [(c, {"d": "f", "D": "F"}[d]) for c, d in cases() if {"d": "f", "D": "F"}[d] in c.dtypes],
+    ids=str,
+)
+def test_single_precision_of_other_ops(case, dtype):
+    values = case.operands(np.random.default_rng(10), dtype)
+    moving = [k for k, v in enumerate(values) if v.dtype.kind in "fc"]
+    check_dtypes(of_moving(case, values, moving), [values[k] for k in moving])
 
 
 def test_every_op_with_a_derivative_is_tried():
     tried = {op.name for op in POINTWISE} | {case.op for case, _ in cases()} | {"astype"}
-    steps = {name for name, op in registry.items() if getattr(op, "step", False) is True or not getattr(op, "differentiable", True)}
+    steps = {
+        name
+        for name, op in registry.items()
+        if getattr(op, "step", False) is True or not getattr(op, "differentiable", True)
+    }
     regions = {name for name, op in registry.items() if op.kind == "region"}  # test_control.py
     leaves = {name for name, op in registry.items() if op.kind == "leaf"}
     assert set(registry) - tried - steps - regions - leaves == {"argsort"}

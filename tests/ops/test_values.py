@@ -35,5 +35,7 @@ def test_values_of_every_dtype(case, backend):
 @pytest.mark.parametrize("case", [c for c in CASES if "rounds" not in c.tags], ids=str)
 def test_layouts(case, backend):
     values = case.operands(np.random.default_rng(6), case.dtypes[-1])
-    for variant in zip(*(list(layouts(np.asarray(v))) if np.ndim(v) else [np.asarray(v)] * 6 for v in values), strict=False):
+    for variant in zip(
+        *(list(layouts(np.asarray(v))) if np.ndim(v) else [np.asarray(v)] * 6 for v in values), strict=False
+    ):
         assert_same(backend, case.build, case.oracle, variant)

@@ -77,7 +77,9 @@ def finite_samples(dtype: object, count: int, seed: int) -> np.ndarray:
     wide = 10.0 ** r.uniform(exponents[1], exponents[0], count)
     near = 10.0 ** r.uniform(-18, 3, count)
     moderate = r.normal(size=count) * 3
-    around = np.asarray([0.5, 1.0, 2.0, 20.0, 700.0, 89.0])[r.integers(6, size=count)] * (1 + 10.0 ** r.uniform(-16, -1, count))
+    around = np.asarray([0.5, 1.0, 2.0, 20.0, 700.0, 89.0])[r.integers(6, size=count)] * (
+        1 + 10.0 ** r.uniform(-16, -1, count)
+    )
     mixed = np.choose(r.integers(4, size=count), [wide, near, moderate, around]) * r.choice([-1.0, 1.0], count)
     with np.errstate(all="ignore"):
         values = mixed.astype(dtype)
@@ -93,16 +95,39 @@ def samples(dtype: object, count: int, arity: int, seed: int) -> list[np.ndarray
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         special = np.asarray([0, 1, 2, info.min, info.max, info.max // 2], dtype)
-        return [np.where(r.random(count) < 0.4, r.choice(special, count), r.integers(info.min, info.max, count, dtype, endpoint=True)) for _ in range(arity)]
+        return [
+            np.where(
+                r.random(count) < 0.4,
+                r.choice(special, count),
+                r.integers(info.min, info.max, count, dtype, endpoint=True),
+            )
+            for _ in range(arity)
+        ]
     info = np.finfo(dtype)
-    edges = np.asarray([*EDGES, info.max, -info.max, info.tiny, info.smallest_subnormal, -info.smallest_subnormal, info.eps, 1 + info.eps], dtype)
+    edges = np.asarray(
+        [
+            *EDGES,
+            info.max,
+            -info.max,
+            info.tiny,
+            info.smallest_subnormal,
+            -info.smallest_subnormal,
+            info.eps,
+            1 + info.eps,
+        ],
+        dtype,
+    )
     pairs = list(itertools.islice(itertools.product(edges, repeat=arity), 200)) if arity else []
     columns = [np.asarray([p[k] for p in pairs], dtype) for k in range(arity)]
     rest = [finite_samples(dtype, count, seed + 10 * k + 1) for k in range(arity)]
     for k in range(1, arity):  # some operands equal, opposite or near each other
         near = r.random(count)
         with np.errstate(all="ignore"):
-            rest[k] = np.where(near < 0.1, rest[0], np.where(near < 0.2, -rest[0], np.where(near < 0.35, rest[0] * (1 + near * 1e-9), rest[k]))).astype(dtype)
+            rest[k] = np.where(
+                near < 0.1,
+                rest[0],
+                np.where(near < 0.2, -rest[0], np.where(near < 0.35, rest[0] * (1 + near * 1e-9), rest[k])),
+            ).astype(dtype)
     return [np.concatenate(c) for c in zip(columns, rest, strict=True)]
 
 
@@ -200,7 +225,9 @@ def truth(graph: Graph, values: list) -> object:
         for node in topological(graph.results):
             if node not in memo:
                 memo[node] = (
-                    mp.mpf(float(node["bits"].array())) if node.op is CONSTANT else TRUE[node.op.name](*(memo[a] for a in node.args))
+                    mp.mpf(float(node["bits"].array()))
+                    if node.op is CONSTANT
+                    else TRUE[node.op.name](*(memo[a] for a in node.args))
                 )
     except (ZeroDivisionError, ValueError, OverflowError):
         return None
@@ -259,7 +286,12 @@ def losses(instance: Instance, values: list[np.ndarray], dtype: object) -> list[
         real = [bool(v) if isinstance(v, np.bool_) else mp.mpf(float(v)) for v in point]
         true = truth(instance.before, real)
         if true is None or isinstance(true, bool):
-            if not np.isnan(before[k]) and before[k] != after[k] and not np.all(np.isfinite(point)) and defined_beside(instance, point):
+            if (
+                not np.isnan(before[k])
+                and before[k] != after[k]
+                and not np.all(np.isfinite(point))
+                and defined_beside(instance, point)
+            ):
                 found.append(Worse(list(point), before[k], after[k], np.inf))
             continue
         old, new = ulps(before[k], true, dtype), ulps(after[k], true, dtype)
@@ -274,3 +306,40 @@ def defined_beside(instance: Instance, point: tuple) -> bool:
         return False
     large = [np.full(2, np.clip(v, np.finfo(v.dtype).min, np.finfo(v.dtype).max)) for v in point]
     return not np.isnan(values_of(instance.before, large)[0])
+
+
+HOLDS = {
+    "x is finite": lambda x, **_: np.isfinite(x),
+    "x != 0": lambda x, **_: x != 0,
+    "x > 0": lambda x, **_: x > 0,
+    "x >= 0": lambda x, **_: x >= 0,
+    "x >= -1": lambda x, **_: x >= -1,
+    "y > 0": lambda y, **_: y > 0,
+    "0 * log(0) is 0": lambda **_: True,
+}
+
+
+def real_losses(instance: Instance, values: list[np.ndarray], dtype: object) -> tuple[list[Worse], int]:
+    """Samples of moderate size at which a rule's assumptions hold and its result is wrong by more than rounding."""
+    before, after = run(instance, values)
+    names = [v["name"] for v in variables(instance.rule.pattern) if v["only"] != "Constant"]
+    found: list[Worse] = []
+    tried = 0
+    for k, point in enumerate(zip(*values, strict=True)):
+        if not all(np.isfinite(v) and (v == 0 or 1e-3 < abs(v) < 1e2) for v in point):
+            continue
+        if not all(HOLDS[a](**dict(zip(names, point, strict=True))) for a in instance.rule.assumptions):
+            continue
+        real = [mp.mpf(float(v)) for v in point]
+        true = truth(instance.after, real)
+        if true is None:
+            continue
+        tried += 1
+        naive = truth(instance.before, real)
+        if naive is not None and abs(naive - true) > abs(true) * mp.mpf(10) ** -600 + mp.mpf(10) ** -600:
+            found.append(Worse(list(point), before[k], after[k], np.inf))
+            continue
+        allowed = 8 * (1 + condition(instance.after, real, true, dtype)) * (1 + max(abs(float(v)) for v in point))
+        if ulps(after[k], true, dtype) > max(allowed, ulps(before[k], true, dtype)):
+            found.append(Worse(list(point), before[k], after[k], ulps(after[k], true, dtype)))
+    return found, tried

@@ -1,4 +1,4 @@
-"""Every op of the registry on stacks: values and gradients are those of the single calls, whichever operands are stacked."""
+"""Every op of the registry on stacks: values and gradients are those of single calls, for any stacked operands."""
 
 import itertools
 
@@ -7,6 +7,7 @@ import pytest
 
 import tensormagic.ops.control
 import tensormagic.ops.fft
+import tensormagic.ops.form
 import tensormagic.ops.linalg
 import tensormagic.ops.sorting  # noqa: F401 (every op is in the registry)
 from tensormagic.backend import reference
@@ -42,7 +43,9 @@ def unit(*shape):
 
 def spread(*shape):
     """Elements that differ by far from each other, so that no order is a tie."""
-    return lambda lead: RNG.permuted(np.linspace(-2, 2, int(np.prod(shape))).reshape(shape) + np.zeros((*lead, *shape)), axis=-1)
+    return lambda lead: RNG.permuted(
+        np.linspace(-2, 2, int(np.prod(shape))).reshape(shape) + np.zeros((*lead, *shape)), axis=-1
+    )
 
 
 def matrices(*shape):
@@ -100,10 +103,20 @@ EARLY = region([COUNT, VECTOR], lambda k, x: [less(k, 4)])
 
 # operands (each a function of the leading axes), what is built of them, and whether a gradient is compared
 CASES = {
-    "astype": [([normal(2, 3)], lambda x: [make(ASTYPE, (x,), dtype="<f4")], False), ([normal(3)], lambda x: [make(ASTYPE, (x,), dtype="<c16")], False)],
-    "broadcast": [([normal(3)], one(lambda x: broadcast(x, (2, 5, 3))), True), ([normal(4, 1)], one(lambda x: broadcast(x, (4, 2))), True), ([normal()], one(lambda x: broadcast(x, (3,))), True)],
+    "astype": [
+        ([normal(2, 3)], lambda x: [make(ASTYPE, (x,), dtype="<f4")], False),
+        ([normal(3)], lambda x: [make(ASTYPE, (x,), dtype="<c16")], False),
+    ],
+    "broadcast": [
+        ([normal(3)], one(lambda x: broadcast(x, (2, 5, 3))), True),
+        ([normal(4, 1)], one(lambda x: broadcast(x, (4, 2))), True),
+        ([normal()], one(lambda x: broadcast(x, (3,))), True),
+    ],
     "transpose": [([normal(2, 3, 4)], one(lambda x: transpose(x, (2, 0, 1))), True)],
-    "reshape": [([normal(2, 6)], one(lambda x: reshape(x, (3, -1))), True), ([normal()], one(lambda x: reshape(x, (1, 1))), True)],
+    "reshape": [
+        ([normal(2, 6)], one(lambda x: reshape(x, (3, -1))), True),
+        ([normal()], one(lambda x: reshape(x, (1, 1))), True),
+    ],
     "slice": [([normal(5, 3)], one(lambda x: slice_(x, ((4, 3, -2), (1, 2, 1)))), True)],
     "concatenate": [([normal(2, 3), normal(2, 1)], one(lambda *parts: concatenate(parts, 1)), True)],
     "set": [([normal(5), normal(2)], one(lambda x, v: set_at(x, v, ((1, 2, 2),))), True)],
@@ -119,9 +132,16 @@ CASES = {
             ("ab,bc->", (2, 3), (3, 2)),
         )
     ],
+    "form": [([normal()], op("form", form="python"), True)],
     "item": [([matrices(3, 3)], lambda a: [item(make(registry["qr"], (a,), mode="reduced"), 1)], True)],
-    "gather": [([normal(2, 4, 3), integers(4, *shape, start=-4)], op("gather", axis=axis), True) for axis, shape in ((1, (5,)), (1, ()))]
-    + [([normal(4, 3), integers(3, 2, 2)], op("gather", axis=1), True), ([normal(4), integers(4, 3)], op("gather", axis=0), True)],
+    "gather": [
+        ([normal(2, 4, 3), integers(4, *shape, start=-4)], op("gather", axis=axis), True)
+        for axis, shape in ((1, (5,)), (1, ()))
+    ]
+    + [
+        ([normal(4, 3), integers(3, 2, 2)], op("gather", axis=1), True),
+        ([normal(4), integers(4, 3)], op("gather", axis=0), True),
+    ],
     "scatter_add": [
         ([normal(2, 4, 3), integers(4, 5, start=-4), normal(2, 5, 3)], op("scatter_add", axis=1), True),
         ([normal(4, 3), integers(4, 2, 2), normal(2, 2, 3)], op("scatter_add", axis=0), True),
@@ -136,7 +156,9 @@ CASES = {
     "rfft": [([normal(2, 6)], op("rfft", **fft_params(1, 8)), False)],
     "irfft": [([lambda lead: normal(2, 4)(lead) + 0j], op("irfft", **fft_params(1, 6)), False)],
     "solve": [([matrices(3, 3), normal(3, 2)], op("solve"), True)],
-    "solve_triangular": [([matrices(3, 3), normal(3, 2)], op("solve_triangular", lower=True, unit_diagonal=False), True)],
+    "solve_triangular": [
+        ([matrices(3, 3), normal(3, 2)], op("solve_triangular", lower=True, unit_diagonal=False), True)
+    ],
     "inv": [([matrices(3, 3)], op("inv"), True)],
     "pinv": [([matrices(4, 3)], op("pinv", rcond=None), True)],
     "adjugate": [([matrices(3, 3)], op("adjugate"), True)],
@@ -150,8 +172,20 @@ CASES = {
     "qr": [([matrices(4, 3)], op("qr", mode="reduced"), True)],
     "call": [([normal(3), normal(3)], lambda x, y: list(control.call(PLAIN, (x, y))), True)],
     "grad": [([normal(3), normal(3)], lambda x, y: list(control.grad(LOSS, (x, y), (0, 1))), False)],
-    "cond": [([normal(), normal(3), normal(3)], lambda p, x, y: list(control.cond(greater(p, 0.0), PLAIN, OTHER, (x, y))), True)],
-    "loop": [([integers(5), normal(3), normal(), normal(3)], lambda n, x, s, c: list(control.loop(n, TURN, (x, s), (c,))), False)],
+    "cond": [
+        (
+            [normal(), normal(3), normal(3)],
+            lambda p, x, y: list(control.cond(greater(p, 0.0), PLAIN, OTHER, (x, y))),
+            True,
+        )
+    ],
+    "loop": [
+        (
+            [integers(5), normal(3), normal(), normal(3)],
+            lambda n, x, s, c: list(control.loop(n, TURN, (x, s), (c,))),
+            False,
+        )
+    ],
     "while": [
         ([unit(), normal(3)], lambda s, x: list(control.while_loop(SMALL, GROWS, (s, x))), False),
         ([integers(3), normal(3)], lambda k, x: list(control.while_loop(EARLY, TURNS, (k, x))), False),
@@ -177,7 +211,11 @@ def pointwise_case(function):
             return lambda lead: RNG.integers(0, 2, size=(*lead, 2, 3)).astype(dtype)
 
         differentiable = not function.step and all(d == "f8" for d in loop[1 if function.name == "where" else 0 :])
-        return [make_one(d) for d in loop], one(lambda *x: make(function, x)), differentiable and "polygamma" not in function.name
+        return (
+            [make_one(d) for d in loop],
+            one(lambda *x: make(function, x)),
+            differentiable and "polygamma" not in function.name,
+        )
     raise AssertionError(function.name)
 
 
@@ -191,8 +229,12 @@ def cases():
         elif isinstance(function, Row):
             yield pytest.param([unit(2, 3)], one(lambda x, f=function: row(f, x, (1,))), True, id=name)
         elif isinstance(function, Fold):
-            yield pytest.param([spread(2, 3)], one(lambda x, f=function: fold(f, x, (0,))), function.differentiable, id=f"{name}-first")
-            yield pytest.param([spread(2, 3)], one(lambda x, f=function: fold(f, x, (0, 1))), function.differentiable, id=f"{name}-all")
+            yield pytest.param(
+                [spread(2, 3)], one(lambda x, f=function: fold(f, x, (0,))), function.differentiable, id=f"{name}-first"
+            )
+            yield pytest.param(
+                [spread(2, 3)], one(lambda x, f=function: fold(f, x, (0, 1))), function.differentiable, id=f"{name}-all"
+            )
 
 
 def test_every_op_is_tried():
@@ -227,7 +269,10 @@ def of_single(build, values, cotangents):
 def of_stack(build, values, flags, cotangents):
     """The same for a stack: operands that are not stacked get the sum of the gradients."""
     stacks = [place(v, f"s{k}") for k, v in enumerate(values)]
-    singles = [input_node(Source("x"), s.type.with_shape(s.type.shape[1:])) if f else s for s, f in zip(stacks, flags, strict=True)]
+    singles = [
+        input_node(Source("x"), s.type.with_shape(s.type.shape[1:])) if f else s
+        for s, f in zip(stacks, flags, strict=True)
+    ]
     lead = next(s.type.shape[0] for s, f in zip(stacks, flags, strict=True) if f)
     results = build(*singles)
     found = batch(results, {n: s for n, s, f in zip(singles, stacks, flags, strict=True) if f}, lead)
@@ -272,7 +317,9 @@ def assert_gradients(build, values, flags, size, found):
         np.testing.assert_allclose(pulled[number], expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["contract", "gather", "scatter_add", "sort", "solve", "cond", "loop", "while", "set", "fft"])
+@pytest.mark.parametrize(
+    "name", ["contract", "gather", "scatter_add", "sort", "solve", "cond", "loop", "while", "set", "fft"]
+)
 def test_an_empty_stack_has_empty_results(name):
     operands, build, _ = CASES[name][0]
     flags = [True] * len(operands)
@@ -329,5 +376,7 @@ def test_where_keeps_its_condition():
     condition, x = place(np.array([True, False]), "c"), place(np.ones(2), "x")
     conditions = place(np.array([[True, False], [False, False], [True, True]]), "cs")
     (moved,) = batch([where(condition, x, constant(0.0))], {condition: conditions}, conditions.type.shape[0])
-    (value,) = evaluate([moved], [conditions, x], [np.array([[True, False], [False, False], [True, True]]), np.array([2.0, 3.0])])
+    (value,) = evaluate(
+        [moved], [conditions, x], [np.array([[True, False], [False, False], [True, True]]), np.array([2.0, 3.0])]
+    )
     np.testing.assert_array_equal(value, [[2, 0], [0, 0], [2, 3]])

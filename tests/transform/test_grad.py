@@ -96,7 +96,7 @@ def test_products_with_zeros(x):
         return first, gradient(reduce_sum(first * constant(np.array([1.0, 10, 100])), (0,)), [node])[0]
 
     a, b, c = x
-    first, second = run(build, np.array(x))
+    first, second = run(build, np.array(x, float))
     assert first.tolist() == [b * c, a * c, a * b]
     assert second.tolist() == [10 * c + 100 * b, c + 100 * a, b + 10 * a]
 

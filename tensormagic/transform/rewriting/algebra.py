@@ -20,14 +20,17 @@ from tensormagic.ops.scalar import (
     maximum,
     minimum,
     multiply,
+    negative,
     positive,
     power,
-    real as real_part,
     reciprocal,
     sign,
-    square,
     sqrt,
+    square,
     where,
+)
+from tensormagic.ops.scalar import (
+    real as real_part,
 )
 from tensormagic.transform.rewriting.notation import exact, real, stable
 
@@ -36,11 +39,13 @@ Yields = Iterator[tuple[Any, ...]]
 
 @exact(kinds="biuf")
 def neutral(x: Node) -> Yields:
+    """One is neutral, for bools too."""
     yield x * 1, x
 
 
 @exact(kinds="iuf")
 def neutral_numbers(x: Node) -> Yields:
+    """Numbers that change nothing, and minus one."""
     yield x - 0, x
     yield x / 1, x
     yield power(x, 1), x
@@ -53,12 +58,14 @@ def neutral_numbers(x: Node) -> Yields:
 
 @exact(kinds="biu")
 def integers(x: Node) -> Yields:
+    """Integers and bools have one zero."""
     yield x + 0, x
     yield x * 0, 0
 
 
 @exact(kinds="iu")
 def whole_numbers(x: Node, y: Node, c: Constant, d: Constant) -> Yields:
+    """Integers wrap around: regrouping keeps every bit."""
     yield x - x, 0
     yield 0 - x, -x
     yield x + y - x, y
@@ -70,7 +77,8 @@ def whole_numbers(x: Node, y: Node, c: Constant, d: Constant) -> Yields:
 
 @exact(kinds="iuf")
 def signs(x: Node, y: Node) -> Yields:
-    yield -(-x), x
+    """A sign moves out, and two of them go."""
+    yield negative(negative(x)), x
     yield x - (-y), x + y
     yield x + (-y), x - y
     yield (-x) * (-y), x * y
@@ -79,6 +87,7 @@ def signs(x: Node, y: Node) -> Yields:
 
 @exact(kinds="if")
 def absolute_values(x: Node) -> Yields:
+    """Absolute values of signs."""
     yield absolute(-x), absolute(x)
     yield absolute(absolute(x)), absolute(x)
     yield square(absolute(x)), square(x)
@@ -86,6 +95,7 @@ def absolute_values(x: Node) -> Yields:
 
 @exact
 def signs_of_floats(x: Node, y: Node, c: Constant) -> Yields:
+    """Signs move out of products and quotients: rounding is symmetric."""
     yield (-x) * c, x * -c
     yield (-x) / (-y), x / y
     yield (-x) / c, x / -c
@@ -97,18 +107,20 @@ def signs_of_floats(x: Node, y: Node, c: Constant) -> Yields:
 
 @exact
 def known_signs(p: Positive) -> Yields:
+    """What is never negative is its own absolute value."""
     yield absolute(p), p
 
 
 @exact(kinds="f")
 def real_numbers(x: Node) -> Yields:
+    """What complex functions do to real numbers."""
     yield conjugate(x), x
     yield real_part(x), x
 
 
 @exact(kinds="iuf", roots="power", heads="constant")
 def squares(node: Node) -> Node | None:
-    """``x ** 2 -> square(x)``: what NumPy does for this exponent."""
+    """``x ** 2 -> square(x): what NumPy does for this exponent``."""
     exponent = plain(node.args[1])
     if _number(exponent) != 2 or node.type.dtype != node.args[0].type.dtype:
         return None
@@ -117,7 +129,7 @@ def squares(node: Node) -> Node | None:
 
 @exact(roots="divide", heads="constant")
 def power_of_two(node: Node) -> Node | None:
-    """``x / c -> x * (1 / c)`` where ``c`` is a power of two."""
+    """``x / c -> x * (1 / c) where c is a power of two``."""
     c = _number(plain(node.args[1]))
     if c is None or not c or not np.isfinite(c):
         return None
@@ -135,7 +147,8 @@ def _number(node: Node) -> Any:
 
 
 @exact(kinds="biuf")
-def choices(c: bool, d: bool, x: Node, y: Node, z: Node) -> Yields:  # noqa: FBT001 (a pattern variable)
+def choices(c: bool, d: bool, x: Node, y: Node, z: Node) -> Yields:
+    """Choices between equals, and choices that are made."""
     yield maximum(x, x), x
     yield minimum(x, x), x
     yield where(c, x, x), x
@@ -147,7 +160,8 @@ def choices(c: bool, d: bool, x: Node, y: Node, z: Node) -> Yields:  # noqa: FBT
 
 
 @exact(kinds="b")
-def truth(c: bool, d: bool) -> Yields:  # noqa: FBT001 (pattern variables)
+def truth(c: bool, d: bool) -> Yields:
+    """Logic."""
     yield logical_not(logical_not(c)), c
     yield logical_and(c, c), c
     yield logical_or(c, c), c
@@ -161,6 +175,7 @@ def truth(c: bool, d: bool) -> Yields:  # noqa: FBT001 (pattern variables)
 
 @stable
 def never_worse(x: Node) -> Yields:
+    """The exact result in place of a rounded one."""
     yield x + 0, x
     yield power(x, -1), 1 / x
     yield 1 / (1 / x), x
@@ -170,6 +185,7 @@ def never_worse(x: Node) -> Yields:
 
 @stable(fuel=1)
 def differences(x: Node, y: Node, c: Constant) -> Yields:
+    """Differences of what is nearly equal."""
     yield sole(square(x)) - sole(square(y)), (x - y) * (x + y)
     yield sole(x * x) - sole(y * y), (x - y) * (x + y)
     yield sole(sqrt(x + c)) - sole(sqrt(x)), c / (sqrt(x + c) + sqrt(x))
@@ -178,6 +194,7 @@ def differences(x: Node, y: Node, c: Constant) -> Yields:
 
 @stable
 def lengths(x: Node, y: Node) -> Yields:
+    """Lengths without overflow."""
     yield sqrt(square(x) + square(y)), hypot(x, y)
     yield sqrt(x * x + y * y), hypot(x, y)
     yield sqrt(square(x) + y * y), hypot(x, y)
@@ -185,6 +202,7 @@ def lengths(x: Node, y: Node) -> Yields:
 
 @real
 def cancellation(x: Node, y: Node) -> Yields:
+    """What cancels wherever it is defined."""
     finite = assuming("x is finite")
     regular = assuming("x != 0", "x is finite")
     yield x - x, 0, finite
@@ -204,6 +222,7 @@ def cancellation(x: Node, y: Node) -> Yields:
 
 @real
 def regrouping(x: Node, y: Node, c: Constant, d: Constant) -> Yields:
+    """Constants meet, and become one."""
     yield (x + c) + d, x + (c + d)
     yield (x - c) + d, x + (d - c)
     yield (x + c) - d, x + (c - d)
@@ -222,12 +241,14 @@ def regrouping(x: Node, y: Node, c: Constant, d: Constant) -> Yields:
 
 @real(fuel=2)
 def constants_outwards(x: Node, y: Node, c: Constant) -> Yields:
+    """Constants move out, to where they meet."""
     yield (x * c) * y, (x * y) * c, lambda x, y: not (is_constant(x) or is_constant(y))
     yield (x + c) + y, (x + y) + c, lambda x, y: not (is_constant(x) or is_constant(y))
 
 
 @real(fuel=1)
 def powers(x: Node, s: Node, t: Node) -> Yields:
+    """Powers by multiplication."""
     yield power(x, 3), x * x * x
     yield power(x, 4), square(square(x))
     yield power(x, s) * power(x, t), power(x, s + t), assuming("x > 0")

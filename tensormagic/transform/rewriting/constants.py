@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tensormagic.ir.node import Node, make
@@ -18,13 +20,14 @@ _PURE = {"pointwise", "fold", "move", "update", "contract"}
 
 @exact(kinds="biufc")
 def fold_constants(node: Node) -> Node | None:
-    """an op of constants -> its value."""
+    """``an op of constants -> its value``."""
     if not node.args or node.op is BROADCAST or any(a.op is not CONSTANT for a in node.args):
         return None
-    if getattr(node.op, "kind", "") not in _PURE or len(node.types) != 1 or not all(isinstance(s, int) for s in node.type.shape):
+    if getattr(node.op, "kind", "") not in _PURE or len(node.types) != 1:
         return None
+    sizes = [s for s in node.type.shape if isinstance(s, int)]
     most = max(LIMIT, *(a["bits"].array().size for a in node.args))
-    if int(np.prod(node.type.shape, dtype=np.int64)) > most:
+    if len(sizes) < node.type.ndim or math.prod(sizes) > most:
         return None
     with np.errstate(all="ignore"):
         values = [a.op.evaluate(a, (), int) for a in node.args]  # type: ignore[attr-defined]
@@ -39,7 +42,7 @@ def _unknown(atom: object) -> int:
 
 @exact(kinds="biufc")
 def through_broadcasts(node: Node) -> Node | None:
-    """f(broadcast(x), broadcast(y)) -> broadcast(f(x, y))."""
+    """``f(broadcast(x), broadcast(y)) -> broadcast(f(x, y))``."""
     if getattr(node.op, "kind", "") != "pointwise" or any(a.op is not BROADCAST for a in node.args):
         return None
     inner = [a.args[0] for a in node.args]

@@ -1,4 +1,4 @@
-"""Rules of exponentials, logarithms and the functions built on them: the ones that keep digits where the naive form loses them."""
+"""Rules of exponentials, logarithms and their kin, which keep the digits that the naive form loses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from tensormagic.ops.scalar import (
     logaddexp,
     logit,
     power,
-    reciprocal,
     sigmoid,
     sin,
     sinh,
@@ -38,11 +37,13 @@ Yields = Iterator[tuple[Any, ...]]
 
 @exact
 def names(x: Node) -> Yields:
+    """Two names of one function."""
     yield logaddexp(x, 0), softplus(x)
 
 
 @stable
 def near_one(x: Node) -> Yields:
+    """Functions that keep the digits which adding 1 rounds away."""
     yield log(sole(1 + x)), log1p(x)
     yield log(sole(1 - x)), log1p(-x)
     yield sole(exp(x)) - 1, expm1(x)
@@ -58,11 +59,13 @@ def near_one(x: Node) -> Yields:
 
 @stable(fuel=1)
 def cosines(x: Node) -> Yields:
+    """Cosines near 1."""
     yield 1 - sole(cos(x)), 2 * square(sin(x * 0.5))
 
 
 @stable
 def inverses(x: Node, p: Positive) -> Yields:
+    """Inverses meet: the exact result in place of two roundings and an overflow."""
     yield log(exp(x)), x
     yield exp(log(p)), p
     yield log1p(expm1(x)), x
@@ -76,6 +79,7 @@ def inverses(x: Node, p: Positive) -> Yields:
 
 @stable
 def logistic(x: Node, y: Node) -> Yields:
+    """The logistic function and its logarithm, without overflow."""
     yield log1p(exp(x)), softplus(x)
     yield log(sigmoid(x)), -softplus(-x)
     yield log(exp(x) + exp(y)), logaddexp(x, y)
@@ -93,6 +97,7 @@ def logistic(x: Node, y: Node) -> Yields:
 
 @stable
 def hyperbolic(x: Node) -> Yields:
+    """Hyperbolic functions, without cancellation and overflow."""
     yield (sole(exp(x)) - sole(exp(-x))) / 2, sinh(x)
     yield (sole(exp(x)) - sole(exp(-x))) * 0.5, sinh(x)
     yield (exp(x) + exp(-x)) / 2, cosh(x)
@@ -103,6 +108,7 @@ def hyperbolic(x: Node) -> Yields:
 
 @real
 def true_of_reals(x: Node, y: Node, c: Constant) -> Yields:
+    """Laws of exponentials and logarithms."""
     yield exp(log(x)), x, assuming("x >= 0")
     yield expm1(log1p(x)), x, assuming("x >= -1")
     yield softplus(log(x)), log1p(x), assuming("x >= 0")
@@ -115,5 +121,6 @@ def true_of_reals(x: Node, y: Node, c: Constant) -> Yields:
 
 @real(fuel=1)
 def logarithms_of_products(x: Node, y: Node) -> Yields:
+    """Logarithms of products."""
     yield log(x * y), log(x) + log(y), assuming("x > 0", "y > 0")
     yield log(expm1(x)), x + log1mexp(-x), assuming("x > 0")

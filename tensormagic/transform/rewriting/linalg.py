@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.rules import Found, plain
 from tensormagic.ir.type import hint
 from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
-from tensormagic.ops.fold import SUM
 from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.linalg import DET, INV, SLOGDET, solve, swap
 from tensormagic.ops.move import TRANSPOSE
@@ -20,16 +20,16 @@ from tensormagic.ops.update import zeros_like
 from tensormagic.transform.rewriting.notation import real, stable
 
 
-def _contract(left: str, right: str, out: str, x: Node, y: Node) -> Node:
+def _contract(inputs: Sequence[str], out: str, args: Sequence[Node]) -> Node:
     """A contraction, its letters named in order of appearance."""
-    names = dict(zip(dict.fromkeys(left + right), LETTERS, strict=False))
-    text = ["".join(names[c] for c in letters) for letters in (left, right, out)]
-    return make(CONTRACT, (x, y), subscripts=f"{text[0]},{text[1]}->{text[2]}")
+    names = dict(zip(dict.fromkeys("".join(inputs)), LETTERS, strict=False))
+    left, right, result = ("".join(names[c] for c in letters) for letters in (*inputs, out))
+    return make(CONTRACT, args, subscripts=f"{left},{right}->{result}")
 
 
 @stable(roots="contract", heads="transpose")
 def transposed_operands(node: Node) -> Node | None:
-    """contract(transpose(x), y) -> contract(x, y) with the letters of x permuted."""
+    """``contract(transpose(x), y) -> contract(x, y) with the letters of x permuted``."""
     letters, out = split(node["subscripts"])
     args = list(node.args)
     for k, arg in enumerate(args):
@@ -37,22 +37,22 @@ def transposed_operands(node: Node) -> Node | None:
             order = arg["permutation"]
             letters[k] = "".join(letters[k][order.index(axis)] for axis in range(len(order)))
             args[k] = arg.args[0]
-    return _contract(*letters, out, *args) if args != list(node.args) else None
+    return _contract(letters, out, args) if args != list(node.args) else None
 
 
 @stable(roots="transpose", heads="contract")
 def transposed_products(node: Node) -> Node | None:
-    """transpose(contract(x, y)) -> contract(x, y) with the letters of the result permuted."""
+    """``transpose(contract(x, y)) -> contract(x, y) with the letters of the result permuted``."""
     inner = node.args[0]
     if inner.op is not CONTRACT:
         return None
     letters, out = split(inner["subscripts"])
-    return _contract(*letters, "".join(out[k] for k in node["permutation"]), *inner.args)
+    return _contract(letters, "".join(out[k] for k in node["permutation"]), inner.args)
 
 
 @stable(roots="contract", heads="negative")
 def signs_of_operands(node: Node) -> Node | None:
-    """contract(-x, y) -> -contract(x, y)."""
+    """``contract(-x, y) -> -contract(x, y)``."""
     x, y = node.args
     if node.type.dtype.kind != "f" or (x.op is negative) == (y.op is negative):
         return None
@@ -62,7 +62,7 @@ def signs_of_operands(node: Node) -> Node | None:
 
 @stable(roots="contract", heads="inv")
 def inverses_to_systems(node: Node) -> Found | None:
-    """inv(a) @ x -> solve(a, x), and x @ inv(a) -> solve(a.T, x)."""
+    """``inv(a) @ x -> solve(a, x), and x @ inv(a) -> solve(a.T, x)``."""
     (p, q), out = split(node["subscripts"])
     x, y = node.args
     if x.op is INV:
@@ -82,21 +82,21 @@ def inverses_to_systems(node: Node) -> Found | None:
 
 @stable(roots="det", heads="inv")
 def determinants_of_inverses(node: Node) -> Found | None:
-    """det(inv(a)) -> 1 / det(a)."""
+    """``det(inv(a)) -> 1 / det(a)``."""
     inner = node.args[0]
     return Found(1 / make(DET, (inner.args[0],)), (inner,)) if inner.op is INV else None
 
 
 @real(roots="inv", heads="inv", assumes=("a is invertible",))
 def inverses_of_inverses(node: Node) -> Node | None:
-    """inv(inv(a)) -> a."""
+    """``inv(inv(a)) -> a``."""
     inner = node.args[0]
     return inner.args[0] if inner.op is INV else None
 
 
 @stable(roots="log", heads="absolute")
 def absolute_determinants(node: Node) -> Node | None:
-    """log(absolute(det(a))) -> slogdet(a)[1]."""
+    """``log(absolute(det(a))) -> slogdet(a)[1]``."""
     size = node.args[0]
     if size.op is not absolute or size.args[0].op is not DET:
         return None
@@ -105,7 +105,7 @@ def absolute_determinants(node: Node) -> Node | None:
 
 @stable(roots="log", heads="det", fuel=1)
 def determinants(node: Node) -> Node | None:
-    """log(det(a)) -> where(sign >= 0, slogdet(a)[1], nan)."""
+    """``log(det(a)) -> where(sign >= 0, slogdet(a)[1], nan)``."""
     inner = node.args[0]
     if inner.op is not DET or inner.type.dtype.kind != "f":
         return None
@@ -131,7 +131,7 @@ def _on_diagonal(node: Node) -> tuple[Node, int, int] | None:
 
 @stable(roots="sum", heads="where")
 def diagonals_of_products(node: Node) -> Found | None:
-    """diagonal(x @ y) -> einsum("ij,ji->i", x, y), and trace(x @ y) -> einsum("ij,ji->", x, y)."""
+    """``diagonal(x @ y) -> einsum("ij,ji->i", x, y), and trace(x @ y) -> einsum("ij,ji->", x, y)``."""
     found = _on_diagonal(node.args[0])
     if found is None or found[0].op is not CONTRACT or node.type.dtype != found[0].type.dtype:
         return None
@@ -149,7 +149,7 @@ def diagonals_of_products(node: Node) -> Found | None:
 
 @real(roots="sum", heads="contract")
 def sums_of_products(node: Node) -> Found | None:
-    """sum(x @ y, axis) -> sum(x, axis) @ y."""
+    """``sum(x @ y, axis) -> sum(x, axis) @ y``."""
     product = node.args[0]
     if product.op is not CONTRACT or product.type.dtype != node.type.dtype:
         return None
@@ -160,7 +160,7 @@ def sums_of_products(node: Node) -> Found | None:
 
 @real(roots="contract", heads="contract", fuel=1)
 def chains(node: Node) -> Found | None:
-    """(a @ b) @ x -> a @ (b @ x) where that takes fewer multiplications."""
+    """``(a @ b) @ x -> a @ (b @ x) where that takes fewer multiplications``."""
     inner = next((a for a in node.args if a.op is CONTRACT), None)
     if inner is None:
         return None
@@ -186,16 +186,21 @@ def _cost(node: Node, leaves: list[Node]) -> int:
     cost = sum(_cost(a, leaves) for a in node.args)
     if node.op is CONTRACT:
         letters, _ = split(node["subscripts"])
-        extents = {c: hint(s) or 32 for text, a in zip(letters, node.args, strict=True) for c, s in zip(text, a.type.shape, strict=True)}
-        cost += math.prod(extents.values())
+        sizes = [s for a in node.args for s in a.type.shape]
+        cost += math.prod(dict(zip("".join(letters), [hint(s) or 32 for s in sizes], strict=True)).values())
     return cost
 
 
 @real(roots="add subtract", heads="contract")
 def shared_sides(node: Node) -> Found | None:
-    """a @ x + a @ y -> a @ (x + y), and the same on the right and for differences."""
+    """``a @ x + a @ y -> a @ (x + y), and the same on the right and for differences``."""
     first, second = node.args
-    if first.op is not CONTRACT or second.op is not CONTRACT or first is second or first["subscripts"] != second["subscripts"]:
+    if (
+        first.op is not CONTRACT
+        or second.op is not CONTRACT
+        or first is second
+        or first["subscripts"] != second["subscripts"]
+    ):
         return None
     combine = add if node.op is add else subtract
     pairs = list(zip(first.args, second.args, strict=True))

@@ -15,7 +15,7 @@ Decorator = Callable[..., Any]
 
 
 def fit(replacement: Any, node: Node) -> Node | None:
-    """``replacement`` with the type of ``node``: numbers converted, shapes stretched; None where it has another type."""
+    """``replacement`` with the type of ``node``: numbers converted, shapes stretched; None if it does not fit."""
     t = node.type
     if not isinstance(replacement, Node):
         replacement = constant(replacement)

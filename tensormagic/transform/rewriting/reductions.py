@@ -15,7 +15,7 @@ Axes = tuple[int, ...]
 
 
 def spread_of(node: Node) -> tuple[Node, Axes] | None:
-    """What is stretched along which axes, with these dropped, where ``node`` is a broadcast: the inverse of ``spread``."""
+    """What is stretched, and along which axes, where ``node`` is a broadcast: the inverse of ``spread``."""
     if node.op is not BROADCAST:
         return None
     inner, target = node.args[0], node.type.shape
@@ -41,19 +41,19 @@ def _chain(node: Node) -> Node | None:
 
 @exact(roots="max min any all", kinds="biuf")
 def extremes_of_extremes(node: Node) -> Node | None:
-    """max(max(x, axes), axes) -> max(x, axes), and for min, any and all."""
+    """``max(max(x, axes), axes) -> max(x, axes), and for min, any and all``."""
     return _chain(node)
 
 
 @stable(roots="sum prod")
 def sums_of_sums(node: Node) -> Node | None:
-    """sum(sum(x, axes), axes) -> sum(x, axes), and for prod."""
+    """``sum(sum(x, axes), axes) -> sum(x, axes), and for prod``."""
     return _chain(node)
 
 
 @exact(roots="sum prod max min any all")
 def axes_of_one(node: Node) -> Node | None:
-    """sum over axes of extent 1 -> reshape, and for prod, max, min, any and all."""
+    """``sum over axes of extent 1 -> reshape, and for prod, max, min, any and all``."""
     x = node.args[0]
     if not x.type.shape or any(x.type.shape[k] != 1 for k in node["axes"]) or x.type.dtype != node.type.dtype:
         return None
@@ -62,14 +62,14 @@ def axes_of_one(node: Node) -> Node | None:
 
 @exact(roots="max min any all", heads="broadcast")
 def extremes_of_equals(node: Node) -> Node | None:
-    """max(broadcast(x)) -> x over the axes that are stretched, and for min, any and all."""
+    """``max(broadcast(x)) -> x over the axes that are stretched, and for min, any and all``."""
     found = _stretched(node)
     return None if found is None or found.type.dtype != node.type.dtype else found
 
 
 @stable(roots="sum", heads="broadcast")
 def sums_of_equals(node: Node) -> Node | None:
-    """sum(broadcast(x)) -> x * n over the axes that are stretched."""
+    """``sum(broadcast(x)) -> x * n over the axes that are stretched``."""
     x = _stretched(node)
     if x is None or node.type.dtype.kind not in "iuf":
         return None
@@ -91,7 +91,7 @@ def _stretched(node: Node) -> Node | None:
 
 @stable(roots="sum max min", heads="negative")
 def signs_outwards(node: Node) -> Node | None:
-    """sum(-x) -> -sum(x), max(-x) -> -min(x), min(-x) -> -max(x)."""
+    """``sum(-x) -> -sum(x), max(-x) -> -min(x), min(-x) -> -max(x)``."""
     turned = {SUM: SUM, MAX: MIN, MIN: MAX}[node.op]  # type: ignore[index]
     x = node.args[0].args[0] if node.args[0].op is negative else None
     if x is None or x.type.dtype.kind != "f" or x.type.dtype != node.type.dtype:
@@ -101,13 +101,13 @@ def signs_outwards(node: Node) -> Node | None:
 
 @real(roots="sum", heads="multiply")
 def factors_outwards(node: Node) -> Node | None:
-    """sum(x * s) -> s * sum(x) where s does not vary along the axes."""
+    """``sum(x * s) -> s * sum(x) where s does not vary along the axes``."""
     return _factor_out(node, multiply)
 
 
 @real(roots="sum", heads="divide")
 def divisors_outwards(node: Node) -> Node | None:
-    """sum(x / s) -> sum(x) / s where s does not vary along the axes."""
+    """``sum(x / s) -> sum(x) / s where s does not vary along the axes``."""
     return _factor_out(node, divide)
 
 
@@ -150,14 +150,14 @@ def _row_sum(divisor: Node, e: Node) -> Axes | None:
 
 @stable(roots="log", heads="")
 def logarithms_of_sums(node: Node) -> Node | None:
-    """log(sum(exp(v), axes)) -> logsumexp(v, axes)."""
+    """``log(sum(exp(v), axes)) -> logsumexp(v, axes)``."""
     found = _exponents(_below(node.args[0]))
     return None if found is None else reshape(fold(LOGSUMEXP, *found), node.type.shape)
 
 
 @stable(roots="log", heads="divide")
 def logarithms_of_means(node: Node) -> Node | None:
-    """log(sum(exp(v), axes) / n) -> logsumexp(v, axes) - log(n) where n is a count or a positive number."""
+    """``log(sum(exp(v), axes) / n) -> logsumexp(v, axes) - log(n) where n is a count or a positive number``."""
     quotient = node.args[0]
     if quotient.op is not divide or not not_negative(plain(quotient.args[1])):
         return None
@@ -167,7 +167,7 @@ def logarithms_of_means(node: Node) -> Node | None:
 
 @stable(roots="divide", heads="exp broadcast")
 def softmaxes(node: Node) -> Node | None:
-    """exp(v) / sum(exp(v), axes) -> softmax(v, axes)."""
+    """``exp(v) / sum(exp(v), axes) -> softmax(v, axes)``."""
     e, divisor = node.args
     axes = _row_sum(divisor, e) if e.op is exp else None
     return row(SOFTMAX, e.args[0], axes) if axes is not None and node.type.dtype.kind == "f" else None
@@ -175,7 +175,7 @@ def softmaxes(node: Node) -> Node | None:
 
 @stable(roots="multiply", heads="exp")
 def softmaxes_by_factor(node: Node) -> Node | None:
-    """exp(v) * (y / sum(exp(v), axes)) -> softmax(v, axes) * y."""
+    """``exp(v) * (y / sum(exp(v), axes)) -> softmax(v, axes) * y``."""
     for e, factor in (node.args, node.args[::-1]):
         found = spread_of(factor)
         if found is None or e.op is not exp or found[0].op is not divide or node.type.dtype.kind != "f":
@@ -189,7 +189,7 @@ def softmaxes_by_factor(node: Node) -> Node | None:
 
 @stable(roots="softmax log_softmax", heads="subtract")
 def shifts(node: Node) -> Node | None:
-    """softmax(v - max(v, axes), axes) -> softmax(v, axes), and for log_softmax."""
+    """``softmax(v - max(v, axes), axes) -> softmax(v, axes), and for log_softmax``."""
     difference = node.args[0]
     found = spread_of(difference.args[1]) if difference.op is subtract else None
     if found is None or found[0].op is not MAX or found[0].args[0] is not difference.args[0]:
@@ -199,21 +199,21 @@ def shifts(node: Node) -> Node | None:
 
 @stable(roots="log", heads="softmax")
 def logarithms_of_softmaxes(node: Node) -> Node | None:
-    """log(softmax(v)) -> log_softmax(v)."""
+    """``log(softmax(v)) -> log_softmax(v)``."""
     inner = node.args[0]
     return row(LOG_SOFTMAX, inner.args[0], inner["axes"]) if inner.op is SOFTMAX else None
 
 
 @stable(roots="exp", heads="log_softmax")
 def exponentials_of_log_softmaxes(node: Node) -> Node | None:
-    """exp(log_softmax(v)) -> softmax(v)."""
+    """``exp(log_softmax(v)) -> softmax(v)``."""
     inner = node.args[0]
     return row(SOFTMAX, inner.args[0], inner["axes"]) if inner.op is LOG_SOFTMAX else None
 
 
 @stable(roots="subtract", heads="logsumexp")
 def log_softmaxes(node: Node) -> Node | None:
-    """v - logsumexp(v, axes) -> log_softmax(v, axes)."""
+    """``v - logsumexp(v, axes) -> log_softmax(v, axes)``."""
     v, total = node.args
     found = spread_of(total)
     if found is None or found[0].op is not LOGSUMEXP or found[0].args[0] is not v or found[0]["axes"] != found[1]:
@@ -223,7 +223,7 @@ def log_softmaxes(node: Node) -> Node | None:
 
 @stable(roots="add", heads="logsumexp max")
 def shifted_logsumexps(node: Node) -> Node | None:
-    """logsumexp(v - max(v, axes), axes) + max(v, axes) -> logsumexp(v, axes)."""
+    """``logsumexp(v - max(v, axes), axes) + max(v, axes) -> logsumexp(v, axes)``."""
     for total, top in (node.args, node.args[::-1]):
         if total.op is not LOGSUMEXP or total.args[0].op is not subtract or top.op is not MAX:
             continue
@@ -236,13 +236,13 @@ def shifted_logsumexps(node: Node) -> Node | None:
 
 @real(roots="prod", heads="exp")
 def products_of_exponentials(node: Node) -> Node | None:
-    """prod(exp(v), axes) -> exp(sum(v, axes))."""
+    """``prod(exp(v), axes) -> exp(sum(v, axes))``."""
     inner = node.args[0]
     return exp(fold(SUM, inner.args[0], node["axes"])) if inner.op is exp else None
 
 
 @real(roots="log", heads="prod", assumes=("the factors are positive",), fuel=1)
 def logarithms_of_products(node: Node) -> Node | None:
-    """log(prod(x, axes)) -> sum(log(x), axes)."""
+    """``log(prod(x, axes)) -> sum(log(x), axes)``."""
     inner = node.args[0]
     return fold(SUM, log(inner.args[0]), inner["axes"]) if inner.op is PROD and inner.type.dtype.kind == "f" else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tensormagic.ir.node import Node
@@ -29,7 +27,7 @@ from tensormagic.transform.rewriting.notation import exact, stable
 
 @exact(roots="transpose", heads="transpose")
 def transposes(node: Node) -> Node | None:
-    """transpose(transpose(x)) -> transpose(x)."""
+    """``transpose(transpose(x)) -> transpose(x)``."""
     inner = node.args[0]
     if inner.op is not TRANSPOSE:
         return None
@@ -38,14 +36,14 @@ def transposes(node: Node) -> Node | None:
 
 @exact(roots="reshape", heads="reshape")
 def reshapes(node: Node) -> Node | None:
-    """reshape(reshape(x)) -> reshape(x)."""
+    """``reshape(reshape(x)) -> reshape(x)``."""
     inner = node.args[0]
     return reshape(inner.args[0], node["shape"]) if inner.op is RESHAPE else None
 
 
 @exact(roots="broadcast", heads="")
 def broadcasts(node: Node) -> Node | None:
-    """broadcast(broadcast(x)) -> broadcast(x), and a reshape that only prepends axes goes too."""
+    """``broadcast(broadcast(x)) -> broadcast(x), and a reshape that only prepends axes goes too``."""
     inner = node.args[0]
     if inner.op is BROADCAST:
         return broadcast(inner.args[0], node["shape"])
@@ -61,7 +59,7 @@ def broadcasts(node: Node) -> Node | None:
 
 @exact(roots="reshape transpose slice", heads="broadcast")
 def moves_of_equals(node: Node) -> Node | None:
-    """reshape(broadcast(s)) -> broadcast(s) where s is one number, and for transpose and slice."""
+    """``reshape(broadcast(s)) -> broadcast(s) where s is one number, and for transpose and slice``."""
     inner = node.args[0]
     if inner.op is not BROADCAST or inner.args[0].type.shape or not node.type.shape:
         return None
@@ -70,17 +68,19 @@ def moves_of_equals(node: Node) -> Node | None:
 
 @exact(roots="slice", heads="slice")
 def slices_of_slices(node: Node) -> Node | None:
-    """x[a:][b:] -> x[a + b:]."""
+    """``x[a:][b:] -> x[a + b:]``."""
     inner = node.args[0]
     if inner.op is not SLICE:
         return None
     pairs = zip(inner["slices"], node["slices"], strict=True)
-    return slice_(inner.args[0], tuple((a + start * step, length, step * by) for (a, _, step), (start, length, by) in pairs))
+    return slice_(
+        inner.args[0], tuple((a + start * step, length, step * by) for (a, _, step), (start, length, by) in pairs)
+    )
 
 
 @exact(roots="slice", heads="concatenate")
 def slices_of_parts(node: Node) -> Node | None:
-    """concatenate([x, y])[part of y] -> y[part]."""
+    """``concatenate([x, y])[part of y] -> y[part]``."""
     inner = node.args[0]
     if inner.op is not CONCATENATE:
         return None
@@ -90,7 +90,9 @@ def slices_of_parts(node: Node) -> Node | None:
     for part in inner.args:
         extent = part.type.shape[axis]
         if _sure(low - offset) and _sure(offset + extent - 1 - high):
-            moved = tuple((s - offset, n, by) if k == axis else (s, n, by) for k, (s, n, by) in enumerate(node["slices"]))
+            moved = tuple(
+                (s - offset, n, by) if k == axis else (s, n, by) for k, (s, n, by) in enumerate(node["slices"])
+            )
             return slice_(part, moved)
         offset = offset + extent
     return None
@@ -98,14 +100,18 @@ def slices_of_parts(node: Node) -> Node | None:
 
 @exact(roots="concatenate", heads="slice")
 def joined_slices(node: Node) -> Node | None:
-    """concatenate([x[:n], x[n:]]) -> x."""
+    """``concatenate([x[:n], x[n:]]) -> x``."""
     axis, first = node["axis"], node.args[0]
     if any(a.op is not SLICE or a.args[0] is not first.args[0] for a in node.args):
         return None
     start, total, step = first["slices"][axis]
     for part in node.args[1:]:
         here, length, by = part["slices"][axis]
-        if by != step or here != start + total * step or _others(part["slices"], axis) != _others(first["slices"], axis):
+        if (
+            by != step
+            or here != start + total * step
+            or _others(part["slices"], axis) != _others(first["slices"], axis)
+        ):
             return None
         total = total + length
     return slice_(first.args[0], tuple((start, total, step) if k == axis else s for k, s in enumerate(first["slices"])))
@@ -113,7 +119,7 @@ def joined_slices(node: Node) -> Node | None:
 
 @exact(roots="concatenate", heads="concatenate")
 def concatenates(node: Node) -> Node | None:
-    """concatenate([concatenate([x, y]), z]) -> concatenate([x, y, z])."""
+    """``concatenate([concatenate([x, y]), z]) -> concatenate([x, y, z])``."""
     if not any(a.op is CONCATENATE and a["axis"] == node["axis"] for a in node.args) or len(node.args) > _WIDEST:
         return None
     parts: list[Node] = []
@@ -157,7 +163,7 @@ def _apart(left: Slices, right: Slices) -> bool:
 
 @exact(roots="slice", heads="set")
 def read_of_store(node: Node) -> Node | None:
-    """x with x[i] = v, read at i -> v; read where nothing was stored -> x."""
+    """``x with x[i] = v, read at i -> v; read where nothing was stored -> x``."""
     inner = node.args[0]
     if inner.op is not SET:
         return None
@@ -168,7 +174,7 @@ def read_of_store(node: Node) -> Node | None:
 
 @exact(roots="slice", heads="add_at")
 def read_beside_sum(node: Node) -> Node | None:
-    """x with x[i] += v, read where nothing was added -> x."""
+    """``x with x[i] += v, read where nothing was added -> x``."""
     inner = node.args[0]
     if inner.op is not ADD_AT or not _apart(inner["slices"], node["slices"]):
         return None
@@ -177,7 +183,7 @@ def read_beside_sum(node: Node) -> Node | None:
 
 @exact(roots="set")
 def stores(node: Node) -> Node | None:
-    """x[i] = v and then x[i] = w -> x[i] = w; x[:] = v -> v."""
+    """``x[i] = v and then x[i] = w -> x[i] = w; x[:] = v -> v``."""
     x, value = node.args
     if node["slices"] == tuple((0, s, 1) for s in x.type.shape):
         return value
@@ -192,7 +198,7 @@ def _is_zero(node: Node) -> bool:
 
 @stable(roots="add_at")
 def sums_with_zeros(node: Node) -> Node | None:
-    """zeros with zeros[:] += v -> v; x with x[i] += 0 -> x."""
+    """``zeros with zeros[:] += v -> v; x with x[i] += 0 -> x``."""
     x, value = node.args
     if _is_zero(value):
         return x
@@ -201,7 +207,7 @@ def sums_with_zeros(node: Node) -> Node | None:
 
 @stable(roots="slice", heads="add_at")
 def read_of_sum_with_zeros(node: Node) -> Node | None:
-    """zeros with zeros[i] += v, read at i -> v."""
+    """``zeros with zeros[i] += v, read at i -> v``."""
     inner = node.args[0]
     if inner.op is not ADD_AT or inner["slices"] != node["slices"] or not _is_zero(inner.args[0]):
         return None
@@ -210,7 +216,7 @@ def read_of_sum_with_zeros(node: Node) -> Node | None:
 
 @stable(roots="add")
 def sums_of_sparse(node: Node) -> Node | None:
-    """x + (zeros with zeros[i] += v) -> x with x[i] += v, and for = in place of +=."""
+    """``x + (zeros with zeros[i] += v) -> x with x[i] += v, and for = in place of +=``."""
     for x, sparse in (node.args, node.args[::-1]):
         if sparse.op in {ADD_AT, SET} and _is_zero(sparse.args[0]) and x.type == sparse.type == node.type:
             return add_at(x, sparse.args[1], sparse["slices"])
@@ -233,8 +239,12 @@ def keeps_values(before: np.dtype[np.generic], after: np.dtype[np.generic]) -> b
 
 @exact(roots="astype", heads="astype")
 def casts(node: Node) -> Node | None:
-    """astype(astype(x)) -> astype(x) where the first cast keeps all values."""
+    """``astype(astype(x)) -> astype(x) where the first cast keeps all values``."""
     inner = node.args[0]
-    if inner.op is not ASTYPE or not keeps_values(inner.args[0].type.dtype, inner.type.dtype) or node.type.dtype.kind == "c":
+    if (
+        inner.op is not ASTYPE
+        or not keeps_values(inner.args[0].type.dtype, inner.type.dtype)
+        or node.type.dtype.kind == "c"
+    ):
         return None
     return astype(inner.args[0], node.type.dtype)

@@ -1,0 +1,273 @@
+"""What a cell shows: one line (value, type, gradients, graph in numbers, rules), then the graph, collapsed; panels on request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from tensormagic import session
+from tensormagic.capture.summary import place_text
+from tensormagic.capture.value import Tensor, node_of
+from tensormagic.ir import site
+from tensormagic.ir.node import Node
+from tensormagic.notebook import svg
+from tensormagic.notebook.adaptor import Portrait, portrait
+from tensormagic.notebook.labels import clean
+from tensormagic.notebook.run import Outcome, tensors_in
+from tensormagic.notebook.scene import Scene
+from tensormagic.notebook.widgets.graph import GraphView
+
+__all__ = ["Report", "ShownTensor", "Views", "headline", "report_of", "value_text"]
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+Bundle = dict[str, Any]
+
+
+class Views:
+    """The live widgets of each cell: when a cell runs again, those of its last run are closed."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, list[GraphView]] = {}
+        self._cell = ""
+
+    def begin(self, cell: str) -> None:
+        """A cell runs: what it showed before goes."""
+        self._cell = cell
+        for view in self._live.pop(cell, ()):
+            view.close()
+
+    def add(self, view: GraphView) -> None:
+        """Keep a widget until its cell runs again."""
+        self._live.setdefault(self._cell, []).append(view)
+
+    def close(self) -> None:
+        """Close all."""
+        for cell in list(self._live):
+            self.begin(cell)
+
+
+# text -----------------------------------------------------------------------------------------------------------------
+
+
+def value_text(value: Any, most: int = 72) -> str:
+    """A value on one line: numbers with ten digits, arrays with their first and last elements."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        edge = 3 if value.ndim == 1 else 2
+        text = np.array2string(value, separator=", ", precision=6, threshold=6, edgeitems=edge, max_line_width=10_000)
+        text = re.sub(r"\s+", " ", text).replace("...", "…")
+        return text if len(text) <= most else text[: most - 1] + "…"
+    plain = np.asarray(value)[()] if isinstance(value, np.ndarray) else value
+    if isinstance(plain, np.generic):
+        plain = plain.item()
+    if isinstance(plain, float | complex):
+        return f"{plain:.10g}"
+    return clean(repr(plain), most)
+
+
+def actual_type(value: Any) -> str:
+    """``float64[569, 30]``, for a value that is there."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    return str(value.dtype) if isinstance(value, np.generic) else type(value).__name__
+
+
+def norm_text(value: Any) -> str:
+    """The shape of a gradient and its Euclidean norm."""
+    array = np.asarray(value)
+    shape = f"[{', '.join(map(str, array.shape))}] " if array.shape else ""
+    with np.errstate(all="ignore"):
+        return f"{shape}norm {np.linalg.norm(array.ravel()):.5g}"
+
+
+def graph_text(shown: Portrait) -> str:
+    """``8 ops → 3 kernels``."""
+    text = f"{shown.ops} op{'s' * (shown.ops != 1)}"
+    return f"{text} → {shown.kernels} kernel{'s' * (shown.kernels != 1)}" if shown.kernels else text
+
+
+def headline(name: str, value: Any, gradients: Mapping[str, Tensor], shown: Portrait | None, *, computed: bool) -> str:
+    """The one line: value, type, each gradient, the graph in numbers, the stable rules that fired."""
+    parts = [_value_part(value, computed)]
+    parts += [f"grad_{n} {norm_text(g.numpy())}" for n, g in gradients.items()] if computed else [f"grad_{n}" for n in gradients]
+    if shown is not None and shown.ops:
+        parts.append(graph_text(shown))
+        parts += [f"stable: {'; '.join(shown.rules)}"] if shown.rules else []
+    text = " · ".join(part for part in parts if part)
+    return f"{name} = {text}" if name else text
+
+
+def _value_part(value: Any, computed: bool) -> str:
+    if isinstance(value, Tensor):
+        if not computed and not session.is_computed(value.node):
+            return repr(value).removeprefix("Tensor(").removesuffix(")")
+        found = value.numpy()
+        return f"{value_text(found)} · {actual_type(found)}"
+    if isinstance(value, tuple | list) and tensors_in(value):
+        inside = [_value_part(v, computed).partition(" · ")[0] for v in value]
+        return f"({', '.join(inside)})" if isinstance(value, tuple) else f"[{', '.join(inside)}]"
+    return value_text(value) if value is not None else ""
+
+
+# reports --------------------------------------------------------------------------------------------------------------
+
+
+class Report:
+    """What a cell gave, as it is shown.
+
+    Parameters
+    ----------
+    outcome
+        The run of the cell.
+    views
+        Where live widgets are kept.
+    panels
+        Further parts that are shown, each as HTML and as text.
+    graph
+        Whether the graph is shown.
+    rich
+        Whether there is a page that can show it; else text alone is given.
+    """
+
+    def __init__(self, outcome: Outcome, views: Views, *, graph: bool, rich: bool, panels: tuple[tuple[str, str], ...] = ()) -> None:
+        self.outcome = outcome
+        self.value = outcome.result
+        self._views = views
+        self._graph = graph
+        self._rich = rich
+        self._panels = panels
+
+    def __repr__(self) -> str:
+        return self.line
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.value)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.value[index]
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @property
+    def portrait(self) -> Portrait | None:
+        """The graph behind the value and its gradients, where there is one."""
+        return portrait_of(self.outcome)
+
+    @property
+    def line(self) -> str:
+        """The one line."""
+        out = self.outcome
+        computed = out.shown and not out.options.quiet
+        text = headline(out.name, self.value, out.gradients, self.portrait, computed=computed)
+        return f"{text} · stored into {', '.join(out.stored)}" if out.stored else text
+
+    def bundle(self) -> tuple[Bundle, Bundle]:
+        """The display in every form."""
+        out, shown = self.outcome, self.portrait
+        scene = shown.scene(out.code.cell.label, out.code.cell.source, out.code.cell.label) if shown is not None and self._graph else None
+        return bundle(self.line, scene, self._views, self._rich, self._panels)
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[Bundle, Bundle]:
+        return self.bundle()
+
+
+class ShownTensor(Tensor):
+    """The lazy value that a cell ends in: it is shown with what the cell was asked to show."""
+
+    __slots__ = ("report",)
+
+    def __init__(self, value: Tensor, report: Report) -> None:
+        super().__init__(value.place)
+        self.report = report
+
+
+def report_of(outcome: Outcome, views: Views, *, graph: bool, rich: bool, panels: tuple[tuple[str, str], ...] = ()) -> Any:
+    """What the magic returns: the lazy value itself, which knows its report, or a report of another value."""
+    report = Report(outcome, views, graph=graph, rich=rich, panels=panels)
+    if isinstance(outcome.result, Tensor) and outcome.shown:
+        return ShownTensor(outcome.result, report)
+    return report
+
+
+def portrait_of(outcome: Outcome) -> Portrait | None:
+    """The graph of an outcome: of its value, or of the lazy values that the cell has bound."""
+    found = tensors_in(outcome.result)
+    if found:
+        single = isinstance(outcome.result, Tensor)
+        results = {outcome.name or "value" if single else f"value[{k}]": t.node for k, t in enumerate(found)}
+    else:
+        results = {n: v.node for n, v in outcome.outputs.items() if isinstance(v, Tensor)}
+    if not results:
+        return None
+    return portrait(results, {f"grad_{n}": t.node for n, t in outcome.gradients.items()}, outcome.options.math or None)
+
+
+def tensor_bundle(value: Tensor, views: Views, *, rich: bool) -> tuple[Bundle, Bundle]:
+    """The display of a lazy value: its value, type, where it comes from, and the graph."""
+    if isinstance(value, ShownTensor):
+        return value.report.bundle()
+    node = node_of(value)
+    value.numpy()
+    place = place_text(value)
+    shown = portrait({"value": node}, {})
+    line = headline("", value, {}, shown, computed=True)
+    line = f"{line} · {place}" if place else line
+    return bundle(line, _scene_at(node, shown) if shown.ops else None, views, rich)
+
+
+def _scene_at(node: Node, shown: Portrait) -> Scene:
+    from tensormagic.capture.context import cells
+
+    spans = [s for s in site.of(node) if s.role == "value"]
+    label = spans[-1].cell if spans else ""
+    source = next((c.source for c in reversed(cells.values()) if c.label == label), "")
+    return shown.scene(label, source, label)
+
+
+def bundle(line: str, scene: Scene | None, views: Views, rich: bool, panels: tuple[tuple[str, str], ...] = ()) -> tuple[Bundle, Bundle]:
+    """One line, a graph, and panels, in every form that a page may ask for."""
+    words = [line, *(text for _, text in panels)]
+    if not rich:
+        return {"text/plain": "\n".join(words)}, {}
+    if scene is None or not scene.views:
+        made: Bundle = {"text/plain": "\n".join(words)}
+        if panels:
+            made["text/html"] = "".join([f'<div class="tm-line">{escape(line)}</div>', *(page for page, _ in panels)])
+        return made, {}
+    view = GraphView(scene)
+    view.scene = {**view.scene, "summary": line}  # what the collapsed graph shows
+    views.add(view)
+    live, metadata = view._repr_mimebundle_()  # noqa: SLF001 (the widget is part of this display)
+    return {WIDGET: live[WIDGET], "text/plain": "\n".join([*words, scene.text()]), "image/svg+xml": with_heading(live["image/svg+xml"], line)}, metadata
+
+
+_ROOT = re.compile(r'<svg xmlns="http://www.w3.org/2000/svg" width="([\d.]+)" height="([\d.]+)"[^>]*>')
+
+
+def with_heading(picture: str, line: str) -> str:
+    """A picture with the one line above it: pages without widgets show nothing else."""
+    found = _ROOT.match(picture)
+    if found is None:
+        return picture
+    wide, tall = max(float(found[1]), 480.0), float(found[2])
+    rows = _wrapped(clean(line, 600), int((wide - 32) / 7.4))
+    top = 20.0 * len(rows) + 8
+    texts = "".join(f'<text class="view" x="16" y="{20 * k + 22}">{escape(row)}</text>' for k, row in enumerate(rows))
+    inner = found[0].replace(f'width="{found[1]}"', f'y="{top:g}" width="{found[1]}"', 1).replace(' style="max-width:100%;height:auto"', "")
+    size = f'width="{wide:g}" height="{tall + top:g}" viewBox="0 0 {wide:g} {tall + top:g}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" style="max-width:100%;height:auto">'
+    ground = '<rect class="ground" width="100%" height="100%" rx="6" fill="#ffffff"/>'
+    return f"{head}{ground}{texts}{inner}{picture[found.end() :].rstrip()}</svg>\n"
+
+
+def _wrapped(text: str, most: int) -> list[str]:
+    rows = [""]
+    for word in text.split(" "):
+        if rows[-1] and len(rows[-1]) + len(word) + 1 > most:
+            rows.append("")
+        rows[-1] = f"{rows[-1]} {word}".strip()
+    return rows

@@ -1,0 +1,89 @@
+"""Loading into IPython and unloading: what is registered is taken back, all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensormagic.capture import inputs
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import TensorError
+from tensormagic.notebook import completion, display, errors
+from tensormagic.notebook.lines import comments_first
+from tensormagic.notebook.magic import TensorMagics
+
+__all__ = ["load", "unload"]
+
+_ATTRIBUTE = "_tensormagic"
+
+
+class Extension:
+    """The extension in one shell: what it has registered there."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.magics = TensorMagics(shell)
+        self.matcher = completion.matcher(shell)
+
+    def register(self) -> None:
+        """Put everything into its place."""
+        shell = self.shell
+        shell.register_magics(self.magics)
+        shell.events.register("pre_run_cell", self.before_cell)
+        shell.input_transformers_cleanup.append(comments_first)
+        shell.Completer.custom_matchers.append(self.matcher)
+        shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
+        TensorError._render_traceback_ = errors.shown_anywhere  # type: ignore[attr-defined] # noqa: SLF001 (IPython's name)
+        shell.showsyntaxerror = self.show_syntax_error
+
+    def unregister(self) -> None:
+        """Take everything back."""
+        shell = self.shell
+        self.magics.views.close()
+        shell.events.unregister("pre_run_cell", self.before_cell)
+        shell.input_transformers_cleanup.remove(comments_first)
+        shell.Completer.custom_matchers.remove(self.matcher)
+        shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
+        del TensorError._render_traceback_  # type: ignore[attr-defined] # noqa: SLF001 (IPython's name)
+        del shell.showsyntaxerror
+        for kind, names in self.magics.magics.items():
+            for name in names:
+                shell.magics_manager.magics[kind].pop(name, None)
+        shell.magics_manager.registry.pop(type(self.magics).__name__, None)
+        shell.configurables.remove(self.magics)
+
+    def before_cell(self, info: Any) -> None:
+        """Other code is about to run: keep what is pending safe from it, and look at what it uses."""
+        inputs.secure_all()
+        text = info.raw_cell or ""
+        self.magics.views.begin(getattr(info, "cell_id", None) or text)
+        body = text.partition("\n")[2] if text.startswith("%%tensor") else text
+        self.magics.gradients.check(body, self.shell.user_ns)
+
+    def show(self, value: Tensor) -> Any:
+        """The display of a lazy value."""
+        return display.tensor_bundle(value, self.magics.views, rich=self.magics.rich)
+
+    def show_syntax_error(self, *args: Any, **options: Any) -> None:
+        """An error of syntax in a captured cell as any other error; else as IPython does."""
+        kind, error, _ = self.shell._get_exc_info()  # noqa: SLF001 (what the method that this stands for does)
+        drawn = getattr(error, "_render_traceback_", None)
+        if drawn is None:
+            type(self.shell).showsyntaxerror(self.shell, *args, **options)
+        else:
+            self.shell._showtraceback(kind, error, drawn())  # noqa: SLF001 (as above)
+
+
+def load(shell: Any) -> None:
+    """``%load_ext tensormagic``; again, it replaces itself."""
+    unload(shell)
+    extension = Extension(shell)
+    extension.register()
+    setattr(shell, _ATTRIBUTE, extension)
+
+
+def unload(shell: Any) -> None:
+    """``%unload_ext tensormagic``."""
+    extension = getattr(shell, _ATTRIBUTE, None)
+    if extension is not None:
+        extension.unregister()
+        delattr(shell, _ATTRIBUTE)

@@ -1,0 +1,90 @@
+"""``%%tensor`` and its kin: reads options and text, has the cell run, and returns what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
+from traitlets import Bool, Enum, Unicode
+
+from tensormagic.capture.cell import Code
+from tensormagic.config import config
+from tensormagic.notebook import errors
+from tensormagic.notebook.display import Views, report_of
+from tensormagic.notebook.options import CHOICES, Options, declare, read
+from tensormagic.notebook.run import Source, compiled, run, run_plain
+from tensormagic.notebook.stale import Gradients
+
+__all__ = ["TensorMagics"]
+
+
+@magics_class
+class TensorMagics(Magics):
+    """The magics, and what they remember of one notebook."""
+
+    math = Enum(["", *CHOICES["--math"]], "", help="Which rewrites may be used, where --math is not given.").tag(config=True)
+    show = Unicode("graph", help="What is shown beside the value, where --show is not given.").tag(config=True)
+    dtype = Enum(["", *CHOICES["--dtype"]], "", help="The dtype that floating inputs are cast to; empty: their own.").tag(config=True)
+    device = Enum(["cpu", "auto"], "cpu", help="The device, where --device is not given.").tag(config=True)
+    plain = Bool(False, help="Run cells as ordinary Python and NumPy.").tag(config=True)
+    quiet = Bool(False, help="Show nothing.").tag(config=True)
+    verbose = Bool(False, help="Show errors with their whole traceback.").tag(config=True)
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.views = Views()
+        self.gradients = Gradients()
+
+    @output_can_be_silenced
+    @no_var_expand
+    @line_cell_magic
+    @declare
+    def tensor(self, line: str, cell: str | None = None) -> Any:
+        """Capture a cell of NumPy code into a graph; differentiate, compile and show it."""
+        options = self.options("" if cell is None else line)
+        source = Source(line if cell is None else cell, f"In[{self.count}]", self.count)
+        code = self._guarded(options, lambda: compiled(source, self.shell))
+        return self._guarded(options, lambda: self._run(code, options))
+
+    def options(self, line: str) -> Options:
+        """The options in a line, with the defaults that ``%config`` holds."""
+        names = ("math", "show", "dtype", "device", "plain", "quiet", "verbose")
+        return read(type(self).tensor.parser, line, {name: getattr(self, name) for name in names})  # type: ignore[attr-defined]
+
+    @property
+    def count(self) -> int:
+        """The number of the cell that runs."""
+        result = self.shell.displayhook.exec_result  # IPython has counted on before the cell runs
+        count = result.execution_count if result is not None else None
+        return int(count or self.shell.execution_count)
+
+    @property
+    def rich(self) -> bool:
+        """Whether there is a page beside the text."""
+        from IPython.terminal.interactiveshell import TerminalInteractiveShell
+
+        return not isinstance(self.shell, TerminalInteractiveShell)
+
+    def _run(self, code: Code, options: Options) -> Any:
+        plain = options.plain or config.plain
+        outcome = (run_plain if plain else run)(code, self.shell, options)
+        self.gradients.bind(outcome.gradients, outcome.moving, code.cell.label, self.shell.user_ns)
+        if options.quiet:
+            return None
+        if plain and not outcome.gradients:
+            return outcome.result if outcome.shown else None
+        return report_of(outcome, self.views, graph="graph" in options.show, rich=self.rich)
+
+    def _guarded(self, options: Options, action: Callable[[], Any]) -> Any:
+        """Run, and let what is raised be shown at the user's line."""
+        try:
+            return action()
+        except UsageError:
+            raise
+        except BaseException as error:
+            drawn = errors.whole(error, self.shell) if options.verbose else errors.of_cell(error, self.shell)
+            errors.dress(error, lambda: drawn)
+            raise

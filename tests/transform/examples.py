@@ -1,0 +1,153 @@
+"""One graph for each rule that is a procedure: what it has to change, and values to hold it against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import array, symbol
+from tensormagic.ops import contract, fold, linalg, move, scalar, update
+from tensormagic.ops.leaf import constant, parameter
+from tensormagic.ops.pointwise import astype
+
+N, M = symbol("n0"), symbol("n1")
+MATRIX, OTHER, VECTOR = (N, N), (N, N), (N,)
+
+
+@dataclass(frozen=True)
+class Example:
+    """``build`` takes parameters of the shapes (n0 is 4, n1 is 5) and gives the node that the rule has to change."""
+
+    rule: str
+    shapes: tuple[tuple, ...]
+    build: Callable[..., Node]
+    scale: float = 1.0
+    level: str = "stable"
+
+    def parameters(self, dtype: object) -> list[Node]:
+        return [parameter(k, array(dtype, *shape)) for k, shape in enumerate(self.shapes)]
+
+    def values(self, dtype: object, seed: int) -> list[np.ndarray]:
+        r = np.random.default_rng(seed)
+        shapes = [tuple({N: 4, M: 5}.get(s, s) for s in shape) for shape in self.shapes]
+        return [(r.normal(size=shape) * self.scale).astype(dtype) for shape in shapes]
+
+
+def part(start: int, length: int, step: int = 1) -> tuple:
+    return ((start, length, step),)
+
+
+def rows(x: Node, op: object = fold.SUM) -> Node:
+    return fold.spread(fold.fold(op, x, (1,)), x, (1,))
+
+
+def shifted(v: Node) -> Node:
+    return v - rows(v, fold.MAX)
+
+
+def zero(x: Node) -> Node:
+    return constant(x.type.dtype.type(0))
+
+
+def zeros(n: int, x: Node) -> Node:
+    return move.broadcast(zero(x), (n,))
+
+
+EXAMPLES = [
+    Example("fold_constants", ((N,),), lambda x: x + move.broadcast(scalar.exp(zero(x)), x.type.shape)),
+    Example("through_broadcasts", ((N,), (M, N)), lambda x, y: scalar.exp(move.broadcast(x, y.type.shape))),
+    Example("squares", ((N,),), lambda x: x**2),
+    Example("power_of_two", ((N,),), lambda x: x / 8),
+    Example("transposes", ((N, M),), lambda x: move.transpose(move.transpose(x, (1, 0)), (1, 0))),
+    Example("reshapes", ((N, M),), lambda x: move.reshape(move.reshape(x, (N * M,)), (M, N))),
+    Example("broadcasts", ((N,),), lambda x: move.broadcast(move.broadcast(x, (M, N)), (3, M, N))),
+    Example("moves_of_equals", ((),), lambda x: move.transpose(move.broadcast(x, (N, M)), (1, 0))),
+    Example("slices_of_slices", ((9,),), lambda x: move.slice_(move.slice_(x, part(8, 4, -2)), part(3, 3, -1))),
+    Example("slices_of_parts", ((4,), (5,)), lambda x, y: move.slice_(move.concatenate([x, y], 0), part(5, 2, 2))),
+    Example(
+        "joined_slices",
+        ((9,),),
+        lambda x: move.concatenate([move.slice_(x, part(1, 3)), move.slice_(x, part(4, 5))], 0),
+    ),
+    Example("concatenates", ((4,), (5,)), lambda x, y: move.concatenate([move.concatenate([x, y], 0), x], 0)),
+    Example("read_of_store", ((9,), (3,)), lambda x, v: move.slice_(update.set_at(x, v, part(2, 3)), part(2, 3))),
+    Example("read_beside_sum", ((9,), (3,)), lambda x, v: move.slice_(update.add_at(x, v, part(2, 3)), part(5, 3))),
+    Example("stores", ((9,), (3,)), lambda x, v: update.set_at(update.set_at(x, v, part(2, 3)), v * 2, part(2, 3))),
+    Example("sums_with_zeros", ((3,),), lambda v: update.add_at(zeros(3, v), v, part(0, 3))),
+    Example(
+        "read_of_sum_with_zeros", ((3,),), lambda v: move.slice_(update.add_at(zeros(9, v), v, part(2, 3)), part(2, 3))
+    ),
+    Example("sums_of_sparse", ((9,), (3,)), lambda x, v: x + update.add_at(zeros(9, x), v, part(2, 3))),
+    Example("casts", ((N,),), lambda x: astype(astype(x, np.float64), np.int64)),
+    Example("extremes_of_extremes", ((N, M),), lambda x: fold.fold(fold.MAX, fold.fold(fold.MAX, x, (0,)), (0,))),
+    Example("axes_of_one", ((1, N),), lambda x: fold.reduce_sum(x, (0,))),
+    Example("extremes_of_equals", ((N,),), lambda x: fold.fold(fold.MIN, move.broadcast(x, (M, N)), (0,))),
+    Example("sums_of_sums", ((N, M),), lambda x: fold.reduce_sum(fold.reduce_sum(x, (1,)), (0,))),
+    Example("sums_of_equals", ((N,),), lambda x: fold.reduce_sum(move.broadcast(x, (M, N)), (0,))),
+    Example("signs_outwards", ((N, M),), lambda x: fold.fold(fold.MAX, -x, (1,))),
+    Example("factors_outwards", ((N, M), ()), lambda x, s: fold.reduce_sum(x * s, (1,)), level="real"),
+    Example("divisors_outwards", ((N, M), ()), lambda x, s: fold.reduce_sum(x / s, (1,)), level="real"),
+    Example("logarithms_of_sums", ((N, M),), lambda v: scalar.log(fold.reduce_sum(scalar.exp(v), (1,))), scale=80),
+    Example("logarithms_of_means", ((N, M),), lambda v: scalar.log(fold.mean(scalar.exp(v), (0, 1))), scale=80),
+    Example("softmaxes", ((N, M),), lambda v: scalar.exp(v) / rows(scalar.exp(v)), scale=80),
+    Example(
+        "softmaxes_by_factor",
+        ((N, M), (N,)),
+        lambda v, y: scalar.exp(v) * fold.spread(y / fold.reduce_sum(scalar.exp(v), (1,)), v, (1,)),
+        scale=80,
+    ),
+    Example("shifts", ((N, M),), lambda v: fold.row(fold.SOFTMAX, shifted(v), (1,)), scale=80),
+    Example("logarithms_of_softmaxes", ((N, M),), lambda v: scalar.log(fold.row(fold.SOFTMAX, v, (1,))), scale=80),
+    Example(
+        "exponentials_of_log_softmaxes", ((N, M),), lambda v: scalar.exp(fold.row(fold.LOG_SOFTMAX, v, (1,))), scale=80
+    ),
+    Example("log_softmaxes", ((N, M),), lambda v: v - rows(v, fold.LOGSUMEXP), scale=80),
+    Example(
+        "shifted_logsumexps",
+        ((N, M),),
+        lambda v: fold.fold(fold.LOGSUMEXP, shifted(v), (1,)) + fold.fold(fold.MAX, v, (1,)),
+        scale=80,
+    ),
+    Example("products_of_exponentials", ((N, M),), lambda v: fold.fold(fold.PROD, scalar.exp(v), (1,)), level="real"),
+    Example(
+        "logarithms_of_products",
+        ((N, M),),
+        lambda v: scalar.log(fold.fold(fold.PROD, scalar.absolute(v), (1,))),
+        level="real",
+    ),
+    Example("transposed_operands", (MATRIX, VECTOR), lambda a, x: contract.matmul(move.transpose(a), x)),
+    Example("transposed_products", (MATRIX, OTHER), lambda a, b: move.transpose(contract.matmul(a, b))),
+    Example("signs_of_operands", (MATRIX, VECTOR), lambda a, x: contract.matmul(-a, x)),
+    Example("inverses_to_systems", (MATRIX, VECTOR), lambda a, x: contract.matmul(linalg.inv(a), x)),
+    Example("inverses_to_systems", (MATRIX, VECTOR), lambda a, x: contract.matmul(x, linalg.inv(a))),
+    Example("inverses_to_systems", (MATRIX, OTHER), lambda a, b: contract.matmul(b, linalg.inv(a))),
+    Example("inverses_to_systems", ((3, N, N), (3, N, M)), lambda a, b: contract.matmul(linalg.inv(a), b)),
+    Example("determinants_of_inverses", (MATRIX,), lambda a: linalg.det(linalg.inv(a))),
+    Example("inverses_of_inverses", (MATRIX,), lambda a: linalg.inv(linalg.inv(a)), level="real"),
+    Example("absolute_determinants", (MATRIX,), lambda a: scalar.log(scalar.absolute(linalg.det(a)))),
+    Example("determinants", (MATRIX,), lambda a: scalar.log(linalg.det(contract.matmul(a, move.transpose(a))))),
+    Example("diagonals_of_products", ((N, M), (M, N)), lambda a, b: linalg.diagonals(contract.matmul(a, b))),
+    Example(
+        "diagonals_of_products",
+        ((N, M), (M, N)),
+        lambda a, b: fold.reduce_sum(linalg.diagonals(contract.matmul(a, b)), (0,)),
+    ),
+    Example(
+        "sums_of_products", ((N, M), (M, N)), lambda a, b: fold.reduce_sum(contract.matmul(a, b), (0,)), level="real"
+    ),
+    Example(
+        "chains",
+        (MATRIX, OTHER, VECTOR),
+        lambda a, b, x: contract.matmul(contract.matmul(a, b), x),
+        level="real",
+    ),
+    Example(
+        "shared_sides",
+        (MATRIX, VECTOR, VECTOR),
+        lambda a, x, y: contract.matmul(a, x) - contract.matmul(a, y),
+        level="real",
+    ),
+]

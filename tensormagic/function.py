@@ -25,13 +25,9 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, input_node, open_type
+from tensormagic.reading import Body, Helper, Read, captured_body, is_input, look, parameters_of, place_of, reads_of, settled
 
-Body = Callable[..., Any]  # lazy arrays in, lazy arrays out
 _EXACT = 128  # argument shapes whose sizes are remembered
-
-
-def _is_input(value: Any) -> bool:
-    return isinstance(value, np.ndarray | float | complex | np.floating | np.complexfloating)
 
 
 def fresh_input(value: Any, name: str) -> Node:
@@ -57,25 +53,69 @@ class Trace:
     results: list[Node]
     build: Callable[[Any], Any]
     guards: list[Any]
+    noted: list[Read]
 
 
-def trace(body: Body, values: Sequence[Any], names: Sequence[str], arrange: Callable[[list[Any]], Any], label: str) -> Trace:
-    """Run ``body`` over abstract arguments of the types of ``values``; ``arrange`` makes its arguments of the leaves."""
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The values of one call: those that become inputs of the trace, and how the others stand between them.
+
+    Parameters
+    ----------
+    leaves, moving, build
+        The parts of the arguments, which of them become inputs, and how arguments are put together again.
+    held
+        The reads that hold something, and what they hold.
+    """
+
+    leaves: list[Any]
+    moving: list[bool]
+    build: Callable[[Any], Any]
+    held: list[tuple[Read, Any]]
+
+    @property
+    def reads(self) -> list[Read]:
+        """The reads that become inputs."""
+        return [read for read, value in self.held if is_input(value)]
+
+    @property
+    def values(self) -> list[Any]:
+        """What the inputs are: arguments, then reads."""
+        own = [v for v, m in zip(self.leaves, self.moving, strict=True) if m]
+        return own + [value for _, value in self.held if is_input(value)]
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing that was read can change inside."""
+        return all(settled(value) for _, value in self.held)
+
+
+def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
+    """Raise where a function has stored into an argument."""
+    for tensor in tensors:
+        if tensor.place.buffer.version:
+            name = tensor.place.buffer.name
+            raise CaptureError(
+                f"{label} stores into its argument {name}, which is not captured in functions yet",
+                f"Begin with {name} = {name}.copy(), and return it.",
+            )
+
+
+def trace(body: Body, given: Given, names: Sequence[str], label: str) -> Trace:
+    """Run ``body`` over abstract arguments of the types of the values that are given."""
     capture = Capture(label, abstract=True)
-    tensors = [abstract_tensor(v, n) for v, n in zip(values, names, strict=True)]
+    tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
     leaves = [t.node for t in tensors]
+    count = sum(given.moving)
+    capture.lifted.update(zip(map(place_of, given.reads), tensors[count:], strict=True))
+    own = iter(tensors[:count])
     with context.capturing(capture):
-        args, options = arrange(tensors)
+        args, options = given.build(iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)]))
         result = body(*args, **options)
         found, build = flatten(result)
         nodes = [node_of(v) for v in found]
-    for tensor in tensors:
-        if tensor.place.buffer.version:  # noqa: SLF001 (places are the capture's)
-            raise CaptureError(
-                f"{label} stores into its argument {tensor.place.buffer.name}, which is not captured in functions yet",  # noqa: SLF001 (as above)
-                f"Begin with {tensor.place.buffer.name} = {tensor.place.buffer.name}.copy(), and return it.",  # noqa: SLF001 (as above)
-            )
-    return Trace(leaves, nodes, build, capture.guards)
+    refuse_stores(tensors, label)
+    return Trace(leaves, nodes, build, capture.guards, list(capture.noted.values()))
 
 
 @dataclass(eq=False)
@@ -93,6 +133,9 @@ class Specialisation:
         return results[0] if self.single else self.build(iter(results))
 
 
+Exact = tuple[Specialisation, dict[Any, int], list[tuple[Read, Any]]]  # what was held is kept, so that ids stay its own
+
+
 @dataclass(eq=False)
 class Function:
     """A captured function: a call traces it for the kind of its arguments, and runs the graph.
@@ -102,7 +145,7 @@ class Function:
     Parameters
     ----------
     body
-        What is traced: takes and gives lazy arrays. What it reads beside its arguments it takes as options.
+        What is traced: takes and gives lazy arrays.
     name, parameters
         For messages, and for arguments that are named.
     complete
@@ -110,17 +153,20 @@ class Function:
     fills
         Whether ``complete`` has something to do where all arguments are positional.
     reads
-        The names that ``body`` reads beside its arguments, each with the dictionary that holds it.
+        The names that ``body`` reads beside its arguments, each with the dictionary that holds it; a trace adds those it finds.
+    changes
+        Whether ``body`` reads what cannot be followed, as methods do: then every call traces it again.
     """
 
     body: Body
     name: str
     parameters: tuple[str, ...] = ()
     complete: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]] | None = None
-    reads: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    reads: tuple[Read, ...] = ()
     fills: bool = False
-    _exact: OrderedDict[Any, tuple[Specialisation, dict[Any, int]]] = field(default_factory=OrderedDict, repr=False)
-    _kinds: dict[Any, list[Specialisation]] = field(default_factory=dict, repr=False)
+    changes: bool = False
+    _exact: OrderedDict[Any, Exact] = field(default_factory=OrderedDict, repr=False)
+    _kinds: OrderedDict[Any, list[Specialisation]] = field(default_factory=OrderedDict, repr=False)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         if context.current() is not None:
@@ -128,9 +174,9 @@ class Function:
             return self.body(*args, **options)
         if not options and not self.fills:
             try:
-                held = tuple([id(space[name]) for name, space in self.reads])
+                held = tuple([id(space.get(name)) for name, space in self.reads])
                 key = (tuple([(a.dtype, a.shape) for a in args]), held)
-                program, sizes = self._exact[key]
+                program, sizes, _ = self._exact[key]
                 return program.finish(program.program.run(sizes, *args))
             except (AttributeError, KeyError, TypeError):
                 pass  # not seen before in just this form
@@ -140,67 +186,80 @@ class Function:
         return self.complete(args, options) if self.complete and (options or self.fills) else (args, options)
 
     def _general(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        leaves, build = flatten((args, options))
-        if any(isinstance(v, Tensor) for v in leaves):
+        if any(isinstance(v, Tensor) for v in flatten((args, options))[0]):
             return self.body(*args, **options)
-        leaves = [np.asarray(v) if hasattr(v, "__array__") and not isinstance(v, np.ndarray | np.generic) else v for v in leaves]
-        moving = [_is_input(v) for v in leaves]
-        held = {name: space[name] for name, space in self.reads if name in space}
-        arrays = {n: v for n, v in held.items() if _is_input(v)}
-        everything = [*(v for v, m in zip(leaves, moving, strict=True) if m), *arrays.values()]
-        fixed = tuple([_fixed(v) for v, m in zip(leaves, moving, strict=True) if not m])
-        others = tuple([id(v) for n, v in held.items() if n not in arrays])
-        key = (structure((args, options)), tuple(moving), fixed, others, tuple(arrays), tuple([_signature(v) for v in everything]))
+        given = self._given(args, options)
+        key = (structure((args, options)), *_key(given), tuple([_signature(v) for v in given.values]))
         known = self._exact.get(key)
         if known is None:
-            known = self._exact[key] = self._specialise(key, leaves, moving, build, everything, list(arrays))
-            if not arrays and not options and all(isinstance(v, np.ndarray) for v in args):
-                self._exact[tuple([(a.dtype, a.shape) for a in args]), tuple([id(space[n]) for n, space in self.reads if n in space])] = known
-            while len(self._exact) > _EXACT:
-                self._exact.popitem(last=False)
-        program, sizes = known
-        return program.finish(program.program.run(sizes, *everything))
+            program = self._specialise(key, given)
+            given = self._given(args, options)  # with the reads that the trace has found
+            values = [*given.values, *map(session.value_of, program.extra)]
+            known = program, program.graph.bind([np.shape(v) for v in values]), given.held
+            if program.extra or self.changes or not given.settled:
+                return program.finish(program.program.run(known[1], *values))
+            self._remember(args, options, given, known)
+        program, sizes, _ = known
+        return program.finish(program.program.run(sizes, *given.values))
 
-    def _specialise(self, key: Any, leaves: list[Any], moving: list[bool], build: Callable[[Any], Any], everything: list[Any], names: list[str]) -> tuple[Specialisation, dict[Any, int]]:
-        kind = (*key[:-1], tuple([_kind(v) for v in everything]))
-        shapes = [np.shape(v) for v in everything]
+    def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
+        leaves, build = flatten((args, options))
+        leaves = [np.asarray(v) if hasattr(v, "__array__") and not isinstance(v, np.ndarray | np.generic) else v for v in leaves]
+        held = [(read, read[1][read[0]]) for read in self.reads if read[0] in read[1]]
+        return Given(leaves, [is_input(v) for v in leaves], build, held)
+
+    def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Exact) -> None:
+        self._exact[(structure((args, options)), *_key(given), tuple([_signature(v) for v in given.values]))] = known
+        if not given.reads and not options and all(isinstance(v, np.ndarray) for v in args):
+            held = tuple([id(space.get(name)) for name, space in self.reads])
+            self._exact[tuple([(a.dtype, a.shape) for a in args]), held] = known
+        while len(self._exact) > _EXACT:
+            self._exact.popitem(last=False)
+
+    def _specialise(self, key: Any, given: Given) -> Specialisation:
+        """The program for values of this kind: one that is there, or a new one."""
+        kind = (*key[:-1], tuple([_kind(v) for v in given.values]))
+        shapes = [np.shape(v) for v in given.values]
         for program in self._kinds.get(kind, ()):
             try:
-                return program, program.graph.bind(shapes)
+                program.graph.bind(shapes)
             except GuardError:
                 continue
-        program = self.specialise(leaves, moving, build, everything, names)
-        self._kinds.setdefault(kind, []).append(program)
-        return program, program.graph.bind(shapes)
+            return program
+        program, given = self.specialise(given)
+        if not program.extra and not self.changes and given.settled:
+            kind = (key[0], *_key(given), tuple([_kind(v) for v in given.values]))
+            self._kinds.setdefault(kind, []).append(program)
+            while len(self._kinds) > _EXACT:
+                self._kinds.popitem(last=False)
+        return program
 
-    def specialise(self, leaves: list[Any], moving: list[bool], build: Callable[[Any], Any], everything: list[Any], names: list[str]) -> Specialisation:
-        """Trace for these arguments."""
-        count = sum(moving)
-        labels = [*(self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)), *names]
-
-        def arrange(tensors: list[Any]) -> Any:
-            rest = iter(tensors[:count])
-            args, options = build(iter([next(rest) if m else v for v, m in zip(leaves, moving, strict=True)]))
-            if names:
-                options = {**options, **dict(zip(names, tensors[count:], strict=True))}
-            return args, options
-
-        found = trace(self.body, everything, labels, arrange, self.name)
+    def specialise(self, given: Given) -> tuple[Specialisation, Given]:
+        """Trace for these values, until no new names are read from outside."""
+        while True:
+            count = sum(given.moving)
+            labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
+            found = trace(self.body, given, [*labels, *(name for name, _ in given.reads)], self.name)
+            known = set(map(place_of, self.reads))
+            new = [read for read in found.noted if place_of(read) not in known]
+            if not new:
+                break
+            self.reads = (*self.reads, *new)
+            given = Given(given.leaves, given.moving, given.build, [*given.held, *((r, r[1][r[0]]) for r in new)])
         closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
         extra = [leaf for leaf in closed.leaves if leaf not in found.leaves]
-        if extra:
-            unnamed = ", ".join(str(leaf["source"]) for leaf in extra)
-            raise CaptureError(f"{self.name} reads {unnamed} from outside in a way that cannot be followed", "Pass it as an argument.")
-        return Specialisation(closed.graph, session.executable(closed.graph), found.build, extra, _is_single(found))
+        return Specialisation(closed.graph, session.executable(closed.graph), found.build, extra, _is_single(found)), given
 
     def graph(self, *args: Any, **options: Any) -> Graph:
         """The graph for arguments of these types, before rewriting."""
-        args, options = self._completed(args, options)
-        leaves, build = flatten((args, options))
-        moving = [_is_input(v) for v in leaves]
-        arrays = {name: space[name] for name, space in self.reads if name in space and _is_input(space[name])}
-        everything = [*(v for v, m in zip(leaves, moving, strict=True) if m), *arrays.values()]
-        return self.specialise(leaves, moving, build, everything, list(arrays)).graph
+        return self.specialise(self._given(*self._completed(args, options)))[0].graph
+
+
+def _key(given: Given) -> tuple[Any, ...]:
+    """What a program depends on beside the types of its inputs."""
+    fixed = tuple([_fixed(v) for v, m in zip(given.leaves, given.moving, strict=True) if not m])
+    held = tuple([place_of(read) if is_input(value) else _fixed(value) for read, value in given.held])
+    return tuple(given.moving), fixed, held
 
 
 def _is_single(found: Trace) -> bool:
@@ -217,6 +276,8 @@ def _kind(value: Any) -> Any:
 
 
 def _fixed(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple([_fixed(v) for v in value])
     try:
         hash(value)
     except TypeError:
@@ -225,101 +286,6 @@ def _fixed(value: Any) -> Any:
 
 
 # functions of the user ------------------------------------------------------------------------------------------------
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= _global_names(constant)
-    return found
-
-
-def _reads(function: types.FunctionType) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    """The globals and closure cells that a function reads, and that its helpers beside it read."""
-    own = set(_parameters(function))
-    found: dict[str, Mapping[str, Any]] = {}
-    stack, seen = [function], {function}
-    while stack:
-        current = stack.pop()
-        for name in sorted(_global_names(current.__code__)):
-            if name in current.__globals__ and name not in own:
-                found.setdefault(name, current.__globals__)
-                value = current.__globals__[name]
-                if isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__ and value not in seen:
-                    seen.add(value)
-                    stack.append(value)
-        for name, cell in zip(current.__code__.co_freevars, current.__closure__ or (), strict=True):
-            found.setdefault(name, _CellSpace(name, cell))
-    return tuple(found.items())
-
-
-class _CellSpace(Mapping[str, Any]):
-    """A closure cell as the dictionary that holds its name."""
-
-    def __init__(self, name: str, cell: types.CellType) -> None:
-        self.name = name
-        self.cell = cell
-
-    def __getitem__(self, name: str) -> Any:
-        try:
-            return self.cell.cell_contents
-        except ValueError:  # not filled yet
-            raise KeyError(name) from None
-
-    def __iter__(self) -> Any:
-        return iter((self.name,))
-
-    def __len__(self) -> int:
-        return 1
-
-
-def captured_body(function: types.FunctionType) -> Body:
-    """``function`` over the names that captured code sees; inputs among its free names are passed as options."""
-    own = set(_parameters(function))
-    reads = _reads(function)
-
-    def body(*args: Any, **options: Any) -> Any:
-        held = {n: space[n] for n, space in reads if n in space}
-        lifted = {n: options.pop(n) if n in options and n not in own else _visible(v) for n, v in held.items()}
-        return _rebind(function, {**function.__globals__, **lifted}, lifted)(*args, **options)
-
-    return body
-
-
-def _visible(value: Any) -> Any:
-    return value if not _is_input(value) else wrap(node_of(value))
-
-
-def _parameters(function: types.FunctionType) -> tuple[str, ...]:
-    code = function.__code__
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-
-def _rebind(function: types.FunctionType, space: dict[str, Any], lifted: Mapping[str, Any]) -> types.FunctionType:
-    for name, value in list(lifted.items()):
-        if isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__ and value is not function:
-            space[name] = _Late(value, space)
-        else:
-            space[name] = namespace.value_of(value)
-    closure = tuple(types.CellType(space[n]) if n in lifted else c for n, c in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    rebound = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, closure or None)
-    rebound.__kwdefaults__ = function.__kwdefaults__
-    space[function.__name__] = rebound if space.get(function.__name__) is function else space.get(function.__name__, rebound)
-    return rebound
-
-
-class _Late:
-    """A helper of the notebook, seen over the same names as the function that calls it."""
-
-    def __init__(self, function: types.FunctionType, space: dict[str, Any]) -> None:
-        self.function = function
-        self.space = space
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        rebound = types.FunctionType(self.function.__code__, self.space, self.function.__name__, self.function.__defaults__, self.function.__closure__)
-        rebound.__kwdefaults__ = self.function.__kwdefaults__
-        return rebound(*args, **options)
 
 
 def _by_position(function: types.FunctionType) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -332,16 +298,24 @@ def _by_position(function: types.FunctionType) -> Callable[[tuple[Any, ...], dic
     return complete
 
 
+def _of_function(function: types.FunctionType, lasting: bool) -> Function:
+    reads = reads_of(function)
+    body = captured_body(function, reads, lasting=lasting)
+    made = Function(body, function.__name__, parameters_of(function), _by_position(function), reads if lasting else ())
+    functools.update_wrapper(made, function, updated=())
+    return made
+
+
 def of_callable(function: Any) -> Function:
     """The captured function of any callable."""
     if isinstance(function, Function):
         return function
+    if isinstance(function, Helper):
+        return _of_function(function.function, function.lasting)
     if isinstance(function, types.FunctionType):
-        made = Function(captured_body(function), function.__name__, _parameters(function), _by_position(function), _reads(function))
-        functools.update_wrapper(made, function, updated=())
-        return made
+        return _of_function(function, context.current() is None)
     if callable(function):
-        return Function(function, getattr(function, "__name__", type(function).__name__))
+        return Function(function, getattr(function, "__name__", type(function).__name__), changes=not settled(function))
     raise CaptureError(f"{type(function).__name__} is not a function", "Pass a function of arrays.")
 
 
@@ -367,16 +341,17 @@ def of_cell(code: Code, name: str, inputs: Sequence[str], notebook: Mapping[str,
         missing = [n for n in inputs if n not in given and n not in notebook]
         if missing:
             raise TypeError(f"{name}() needs {missing[0]!r}: it is neither given nor a variable of the notebook")
-        return tuple([given[n] if n in given else notebook[n] for n in inputs]), {}
+        traced = context.current() is not None
+        return tuple([given[n] if n in given else look((n, notebook)) if traced else notebook[n] for n in inputs]), {}
 
     def body(*args: Any) -> Any:
-        held = {n: namespace.value_of(notebook[n]) for n in free if n in notebook}
-        values = {n: _visible(v) for n, v in zip(inputs, args, strict=True)}
+        held = {n: namespace.value_of(look((n, notebook))) for n in free if n in notebook}
+        values = {n: wrap(node_of(v)) if is_input(v) else v for n, v in zip(inputs, args, strict=True)}
         capture = context.current() or Capture(name)
         result, space = execute(code, {**notebook, **held, **values}, capture)
         return space.get(code.parsed.last_name) if code.last is None else result
 
-    return Function(body, name, inputs, complete, tuple((n, notebook) for n in free if not _is_input(notebook[n])), fills=True)
+    return Function(body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True)
 
 
 __all__ = ["Function", "Specialisation", "of_callable", "of_cell"]

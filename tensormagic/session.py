@@ -20,7 +20,7 @@ from tensormagic.capture.value import hooks
 from tensormagic.config import config
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Closed, Graph, close
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
 from tensormagic.transform.rewriting import Rewritten, rewrite
 
@@ -119,6 +119,14 @@ def forget(graph: Graph) -> None:
     with _lock:
         for key in [k for k in _executables if k[0] == graph]:
             del _executables[key]
+
+
+def forget_values(nodes: Sequence[Node]) -> None:
+    """Drop the values that are kept for ``nodes`` and for what they are computed from, but not those of inputs."""
+    with _lock:
+        for node in topological(nodes):
+            if node.args:
+                _values.pop(node, None)
 
 
 def close_over(nodes: Sequence[Node], leaves: Sequence[Node] = (), guards: Any = (), *, use_values: bool = True) -> Closed:

@@ -19,10 +19,10 @@ from tensormagic.backend.lower import Stage, is_fold, is_inline_move, is_leaf, i
 from tensormagic.backend.schedule import Kernel, Loop, Nest, Storage, _collapse_pair, coefficients, collapses, strides
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Apply, Dim, Size, Symbol, product
+from tensormagic.ir.type import Apply, Dim, Size, product
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import SUM
-from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
+from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.ops.move import Index
 from tensormagic.ops.op import registry
 
@@ -120,6 +120,7 @@ class _Text:
     head: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     scalars: dict[Any, str] = field(default_factory=dict)
+    literals: dict[str, str] = field(default_factory=dict)
     counter: int = 0
     buffers: int = 0
 
@@ -190,16 +191,14 @@ class _Text:
             return "True" if value else "False"
         plain = not np.isfinite(value) or abs(float(value)) in {0.0, 0.5, 1.0, 2.0, 3.0, 4.0} or value == -1
         if dtype.kind == "f":
-            literal = _float_literal(float(value))
-            if not plain:
-                bits = struct.unpack("<q", struct.pack("<d", float(value)))[0]
-                key = ("number", "f", bits)
-                literal = self._declare(key, "c", Entry("number", bits), lambda k: f"real(table, {k})")
+            shown, bits, read = _float_literal(float(value)), struct.pack("<d", float(value)), "real(table, {})"
         else:
-            literal = str(int(value))
-            if not plain:
-                bits = struct.unpack("<q", struct.pack("<Q", int(value) % 2**64))[0]
-                literal = self._declare(("number", "i", bits), "c", Entry("number", bits), lambda k: f"table[{k}]")
+            shown, bits, read = str(int(value)), struct.pack("<Q", int(value) % 2**64), "table[{}]"
+        literal = shown
+        if not plain:
+            (number,) = struct.unpack("<q", bits)
+            literal = self._declare(("number", read, number), "c", Entry("number", number), read.format)
+            self.literals[literal] = f"{literal} = {shown}"
         return literal if dtype in {np.dtype("f8"), np.dtype("i8")} else f"np.{dtype.name}({literal})"
 
     def finish(self, names: Mapping[Node, str]) -> Printed:
@@ -210,7 +209,8 @@ class _Text:
         pattern = re.compile(r"\b(" + "|".join(map(re.escape, shown)) + r")\b") if shown else None
 
         def readable(line: Line) -> str:
-            text = pattern.sub(lambda m: shown[m[1]], line[0]) if pattern else line[0]
+            text = self.literals.get(line[0].partition(" = ")[0]) if "table" in line[0] else None
+            text = text or (pattern.sub(lambda m: shown[m[1]], line[0]) if pattern else line[0])
             places = site.of(line[1]) if line[1] is not None else ()
             return f"    {text}  # {places[0]}\n" if places else f"    {text}\n"
 
@@ -339,8 +339,8 @@ class _Body:
         extents = self.nest.rows
         for k in range(depth):
             below = product(extents[k + 1 :])
-            quotient = f"i // {self.text.product(below)}" if below != 1 else "i"
-            line = f"({quotient}) % {self.text.product(extents[k])}" if k else quotient
+            quotient = f"i // ({self.text.size(below)})" if below != 1 else "i"
+            line = f"{quotient} % ({self.text.size(extents[k])})" if k else quotient
             self.sections[1].append((f"i{k} = {line}", None))
 
     # expressions
@@ -388,7 +388,8 @@ class _Body:
         if text in self.depth_of:
             return self.depth_of[text]
         words = set(re.findall(r"\w+", text))
-        inside = [k + 1 for k, g in enumerate(self.groups) if g.name in words]
+        inside = [self.depth_of.get(w, 0) for w in words]
+        inside += [k + 1 for k, g in enumerate(self.groups) if g.name in words]
         if self.split_rows and any(re.fullmatch(r"i\d", w) for w in words):
             inside.append(1)
         return max(inside, default=0)

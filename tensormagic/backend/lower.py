@@ -6,8 +6,8 @@ written into the stages that use it: pointwise functions by their scalar text, m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 import weakref
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,13 +29,11 @@ Read = tuple[Node, IndexTuple]
 MOST_OPS = 48  # in one stage: LLVM's time grows faster than the length of a function
 MIDDLING_COST = 4
 WORTH_STORING = MIDDLING_COST  # the cost from which a value that is used twice is stored, and not computed twice
-DTYPES = frozenset(map(np.dtype, "bool i1 i2 i4 i8 u1 u2 u4 u8 f4 f8".split()))
+DTYPES = frozenset(map(np.dtype, ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]))
 CHEAP = frozenset(
-    "add subtract multiply negative positive absolute square maximum minimum where less less_equal greater greater_equal equal not_equal "
-    "logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor invert floor ceil trunc rint sign isnan isinf "
-    "isfinite astype real imag conjugate".split()
+    ["add", "subtract", "multiply", "negative", "positive", "absolute", "square", "maximum", "minimum", "where", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "floor", "ceil", "trunc", "rint", "sign", "isnan", "isinf", "isfinite", "astype", "real", "imag", "conjugate"]
 )
-MIDDLING = frozenset("divide sqrt reciprocal floor_divide remainder".split())
+MIDDLING = frozenset(["divide", "sqrt", "reciprocal", "floor_divide", "remainder"])
 
 
 def cost_of(op: Op) -> int:

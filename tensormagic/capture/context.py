@@ -43,11 +43,17 @@ class Capture:
         Whether the inputs have no values: then nothing may be computed on the way.
     guards
         Sizes that the code has turned into numbers.
+    lifted
+        The lazy arrays that stand for names that are read from outside, by name and dictionary.
+    noted
+        The names that were read from outside.
     """
 
     label: str
     abstract: bool = False
     guards: list[Guard] = field(default_factory=list)
+    lifted: dict[Any, Any] = field(default_factory=dict)
+    noted: dict[Any, Any] = field(default_factory=dict)
     nodes: int = 0
 
     def specialise(self, size: Size) -> int | None:
@@ -116,7 +122,7 @@ def record(node: Node) -> Node:
     frame = user_frame()
     if frame is not None:
         place = span(frame)
-        site.record(node, place)
+        site.record_new(node, place)
     capture = _current.get()
     if capture is not None:
         capture.nodes += 1

@@ -42,9 +42,21 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
     def method(self: Tensor, other: Any) -> Any:
         if not _operand(other):
             return NotImplemented
+        if name == "power" and not reflected:
+            return _power(self, other)
         return build(op, other, self) if reflected else build(op, self, other)
 
     return method
+
+
+def _power(base: Tensor, exponent: Any) -> Tensor:
+    """``base ** exponent``, with NumPy's short ways for a few exponents that stand in the code."""
+    if base.type.form == "array" and type(exponent) in {int, float}:
+        if exponent == 2 and type(exponent) is int:
+            return build(scalar.square, base)
+        if base.type.inexact and (exponent == -1 and type(exponent) is int or exponent == 0.5):
+            return build(scalar.sqrt if exponent == 0.5 else scalar.reciprocal, base)
+    return build(scalar.power, base, exponent)
 
 
 def _in_place(name: str) -> Callable[[Tensor, Any], Any]:

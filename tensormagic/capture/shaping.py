@@ -9,6 +9,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.names import implements
+from tensormagic.capture.numbers import is_huge
 from tensormagic.capture.value import Tensor, as_size, build, hooks, node_of, read_only, refuse, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
@@ -373,7 +374,13 @@ def where(condition: Any, /, *values: Any) -> Any:
     """``np.where`` with three arguments."""
     if len(values) != 2:  # noqa: PLR2004 (x and y)
         refuse("np.where with one argument", "Its result has a size that depends on data; run the cell with --plain.")
-    return build(scalar.where, condition, *values)
+    chosen = list(values)
+    for k, other in ((0, 1), (1, 0)):
+        if type(chosen[k]) is int and not is_huge(chosen[k]):  # NumPy wraps here what does not fit
+            dtype = node_of(chosen[other]).type
+            if dtype.form != "python" and dtype.dtype.kind in "iu":
+                chosen[k] = np.asarray(chosen[k]).astype(dtype.dtype)[()]
+    return build(scalar.where, condition, *chosen)
 
 
 @implements(np.clip, method="clip")

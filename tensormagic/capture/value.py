@@ -10,8 +10,8 @@ import numpy as np
 
 from tensormagic.capture import context, inputs
 from tensormagic.capture.indexing import Basic, basic, expand, is_array
+from tensormagic.capture.numbers import as_python, is_huge, representable
 from tensormagic.capture.place import Buffer, Place
-
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Dim, Size, Type, hint
@@ -453,6 +453,9 @@ def _name_of(value: Any) -> str:
 
 def build(op: Pointwise, *operands: Any) -> Tensor:
     """A pointwise op on operands."""
+    if any(map(is_huge, operands)):
+        others = [node_of(x).type.dtype for x in operands if not is_huge(x)]
+        operands = tuple(representable(x, others, op.name) if is_huge(x) else x for x in operands)
     nodes = [node_of(x) for x in operands]
     return wrap(context.record(arithmetic(op, nodes)))
 
@@ -474,7 +477,7 @@ def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
             if isinstance(left, int) and op.name in {"floor_divide", "remainder"}:
                 return op(*nodes)
             return size_node(_ON_SIZES[op.name](left, right))
-    return op(*nodes)
+    return op(*(as_python(op.name, nodes) if all(n.type.form == "python" for n in nodes) else nodes))
 
 
 def extent(size: Size) -> Any:

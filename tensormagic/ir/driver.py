@@ -113,42 +113,76 @@ def weight(node: Node) -> int:
     return _WEIGHTS.get(node.op.name) or _KINDS.get(getattr(node.op, "kind", ""), 20)
 
 
-def _factor(node: Node) -> int:
+def _outwards(node: Node) -> int:
     """How often the weight of an operand counts: what moves out of an op gets lighter, most of all out of a fold."""
     kind = getattr(node.op, "kind", "")
     return 1 if kind == "move" or node.op.name == "negative" else 8 if kind == "fold" else 2
 
 
-def lighter(new: Node, old: Node, settled: Callable[[Node], bool]) -> bool:
+def _moves_outwards(node: Node) -> int:
+    """The same with the negative as any other op: moves go out of it, while it goes out of products."""
+    return 2 if node.op.name == "negative" else _outwards(node)
+
+
+def lighter(new: Node, old: Node) -> bool:
     """Whether ``new`` weighs less than ``old``, whatever the nodes weigh that both end in.
 
     The weight of a term is that of its op and a multiple of those of its operands, so it falls with that of any part:
-    rules that make terms lighter end. Only the difference is worked out, down to nodes that are settled.
+    rules that make terms lighter end. A second weight decides between terms that the first finds equal.
     """
+    difference = _difference(new, old, _outwards)
+    if difference != 0:
+        return difference is not None and difference < 0
+    return (_difference(new, old, _moves_outwards) or 0) < 0
+
+
+def _difference(new: Node, old: Node, factor: Callable[[Node], int]) -> int | None:
+    """By how much at least ``new`` is heavier; None where that depends on what nodes weigh that neither adds."""
+    common = _near(old)
     needed: Counter[Node] = Counter()
     total = 0
     pool = Counter({new: 1})
     while pool:
         node, times = pool.popitem()
-        if settled(node):
+        if node in common:
             needed[node] += times
             continue
         folds = bool(node.args) and all(map(is_constant, node.args))
         total += times * (1 if folds else weight(node))
         for arg in () if folds else node.args:
-            pool[arg] += times * _factor(node)
+            pool[arg] += times * factor(node)
     pool = Counter({old: 1})
     kept: Counter[Node] = Counter()
-    for _ in range(200):
-        if not pool:
-            break
+    while pool and any(kept[n] < k for n, k in needed.items()):
         node, times = pool.popitem()
         held = min(times, needed[node] - kept[node]) if node in needed else 0
         kept[node] += held
-        total -= (times - held) * weight(node)
-        for arg in node.args if times > held else ():
-            pool[arg] += (times - held) * _factor(node)
-    return total - sum(pool.values()) < 0 and all(kept[n] >= k for n, k in needed.items())
+        if times > held and node in common:
+            total -= (times - held) * weight(node)
+            for arg in node.args:
+                pool[arg] += (times - held) * factor(node)
+    for _ in range(_FAR):
+        if not pool or total <= 0:
+            break
+        node, times = pool.popitem()
+        total -= times * weight(node)
+        for arg in node.args:
+            pool[arg] += times * factor(node)
+    return total - sum(pool.values()) if all(kept[n] >= k for n, k in needed.items()) else None
+
+
+_FAR = 8
+"""How many levels of what is replaced are looked at: more than any rule absorbs."""
+
+
+def _near(node: Node) -> set[Node]:
+    """What is at most a few levels below ``node``, without itself."""
+    level: list[Node] = [node]
+    found: set[Node] = set()
+    for _ in range(_FAR):
+        level = [a for a in dict.fromkeys(arg for n in level for arg in n.args) if a not in found]
+        found.update(level)
+    return found
 
 
 # the driver -----------------------------------------------------------------------------------------------------------
@@ -285,7 +319,7 @@ class _Pass:
         if rule in self.fuel:
             self.fuel[rule] -= 1
             return self.fuel[rule] >= 0
-        return lighter(found.node, node, self.normals.__contains__)
+        return lighter(found.node, node)
 
     # uses -------------------------------------------------------------------------------------------------------------
 

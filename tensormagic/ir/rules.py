@@ -383,7 +383,7 @@ def show(pattern: Any, strength: int = 0) -> str:
     if name == "sole":
         return show(args[0], strength)
     if name == "negative":
-        text, own = f"-{show(args[0], 3)}", 3
+        text, own = f"-{show(args[0], 4)}", 3
     elif name in _INFIX:
         sign, own = _INFIX[name]
         text = f"{show(args[0], own)} {sign} {show(args[1], own + 1)}"

@@ -50,6 +50,17 @@ def record(node: Node, site: Site) -> None:
     sites.add(site)
 
 
+def record_new(node: Node, site: Site) -> None:
+    """Say that ``node`` came from ``site``, and with it those of its operands that were built for it and have no site yet."""
+    record(node, site)
+    pending = [a for a in node.args if a.args and a not in _sites]
+    while pending:
+        part = pending.pop()
+        if part not in _sites:
+            record(part, site)
+            pending += [a for a in part.args if a.args and a not in _sites]
+
+
 def of(node: Node) -> tuple[Site, ...]:
     """The sites of ``node``, sorted."""
     return tuple(sorted(_sites.get(node, ())))

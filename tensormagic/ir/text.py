@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -114,7 +114,7 @@ def _parse_one(lines: list[str], ops: Mapping[str, Any], regions: Mapping[str, G
 
 
 @contextmanager
-def _reading(line: str) -> Iterator[None]:
+def _reading(line: str) -> Generator[None]:
     """Whatever is wrong with a line is a ParseError that shows it."""
     try:
         yield

@@ -13,16 +13,18 @@ from tensormagic import session
 from tensormagic.backend.plan import Plan
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
+from tensormagic.ir.site import Site
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import Size, Type, evaluate
 from tensormagic.notebook.scene import KINDS, Edge, Scene, Vertex, View
+from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
 
-__all__ = ["Portrait", "portrait"]
+__all__ = ["Portrait", "newest", "portrait", "steps_of"]
 
 MOST_HISTORY = 2_000  # nodes above which values that are known cut the graph
-MOST_DRAWN = 600  # nodes above which only the captured graph is drawn
-MOST_AT_ALL = 6_000
+MOST_DRAWN = 300  # nodes above which only the captured graph is drawn
+MOST_AT_ALL = 1_000  # nodes above which none is: laying it out would take longer than a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +39,15 @@ class Portrait:
         What the results are called; the first ``len(names)`` results of the graph, and the rest.
     leaves
         What stands behind the parameters.
+    cell
+        The cell whose lines are shown; the same nodes may also have been captured by others.
     """
 
     graph: Graph
     names: tuple[str, ...]
     gradients: tuple[str, ...]
     leaves: tuple[Node, ...]
+    cell: str
     level: str | None = None
 
     @cached_property
@@ -58,7 +63,12 @@ class Portrait:
     @cached_property
     def first(self) -> Any:
         """The values alone, rewritten."""
-        return session.executable(self.primal, self.level).rewritten if self.gradients else self.executable.rewritten
+        return self.primal_executable.rewritten
+
+    @cached_property
+    def primal_executable(self) -> session.Executable:
+        """The values alone, on their tiers."""
+        return session.executable(self.primal, self.level)
 
     @property
     def plan(self) -> Plan:
@@ -99,11 +109,43 @@ class Portrait:
         """``float64[569, 30]``: a type with the sizes of this run."""
         return str(t.with_shape(tuple(self.number(s) for s in t.shape), t.form))
 
-    def scene(self, title: str, source: str, cell: str) -> Scene:
+    def label(self, node: Node) -> str:
+        """The name of an input, the value of a constant, the name of an op."""
+        if node.op is PARAMETER:
+            return self.graph.names[node["index"]]
+        if node.op is CONSTANT:
+            return short(node["bits"].array()[()])
+        if node.op is CONTRACT:
+            return "@" if _is_product(node["subscripts"]) else "einsum"
+        return str(node["size"]) if node.op is SIZE else node.op.name
+
+    @cached_property
+    def _here(self) -> dict[tuple[Any, ...], set[Site]]:
+        """For spans of other cells, which captured nodes of this one too, the spans here."""
+        found: dict[tuple[Any, ...], set[Site]] = {}
+        for node in self.graph.nodes:
+            spans = site.of(node)
+            own = {s for s in spans if s.cell == self.cell}
+            for span in spans if own else ():
+                found.setdefault(_where(span), set()).update(own)
+        return found
+
+    def spans(self, node: Node) -> list[Site]:
+        """Where in this cell a node comes from, captured or rewritten; nothing for one of another cell."""
+        spans = site.of(node)
+        own = [s for s in spans if s.cell == self.cell]
+        return own or sorted({s for span in spans for s in self._here.get(_where(span), ())})
+
+    def line(self, node: Node) -> int | None:
+        """The line of this cell that a node comes from."""
+        return next((s.line for s in self.spans(node)), None)
+
+    def scene(self, source: str) -> Scene:
         """The pictures: captured, rewritten, and where there are any, gradient and kernels."""
+        title = self.cell
         if len(self.graph.nodes) > MOST_AT_ALL:
             return Scene(title, source, ())
-        draw = _Drawing(self, cell)
+        draw = _Drawing(self)
         views = [draw.view("captured", self.primal, self.names)]
         if len(self.executable.graph.nodes) > MOST_DRAWN:
             return Scene(title, source, tuple(views))
@@ -116,13 +158,22 @@ class Portrait:
         return Scene(title, source, tuple(views))
 
 
-def portrait(results: Mapping[str, Node], gradients: Mapping[str, Node], level: str | None = None) -> Portrait:
+def portrait(results: Mapping[str, Node], gradients: Mapping[str, Node], cell: str, level: str | None = None) -> Portrait:
     """Close the graph over some values and their gradients, down to the inputs."""
     wanted = [*results.values(), *gradients.values()]
     closed = session.close_over(wanted, use_values=False)
     if len(closed.graph.nodes) > MOST_HISTORY:
         closed = session.close_over(wanted)
-    return Portrait(closed.graph, tuple(results), tuple(gradients), closed.leaves, level)
+    return Portrait(closed.graph, tuple(results), tuple(gradients), closed.leaves, cell, level)
+
+
+def newest(spans: Sequence[Site]) -> Site:
+    """The span of the latest run."""
+    return max(spans, key=lambda s: (s.run, s))
+
+
+def _where(span: Site) -> tuple[Any, ...]:
+    return span.cell, span.line, span.column, span.end_line, span.end_column
 
 
 def _shape(leaf: Node) -> tuple[int, ...]:
@@ -140,9 +191,8 @@ def _rules_by_node(fired: Sequence[Any]) -> dict[Node, tuple[str, ...]]:
 class _Drawing:
     """The views of one portrait: a node has the same id in all of them."""
 
-    def __init__(self, shown: Portrait, cell: str) -> None:
+    def __init__(self, shown: Portrait) -> None:
         self.shown = shown
-        self.cell = cell
         self.ids: dict[Node, str] = {}
 
     def id(self, node: Node) -> str:
@@ -153,7 +203,7 @@ class _Drawing:
         self, name: str, graph: Graph, outputs: Sequence[str], *, rules: Mapping[Node, tuple[str, ...]] | None = None, plan: Plan | None = None
     ) -> View:
         """One graph under a name."""
-        kernel, yellow = _kernels(plan)
+        kernel, yellow = steps_of(plan)
         vertices: list[Vertex] = []
         edges: list[Edge] = []
         for node in topological(graph.results):
@@ -168,32 +218,22 @@ class _Drawing:
     def vertex(self, node: Node, rules: tuple[str, ...], kernel: int | None, yellow: bool) -> Vertex:
         """One node."""
         kind = _kind(node)
-        spans = site.of(node)
-        own = [s for s in spans if s.cell == self.cell]
-        span = (own or list(spans))[0] if spans else None
+        spans, line = site.of(node), self.shown.line(node)
         actual = ", ".join(self.shown.type_text(t) for t in node.types)
         return Vertex(
             self.id(node),
-            self.label(node),
+            self.shown.label(node),
             kind,
             actual,
             ", ".join(map(str, node.types)),
-            own[0].line if own and kind not in {"input", "constant"} else None,
-            span.cell if span else "",
+            line if kind not in {"input", "constant"} else None,
+            self.shown.cell if line is not None else newest(spans).cell if spans else "",
             _role(spans),
             rules,
             kernel,
             yellow,
             self.preview(node),
         )
-
-    def label(self, node: Node) -> str:
-        """The name of an input, the value of a constant, the name of an op."""
-        if node.op is PARAMETER:
-            return self.shown.graph.names[node["index"]]
-        if node.op is CONSTANT:
-            return short(node["bits"].array()[()])
-        return str(node["size"]) if node.op is SIZE else node.op.name
 
     def preview(self, node: Node) -> str:
         """A few values of an input."""
@@ -216,6 +256,12 @@ def short(value: Any, items: int = 3) -> str:
     return f"[{', '.join(told)}{', …' if array.size > items else ''}]"
 
 
+def _is_product(subscripts: str) -> bool:
+    """Whether a contraction is a product of matrices or vectors."""
+    (left, right), out = split(subscripts)
+    return len((set(left) & set(right)) - set(out)) == 1
+
+
 def _kind(node: Node) -> str:
     if node.op is PARAMETER or node.op.name == "input":
         return "input"
@@ -225,7 +271,7 @@ def _kind(node: Node) -> str:
     return kind if kind in KINDS else "opaque"
 
 
-def _role(spans: Sequence[site.Site]) -> str:
+def _role(spans: Sequence[Site]) -> str:
     roles = {s.role for s in spans}
     for role in ("value", "adjoint", "tangent"):
         if role in roles:
@@ -233,7 +279,7 @@ def _role(spans: Sequence[site.Site]) -> str:
     return min(roles, default="value")
 
 
-def _kernels(plan: Plan | None) -> tuple[dict[Node, int], set[Node]]:
+def steps_of(plan: Plan | None) -> tuple[dict[Node, int], set[Node]]:
     """The number of the step that computes each node, and the nodes that stay in NumPy."""
     kernel: dict[Node, int] = {}
     yellow: set[Node] = set()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture.summary import place_text
-from tensormagic.capture.value import Tensor, node_of
+from tensormagic.capture import context
+from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
-from tensormagic.ir.node import Node
 from tensormagic.notebook import svg
-from tensormagic.notebook.adaptor import Portrait, portrait
+from tensormagic.notebook.adaptor import Portrait, newest, portrait
 from tensormagic.notebook.labels import clean
 from tensormagic.notebook.run import Outcome, tensors_in
 from tensormagic.notebook.scene import Scene
@@ -24,6 +24,7 @@ from tensormagic.notebook.widgets.graph import GraphView
 __all__ = ["Report", "ShownTensor", "Views", "headline", "report_of", "value_text"]
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
+MOST_RULES = 3  # on the one line
 Bundle = dict[str, Any]
 
 
@@ -89,13 +90,21 @@ def graph_text(shown: Portrait) -> str:
     return f"{text} → {shown.kernels} kernel{'s' * (shown.kernels != 1)}" if shown.kernels else text
 
 
+def rules_text(rules: tuple[str, ...]) -> str:
+    """The stable rules that fired, by name; long lists in part."""
+    if not rules:
+        return ""
+    more = f", and {len(rules) - MOST_RULES} more" if len(rules) > MOST_RULES else ""
+    return f"stable: {'; '.join(rules[:MOST_RULES])}{more}"
+
+
 def headline(name: str, value: Any, gradients: Mapping[str, Tensor], shown: Portrait | None, *, computed: bool) -> str:
     """The one line: value, type, each gradient, the graph in numbers, the stable rules that fired."""
     parts = [_value_part(value, computed)]
     parts += [f"grad_{n} {norm_text(g.numpy())}" for n, g in gradients.items()] if computed else [f"grad_{n}" for n in gradients]
     if shown is not None and shown.ops:
         parts.append(graph_text(shown))
-        parts += [f"stable: {'; '.join(shown.rules)}"] if shown.rules else []
+        parts.append(rules_text(shown.rules))
     text = " · ".join(part for part in parts if part)
     return f"{name} = {text}" if name else text
 
@@ -152,7 +161,7 @@ class Report:
     def __len__(self) -> int:
         return len(self.value)
 
-    @property
+    @cached_property
     def portrait(self) -> Portrait | None:
         """The graph behind the value and its gradients, where there is one."""
         return portrait_of(self.outcome)
@@ -168,7 +177,7 @@ class Report:
     def bundle(self) -> tuple[Bundle, Bundle]:
         """The display in every form."""
         out, shown = self.outcome, self.portrait
-        scene = shown.scene(out.code.cell.label, out.code.cell.source, out.code.cell.label) if shown is not None and self._graph else None
+        scene = shown.scene(out.code.cell.source) if shown is not None and self._graph else None
         return bundle(self.line, scene, self._views, self._rich, self._panels)
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[Bundle, Bundle]:
@@ -203,29 +212,20 @@ def portrait_of(outcome: Outcome) -> Portrait | None:
         results = {n: v.node for n, v in outcome.outputs.items() if isinstance(v, Tensor)}
     if not results:
         return None
-    return portrait(results, {f"grad_{n}": t.node for n, t in outcome.gradients.items()}, outcome.options.math or None)
+    return portrait(results, {f"grad_{n}": t.node for n, t in outcome.gradients.items()}, outcome.code.cell.label, outcome.options.math or None)
 
 
 def tensor_bundle(value: Tensor, views: Views, *, rich: bool) -> tuple[Bundle, Bundle]:
     """The display of a lazy value: its value, type, where it comes from, and the graph."""
     if isinstance(value, ShownTensor):
         return value.report.bundle()
-    node = node_of(value)
     value.numpy()
-    place = place_text(value)
-    shown = portrait({"value": node}, {})
+    spans = [s for s in site.of(value.node) if s.role == "value"]
+    place = newest(spans) if spans else None
+    shown = portrait({"value": value.node}, {}, place.cell if place is not None else "")
     line = headline("", value, {}, shown, computed=True)
-    line = f"{line} · {place}" if place else line
-    return bundle(line, _scene_at(node, shown) if shown.ops else None, views, rich)
-
-
-def _scene_at(node: Node, shown: Portrait) -> Scene:
-    from tensormagic.capture.context import cells
-
-    spans = [s for s in site.of(node) if s.role == "value"]
-    label = spans[-1].cell if spans else ""
-    source = next((c.source for c in reversed(cells.values()) if c.label == label), "")
-    return shown.scene(label, source, label)
+    source = next((c.source for c in reversed(context.cells.values()) if place is not None and c.label == place.cell), "")
+    return bundle(f"{line} · {place}" if place is not None else line, shown.scene(source) if shown.ops else None, views, rich)
 
 
 def bundle(line: str, scene: Scene | None, views: Views, rich: bool, panels: tuple[tuple[str, str], ...] = ()) -> tuple[Bundle, Bundle]:
@@ -242,7 +242,7 @@ def bundle(line: str, scene: Scene | None, views: Views, rich: bool, panels: tup
     view.scene = {**view.scene, "summary": line}  # what the collapsed graph shows
     views.add(view)
     live, metadata = view._repr_mimebundle_()  # noqa: SLF001 (the widget is part of this display)
-    return {WIDGET: live[WIDGET], "text/plain": "\n".join([*words, scene.text()]), "image/svg+xml": with_heading(live["image/svg+xml"], line)}, metadata
+    return {WIDGET: live[WIDGET], "text/plain": "\n".join([*words, *scene.text().splitlines()[1:]]), "image/svg+xml": with_heading(live["image/svg+xml"], line)}, metadata
 
 
 _ROOT = re.compile(r'<svg xmlns="http://www.w3.org/2000/svg" width="([\d.]+)" height="([\d.]+)"[^>]*>')

@@ -262,7 +262,7 @@ def at_node(error: BaseException) -> Place | None:
     """The place that an error of a computation comes from, where the node that failed is known."""
     node = getattr(error, "tensor_node", None)
     spans = [s for s in site.of(node) if not s.role.startswith("rewritten")] or list(site.of(node)) if node is not None else []
-    return of_site(spans[-1]) if spans else None
+    return of_site(max(spans, key=lambda s: (s.run, s))) if spans else None
 
 
 def of_cell(error: BaseException, shell: Any) -> list[str]:

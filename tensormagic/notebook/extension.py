@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tensormagic.capture import inputs
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.value import Tensor, hooks
 from tensormagic.ir.errors import TensorError
+from tensormagic.ir.node import Node
 from tensormagic.notebook import completion, display, errors
 from tensormagic.notebook.lines import comments_first
 from tensormagic.notebook.magic import TensorMagics
@@ -34,6 +37,7 @@ class Extension:
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
         TensorError._render_traceback_ = errors.shown_anywhere  # type: ignore[attr-defined] # noqa: SLF001 (IPython's name)
         shell.showsyntaxerror = self.show_syntax_error
+        self.compute, hooks.compute = hooks.compute, self.computing
 
     def unregister(self) -> None:
         """Take everything back."""
@@ -45,6 +49,7 @@ class Extension:
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
         del TensorError._render_traceback_  # type: ignore[attr-defined] # noqa: SLF001 (IPython's name)
         del shell.showsyntaxerror
+        hooks.compute = self.compute
         for kind, names in self.magics.magics.items():
             for name in names:
                 shell.magics_manager.magics[kind].pop(name, None)
@@ -58,6 +63,15 @@ class Extension:
         self.magics.views.begin(getattr(info, "cell_id", None) or text)
         body = text.partition("\n")[2] if text.startswith("%%tensor") else text
         self.magics.gradients.check(body, self.shell.user_ns)
+
+    def computing(self, nodes: Sequence[Node]) -> list[Any]:
+        """Compute; an error is shown at the line that was captured, and at the one that asked."""
+        try:
+            return self.compute(nodes)
+        except Exception as error:
+            if not isinstance(error, TensorError) and hasattr(error, "tensor_node"):
+                errors.dress(error, partial(errors.shown_anywhere, error))
+            raise
 
     def show(self, value: Tensor) -> Any:
         """The display of a lazy value."""

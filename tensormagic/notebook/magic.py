@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 from IPython.core.error import UsageError
+from IPython.core.displaypub import publish_display_data
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
 from traitlets import Bool, Enum, Unicode
 
 from tensormagic.capture.cell import Code
+from tensormagic.capture.summary import type_text
 from tensormagic.config import config
 from tensormagic.notebook import errors
-from tensormagic.notebook.display import Views, report_of
+from tensormagic.notebook.check import check
+from tensormagic.notebook.display import Views, portrait_of, report_of
 from tensormagic.notebook.options import CHOICES, Options, declare, read
-from tensormagic.notebook.run import Source, compiled, run, run_plain
+from tensormagic.notebook.panels import PANELS, Panel, seconds_text
+from tensormagic.notebook.run import Outcome, Source, compiled, run, run_plain
+from tensormagic.notebook.speed import speed
 from tensormagic.notebook.stale import Gradients
 
 __all__ = ["TensorMagics"]
@@ -70,13 +76,37 @@ class TensorMagics(Magics):
 
     def _run(self, code: Code, options: Options) -> Any:
         plain = options.plain or config.plain
+        begin = time.perf_counter()
         outcome = (run_plain if plain else run)(code, self.shell, options)
+        if options.verbose:
+            self._tell(outcome, time.perf_counter() - begin, plain=plain)
         self.gradients.bind(outcome.gradients, outcome.moving, code.cell.label, self.shell.user_ns)
         if options.quiet:
             return None
         if plain and not outcome.gradients:
             return outcome.result if outcome.shown else None
-        return report_of(outcome, self.views, graph="graph" in options.show, rich=self.rich)
+        return report_of(outcome, self.views, graph="graph" in options.show, rich=self.rich, panels=self._panels(outcome))
+
+    def _tell(self, outcome: Outcome, seconds: float, *, plain: bool) -> None:
+        """Say what happened."""
+        read = ", ".join(f"{name} {type_text(tensor.type)}" for name, tensor in outcome.inputs.items())
+        bound = ", ".join([*outcome.outputs, *(f"grad_{name}" for name in outcome.gradients)])
+        how = "run as plain Python" if plain else "captured and computed"
+        label = outcome.code.cell.label
+        print(f"{label}: {how} in {seconds_text(seconds)}; reads {read or 'no arrays'}; binds {bound or 'no names'}")  # noqa: T201 (it was asked for)
+
+    def _panels(self, outcome: Outcome) -> tuple[Panel, ...]:
+        """What is shown beside the value and the graph; with a graph, it is shown at once, since that takes the page's place."""
+        options, cell = outcome.options, outcome.code.cell
+        shown = portrait_of(outcome)
+        made = [PANELS[name](shown, cell.source) for name in options.show if name in PANELS and shown is not None]
+        made += [speed(outcome, shown)] if "speed" in options.show and shown is not None else []
+        made += [check(outcome)] if options.check else []
+        if "graph" in options.show and self.rich:
+            for page, text in made:
+                publish_display_data({"text/plain": text, "text/html": page})
+            return ()
+        return tuple(made)
 
     def _guarded(self, options: Options, action: Callable[[], Any]) -> Any:
         """Run, and let what is raised be shown at the user's line."""

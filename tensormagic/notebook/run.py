@@ -223,7 +223,8 @@ def _outcome(code: Code, options: Options, captured: Captured, notebook: Mapping
     gradients = _gradients(options, result, moving)
     shown = captured.shown or bool(options.grad)
     read = {n: t for n, t in captured.inputs.items() if options.inputs is None or n in options.inputs}
-    return Outcome(code, options, result, name, shown, gradients, moving, read, notebook=notebook)
+    outputs = {n: v for n, v in captured.outputs.items() if options.outputs is None or n in options.outputs}
+    return Outcome(code, options, result, name, shown, gradients, moving, read, outputs=outputs, notebook=notebook)
 
 
 def _gradients(options: Options, result: Any, nodes: Mapping[str, Node]) -> dict[str, Tensor]:
@@ -263,8 +264,9 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 
 def _forget(outcome: Outcome) -> None:
-    nodes = [t.node for t in (*tensors_in(outcome.result), *outcome.gradients.values())]
+    nodes = [t.node for t in (*tensors_in(outcome.result), *tensors_in(list(outcome.outputs.values())), *outcome.gradients.values())]
     if nodes:
+        session.forget_values(nodes)
         session.forget(session.close_over(nodes, use_values=False).graph)
         session.forget(session.close_over(nodes).graph)
 
@@ -290,7 +292,6 @@ def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
     for buffer, value in stores:
         np.copyto(buffer.array, value, casting="same_kind")
     outcome.stored = tuple(buffer.name for buffer, _ in stores)
-    outcome.outputs = {n: v for n, v in captured.outputs.items() if options.outputs is None or n in options.outputs}
     bound = dict(outcome.outputs)
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)

@@ -1,7 +1,7 @@
-"""Region ops: cond, loop, while, call and grad, on closed graphs in their params, which share nothing with what is around.
+"""Region ops: cond, loop, while, call and grad, on closed graphs that share nothing with what is around them.
 
 Their derivatives are regions again: the jvp, or the transpose, of the graph inside. How a graph is differentiated is
-known one floor up; ``install_derivatives`` hands it down once, as ``install_operators`` hands the pointwise ops to nodes.
+known one floor up; ``install_derivatives`` hands it down, as ``install_operators`` hands the pointwise ops to nodes.
 So a region answers the same questions as any other op, and the walk over a graph has no case of its own for it.
 """
 
@@ -240,7 +240,7 @@ class Branches(Op):
 
     def _again(self, node: Node, graphs: Mapping[str, Graph], operands: Sequence[Node]) -> tuple[Node, ...]:
         """The same choice among other graphs."""
-        return items(make(self, (*node.args[: int(self.chooses)], *operands), **graphs))
+        return items(make(self, (*node.args[: int(self.chooses)], *operands), None, **graphs))
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Any:
         given = self._operands(tuple(tangents))  # type: ignore[arg-type]
@@ -284,8 +284,8 @@ def call(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
 class Repeat(Op):
     """A body that takes ``params["carries"]`` carries, and constants, to the next carries.
 
-    ``counted`` (``loop``): the first operand is the count, and the body's first parameter the index. Otherwise (``while``)
-    a second graph on the same operands says whether to go on.
+    ``counted`` (``loop``): the first operand is the count, and the body's first parameter the index. Otherwise
+    (``while``) a second graph on the same operands says whether to go on.
     """
 
     kind = "region"
@@ -399,7 +399,7 @@ def loop(count: Node, body: Graph, carries: Sequence[Node], constants: Sequence[
 
 
 def while_loop(test: Graph, body: Graph, carries: Sequence[Node], constants: Sequence[Node] = ()) -> tuple[Node, ...]:
-    """The carries when ``test(*carries, *constants)`` is first false, each turn being ``body(*carries, *constants)``."""
+    """The carries when ``test(*carries, *constants)`` is first false; a turn is ``body(*carries, *constants)``."""
     return items(make(WHILE, (*carries, *constants), test=test, body=body, carries=len(carries)))
 
 
@@ -407,7 +407,7 @@ def while_loop(test: Graph, body: Graph, carries: Sequence[Node], constants: Seq
 class Grad(Op):
     """The gradients of a graph's one real result with respect to the operands that ``params["wrt"]`` counts.
 
-    It stays one node until the graph inside has been rewritten; :meth:`expand` then gives the derivative in simpler ops.
+    It stays one node until the graph inside has been rewritten; :meth:`expand` then gives it in simpler ops.
     """
 
     kind = "region"

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms: NumPy's along one axis, linear ops with transposes, and those over several, made of these."""
+"""Discrete Fourier transforms: those along one axis are linear ops, those along several are made of these."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.zeros(0, _complex_dtype(dtype)).real.dtype
+    return np.dtype(np.float32 if _complex_dtype(dtype) == np.complex64 else np.float64)
 
 
 def _along(x: Node, axis: int, length: Size) -> tuple[Size, ...]:

@@ -86,7 +86,8 @@ def _scatter_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 def _scatter_numpy(x: Value, indices: Value, values: Value, axis: int) -> Value:
     result = np.array(x, order="C")
-    np.add.at(result, (*(slice(None),) * axis, np.asarray(indices, np.int64)), values)
+    place: Any = (*(slice(None),) * axis, np.asarray(indices, np.int64))
+    np.add.at(result, place, values)
     return result
 
 
@@ -192,7 +193,8 @@ def _along_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         raise DTypeError(f"cannot take elements by an array of dtype {indices.type.dtype}: indices are integers")
     if x.type.ndim != indices.type.ndim or not _others_fit(x, indices, params["axis"]):
         raise ShapeError(
-            f"indices of shape {show(indices.type.shape)} do not fit an array of shape {show(x.type.shape)} along axis {params['axis']}"
+            f"indices of shape {show(indices.type.shape)} do not fit an array of shape {show(x.type.shape)} "
+            f"along axis {params['axis']}"
         )
     return _array(x.type.dtype, indices.type.shape)
 

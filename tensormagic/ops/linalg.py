@@ -2,9 +2,9 @@
 
 Derivatives are batched, complex and of any order. Those of ``cholesky``, ``eigh`` and ``eigvalsh`` are taken along
 symmetric (Hermitian) directions, ``(dA + dA^H) / 2``, although the functions read one triangle: gradients come out
-symmetric. Where eigenvalues or singular values are exactly equal (or zero), the rotation among their vectors, which has no
-derivative, counts as zero: what does not depend on the choice of these vectors still gets its right first derivative, and
-nothing becomes nan.
+symmetric. Where eigenvalues or singular values are exactly equal (or zero), the rotation among their vectors, which has
+no derivative, counts as zero: what does not depend on the choice of these vectors still gets its right first
+derivative, and nothing becomes nan.
 """
 
 from __future__ import annotations
@@ -14,174 +14,59 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import DifferentiationError, DTypeError, ShapeError
+from tensormagic.ir.errors import DifferentiationError, ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type, apply, hint
 from tensormagic.ops.contract import matmul
-from tensormagic.ops.fold import reduce_sum
-from tensormagic.ops.leaf import iota
+from tensormagic.ops.matrix import (
+    adjoint,
+    as_column,
+    as_row,
+    common_dtype,
+    diagonals,
+    inverse_gaps,
+    leading,
+    mask,
+    matrix,
+    one,
+    prepared,
+    real_dtype,
+    real_part,
+    safe_reciprocal,
+    scaled,
+    square,
+    square_guards,
+    square_type,
+    swap,
+    symmetric,
+    trace_of_product,
+    triu,
+    typed,
+)
 from tensormagic.ops.move import (
     broadcast,
     broadcast_shapes,
     concatenate,
-    expand_dims,
     reshape,
     same,
     show,
     slice_,
-    transpose,
 )
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.pointwise import astype, total
-from tensormagic.ops.scalar import conjugate, equal, greater, greater_equal, imag, less, less_equal, real, where
-
-# matrices in the last two axes ----------------------------------------------------------------------------------------
-
-
-def swap(x: Node) -> Node:
-    """The transposes of the matrices in the last two axes."""
-    rank = x.type.ndim
-    return transpose(x, (*range(rank - 2), rank - 1, rank - 2))
-
-
-def adjoint(x: Node) -> Node:
-    """The conjugate transposes of the matrices in the last two axes."""
-    return conjugate(swap(x)) if x.type.dtype.kind == "c" else swap(x)
-
-
-def _mask(x: Node, relation: Callable[..., Node]) -> Node:
-    """``relation(row, column)`` for every element of matrices."""
-    shape, rank = x.type.shape[-2:], x.type.ndim
-    return (
-        broadcast(relation(iota(shape, 0), iota(shape, 1)), x.type.shape)
-        if rank > 2
-        else relation(iota(shape, 0), iota(shape, 1))
-    )
-
-
-def tril(x: Node) -> Node:
-    """The lower triangles, diagonals included."""
-    return where(_mask(x, greater_equal), x, 0)
-
-
-def triu(x: Node) -> Node:
-    """The upper triangles, diagonals included."""
-    return where(_mask(x, less_equal), x, 0)
-
-
-def diagonals(x: Node) -> Node:
-    """The diagonals of square matrices."""
-    return reduce_sum(where(_mask(x, equal), x, 0), (x.type.ndim - 1,))
-
-
-def symmetric(x: Node) -> Node:
-    """The symmetric (Hermitian) part."""
-    return (x + adjoint(x)) / 2
-
-
-def _rows(x: Node) -> Node:
-    """A vector as the one row of a matrix."""
-    return expand_dims(x, (x.type.ndim - 1,))
-
-
-def _columns(x: Node) -> Node:
-    """A vector as the one column of a matrix."""
-    return expand_dims(x, (x.type.ndim,))
-
-
-def _safe_reciprocal(x: Node) -> Node:
-    """``1 / x``, and 0 for 0."""
-    zero = equal(x, 0)
-    return where(zero, 0, 1 / where(zero, 1, x))
-
-
-def _gaps(values: Node) -> Node:
-    """``1 / (values[j] - values[i])``, 0 where they are equal."""
-    return _safe_reciprocal(_rows(values) - _columns(values))
-
-
-def _scaled(x: Node, factors: Node) -> Node:
-    """``x`` times real factors."""
-    return x * astype(factors, x.type.dtype)
-
-
-def _trace_of_product(x: Node, y: Node) -> Node:
-    """``trace(x @ y)``."""
-    rank = y.type.ndim
-    return reduce_sum(x * swap(y), (rank - 2, rank - 1))
-
-
-# types ----------------------------------------------------------------------------------------------------------------
-
-
-def _common_dtype(*nodes: Node) -> np.dtype[Any]:
-    """The dtype that ``numpy.linalg`` computes in."""
-    for n in nodes:
-        if n.type.dtype.kind not in "biufc" or n.type.dtype == np.float16:
-            raise DTypeError(f"array type {n.type.dtype} is unsupported in linalg")
-    dtypes = [n.type.dtype for n in nodes]
-    single = all(d in {np.dtype(np.float32), np.dtype(np.complex64)} for d in dtypes)
-    if any(d.kind == "c" for d in dtypes):
-        return np.dtype(np.complex64 if single else np.complex128)
-    return np.dtype(np.float32 if single else np.float64)
-
-
-def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.zeros(0, dtype).real.dtype
-
-
-def _typed(dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Type:
-    return Type(dtype, shape, "array" if shape else "scalar")
-
-
-def _matrix(x: Node) -> tuple[tuple[Size, ...], Size, Size]:
-    """Leading axes, rows and columns."""
-    if x.type.ndim < 2:
-        raise ShapeError(f"{x.type.ndim}-dimensional array given. Array must be at least two-dimensional")
-    *lead, m, n = x.type.shape
-    return tuple(lead), m, n
-
-
-def _square(x: Node) -> tuple[tuple[Size, ...], Size]:
-    """Leading axes and order of square matrices."""
-    lead, m, n = _matrix(x)
-    if not same(m, n):
-        raise ShapeError(f"Last 2 dimensions of the array must be square, and its shape is {show(x.type.shape)}")
-    return lead, n
-
-
-def _square_guards(node: Node) -> list[Guard]:
-    _, m, n = _matrix(node.args[0])
-    return [] if m == n else [(m, "==", n)]
-
-
-def _prepared(a: Node) -> Node:
-    return astype(a, _common_dtype(a))
-
-
-def _square_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
-    _square(args[0])
-    return args[0].type
-
-
-def _one(node: Node, tangents: Sequence[Tangent]) -> tuple[Node, Node]:
-    """The operand of a call of one operand, and its tangent."""
-    (t,) = tangents
-    if t is None:
-        raise AssertionError(node.op.name)
-    return node.args[0], t
-
+from tensormagic.ops.scalar import equal, greater, greater_equal, imag, less, less_equal, real, where
 
 # systems --------------------------------------------------------------------------------------------------------------
 
 
 def _solve_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
-    _, n = _square(args[0])
-    _, rows, _ = _matrix(args[1])
+    _, n = square(args[0])
+    _, rows, _ = matrix(args[1])
     if not same(n, rows):
         raise ShapeError(
-            f"solve: a matrix of shape {show(args[0].type.shape)} and a right side of shape {show(args[1].type.shape)} do not fit: {hint(rows)} rows are not {hint(n)}"
+            f"solve: a matrix of shape {show(args[0].type.shape)} and a right side of shape {show(args[1].type.shape)} "
+            f"do not fit: {hint(rows)} rows are not {hint(n)}"
         )
     return args[1].type
 
@@ -217,13 +102,13 @@ def solve(a: Node, b: Node) -> Node:
 
 def _batched_solve(a: Node, b: Node, build: Callable[[Node, Node], Node]) -> Node:
     """A solver of matrix equations of one dtype and one batch, for operands as NumPy takes them."""
-    dtype = _common_dtype(a, b)
-    lead, _ = _square(a)
+    dtype = common_dtype(a, b)
+    lead, _ = square(a)
     a, b = astype(a, dtype), astype(b, dtype)
     if b.type.ndim == 0:
         raise ShapeError("solve: the right side needs at least one axis")
     if b.type.ndim == 1:
-        column = _batched_solve(a, _columns(b), build)
+        column = _batched_solve(a, as_column(b), build)
         return reshape(column, column.type.shape[:-1])
     batch = broadcast_shapes([lead, b.type.shape[:-2]])
     return build(broadcast(a, (*batch, *a.type.shape[-2:])), broadcast(b, (*batch, *b.type.shape[-2:])))
@@ -247,7 +132,7 @@ def _triangular_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
             if node["unit_diagonal"]
             else (greater_equal if node["lower"] else less_equal)
         )
-        moved = -matmul(where(_mask(a, strict), tangents[0], 0), node)
+        moved = -matmul(where(mask(a, strict), tangents[0], 0), node)
     rest = total([t for t in (tangents[1], moved) if t is not None])
     return None if rest is None else make(SOLVE_TRIANGULAR, (a, rest), **node.params)
 
@@ -274,28 +159,28 @@ def solve_triangular(a: Node, b: Node, *, lower: bool = False, unit_diagonal: bo
 
 
 def _inv_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    _, t = _one(node, tangents)
+    _, t = one(node, tangents)
     return -matmul(matmul(node, t), node)
 
 
 INV = Opaque(
-    name="inv", types=_square_type, numpy=np.linalg.inv, tangent=_inv_tangent, check=_square_guards, doc="The inverse."
+    name="inv", types=square_type, numpy=np.linalg.inv, tangent=_inv_tangent, check=square_guards, doc="The inverse."
 )
 
 
 def inv(a: Node) -> Node:
     """``np.linalg.inv``."""
-    return make(INV, (_prepared(a),))
+    return make(INV, (prepared(a),))
 
 
 def _pinv_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
-    lead, m, n = _matrix(args[0])
+    lead, m, n = matrix(args[0])
     return Type(args[0].type.dtype, (*lead, n, m))
 
 
 def _pinv_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     """Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), for a rank that does not change."""
-    a, t = _one(node, tangents)
+    a, t = one(node, tangents)
     p, back = node, adjoint(t)
     left = matmul(matmul(p, adjoint(p)), back)  # in the row space of a
     right = matmul(back, matmul(adjoint(p), p))
@@ -309,7 +194,7 @@ PINV = Opaque(
 
 def pinv(a: Node, rcond: float | None = None) -> Node:
     """``np.linalg.pinv``; its derivative is that at constant rank."""
-    return make(PINV, (_prepared(a),), rcond=rcond)
+    return make(PINV, (prepared(a),), rcond=rcond)
 
 
 # determinants ---------------------------------------------------------------------------------------------------------
@@ -329,51 +214,51 @@ def _adjugate_numpy(a: Value) -> Value:
 
 
 def _adjugate_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    a, t = _one(node, tangents)
+    a, t = one(node, tangents)
     inverse = inv(a)
-    change = _trace_of_product(node, t)
-    return inverse * _columns(_columns(change)) - matmul(matmul(inverse, t), node)
+    change = trace_of_product(node, t)
+    return inverse * as_column(as_column(change)) - matmul(matmul(inverse, t), node)
 
 
 ADJUGATE = Opaque(
     name="adjugate",
-    types=_square_type,
+    types=square_type,
     numpy=_adjugate_numpy,
     tangent=_adjugate_tangent,
-    check=_square_guards,
+    check=square_guards,
     doc="The transposed matrix of cofactors: det(a) times the inverse, and defined for singular matrices.",
 )
 
 
 def _det_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    a, t = _one(node, tangents)
-    return _trace_of_product(make(ADJUGATE, (a,)), t)
+    a, t = one(node, tangents)
+    return trace_of_product(make(ADJUGATE, (a,)), t)
 
 
 DET = Opaque(
     name="det",
-    types=lambda args, _params: _typed(args[0].type.dtype, _square(args[0])[0]),
+    types=lambda args, _params: typed(args[0].type.dtype, square(args[0])[0]),
     numpy=np.linalg.det,
     tangent=_det_tangent,
-    check=_square_guards,
+    check=square_guards,
     doc="The determinant.",
 )
 
 
 def det(a: Node) -> Node:
-    """``np.linalg.det``; its first derivative holds for singular matrices too, higher ones raise ``LinAlgError`` there."""
-    return make(DET, (_prepared(a),))
+    """``np.linalg.det``; its first derivative holds for singular matrices too, higher ones raise there."""
+    return make(DET, (prepared(a),))
 
 
 def _slogdet_types(args: tuple[Node, ...], _params: Mapping[str, Any]) -> tuple[Type, ...]:
-    lead, _ = _square(args[0])
+    lead, _ = square(args[0])
     dtype = args[0].type.dtype
-    return _typed(dtype, lead), _typed(_real_dtype(dtype), lead)
+    return typed(dtype, lead), typed(real_dtype(dtype), lead)
 
 
 def _slogdet_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
-    a, t = _one(node, tangents)
-    change = _trace_of_product(inv(a), t)
+    a, t = one(node, tangents)
+    change = trace_of_product(inv(a), t)
     if a.type.dtype.kind != "c":
         return None, change
     sign, _ = items(node)
@@ -385,14 +270,14 @@ SLOGDET = Opaque(
     types=_slogdet_types,
     numpy=np.linalg.slogdet,
     tangent=_slogdet_tangent,
-    check=_square_guards,
+    check=square_guards,
     doc="The sign of the determinant, and the logarithm of its absolute value.",
 )
 
 
 def slogdet(a: Node) -> tuple[Node, ...]:
     """``np.linalg.slogdet``: sign and logarithm."""
-    return items(make(SLOGDET, (_prepared(a),)))
+    return items(make(SLOGDET, (prepared(a),)))
 
 
 # factorisations -------------------------------------------------------------------------------------------------------
@@ -400,44 +285,40 @@ def slogdet(a: Node) -> tuple[Node, ...]:
 
 def _cholesky_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     """Murray, "Differentiation of the Cholesky decomposition" (2016), section 3.1."""
-    _, t = _one(node, tangents)
+    _, t = one(node, tangents)
     factor = adjoint(node) if node["upper"] else node
     half = solve_triangular(factor, symmetric(t), lower=True)
     inner = adjoint(solve_triangular(factor, adjoint(half), lower=True))
-    low = where(_mask(inner, greater), inner, where(_mask(inner, equal), inner / 2, 0))
+    low = where(mask(inner, greater), inner, where(mask(inner, equal), inner / 2, 0))
     change = matmul(factor, low)
     return adjoint(change) if node["upper"] else change
 
 
 CHOLESKY = Opaque(
     name="cholesky",
-    types=_square_type,
+    types=square_type,
     numpy=np.linalg.cholesky,
     tangent=_cholesky_tangent,
-    check=_square_guards,
+    check=square_guards,
     doc="The triangular L with L @ L^H = a, from one triangle of a.",
 )
 
 
 def cholesky(a: Node, *, upper: bool = False) -> Node:
     """``np.linalg.cholesky``: reads the lower triangle, or the upper one for ``upper``."""
-    return make(CHOLESKY, (_prepared(a),), upper=upper)
+    return make(CHOLESKY, (prepared(a),), upper=upper)
 
 
 def _eigh_types(args: tuple[Node, ...], _params: Mapping[str, Any]) -> tuple[Type, ...]:
-    lead, n = _square(args[0])
-    return Type(_real_dtype(args[0].type.dtype), (*lead, n)), args[0].type
+    lead, n = square(args[0])
+    return Type(real_dtype(args[0].type.dtype), (*lead, n)), args[0].type
 
 
 def _eigh_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
-    _, t = _one(node, tangents)
+    _, t = one(node, tangents)
     values, vectors = items(node)
     inner = matmul(matmul(adjoint(vectors), symmetric(t)), vectors)
-    return _real_part(diagonals(inner)), matmul(vectors, _scaled(inner, _gaps(values)))
-
-
-def _real_part(x: Node) -> Node:
-    return real(x) if x.type.dtype.kind == "c" else x
+    return real_part(diagonals(inner)), matmul(vectors, scaled(inner, inverse_gaps(values)))
 
 
 EIGH = Opaque(
@@ -445,7 +326,7 @@ EIGH = Opaque(
     types=_eigh_types,
     numpy=np.linalg.eigh,
     tangent=_eigh_tangent,
-    check=_square_guards,
+    check=square_guards,
     doc="Eigenvalues, ascending, and eigenvectors of a symmetric or Hermitian matrix, from one triangle of it.",
 )
 
@@ -459,11 +340,11 @@ def _uplo(letter: str) -> str:
 
 def eigh(a: Node, UPLO: str = "L") -> tuple[Node, ...]:
     """``np.linalg.eigh``: eigenvalues and eigenvectors."""
-    return items(make(EIGH, (_prepared(a),), UPLO=_uplo(UPLO)))
+    return items(make(EIGH, (prepared(a),), UPLO=_uplo(UPLO)))
 
 
 def _eigvalsh_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    a, t = _one(node, tangents)
+    a, t = one(node, tangents)
     return _eigh_tangent(make(EIGH, (a,), **node.params), (t,))[0]
 
 
@@ -472,54 +353,48 @@ EIGVALSH = Opaque(
     types=lambda args, params: _eigh_types(args, params)[0],
     numpy=np.linalg.eigvalsh,
     tangent=_eigvalsh_tangent,
-    check=_square_guards,
+    check=square_guards,
     doc="Eigenvalues, ascending, of a symmetric or Hermitian matrix, from one triangle of it.",
 )
 
 
 def eigvalsh(a: Node, UPLO: str = "L") -> Node:
     """``np.linalg.eigvalsh``."""
-    return make(EIGVALSH, (_prepared(a),), UPLO=_uplo(UPLO))
+    return make(EIGVALSH, (prepared(a),), UPLO=_uplo(UPLO))
 
 
 def _svd_types(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type, ...]:
-    lead, m, n = _matrix(args[0])
+    lead, m, n = matrix(args[0])
     dtype, k = args[0].type.dtype, apply("min", m, n)
     rows, columns = (m, n) if params["full_matrices"] else (k, k)
-    return Type(dtype, (*lead, m, rows)), Type(_real_dtype(dtype), (*lead, k)), Type(dtype, (*lead, columns, n))
+    return Type(dtype, (*lead, m, rows)), Type(real_dtype(dtype), (*lead, k)), Type(dtype, (*lead, columns, n))
 
 
 def _svd_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
-    """From dA = dU S V^H + U dS V^H + U S dV^H, with dU = U X and dV = V Y for skew X and Y, and what lies outside the span."""
-    a, t = _one(node, tangents)
-    _, m, n = _matrix(a)
+    """From dA = dU S V^H + U dS V^H + U S dV^H, with dU = U X, dV = V Y, X and Y skew, and what lies outside."""
+    a, t = one(node, tangents)
+    _, m, n = matrix(a)
     whole_u, s, whole_vh = items(node)
     k = s.type.shape[-1]
     whole_v = adjoint(whole_vh)
-    u, v = _leading(whole_u, k), _leading(whole_v, k)
+    u, v = leading(whole_u, k), leading(whole_v, k)
     right = matmul(t, v)
     inner = matmul(adjoint(u), right)
-    gaps = _gaps(s * s)
-    rows, columns, inverse = _rows(s), _columns(s), _rows(_safe_reciprocal(s))
-    turn_u = _scaled(_scaled(inner, rows) + _scaled(adjoint(inner), columns), gaps)
-    turn_v = _scaled(_scaled(inner, columns) + _scaled(adjoint(inner), rows), gaps)
+    gaps = inverse_gaps(s * s)
+    rows, columns, inverse = as_row(s), as_column(s), as_row(safe_reciprocal(s))
+    turn_u = scaled(scaled(inner, rows) + scaled(adjoint(inner), columns), gaps)
+    turn_v = scaled(scaled(inner, columns) + scaled(adjoint(inner), rows), gaps)
     if inner.type.dtype.kind == "c":  # the phases, given to u alone
-        phase = astype(imag(diagonals(inner)) * _safe_reciprocal(s), inner.type.dtype) * 1j
-        turn_u = turn_u + where(_mask(inner, equal), broadcast(_rows(phase), inner.type.shape), 0)
+        phase = astype(imag(diagonals(inner)) * safe_reciprocal(s), inner.type.dtype) * 1j
+        turn_u = turn_u + where(mask(inner, equal), broadcast(as_row(phase), inner.type.shape), 0)
     left = matmul(adjoint(t), u)
-    change_u = matmul(u, turn_u) + _scaled(right - matmul(u, inner), inverse)
-    change_v = matmul(v, turn_v) + _scaled(left - matmul(v, adjoint(inner)), inverse)
+    change_u = matmul(u, turn_u) + scaled(right - matmul(u, inner), inverse)
+    change_v = matmul(v, turn_v) + scaled(left - matmul(v, adjoint(inner)), inverse)
     return (
         _completed(whole_u, u, change_u, m),
-        _real_part(diagonals(inner)),
+        real_part(diagonals(inner)),
         adjoint(_completed(whole_v, v, change_v, n)),
     )
-
-
-def _leading(x: Node, k: Size) -> Node:
-    """The first ``k`` columns."""
-    whole = tuple((0, s, 1) for s in x.type.shape[:-1])
-    return x if same(x.type.shape[-1], k) else slice_(x, (*whole, (0, k, 1)))
 
 
 def _completed(whole: Node, vectors: Node, change: Node, order: Size) -> Node:
@@ -544,11 +419,11 @@ SVD = Opaque(
 
 def svd(a: Node, *, full_matrices: bool = True) -> tuple[Node, ...]:
     """``np.linalg.svd``: u, s and v^H."""
-    return items(make(SVD, (_prepared(a),), full_matrices=full_matrices))
+    return items(make(SVD, (prepared(a),), full_matrices=full_matrices))
 
 
 def _svdvals_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    a, t = _one(node, tangents)
+    a, t = one(node, tangents)
     return _svd_tangent(make(SVD, (a,), full_matrices=False), (t,))[1]
 
 
@@ -563,11 +438,11 @@ SVDVALS = Opaque(
 
 def svdvals(a: Node) -> Node:
     """``np.linalg.svd(a, compute_uv=False)``."""
-    return make(SVDVALS, (_prepared(a),))
+    return make(SVDVALS, (prepared(a),))
 
 
 def _qr_types(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type, ...]:
-    lead, m, n = _matrix(args[0])
+    lead, m, n = matrix(args[0])
     k = m if params["mode"] == "complete" else apply("min", m, n)
     dtype = args[0].type.dtype
     return Type(dtype, (*lead, m, k)), Type(dtype, (*lead, k, n))
@@ -575,21 +450,21 @@ def _qr_types(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type, 
 
 def _qr_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
     """For the first k columns, which must be independent; the columns after these follow from r = q^H a."""
-    a, t = _one(node, tangents)
-    _, m, n = _matrix(a)
+    a, t = one(node, tangents)
+    _, m, n = matrix(a)
     q, r = items(node)
     k = apply("min", m, n)
     if not same(q.type.shape[-1], k):
         raise DifferentiationError(
             "qr in mode 'complete' has no derivative for more rows than columns", "Use mode='reduced'."
         )
-    first, change = _leading(r, k), _leading(t, k)
+    first, change = leading(r, k), leading(t, k)
     scaled = adjoint(solve_triangular(adjoint(first), adjoint(change), lower=True))
     inner = matmul(adjoint(q), scaled)
-    low = where(_mask(inner, greater), inner, 0)
+    low = where(mask(inner, greater), inner, 0)
     turn = low - adjoint(low)
     if inner.type.dtype.kind == "c":
-        turn = turn + where(_mask(inner, equal), astype(imag(inner), inner.type.dtype) * 1j, 0)
+        turn = turn + where(mask(inner, equal), astype(imag(inner), inner.type.dtype) * 1j, 0)
     change_q = matmul(q, turn - inner) + scaled
     if same(n, k):
         return change_q, matmul(inner - turn, first)
@@ -610,5 +485,5 @@ def qr(a: Node, mode: str = "reduced") -> tuple[Node, ...]:
     if mode not in {"reduced", "complete", "r"}:
         message = f"Unrecognized mode '{mode}'"
         raise ValueError(message)
-    q, r = items(make(QR, (_prepared(a),), mode="reduced" if mode == "r" else mode))
+    q, r = items(make(QR, (prepared(a),), mode="reduced" if mode == "r" else mode))
     return (r,) if mode == "r" else (q, r)

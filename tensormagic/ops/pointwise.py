@@ -87,7 +87,7 @@ class Pointwise(Op):
             raise DTypeError(f"{self.name} does not take operands of type {shown}")
         weak = [python_kind(t) if t.form == "python" else t.dtype for t in types]
         operands: list[Weak] = [np.dtype(w) if w is bool else w for w in weak]
-        if all(isinstance(w, type) for w in operands):
+        if all(t.form == "python" for t in types):
             operands = [t.dtype for t in types]
         try:
             resolve = self.dtypes or ufunc_dtypes(self.numpy)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from tensormagic.backend.buffers import Pool
 from tensormagic.ops import move, scalar
 from tensormagic.ops.fold import MAX, SUM, fold, mean
 from tensormagic.ops.scalar import exp, sin
-from tests.backend.graphs import assert_same, check, closed, prepared, run, variable
+from tests.backend.graphs import check, closed, prepared, run, variable
 
 rng = np.random.default_rng(3)
 
@@ -91,7 +91,7 @@ def test_sums_are_as_accurate_as_numpys(dtype, n):
 
 def test_sums_with_infinities_and_nan():
     for values in ([np.inf, 1.0], [np.inf, -np.inf], [np.nan, 1.0], [1e308, 1e308], [-0.0, -0.0]):
-        assert_same(run(fold(SUM, variable("x", np.array(values)), (0,)))[0], np.sum(np.array(values)))
+        check(fold(SUM, variable("x", np.array(values)), (0,)))
 
 
 def test_large_results_are_new_memory_while_somebody_has_the_old():

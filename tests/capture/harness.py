@@ -38,7 +38,7 @@ def laid_out(value: Any) -> Any:
     """A copy of an array that lies in memory as it does; anything else, but modules and functions, by deepcopy."""
     if isinstance(value, ModuleType | FunctionType | type):
         return value
-    if not isinstance(value, np.ndarray) or value.size == 0:
+    if type(value) is not np.ndarray or value.size == 0:
         return copy.deepcopy(value)
     base = value
     while isinstance(base.base, np.ndarray):
@@ -77,7 +77,8 @@ def captured(source: str, names: dict[str, Any]) -> Outcome:
     """The program as a cell, with everything that it gave computed and its stores handed back."""
     space = given(names)
     try:
-        found = cell(source, space)
+        with np.errstate(all="ignore"):
+            found = cell(source, space)
         outputs = {n: computed(v) for n, v in found.outputs.items()}
         result = computed(found.result) if found.shown else None
         values = session.compute([b.node for b in found.stores])

@@ -36,6 +36,8 @@ def test_arrays_and_numbers(dtype: np.dtype):
 @pytest.mark.parametrize("source", each("x + y; x - y; x * y; x / y; x // y; x % y; x == y; x < y; np.add(x, y); np.maximum(x, y); np.array(x) + y; x + np.array([y, y]); np.array([x, y])"))
 def test_pairs_of_numbers(source: str):
     for left, right in itertools.product(NUMBERS, NUMBERS):
+        if type(left) is complex and type(right) is np.float64:
+            continue  # complex.__add__ takes the scalar for the float that it inherits from, and gives a complex
         check(source, x=left, y=right)
 
 
@@ -48,8 +50,8 @@ def test_literals(dtype: np.dtype):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_reductions(dtype: np.dtype):
     for source in each("x.sum(); x.prod(); x.mean(); x.max(); x.min(); x.argmax(); x.any(); x.all(); x.cumsum(); x.cumprod(); x.var(); x.std(); x.sum(dtype=float); np.ptp(x); np.count_nonzero(x); np.median(x); np.sort(x); np.argsort(x); x.dot(x); x @ x; np.diff(x); np.linalg.norm(x); np.average(x)"):
-        if dtype.kind == "c" and "median" in source:
-            continue  # refused
+        if dtype.kind == "c" and ("median" in source or "dtype" in source):
+            continue  # refused; NumPy warns
         check(source, 1e-6, x=sample(dtype))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from tensormagic.ops import contract, fft, fold, form, gather, linalg, move, sorting, update
+from tensormagic.ops import contract, fft, fold, form, gather, linalg, matrix, move, sorting, update
 from tests.ops.harness import sample
 
 ALL = "?bhilBHILfdFD"
@@ -21,9 +21,10 @@ ALL = "?bhilBHILfdFD"
 class Case:
     """One op on operands of some shapes.
 
-    ``shapes`` holds, for each operand, the shape of a random array of the dtype under test, or a fixed array. ``prepare`` makes the
-    operands fit what the op asks for (in NumPy); ``smooth`` is what stands before the op in tests of derivatives, in nodes, where
-    the op reads only a part of its operand, and ``settle`` what stands behind it, where results are fixed only up to a phase.
+    ``shapes`` holds, for each operand, the shape of a random array of the dtype under test, or a fixed array.
+    ``prepare`` makes the operands fit what the op asks for (in NumPy); ``smooth`` is what stands before the op in tests
+    of derivatives, in nodes, where the op reads only a part of its operand, and ``settle`` what stands behind it, where
+    results are fixed only up to a phase. The tag ``rounds`` is for what is computed in another order than the oracle.
     """
 
     op: str
@@ -39,9 +40,8 @@ class Case:
     tags: frozenset[str] = field(default_factory=frozenset)
 
     def __str__(self) -> str:
-        return f"{self.op}-{self.label or 'x'.join(str(np.shape(s) if isinstance(s, np.ndarray) else s) for s in self.shapes)}".replace(
-            " ", ""
-        )
+        shapes = "x".join(str(np.shape(s) if isinstance(s, np.ndarray) else s) for s in self.shapes)
+        return f"{self.op}-{self.label or shapes}".replace(" ", "")
 
     def operands(self, rng: np.random.Generator, dtype: Any) -> list[Any]:
         drawn = [s if isinstance(s, np.ndarray) else sample(rng, dtype, s) for s in self.shapes]
@@ -313,11 +313,11 @@ def _definite(a):
 
 
 def _hermitian(a):
-    return (linalg.symmetric(a),)
+    return (matrix.symmetric(a),)
 
 
 def _definite_nodes(a):
-    return (contract.matmul(a, linalg.adjoint(a)),)
+    return (contract.matmul(a, matrix.adjoint(a)),)
 
 
 def _solve_triangular(a, b, lower=False, unit=False):
@@ -372,6 +372,19 @@ for _lower, _unit in [(False, False), (True, False), (True, True)]:
             label=f"{_shapes}-{_lower}-{_unit}",
             prepare=_regular,
         )
+
+
+def _adjugate(a):
+    """Cofactors, one minor at a time."""
+    n = a.shape[-1]
+    if a.ndim < 2 or a.shape[-2] != n:
+        np.linalg.det(a)
+    result = np.empty(a.shape, a.dtype)
+    for i, j in np.ndindex(n, n):
+        result[..., j, i] = (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, axis=-2), j, axis=-1))
+    return result
+
+
 SQUARES = [(3, 3), (1, 1), (2, 3, 3), (0, 0), (0, 2, 2), (2, 3), (3,)]
 for _shape in SQUARES:
     _fine = _shape[-1] == 3 and _shape[-2:] == (3, 3)
@@ -381,8 +394,8 @@ for _shape in SQUARES:
     case("slogdet", linalg.slogdet, np.linalg.slogdet, _shape, **_square)
     case(
         "adjugate",
-        lambda a: linalg.make(linalg.ADJUGATE, (linalg._prepared(a),)),
-        lambda a: _adjugate(a),
+        lambda a: linalg.make(linalg.ADJUGATE, (matrix.prepared(a),)),
+        _adjugate,
         _shape,
         dtypes="dD",
         **_square,
@@ -414,34 +427,23 @@ for _shape in SQUARES:
             _shape,
             settle=lambda wv: (
                 wv[0],
-                contract.matmul(linalg._scaled(wv[1], linalg._rows(wv[0])), linalg.adjoint(wv[1])),
+                contract.matmul(matrix.scaled(wv[1], matrix.as_row(wv[0])), matrix.adjoint(wv[1])),
             ),
             **_fields,
         )
-
-
-def _adjugate(a):
-    """Cofactors, one minor at a time."""
-    n = a.shape[-1]
-    if a.ndim < 2 or a.shape[-2] != n:
-        np.linalg.det(a)
-    result = np.empty(a.shape, a.dtype)
-    for i, j in np.ndindex(n, n):
-        result[..., j, i] = (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, axis=-2), j, axis=-1))
-    return result
 
 
 def _projected(usv):
     """What a decomposition says whatever the phases of its vectors."""
     u, s, vh = usv
     k = s.type.shape[-1]
-    left, right = linalg._leading(u, k), linalg._leading(linalg.adjoint(vh), k)
-    weights = linalg._rows(s)
+    left, right = matrix.leading(u, k), matrix.leading(matrix.adjoint(vh), k)
+    weights = matrix.as_row(s)
     return (
-        contract.matmul(linalg._scaled(left, weights * weights), linalg.adjoint(left)),
+        contract.matmul(matrix.scaled(left, weights * weights), matrix.adjoint(left)),
         s,
-        contract.matmul(linalg._scaled(right, weights * weights), linalg.adjoint(right)),
-        contract.matmul(linalg._scaled(left, weights * weights), linalg.adjoint(right)),
+        contract.matmul(matrix.scaled(right, weights * weights), matrix.adjoint(right)),
+        contract.matmul(matrix.scaled(left, weights * weights), matrix.adjoint(right)),
     )
 
 

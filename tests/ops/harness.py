@@ -84,8 +84,8 @@ def assert_bits(ours: Any, numpys: Any) -> None:
     """Same dtype, shape and bits; one nan is as good as another."""
     a, b = np.asarray(ours), np.asarray(numpys)
     assert (a.dtype, a.shape) == (b.dtype, b.shape)
-    for x, y in ((a.real, b.real), (a.imag, b.imag)) if a.dtype.kind == "c" else ((a, b),):
-        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+    for left, right in ((a.real, b.real), (a.imag, b.imag)) if a.dtype.kind == "c" else ((a, b),):
+        x, y = np.ascontiguousarray(left), np.ascontiguousarray(right)
         different = np.frombuffer(x.tobytes(), f"V{x.itemsize}") != np.frombuffer(y.tobytes(), f"V{y.itemsize}")
         if x.dtype.kind == "f":
             different &= ~(np.isnan(x) & np.isnan(y)).ravel()

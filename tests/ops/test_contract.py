@@ -1,4 +1,4 @@
-"""Contractions against ``np.einsum`` and ``np.matmul``: random subscripts, repeated and lost letters, shapes that do not fit."""
+"""Contractions against ``np.einsum`` and ``np.matmul``: random subscripts, repeated and lost letters, errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Derivatives of every op: forward mode against finite differences, reverse mode against forward mode, and both once more on the gradient."""
+"""Derivatives of every op: forward mode against differences, reverse against forward, and both of the gradient."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ FIXED = {"where": [np.array([True, False, True, True])], "polygamma": [np.array(
 
 
 def richardson(function, points, directions, h=4e-3):
-    """Directional derivatives by central differences of three steps, extrapolated: the error is of order h to the sixth."""
+    """Directional derivatives by central differences of three steps, extrapolated to an error of order h**6."""
 
     def central(step):
         plus = function([x + step * d for x, d in zip(points, directions, strict=True)])
@@ -40,7 +40,7 @@ def assert_alike(found, expected):
 
 
 def pairing(left, right):
-    """The real bilinear product that transposes are taken in: for complex numbers without conjugation, as gradients are."""
+    """The real bilinear product that transposes are taken in: without conjugation, as gradients are."""
     terms = [(np.asarray(a) * np.asarray(b)).real for a, b in zip(left, right, strict=True)]
     return sum(float(t.sum()) for t in terms), sum(float(np.abs(t).sum()) for t in terms)
 

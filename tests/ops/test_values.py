@@ -1,4 +1,4 @@
-"""Every op that is no pointwise one against NumPy: dtype, shape and bits for each dtype and layout, or an error of the same class."""
+"""Every other op against NumPy: dtype, shape and bits for each dtype and layout, or an error of the same class."""
 
 import numpy as np
 import pytest

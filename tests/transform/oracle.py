@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.backend.reference import evaluate_graph
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, topological
+from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.rules import WILD, Rule, build
 from tensormagic.ir.type import array, symbol
 from tensormagic.ops.leaf import CONSTANT, constant, parameter
@@ -39,28 +39,33 @@ def instances(rule: Rule, dtype: object) -> list[Instance]:
     wild = variables(rule.pattern)
     constants = [v["name"] for v in wild if v["only"] == "Constant"]
     found = []
-    for numbers in itertools.product(NUMBERS, repeat=len(constants)):
+    dtype = np.dtype(dtype)
+    whole = tuple(int(n) for n in NUMBERS if dtype.kind != "u" or n > 0)
+    for numbers in itertools.product(NUMBERS if dtype.kind == "f" else whole, repeat=len(constants)):
         bound, parameters = {}, []
         for v in wild:
             if v["name"] in constants:
-                bound[v["name"]] = constant(np.dtype(dtype).type(numbers[constants.index(v["name"])]))
+                bound[v["name"]] = constant(dtype.type(numbers[constants.index(v["name"])]))
                 continue
             p = parameter(len(parameters), array(bool if v.type.dtype.kind == "b" else dtype, symbol("n0")))
             parameters.append(p)
             bound[v["name"]] = absolute(p) if v["only"] == "Positive" else p
-        before = build(unmarked(rule.pattern), bound)
+        before = build(unmarked(rule.pattern, whole=dtype.kind != "f"), bound)
         result = rule.apply(before)
         if result is not None:
             found.append(Instance(rule, Graph(tuple(parameters), (before,)), Graph(tuple(parameters), (result.node,))))
     return found
 
 
-def unmarked(pattern: Node) -> Node:
-    """A pattern without the marks of parts that have to be alone."""
+def unmarked(pattern: Node, *, whole: bool) -> Node:
+    """A pattern without the marks of parts that have to be alone, and with whole numbers for integers and bools."""
     memo: dict[Node, Node] = {}
     for node in topological([pattern]):
         args = [memo[a] for a in node.args]
-        memo[node] = args[0] if node.op.name == "sole" else node.op(*args) if args else node
+        if whole and node.op is CONSTANT and node.type.dtype.kind == "f":
+            memo[node] = constant(int(node["bits"].array()))
+        else:
+            memo[node] = args[0] if node.op.name == "sole" else make(node.op, args) if args else node
     return memo[pattern]
 
 

@@ -45,7 +45,7 @@ def tried(rule: Rule, dtype: object) -> list:
     """The instances for a dtype; none where an op does not take it."""
     try:
         return instances(rule, dtype)
-    except TypeError:
+    except (TypeError, OverflowError):
         return []
 
 

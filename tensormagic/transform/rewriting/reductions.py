@@ -242,7 +242,7 @@ def products_of_exponentials(node: Node) -> Node | None:
 
 
 @real(roots="log", heads="prod", assumes=("the factors are positive",), fuel=1)
-def logarithms_of_products(node: Node) -> Node | None:
+def logarithms_of_folded_products(node: Node) -> Node | None:
     """``log(prod(x, axes)) -> sum(log(x), axes)``."""
     inner = node.args[0]
     return fold(SUM, log(inner.args[0]), inner["axes"]) if inner.op is PROD and inner.type.dtype.kind == "f" else None

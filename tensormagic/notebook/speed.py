@@ -1,0 +1,142 @@
+"""Speed and accuracy: the same cell in plain NumPy, on copies, against what was captured. Nothing of the notebook changes."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.cell import Code
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor
+from tensormagic.config import config
+from tensormagic.notebook.adaptor import Portrait
+from tensormagic.notebook.panels import Panel, seconds_text, table
+from tensormagic.notebook.run import Outcome, plain
+
+__all__ = ["difference", "in_numpy", "speed"]
+
+_SECONDS = 0.3  # spent on each side, about
+_RUNS = 200
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds of one run in NumPy and captured, on a tier; seconds of compiling; the largest difference of the results."""
+
+    numpy: float
+    captured: float
+    tier: str
+    compiling: float
+    apart: float
+
+    @property
+    def pays_after(self) -> int | None:
+        """After how many calls compiling has paid; None for never."""
+        return int(self.compiling / (self.numpy - self.captured)) + 1 if self.captured < self.numpy else None
+
+
+@contextmanager
+def generators_kept(space: Mapping[str, Any]) -> Iterator[None]:
+    """Random generators go back to where they were."""
+    held = [g for g in space.values() if isinstance(g, np.random.Generator)]
+    states = [copy.deepcopy(g.bit_generator.state) for g in held]
+    legacy = np.random.get_state()  # noqa: NPY002 (the user's cell may draw from it)
+    try:
+        yield
+    finally:
+        np.random.set_state(legacy)  # noqa: NPY002 (as above)
+        for generator, state in zip(held, states, strict=True):
+            generator.bit_generator.state = state
+
+
+def copies(code: Code, notebook: Mapping[str, Any]) -> dict[str, Any]:
+    """The variables as plain NumPy sees them: lazy values computed, arrays that the cell reads copied."""
+    space = dict(notebook)
+    memo: dict[int, Any] = {}
+    for name in code.parsed.reads:
+        value = space.get(name)
+        if isinstance(value, Tensor):
+            value = value.numpy()
+        if isinstance(value, np.ndarray):
+            value = memo.setdefault(id(value), value.copy())
+        if name in space:
+            space[name] = value
+    return space
+
+
+def in_numpy(code: Code, notebook: Mapping[str, Any], of: str = "") -> Any:
+    """The cell's value by plain NumPy, on copies; with ``of`` that of a name."""
+    space = copies(code, notebook)
+    with generators_kept(notebook), redirect_stdout(StringIO()), np.errstate(all="ignore"):
+        result = plain(code, space)
+    return space.get(of) if of else result
+
+
+def median_time(action: Callable[[], Any], prepare: Callable[[], Any]) -> float:
+    """The median of the times of an action, ``prepare`` not counted; it runs at least twice."""
+    times: list[float] = []
+    while len(times) < 2 or (sum(times) < _SECONDS and len(times) < _RUNS):
+        given = prepare()
+        begin = time.perf_counter()
+        action(given)
+        times.append(time.perf_counter() - begin)
+    return median(times)
+
+
+def measure(outcome: Outcome, shown: Portrait) -> Speed:
+    """Time both."""
+    code, notebook = outcome.code, outcome.notebook
+    with generators_kept(notebook), redirect_stdout(StringIO()), np.errstate(all="ignore"):
+        numpy = median_time(lambda space: plain(code, space), lambda: copies(code, notebook))
+    program = shown.primal_executable
+    compiling = 0.0
+    if config.tier != "numpy":
+        begin = time.perf_counter()
+        program.compile().wait()
+        compiling = time.perf_counter() - begin
+    values, sizes = shown.values, shown.sizes
+    captured = median_time(lambda _: program.run(sizes, *values), lambda: None)
+    apart = difference(outcome.result, in_numpy(code, notebook, outcome.options.of))
+    return Speed(numpy, captured, program.tier, compiling, apart)
+
+
+def difference(captured: Any, expected: Any) -> float:
+    """The largest difference of corresponding numbers, relative to the largest of them; nan where one alone is nan."""
+    worst = 0.0
+    for left, right in zip(flatten(captured)[0], flatten(expected)[0], strict=False):
+        x, y = (np.asarray(v.numpy() if isinstance(v, Tensor) else v) for v in (left, right))
+        if x.dtype.kind in "biufc" and y.dtype.kind in "biufc" and x.size:
+            worst = float(np.maximum(worst, _apart(x, y)))
+    return worst
+
+
+def _apart(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
+    kind = np.result_type(x, y, np.float64)
+    x, y = x.astype(kind), y.astype(kind)
+    same = (x == y) | (np.isnan(x) & np.isnan(y))
+    scale = np.abs(y[np.isfinite(y)]).max(initial=0.0)
+    with np.errstate(all="ignore"):
+        found = np.abs(np.where(same, 0, x - y)).max()
+    return float(found / scale if scale else found)
+
+
+def speed(outcome: Outcome, shown: Portrait) -> Panel:
+    """The panel."""
+    found = measure(outcome, shown)
+    rows = [
+        ["plain NumPy", seconds_text(found.numpy), ""],
+        [f"captured ({found.tier})", seconds_text(found.captured), f"{found.numpy / found.captured:.2f} times NumPy's speed"],
+    ]
+    if found.tier == "numba":
+        pays = f"pays after {found.pays_after} calls" if found.pays_after is not None else "does not pay"
+        rows.append(["compiling", seconds_text(found.compiling), pays])
+    rows.append(["largest difference", f"{found.apart:.2g}", "relative to the largest value"])
+    return table("speed of the cell's value, without gradients", ("", "", ""), rows)

@@ -1,0 +1,156 @@
+"""What functions read beside their arguments: names of notebooks and closures, looked up when code is captured.
+
+During a trace, a name that holds an array or a float stands for an input of the trace, and every name that was read is noted:
+the function that is traced is valid as long as these names hold what they held.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, namespace
+from tensormagic.capture.value import Tensor, node_of, wrap
+
+Body = Callable[..., Any]  # lazy arrays in, lazy arrays out
+Read = tuple[str, Mapping[str, Any]]  # a name, and the dictionary that holds it
+
+
+def is_input(value: Any) -> bool:
+    """Whether a value becomes an input of a trace."""
+    return isinstance(value, np.ndarray | float | complex | np.floating | np.complexfloating)
+
+
+def place_of(read: Read) -> tuple[str, int]:
+    """What identifies a read while its dictionary lives."""
+    name, space = read
+    return name, id(space.cell if isinstance(space, CellSpace) else space)
+
+
+class CellSpace(Mapping[str, Any]):
+    """A closure cell as the dictionary that holds its name."""
+
+    def __init__(self, name: str, cell: types.CellType) -> None:
+        self.name = name
+        self.cell = cell
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self.cell.cell_contents
+        except ValueError:  # not filled yet
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((self.name,))
+
+    def __len__(self) -> int:
+        return 1
+
+
+def look(read: Read, *, lasting: bool = True) -> Any:
+    """What captured code sees under a name: lazy arrays for arrays and floats.
+
+    ``lasting`` says that the name is there before and after the trace, and not made by the code that is traced.
+    """
+    name, space = read
+    value = space[name]
+    capture = context.current()
+    if capture is not None and lasting:
+        capture.noted[place_of(read)] = read
+        if is_input(value) and place_of(read) in capture.lifted:
+            return capture.lifted[place_of(read)]
+    return wrap(node_of(value)) if is_input(value) else value
+
+
+def settled(value: Any) -> bool:
+    """Whether a value that is no input stays what it is as long as its name holds it; what can change inside does not."""
+    if isinstance(value, tuple):
+        return all(map(settled, value))
+    if value is None or isinstance(value, _SETTLED) or is_input(value):
+        return True
+    known = ("numpy", "scipy", "tensormagic")
+    return callable(value) and any((getattr(v, "__module__", "") or "").startswith(known) for v in (value, type(value)))
+
+
+_SETTLED = (
+    bool,
+    int,
+    str,
+    bytes,
+    range,
+    type,
+    np.generic,
+    np.dtype,
+    np.ufunc,
+    types.ModuleType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.EllipsisType,
+)
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    found = {i.argval for i in dis.get_instructions(code) if i.opname in {"LOAD_GLOBAL", "LOAD_NAME"}}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= _global_names(constant)
+    return found
+
+
+def reads_of(function: types.FunctionType) -> tuple[Read, ...]:
+    """The globals and closure cells that a function reads itself; what its helpers read is noted when they are called."""
+    space = function.__globals__
+    names = sorted(n for n in _global_names(function.__code__) if n in space or not hasattr(builtins, n))
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return (*((n, space) for n in names), *((n, CellSpace(n, cell)) for n, cell in cells))
+
+
+def parameters_of(function: types.FunctionType) -> tuple[str, ...]:
+    """The names of the arguments."""
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def captured_body(function: types.FunctionType, reads: tuple[Read, ...], *, lasting: bool) -> Body:
+    """``function`` over the names that captured code sees."""
+
+    def body(*args: Any, **options: Any) -> Any:
+        seen = {read[0]: look(read, lasting=lasting) for read in reads if read[0] in read[1]}
+        return _rebind(function, seen, lasting)(*args, **options)
+
+    return body
+
+
+def _rebind(function: types.FunctionType, seen: Mapping[str, Any], lasting: bool) -> types.FunctionType:
+    space = dict(function.__globals__)
+    space.update({name: _captured(value, function, lasting) for name, value in seen.items()})
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    closure = tuple(types.CellType(space[n]) if n in seen else cell for n, cell in cells)
+    rebound = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, closure or None)
+    rebound.__kwdefaults__ = function.__kwdefaults__
+    return rebound
+
+
+def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:
+    beside = isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__
+    return Helper(value, lasting) if beside else namespace.value_of(value)
+
+
+class Helper:
+    """A function beside the one that calls it, captured when it is called."""
+
+    def __init__(self, function: types.FunctionType, lasting: bool) -> None:
+        self.function = function
+        self.lasting = lasting
+        self.__name__ = function.__name__
+        self.__wrapped__ = function
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return captured_body(self.function, reads_of(self.function), lasting=self.lasting)(*args, **options)
+
+

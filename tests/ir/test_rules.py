@@ -1,0 +1,372 @@
+"""Rules, matching and the driver, on rules of the test's own."""
+
+import numpy as np
+import pytest
+
+from tensormagic.ir import site
+from tensormagic.ir.driver import Table, lighter, rewrite_graph, rewrite_nodes
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.rules import WILD, Constant, Found, Positive, assuming, find, number, show, sole
+from tensormagic.ir.site import Site
+from tensormagic.ir.type import Type, array, symbol
+from tensormagic.ops.leaf import constant, parameter
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.scalar import (
+    absolute,
+    add,
+    cos,
+    exp,
+    log,
+    log1p,
+    maximum,
+    multiply,
+    negative,
+    sin,
+    sqrt,
+    tanh,
+    where,
+)
+from tensormagic.transform.rewriting.notation import exact, real, stable
+
+n = symbol("n0")
+x, y, z = (parameter(k, array(np.float64, n)) for k in range(3))
+f32 = parameter(3, array(np.float32, n))
+
+
+def rules(*groups: tuple) -> Table:
+    return Table(r for g in groups for r in g)
+
+
+def once(node: Node, *groups: tuple) -> Node:
+    return rewrite_nodes([node], rules(*groups))[0][0]
+
+
+@exact
+def signs(x: Node):
+    yield -(-x), x
+
+
+@stable
+def logarithm(x: Node):
+    yield log(sole(1 + x)), log1p(x)
+
+
+# matching -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("node", [log(1 + x), log(x + 1), log(x + 1.0), log(add(np.float64(1), x))])
+def test_constants_match_by_value_and_commutative_operands_in_either_order(node):
+    assert once(node, logarithm) is log1p(x)
+
+
+def test_replacements_have_the_dtype_of_what_they_replace():
+    assert once(log(1 + f32), logarithm) is log1p(f32)
+    assert once(log(np.float32(1) + f32), logarithm).type == f32.type
+
+
+@pytest.mark.parametrize("node", [log(2 + x), log(-1 + x), log(x - 1), exp(1 + x), log(x + y)])
+def test_other_nodes_do_not_match(node):
+    assert once(node, logarithm) is node
+
+
+def test_zero_and_minus_zero_differ():
+    @exact
+    def rule(x: Node):
+        yield x + -0.0, x
+
+    assert once(x + -0.0, rule) is x
+    assert once(x + 0.0, rule) is not x
+
+
+def test_broadcasts_are_looked_through():
+    small = parameter(4, array(np.float64))
+    (result,) = rewrite_nodes([log(broadcast(1 + small, (n,)))], rules(logarithm))[0]
+    assert result is broadcast(log1p(small), (n,))
+
+
+def test_a_variable_is_one_node():
+    @exact
+    def rule(x: Node):
+        yield maximum(x, x), x
+
+    assert once(maximum(x, x), rule) is x
+    assert once(maximum(x, y), rule) is maximum(x, y)
+
+
+def test_backtracking_finds_the_other_order():
+    @real
+    def rule(x: Node, y: Node):
+        yield exp(x) * (x + y), y
+
+    assert once((y + x) * exp(x), rule) is y
+    assert once(exp(x) * (x + y), rule) is y
+
+
+def test_annotations_restrict_variables():
+    @exact
+    def constants(x: Node, c: Constant):
+        yield sin(x * c), x
+
+    @exact
+    def positive(p: Positive):
+        yield absolute(p), p
+
+    assert once(sin(x * 3), constants) is x
+    assert once(sin(x * y), constants) is sin(x * y)
+    assert once(absolute(exp(x) + y * y), positive) is absolute(exp(x) + y * y)
+    assert once(absolute(exp(x) + sqrt(y)), positive) is exp(x) + sqrt(y)
+
+
+def test_bool_variables_match_bools():
+    @exact
+    def rule(c: bool, x: Node):
+        yield where(c, x, x), x
+
+    assert once(where(x < y, z, z), rule) is z
+
+
+def test_kinds_restrict_dtypes():
+    @exact(kinds="iu")
+    def rule(x: Node):
+        yield x - x, 0
+
+    whole = parameter(5, array(np.int32, n))
+    assert once(whole - whole, rule) is broadcast(constant(np.int32(0)), (n,))
+    assert once(x - x, rule) is x - x
+
+
+def test_conditions_are_called_with_the_nodes_they_name():
+    @exact
+    def rule(x: Node, y: Node):
+        yield x * y, x, lambda y: y.op is sin
+
+    assert once(x * sin(z), rule) is x
+    assert once(x * cos(z), rule) is x * cos(z)
+
+
+def test_find_tells_what_is_alone_and_what_is_absorbed():
+    wild = type(x).type  # noqa: F841 (the pattern's own variable is made below)
+    bound, alone, inside = find(logarithm[0].pattern, log(1 + x))
+    assert bound == {"x": x}
+    assert alone == (1 + x,)
+    assert inside == (log(1 + x), 1 + x)
+
+
+def test_a_scalar_stays_a_scalar():
+    @exact
+    def rule(x: Node):
+        yield x * 1, x
+
+    boxed = parameter(6, Type(np.dtype(float), (), "array"))
+    assert once(boxed * 1, rule) is boxed * 1  # NumPy gives a scalar for it, not an array
+
+
+# text -----------------------------------------------------------------------------------------------------------------
+
+
+def test_rules_are_named_by_their_text():
+    @real
+    def rule(x: Node, y: Node, c: Constant):
+        yield (x + y) * c, x * c + y * c, assuming("c is finite")
+        yield x - (y - x), -(x * -y)
+        yield x / (y * x) ** 2, sin(x / 2)
+
+    assert [r.name for r in rule] == [
+        "(x + y) * c -> x * c + y * c",
+        "x - (y - x) -> -(x * -y)",
+        "x / (y * x) ** 2 -> sin(x / 2)",
+    ]
+    assert rule[0].assumptions == ("c is finite",)
+    assert rule[0].source.startswith("test_rules.py:")
+    assert int(rule[1].source.split(":")[1]) == int(rule[0].source.split(":")[1]) + 1
+
+
+def test_numbers_of_all_dtypes_look_the_same():
+    assert {number(constant(v)) for v in (1, 1.0, True, np.float32(1), np.int8(1))} == {"1.0"}
+    assert show(constant(2.5)) == "2.5"
+
+
+# the driver -----------------------------------------------------------------------------------------------------------
+
+
+def test_rewriting_goes_bottom_up_and_repeats():
+    node = -(-(-(-log(1 + -(-x)))))
+    nodes, log_ = rewrite_nodes([node], rules(signs, logarithm))
+    assert nodes == [log1p(x)]
+    assert sorted(f.rule.name for f in log_.fired) == ["-(-x) -> x"] * 3 + ["log(1 + x) -> log1p(x)"]
+
+
+def test_first_order_of_commutative_operands_wins():
+    (a, b), _ = rewrite_nodes([exp(x * y), sin(y * x)], rules())
+    assert a.args[0] is b.args[0] is x * y
+
+
+def test_a_rule_that_makes_terms_heavier_does_not_fire():
+    @exact
+    def rule(x: Node, y: Node):
+        yield x + y, y + x
+        yield sin(x), cos(x) + cos(x)
+
+    assert once(sin(x + y), rule) is sin(x + y)
+
+
+def test_fuel_bounds_what_does_not_end():
+    @exact(fuel=1)
+    def rule(x: Node):
+        yield sin(x), sin(x + 1)
+
+    (result,), log_ = rewrite_nodes([sin(x)], rules(rule))
+    assert len(log_.fired) == len(topological([sin(x)]))
+    assert result.op is sin
+
+
+def test_fuel_survives_a_circle():
+    @exact(fuel=3)
+    def rule(x: Node):
+        yield sin(x), cos(x)
+        yield cos(x), sin(x)
+
+    assert once(sin(x), rule) in {sin(x), cos(x)}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "expected"),
+    [
+        (x, x + y, True),
+        (log1p(x), log(1 + x), True),
+        (log(1 + x), log1p(x), False),
+        (y + x, x + y, False),
+        (x * x, x * y, False),  # it needs x twice, which may be the heavier one
+        (-(x * y), (-x) * y, True),
+        ((-x) * y, -(x * y), False),
+    ],
+)
+def test_lighter(new, old, expected):
+    assert lighter(new, old, {x, y}.__contains__) is expected
+
+
+def test_withheld_where_an_absorbed_operand_has_another_use():
+    u = 1 + x
+    (result,), log_ = rewrite_nodes([x * log(u) / (u - 1)], rules(logarithm))
+    assert result is x * log(u) / (u - 1)
+    (withheld,) = log_.withheld
+    assert withheld.shared is u
+    assert "add has another use" in str(withheld)
+    assert log_.fired == []
+
+
+def test_not_withheld_for_results_nor_for_uses_that_absorb_it_too():
+    @stable
+    def root(x: Node):
+        yield sqrt(sole(1 + x)), cos(x)
+
+    u = 1 + x
+    assert rewrite_nodes([log(u), u], rules(logarithm))[0] == [log1p(x), u]
+    assert rewrite_nodes([log(u) + sqrt(u)], rules(logarithm, root))[0] == [log1p(x) + cos(x)]
+
+
+def test_not_withheld_once_the_other_use_is_gone():
+    @exact
+    def rule(x: Node):
+        yield sin(sin(x)), x
+
+    u = 1 + x
+    (result,), log_ = rewrite_nodes([log(u) + sin(sin(u)) * 0 + u], rules(logarithm, rule))
+    assert log_.withheld  # u itself is still read
+    (result,), log_ = rewrite_nodes([maximum(log(u), where(tanh(u) < y, z, z))], rules(logarithm, choice))
+    assert result is maximum(log1p(x), z)
+    assert log_.withheld == []
+
+
+@exact
+def choice(c: bool, x: Node):
+    yield where(c, x, x), x
+
+
+def test_found_of_procedures_is_withheld_too():
+    @real(roots="tanh")
+    def procedure(node: Node) -> Found:
+        """tanh(u) -> u's operand."""
+        return Found(node.args[0].args[0], (node.args[0],))
+
+    u = exp(x)
+    assert once(tanh(u), procedure) is x
+    assert once(tanh(u) + u, procedure) is tanh(u) + u
+    assert procedure[0].name == "tanh(u) -> u's operand"
+
+
+def test_assumptions_are_listed_with_the_users_line():
+    @real
+    def rule(x: Node):
+        yield x / x, 1, assuming("x != 0", "x is finite")
+
+    node = tanh(x) / tanh(x)
+    site.record(node, Site("In[3]", 1, 2))
+    _, log_ = rewrite_nodes([node], rules(rule))
+    assert log_.assumptions == ["x != 0 and x is finite: x / x -> 1, In[3] line 2"]
+    assert str(log_.fired[0]) == "x / x -> 1 (In[3] line 2)"
+
+
+def test_sites_are_inherited_with_the_rule_in_the_role():
+    w = parameter(7, array(np.float64, n))
+    node = log(1 + w)
+    site.record(node, Site("In[4]", 1, 7))
+    (result,), log_ = rewrite_nodes([exp(node)], rules(logarithm))
+    assert [s.role for s in site.of(result.args[0])] == ["rewritten by log(1 + x) -> log1p(x)"]
+    assert log_.fired[0].sites == (Site("In[4]", 1, 7),)
+
+
+def test_rebuilt_nodes_keep_their_sites():
+    w = parameter(8, array(np.float64, n))
+    node = tanh(-(-w))
+    site.record(node, Site("In[5]", 1, 1))
+    (result,), _ = rewrite_nodes([node], rules(signs))
+    assert result is tanh(w)
+    assert site.of(result) == (Site("In[5]", 1, 1),)
+
+
+def test_graphs_inside_nodes_are_rewritten():
+    from tensormagic.ops.control import CALL, call
+
+    p = parameter(0, array(np.float64, n))
+    inner = Graph((p,), (negative(negative(p)),))
+    new, log_ = rewrite_graph(Graph((p,), call(inner, [tanh(p)])), rules(signs))
+    assert new.results[0].op is CALL
+    assert new.results[0]["graph"] == Graph((p,), (p,))
+    assert len(log_.fired) == 1
+
+
+def test_fifty_thousand_links():
+    h = x
+    for k in range(25_000):
+        h = -(-multiply(h, y)) if k % 100 == 0 else multiply(h, y)
+        h = h + z
+    (result,), log_ = rewrite_nodes([h], rules(signs))
+    assert len(log_.fired) == 250
+    assert len(topological([result])) == 50_003
+    assert rewrite_nodes([result], rules(signs))[0] == [result]
+
+
+def test_time_is_linear_in_nodes(monkeypatch):
+    """Counted, not measured: how often rules are tried."""
+    counts = []
+    for links in (1000, 2000):
+        tried = 0
+        h = x
+        for _ in range(links):
+            h = tanh(h * y)
+
+        def count(node: Node) -> None:
+            nonlocal tried
+            tried += 1
+
+        watch = exact(roots="tanh multiply")(count)
+        rewrite_nodes([h], rules(watch))
+        counts.append(tried)
+    assert counts == [2000, 4000]
+
+
+def test_wild_nodes_are_no_part_of_replacements():
+    built = [f.node for f in [r.apply(log(1 + x)) for r in logarithm] if f]
+    assert all(n.op is not WILD for b in built for n in topological([b]))

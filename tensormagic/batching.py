@@ -8,8 +8,9 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import node_of, wrap
-from tensormagic.function import Function, of_callable
+from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.derivatives import derived
+from tensormagic.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint
@@ -62,13 +63,14 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
         ]
         size = stacks.size()
         leaves, build = flatten(function.body(*single, **options))
+        refuse_stores(stacks.tensors, function.name)
         results = [node_of(v) for v in leaves]
         found = batch(results, stacks.known, size)
         axes = _spread(out_axes, build, len(leaves), f"out_axes of vmap({function.name})")
         placed = [_placed(r, f, axis, size, function) for r, f, axis in zip(results, found, axes, strict=True)]
         return build(iter([wrap(n) for n in placed]))
 
-    return Function(body, f"vmap({function.name})", function.parameters, function.complete, function.reads)
+    return derived(function, "vmap", body)
 
 
 class _Stacks:
@@ -78,6 +80,7 @@ class _Stacks:
         self.function = function
         self.known: dict[Node, Node] = {}
         self.sizes: dict[str, Size] = {}
+        self.tensors: list[Tensor] = []
 
     def examples(self, argument: Any, axes: Axes, position: int) -> Any:
         """An argument as the function sees it: one example, where it is stacked."""
@@ -108,7 +111,8 @@ class _Stacks:
         name = str(stack["source"]) if stack.op is INPUT else label
         example = input_node(Source(name), stack.type.with_shape(stack.type.shape[1:]))
         self.known[example] = stack
-        return wrap(example)
+        self.tensors.append(stand_in_tensor(example, label))
+        return self.tensors[-1]
 
     def size(self) -> Size:
         """The number of examples, which all stacks have."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 
 
 from tensormagic import session
+from tensormagic.capture import context
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, build, hooks, node_of, wrap
 from tensormagic.config import config
-from tensormagic.function import Function, of_callable
+from tensormagic.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, rebuild, topological
@@ -63,22 +65,24 @@ class Closed:
         self.actual: dict[Node, Node] = {}
         self.moving: list[tuple[list[Node], Callable[[Any], Any]]] = []
         changed = list(args)
+        tensors: list[Tensor] = []
         for position in positions:
-            leaves, build = flatten(args[position])
-            nodes = [self._stand_in(node_of(v), function, position) for v in leaves]
-            self.moving.append((nodes, build))
-            changed[position] = build(iter([wrap(n) for n in nodes]))
-        self.result = function.body(*changed, **options)
-
-    def _stand_in(self, node: Node, function: Function, position: int) -> Node:
-        if not node.type.inexact:
             name = function.parameters[position] if position < len(function.parameters) else f"argument {position + 1}"
+            leaves, build = flatten(args[position])
+            nodes = [self._stand_in(node_of(v), function, name) for v in leaves]
+            self.moving.append((nodes, build))
+            tensors += (own := [stand_in_tensor(n, name) for n in nodes])
+            changed[position] = build(iter(own))
+        self.result = function.body(*changed, **options)
+        refuse_stores(tensors, function.name)
+
+    def _stand_in(self, node: Node, function: Function, name: str) -> Node:
+        if not node.type.inexact:
             raise DifferentiationError(
                 f"{name} of {function.name} is {node.type}: there is no derivative with respect to integers",
                 "Make it a float: astype(float), or write 2.0 for 2.",
             )
-        name = str(node["source"]) if node.op is INPUT else "value"
-        stand_in = input_node(Source(name), node.type)
+        stand_in = input_node(Source(str(node["source"]) if node.op is INPUT else "value"), node.type)
         self.actual[stand_in] = node
         return stand_in
 
@@ -105,8 +109,14 @@ def argument_positions(function: Function, argnums: ArgNums, count: int) -> list
             if item not in function.parameters:
                 raise DifferentiationError(f"{function.name} has no argument {item!r}; it has {', '.join(function.parameters)}")
             found.append(function.parameters.index(item))
+            if found[-1] >= count:
+                raise DifferentiationError(
+                    f"{item} of {function.name} is not given: there is no derivative with respect to a default", f"Pass {item}."
+                )
         else:
             found.append(operator.index(item) % count if -count <= item < count else _no_argument(function, item, count))
+    if len(set(found)) < len(found):
+        raise DifferentiationError(f"argnums {argnums!r} name an argument of {function.name} twice")
     return found
 
 
@@ -115,7 +125,23 @@ def _no_argument(function: Function, item: int, count: int) -> int:
 
 
 def derived(function: Function, name: str, body: Callable[..., Any]) -> Function:
-    return Function(body, f"{name}({function.name})", function.parameters, function.complete, function.reads, function.fills)
+    """A function of the same arguments as ``function``, with another body."""
+    label = f"{name}({function.name})"
+    return Function(body, label, function.parameters, function.complete, function.reads, function.fills, function.changes)
+
+
+def _kept(make: Callable[..., Function], *key: Any) -> Function:
+    """``make(*key)``, once for each key; what is made while code is traced is not kept."""
+    try:
+        hash(key)
+    except TypeError:
+        return make(*key)
+    return make(*key) if context.current() is not None else _made(make, key)
+
+
+@lru_cache(maxsize=64)
+def _made(make: Callable[..., Function], key: tuple[Any, ...]) -> Function:
+    return make(*key)
 
 
 def _scalar(value: Any, function: Function) -> Node:
@@ -198,9 +224,13 @@ def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
     >>> jvp(lambda x: 2 * x**3 + 8, (1.0,), (1.0,))
     (10.0, 6.0)
     """
-    function = of_callable(fun)
     if len(primals) != len(tangents):
         raise DifferentiationError(f"jvp takes a tangent for each primal: {len(tangents)} for {len(primals)} are given")
+    return _kept(_pushing, fun)(tuple(primals), tuple(tangents))
+
+
+def _pushing(fun: Any) -> Function:
+    function = of_callable(fun)
 
     def body(points: Any, directions: Any) -> Any:
         closed = Closed(function, tuple(points), {}, range(len(points)))
@@ -212,7 +242,7 @@ def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
         changes = [zeros_like(r) if t is None else t for r, t in zip(results, modes.jvp(stable, known), strict=True)]
         return build(iter([wrap(n) for n in closed.open(results)])), build(iter([wrap(n) for n in closed.open(changes)]))
 
-    return Function(body, f"jvp({function.name})")(tuple(primals), tuple(tangents))
+    return Function(body, f"jvp({function.name})", reads=function.reads, changes=function.changes)
 
 
 def vjp(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -224,6 +254,11 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     >>> pull(1.0)
     (6.0,)
     """
+    function, pulling = of_callable(fun), _kept(_pulling, fun)
+    return function(*primals), lambda cotangent: pulling(tuple(primals), cotangent)
+
+
+def _pulling(fun: Any) -> Function:
     function = of_callable(fun)
 
     def body(points: Any, cotangents: Any) -> Any:
@@ -234,8 +269,7 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
         found = modes.vjp(stable, given, closed.wrt)
         return closed.arranged([zeros_like(n) if c is None else c for c, n in zip(found, closed.wrt, strict=True)], single=False)
 
-    pulled = Function(body, f"vjp({function.name})")
-    return function(*primals), lambda cotangent: pulled(tuple(primals), cotangent)
+    return Function(body, f"vjp({function.name})", reads=function.reads, changes=function.changes)
 
 
 def linearize(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -262,7 +296,7 @@ def hvp(fun: Any, primals: Any, vector: Any) -> Any:
     points = primals if isinstance(primals, tuple) else (primals,)
     vectors = vector if isinstance(vector, tuple) else (vector,)
     argnums: ArgNums = 0 if not isinstance(primals, tuple) else tuple(range(len(points)))
-    return jvp(grad(fun, argnums), points, vectors)[1]
+    return jvp(_kept(grad, fun, argnums), points, vectors)[1]
 
 
 def stop_gradient(value: Any) -> Any:

@@ -42,7 +42,12 @@ def fresh_input(value: Any, name: str) -> Node:
 
 def abstract_tensor(value: Any, name: str) -> Tensor:
     """A lazy array that stands for an argument."""
-    return Tensor(Place(Buffer(fresh_input(value, name), None, name)))
+    return stand_in_tensor(fresh_input(value, name), name)
+
+
+def stand_in_tensor(node: Node, name: str) -> Tensor:
+    """A lazy array of its own, with a name for messages."""
+    return Tensor(Place(Buffer(node, None, name)))
 
 
 @dataclass(frozen=True, eq=False)

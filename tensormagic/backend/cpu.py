@@ -1,83 +1,32 @@
-"""Prints kernels as Python source that Numba compiles. Knows what Numba understands, but never imports it: a worker process does.
+"""Prints kernels as Python source that Numba compiles. Knows what Numba understands, but never imports it: a worker does.
 
-A kernel is ``def kernel(table)``: the table holds the address of the stop flag, those of the array objects, sizes, and constants. The
-source that is compiled has neutral names, so that equal loops are compiled once; people are shown the same text with their own names.
+A kernel is ``def kernel(table)``: the table holds the address of the stop flag, those of the array objects, sizes, and
+constants. The source that is compiled has neutral names, so that equal loops are compiled once; people are shown the same
+text with their own names.
 """
 
 from __future__ import annotations
 
-import keyword
 import re
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.kernel_text import FLAT_TILE, INNER, ROW_TILE, KernelText, Line, Printed
 from tensormagic.backend.lower import Stage, is_fold, is_inline_move, is_leaf, is_map
-from tensormagic.backend.schedule import Kernel, Loop, Nest, Storage, _collapse_pair, coefficients, collapses, strides
-from tensormagic.ir import site
+from tensormagic.backend.scalar_text import scalar_text, start_text, step_text
+from tensormagic.backend.schedule import Kernel, Loop, Nest, Storage, coefficients, collapses, strides
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Apply, Dim, Size, product
-from tensormagic.ops.contract import CONTRACT
+from tensormagic.ir.type import Size, product
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.ops.move import Index
-from tensormagic.ops.op import registry
 
-FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
-ROW_TILE = 256  # the most rows in a tile with further axes
 ROW_STEP = 16  # rows come in multiples of this where there are that many: whole vectors
-TILE_ROOM = 1024  # elements of a tile's rows, as far as one row does not hold more: they stay in the first cache
+TILE_ROOM = 1024  # elements of a tile's rows, as far as one row does not hold more: the first cache holds several such tiles
 CHUNK = 1024  # elements that are summed in any order, before chunks are added in order
-MOST_BUFFERS = 64
-_INNER = "jklpquvw"
-_RENAMED = {"np.floor(": "floor(", "np.ceil(": "ceil(", "np.trunc(": "trunc(", "np.rint(": "rint(", "math.sqrt(": "sqrt("}
-_COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isnan", "isinf", "isfinite", "logical_not"})
-_IN_FLOAT32 = frozenset({"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "maximum", "minimum", "sqrt", "where", "add", "subtract", "multiply", "negative"})
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One entry of a kernel's table.
-
-    Parameters
-    ----------
-    kind
-        ``"array"``, ``"tile"`` (memory for one tile), ``"size"`` or ``"number"``.
-    key
-        The node, the symbol, or the constant's bits as an integer.
-    count, width
-        For a tile: elements for one row, and what the number of rows depends on.
-    """
-
-    kind: str
-    key: Any
-    count: Size = 1
-    width: Size = 1
-
-
-@dataclass(frozen=True)
-class Printed:
-    """A kernel as text.
-
-    Parameters
-    ----------
-    source
-        What is compiled.
-    readable
-        The same with the user's names, and where each line comes from.
-    entries
-        What the table holds behind the stop flag.
-    """
-
-    source: str
-    readable: str
-    entries: tuple[Entry, ...]
-
-
-Line = tuple[str, Node | None]
 
 
 def tile_rows(width: int) -> int:
@@ -103,144 +52,16 @@ def print_kernel(kernel: Kernel, stored: Callable[[Node], bool], exported: Calla
     names
         What the user calls values.
     """
-    text = _Text(stored, exported)
+    text = KernelText(stored, exported)
     for nest in kernel.nests:
         _print_nest(text, nest)
     return text.finish(names)
 
 
-@dataclass
-class _Text:
-    """What is printed so far: the table's entries, and lines at the function's own depth."""
-
-    stored: Callable[[Node], bool]
-    exported: Callable[[Node], bool]
-    entries: list[Entry] = field(default_factory=list)
-    names: dict[Any, str] = field(default_factory=dict)
-    head: list[Line] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-    scalars: dict[Any, str] = field(default_factory=dict)
-    literals: dict[str, str] = field(default_factory=dict)
-    counter: int = 0
-    buffers: int = 0
-
-    def fresh(self, stem: str) -> str:
-        """A new name."""
-        self.counter += 1
-        return f"{stem}_{self.counter}"
-
-    def _number(self) -> int:
-        self.buffers += 1
-        return min(self.buffers, MOST_BUFFERS) - 1
-
-    def _declare(self, key: Any, prefix: str, entry: Entry, make: Callable[[int], str]) -> str:
-        name = self.names.get(key)
-        if name is None:
-            self.entries.append(entry)
-            name = self.names[key] = f"{prefix}{len(self.entries)}"
-            self.head.append((f"{name} = {make(len(self.entries))}", None))
-        return name
-
-    def array(self, node: Node) -> str:
-        """The name of a node's array."""
-        return self._declare(
-            node, "a", Entry("array", node), lambda k: f'array(table, {k}, "{node.type.dtype.name}", {self._number()})'
-        )
-
-    def tile(self, node: Node, count: Size, width: Size | None) -> str:
-        """The name of the memory for one tile of a node: on the stack where a row is one element."""
-        key = ("tile", node)
-        if count != 1:
-            entry = Entry("tile", node, count, width or 1)
-            return self._declare(key, "b", entry, lambda k: f'array(table, {k}, "{node.type.dtype.name}", {self._number()})')
-        if key not in self.names:
-            rows = FLAT_TILE if width is None else ROW_TILE
-            self.names[key] = name = self.fresh("tile")
-            self.head.append((f'{name} = scratch({rows}, "{node.type.dtype.name}", {self._number()})', None))
-        return self.names[key]
-
-    def size(self, size: Size) -> str:
-        """A size as an expression."""
-        if isinstance(size, int):
-            return str(size)
-        return " + ".join(self._term(m, c) for m, c in size.terms).replace("+ -", "- ")
-
-    def _term(self, monomial: Any, coefficient: int) -> str:
-        factors = [self._atom(a) for a, power in monomial for _ in range(power)]
-        if coefficient != 1 or not factors:
-            factors.insert(0, str(coefficient))
-        return " * ".join(factors)
-
-    def _atom(self, a: Any) -> str:
-        if isinstance(a, Apply):
-            left, right = (f"({self.size(s)})" for s in (a.left, a.right))
-            if a.function in {"min", "max"}:
-                return f"({left} if {left} {'<' if a.function == 'min' else '>'} {right} else {right})"
-            return f"({left} {'//' if a.function == 'floordiv' else '%'} {right})"
-        return self._declare(a, "n", Entry("size", a), lambda k: f"table[{k}]")
-
-    def product(self, size: Size) -> str:
-        """A size as a factor."""
-        text = self.size(size)
-        return f"({text})" if isinstance(size, Dim) and len(size.terms) > 1 else text
-
-    def number(self, value: Any) -> str:
-        """A constant: as it is where it is a plain one, so that the compiler can use it; else as an entry of the table."""
-        dtype = value.dtype
-        if dtype.kind == "b":
-            return "True" if value else "False"
-        plain = not np.isfinite(value) or abs(float(value)) in {0.0, 0.5, 1.0, 2.0, 3.0, 4.0} or value == -1
-        if dtype.kind == "f":
-            shown, bits, read = _float_literal(float(value)), struct.pack("<d", float(value)), "real(table, {})"
-        else:
-            shown, bits, read = str(int(value)), struct.pack("<Q", int(value) % 2**64), "table[{}]"
-        literal = shown
-        if not plain:
-            (number,) = struct.unpack("<q", bits)
-            literal = self._declare(("number", read, number), "c", Entry("number", number), read.format)
-            self.literals[literal] = f"{literal} = {shown}"
-        return literal if dtype in {np.dtype("f8"), np.dtype("i8")} else f"np.{dtype.name}({literal})"
-
-    def finish(self, names: Mapping[Node, str]) -> Printed:
-        """The whole function."""
-        body = [*self.head, *self.lines] or [("pass", None)]
-        source = "def kernel(table):\n" + "".join(f"    {text}\n" for text, _ in body)
-        shown = _shown_names(self.names, names)
-        pattern = re.compile(r"\b(" + "|".join(map(re.escape, shown)) + r")\b") if shown else None
-
-        def readable(line: Line) -> str:
-            text = self.literals.get(line[0].partition(" = ")[0]) if "table" in line[0] else None
-            text = text or (pattern.sub(lambda m: shown[m[1]], line[0]) if pattern else line[0])
-            places = site.of(line[1]) if line[1] is not None else ()
-            return f"    {text}  # {places[0]}\n" if places else f"    {text}\n"
-
-        return Printed(source, "def kernel(table):\n" + "".join(map(readable, body)), tuple(self.entries))
-
-
-def _float_literal(value: float) -> str:
-    if value != value:  # noqa: PLR0124 (nan)
-        return "np.nan"
-    if value in {np.inf, -np.inf}:
-        return "np.inf" if value > 0 else "(-np.inf)"
-    return repr(value) if np.copysign(1.0, value) > 0 else f"({value!r})"
-
-
-def _shown_names(own: Mapping[Any, str], names: Mapping[Node, str]) -> dict[str, str]:
-    """What the user calls the arrays that have a name, as identifiers that nothing else has."""
-    taken = {"table", "kernel", "np", "math", "start", "stop", "i", "tile", *_INNER}
-    shown: dict[str, str] = {}
-    for key, name in own.items():
-        wanted = re.sub(r"\W", "_", names.get(key, "")) if isinstance(key, Node) else ""
-        if wanted.isidentifier() and not keyword.iskeyword(wanted) and wanted not in taken:
-            taken.add(wanted)
-            shown[name] = wanted
-    return shown
-
-
 # nests ----------------------------------------------------------------------------------------------------------------
 
 
-def _print_nest(text: _Text, nest: Nest) -> None:
+def _print_nest(text: KernelText, nest: Nest) -> None:
     if not nest.depth:
         body = _Body(text, nest, nest.loops[0], None)
         for stage in nest.stages:
@@ -297,7 +118,7 @@ class _Group:
 class _Body:
     """One loop of a nest: statements sorted by the depth of the loops around them."""
 
-    text: _Text
+    text: KernelText
     nest: Nest
     loop: Loop
     width: Size | None
@@ -327,11 +148,11 @@ class _Body:
         domain = self.loop.stages[0].domain
         runs: list[list[int]] = []
         for k in range(depth, len(domain)):
-            if runs and all(_collapse_pair(s, k - 1, k) for s in self.loop.stages):
+            if runs and collapses(self.loop.stages, (k - 1, k)):
                 runs[-1].append(k)
             else:
                 runs.append([k])
-        names = [_INNER[k] if k < len(_INNER) else f"j{k}" for k in range(len(runs))]
+        names = [INNER[k] if k < len(INNER) else f"j{k}" for k in range(len(runs))]
         return [_Group(tuple(run), name, product(tuple(domain[k] for k in run))) for run, name in zip(runs, names, strict=True)]
 
     def _split_rows(self, depth: int) -> None:
@@ -583,60 +404,3 @@ def _as(root: Node, value: str, stage: Stage) -> str:
     """A value in the dtype of the array that it is stored in."""
     del stage
     return value if is_map(root) or root.type.dtype == np.dtype("f8") or is_inline_move(root) else f"np.{root.type.dtype.name}({value})"
-
-
-# scalar text ----------------------------------------------------------------------------------------------------------
-
-
-def scalar_text(node: Node, values: Sequence[str]) -> str:
-    """A pointwise node's expression, cast to its dtype wherever Numba's own rules would widen it."""
-    source = node.op.scalar_source(node)  # type: ignore[attr-defined]
-    for old, new in _RENAMED.items():
-        source = source.replace(old, new)
-    return _cast(node, source.format(*values))
-
-
-def _cast(node: Node, expression: str) -> str:
-    dtype, name = node.type.dtype, node.op.name
-    if dtype.kind == "b":
-        return expression if name in _COMPARISONS or name == "where" else f"bool({expression})"
-    if name != "astype":
-        same = dtype.itemsize == 8 and dtype.kind in "fi"
-        if same or (dtype == np.dtype("f4") and name in _IN_FLOAT32):
-            return expression
-    return f"np.{dtype.name}({expression})"
-
-
-def start_text(root: Node, text: _Text) -> str:
-    """The first value of a fold's accumulator."""
-    dtype = root.type.dtype
-    if root.op is CONTRACT:
-        return text.number(dtype.type(0))
-    start = root.op.start  # type: ignore[attr-defined]
-    if start is not None:
-        return text.number(np.asarray(start(dtype)).astype(dtype)[()])
-    largest = root.op.step == "minimum"  # type: ignore[attr-defined]
-    if dtype.kind == "b":
-        return str(largest)
-    if dtype.kind == "f":
-        return text.number(dtype.type(np.inf if largest else -np.inf))
-    bounds = np.iinfo(dtype)
-    return text.number(dtype.type(bounds.max if largest else bounds.min))
-
-
-def step_text(root: Node, total: str, value: str, *, free: bool, whole: bool = False) -> str:
-    """One step of a fold; ``free`` lets a sum of floats be taken in any order, ``whole`` joins two totals."""
-    dtype = root.type.dtype
-    if root.op in {SUM, CONTRACT}:
-        return f"add_reassoc({total}, {value})" if free and dtype.kind == "f" else f"{total} + {value}"
-    step: str = root.op.step  # type: ignore[attr-defined]
-    if step in registry:
-        step = registry[step].source[dtype.kind]  # type: ignore[attr-defined]
-    if whole and dtype.kind == "b":
-        value = f"({value})"
-    expression = step.format(total, value)
-    if dtype.kind == "b":
-        return f"bool({expression})"
-    return expression if dtype.itemsize == 8 or dtype == np.dtype("f4") else f"np.{dtype.name}({expression})"
-
-

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend.buffers import LARGE, owned, packed, pool
-from tensormagic.backend.cpu import Entry, tile_rows
+from tensormagic.backend.cpu import tile_rows
+from tensormagic.backend.kernel_text import Entry
 from tensormagic.backend.lower import Lowered, is_base, is_leaf, is_library, stripped
 from tensormagic.backend.schedule import Kernel, Step
 from tensormagic.ir.graph import Graph

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tensormagic.backend.cpu import Printed, print_kernel
+from tensormagic.backend.cpu import print_kernel
 from tensormagic.backend.driver import Driver
+from tensormagic.backend.kernel_text import Printed
 from tensormagic.backend.lower import is_base, is_inline_move, is_library, is_map, lower, stripped
 from tensormagic.backend.schedule import Kernel, Step, schedule
 from tensormagic.ir.graph import Graph

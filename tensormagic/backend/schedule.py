@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 
 from tensormagic.backend.lower import Lowered, Stage, stripped, variable
 from tensormagic.ir.node import Node
@@ -285,7 +286,7 @@ def coefficients(node: Node, index: tuple[Index, ...]) -> tuple[dict[int, Size],
 
 def collapses(stages: Iterable[Stage], positions: Sequence[int]) -> bool:
     """Whether loops over neighbouring positions may run as one: every access goes through them in order, or not at all."""
-    pairs = list(zip(positions[:-1], positions[1:], strict=True))
+    pairs = list(pairwise(positions))
     return all(_collapse_pair(stage, outer, inner) for stage in stages for outer, inner in pairs)
 
 

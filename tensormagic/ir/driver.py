@@ -151,25 +151,32 @@ def _difference(new: Node, old: Node, factor: Callable[[Node], int]) -> int | No
         total += times * (1 if folds else weight(node))
         for arg in () if folds else node.args:
             pool[arg] += times * factor(node)
-    pool = Counter({old: 1})
-    kept: Counter[Node] = Counter()
-    while pool and any(kept[n] < k for n, k in needed.items()):
-        node, times = pool.popitem()
-        held = min(times, needed[node] - kept[node]) if node in needed else 0
-        kept[node] += held
-        if times > held and node in common:
-            total -= (times - held) * weight(node)
-            for arg in node.args:
-                pool[arg] += (times - held) * factor(node)
-    for _ in range(_FAR):
-        if not pool or total <= 0:
-            break
-        node, times = pool.popitem()
-        total -= times * weight(node)
-        for arg in node.args:
-            pool[arg] += times * factor(node)
-    return total - sum(pool.values()) if all(kept[n] >= k for n, k in needed.items()) else None
+    return total - found if (found := _spare(old, needed, common, factor)) is not None else None
 
+
+def _spare(old: Node, needed: Counter[Node], common: set[Node], factor: Callable[[Node], int]) -> int | None:
+    """What ``old`` weighs at least beside the ``needed`` nodes; None where it does not have these."""
+    pool = Counter({old: 1})
+    missing = Counter(needed)
+    weighed = beyond = steps = 0
+    while pool and (missing or steps < _STEPS):
+        node, times = pool.popitem()
+        held = min(times, missing[node])
+        missing[node] -= held
+        missing += Counter()  # only what is still missing
+        times -= held
+        if node is not old and node not in common:
+            beyond += times
+        elif times:
+            steps += 1
+            weighed += times * weight(node)
+            for arg in node.args:
+                pool[arg] += times * factor(node)
+    return None if missing else weighed + beyond + sum(pool.values())
+
+
+_STEPS = 50
+"""How many nodes of what is replaced are weighed, at least: the rest counts as light."""
 
 _FAR = 8
 """How many levels of what is replaced are looked at: more than any rule absorbs."""

@@ -9,12 +9,13 @@ import numpy as np
 
 from tensormagic.notebook.panels import Panel, table
 from tensormagic.notebook.run import Outcome
-from tensormagic.notebook.speed import difference, in_numpy
+from tensormagic.notebook.speed import captured_values, difference, in_numpy
 
 __all__ = ["check"]
 
 _MOST = 32  # elements of a variable that are moved one by one
 _TOLERANCE = 1e-6
+_ROUNDING = 1e-12
 _Scalar = Callable[[np.ndarray[Any, Any]], float]
 
 
@@ -26,19 +27,20 @@ def check(outcome: Outcome) -> Panel:
 
 
 def _value_row(outcome: Outcome) -> list[str]:
-    of = outcome.options.of
-    expected = in_numpy(outcome.code, outcome.notebook, of)
-    apart = difference(outcome.result, expected)
-    if apart <= 1e-12:
+    ours, theirs = captured_values(outcome), in_numpy(outcome)
+    apart = difference(ours, theirs)
+    if apart <= _ROUNDING:
         return ["value against NumPy", f"{apart:.1e}", "agrees"]
-    better = in_numpy(outcome.code, {n: _longer(v) for n, v in outcome.notebook.items()}, of)
-    ours, theirs = difference(outcome.result, better), difference(expected, better)
-    if np.isnan(ours) or np.isnan(theirs) or ours == theirs:
-        right = "the captured value" if np.isnan(theirs) and not np.isnan(ours) else "undecided"
-    else:
-        right = "the captured value" if ours < theirs else "NumPy"
-    verdict = "agrees to rounding" if apart <= 1e-9 else f"differs; nearer to {np.dtype(np.longdouble).itemsize * 8}-bit arithmetic: {right}"
-    return ["value against NumPy", f"{apart:.1e}", verdict]
+    better = in_numpy(outcome, {n: _longer(v) for n, v in outcome.notebook.items()})
+    errors = [difference(values, better) for values in (ours, theirs)]
+    right = _nearer(*errors)
+    return ["value against NumPy", f"{apart:.1e}", f"differs; {np.finfo(np.longdouble).nmant}-bit arithmetic says that {right} is right"]
+
+
+def _nearer(ours: float, theirs: float) -> str:
+    if np.isnan(ours) == np.isnan(theirs) and not ours < theirs and not theirs < ours:
+        return "neither"
+    return "the captured value" if np.isnan(theirs) or ours < theirs else "NumPy"
 
 
 def _longer(value: Any) -> Any:
@@ -66,7 +68,7 @@ def _function(outcome: Outcome, name: str, start: np.ndarray[Any, Any]) -> _Scal
     notebook: Mapping[str, Any] = {n: _double(v) for n, v in outcome.notebook.items()}
 
     def value(at: np.ndarray[Any, Any]) -> float:
-        return float(in_numpy(outcome.code, {**notebook, name: at if start.shape else at.item()}, outcome.options.of))
+        return float(in_numpy(outcome, {**notebook, name: at if start.shape else at.item()})[0])
 
     return value
 

@@ -9,7 +9,6 @@ import ast
 import builtins
 import difflib
 import linecache
-import sys
 import sysconfig
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -76,7 +75,7 @@ def places_of(trace: TracebackType | None, shell: Any) -> list[Place]:
     while trace is not None:
         frame = trace.tb_frame
         code = frame.f_code
-        if _is_users(code):
+        if _is_users(code, shell):
             place = _place(context.span_at(code, trace.tb_lasti, trace.tb_lineno), code.co_filename, shell)
             if not place.text.lstrip().startswith(("get_ipython().run_cell_magic(", "get_ipython().run_line_magic(")):
                 found.append(_with_names(place, {**frame.f_globals, **frame.f_locals}))
@@ -84,9 +83,9 @@ def places_of(trace: TracebackType | None, shell: Any) -> list[Place]:
     return found
 
 
-def _is_users(code: CodeType) -> bool:
+def _is_users(code: CodeType, shell: Any) -> bool:
     name = code.co_filename
-    if name in context.cells or _label(name, None):
+    if _label(name, shell):
         return True
     return not name.startswith("<") and not str(Path(name).resolve()).startswith(_LIBRARIES)
 
@@ -95,16 +94,8 @@ def _label(filename: str, shell: Any) -> str:
     cell = context.cells.get(filename)
     if cell is not None:
         return f"Cell {cell.label}" if cell.label.startswith("In[") else cell.label
-    if shell is None:
-        shell = _shell()
     named = shell.compile.format_code_name(filename) if shell is not None else None
     return " ".join(named) if named else ""
-
-
-def _shell() -> Any:
-    from IPython.core.getipython import get_ipython
-
-    return get_ipython()
 
 
 def _place(span: Site, filename: str, shell: Any) -> Place:
@@ -281,9 +272,8 @@ def of_cell(error: BaseException, shell: Any) -> list[str]:
     return render(error, asked, near={**space, **own})
 
 
-def shown_anywhere(error: BaseException) -> list[str]:
+def shown_anywhere(error: BaseException, shell: Any) -> list[str]:
     """An error of ours that reached the user outside a captured cell."""
-    shell = _shell()
     try:
         return of_demand(error, shell)
     except Exception:  # noqa: BLE001 (an error must be shown, whatever its parts are)
@@ -294,7 +284,7 @@ def of_demand(error: BaseException, shell: Any) -> list[str]:
     """An error raised when a value was computed: the line that was captured, and the line that asked."""
     asked = places_of(error.__traceback__, shell)
     origin = at_node(error)
-    space = shell.user_ns if shell is not None else vars(sys.modules["__main__"])
+    space = shell.user_ns
     if origin is None or origin in asked[-1:]:
         return render(error, asked, near=space)
     return render(error, [_with_names(origin, space)], demanded=asked[-1] if asked else None, near=space)

@@ -35,7 +35,7 @@ class Extension:
         shell.input_transformers_cleanup.append(comments_first)
         shell.Completer.custom_matchers.append(self.matcher)
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
-        TensorError._render_traceback_ = errors.shown_anywhere  # type: ignore[attr-defined] # noqa: SLF001 (IPython's name)
+        TensorError._render_traceback_ = lambda error: errors.shown_anywhere(error, shell)  # type: ignore[attr-defined] # noqa: SLF001 (IPython's name)
         shell.showsyntaxerror = self.show_syntax_error
         self.compute, hooks.compute = hooks.compute, self.computing
 
@@ -70,7 +70,7 @@ class Extension:
             return self.compute(nodes)
         except Exception as error:
             if not isinstance(error, TensorError) and hasattr(error, "tensor_node"):
-                errors.dress(error, partial(errors.shown_anywhere, error))
+                errors.dress(error, partial(errors.shown_anywhere, error, self.shell))
             raise
 
     def show(self, value: Tensor) -> Any:

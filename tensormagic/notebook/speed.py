@@ -19,9 +19,9 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.notebook.adaptor import Portrait
 from tensormagic.notebook.panels import Panel, seconds_text, table
-from tensormagic.notebook.run import Outcome, plain
+from tensormagic.notebook.run import Outcome, plain, tensors_in
 
-__all__ = ["difference", "in_numpy", "speed"]
+__all__ = ["captured_values", "difference", "in_numpy", "speed"]
 
 _SECONDS = 0.3  # spent on each side, about
 _RUNS = 200
@@ -72,12 +72,31 @@ def copies(code: Code, notebook: Mapping[str, Any]) -> dict[str, Any]:
     return space
 
 
-def in_numpy(code: Code, notebook: Mapping[str, Any], of: str = "") -> Any:
-    """The cell's value by plain NumPy, on copies; with ``of`` that of a name."""
-    space = copies(code, notebook)
+def in_numpy(outcome: Outcome, notebook: Mapping[str, Any] | None = None) -> list[Any]:
+    """By plain NumPy on copies what was captured: the numbers in the cell's value, or the names that it binds.
+
+    Parameters
+    ----------
+    outcome
+        The captured run.
+    notebook
+        Other variables than those that the cell has read.
+    """
+    notebook = outcome.notebook if notebook is None else notebook
+    space = copies(outcome.code, notebook)
     with generators_kept(notebook), redirect_stdout(StringIO()), np.errstate(all="ignore"):
-        result = plain(code, space)
-    return space.get(of) if of else result
+        result = plain(outcome.code, space)
+    captured = flatten(outcome.result)[0]
+    if not any(isinstance(leaf, Tensor) for leaf in captured):
+        return [space[n] for n, v in outcome.outputs.items() if isinstance(v, Tensor)]
+    found = flatten(space[outcome.options.of] if outcome.options.of else result)[0]
+    return [right for left, right in zip(captured, found, strict=True) if isinstance(left, Tensor)]
+
+
+def captured_values(outcome: Outcome) -> list[Any]:
+    """The same as they were captured."""
+    tensors = tensors_in(outcome.result) or tensors_in([v for v in outcome.outputs.values() if isinstance(v, Tensor)])
+    return [t.numpy() for t in tensors]
 
 
 def median_time(action: Callable[[], Any], prepare: Callable[[], Any]) -> float:
@@ -104,17 +123,16 @@ def measure(outcome: Outcome, shown: Portrait) -> Speed:
         compiling = time.perf_counter() - begin
     values, sizes = shown.values, shown.sizes
     captured = median_time(lambda _: program.run(sizes, *values), lambda: None)
-    apart = difference(outcome.result, in_numpy(code, notebook, outcome.options.of))
+    apart = difference(program.run(sizes, *values), in_numpy(outcome))
     return Speed(numpy, captured, program.tier, compiling, apart)
 
 
-def difference(captured: Any, expected: Any) -> float:
+def difference(captured: list[Any], expected: list[Any]) -> float:
     """The largest difference of corresponding numbers, relative to the largest of them; nan where one alone is nan."""
     worst = 0.0
-    for left, right in zip(flatten(captured)[0], flatten(expected)[0], strict=False):
-        x, y = (np.asarray(v.numpy() if isinstance(v, Tensor) else v) for v in (left, right))
-        if x.dtype.kind in "biufc" and y.dtype.kind in "biufc" and x.size:
-            worst = float(np.maximum(worst, _apart(x, y)))
+    for left, right in zip(captured, expected, strict=True):
+        x, y = np.asarray(left), np.asarray(right)
+        worst = float(np.maximum(worst, _apart(x, y) if x.size else 0.0))
     return worst
 
 

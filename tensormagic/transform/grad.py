@@ -10,6 +10,7 @@ from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.type import Type
 from tensormagic.ops.control import Derivatives, install_derivatives
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.op import Leaf, Tangent
@@ -168,8 +169,9 @@ def gradient(result: Node, wrt: Sequence[Node]) -> list[Node]:
 
 def _shaped(cotangent: Tangent, node: Node) -> Node:
     if cotangent is None:
-        return zeros_like(node)
-    return broadcast(astype(cotangent, node.type.dtype), node.type.shape)
+        cotangent = zeros_like(node)
+    shaped = broadcast(astype(cotangent, node.type.dtype), node.type.shape)
+    return shaped if node.type.shape else to_form(shaped, node.type.form)
 
 
 def depends(results: Iterable[Node], node: Node) -> bool:

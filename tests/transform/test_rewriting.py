@@ -93,7 +93,7 @@ STABLE = {
     sqrt(x**2): absolute(x),
     1 - erf(x): erfc(x),
     1 + erf(x): erfc(-x),
-    1 - cos(x): 2 * square(sin(0.5 * x)),
+    1 - cos(x): 2 * square(sin(x * 0.5)),
     x**2 - y**2: (x - y) * (x + y),
     (-x) * y: -(x * y),
     x**2: square(x),

@@ -1,0 +1,191 @@
+"""The text of a kernel while it is printed: the entries of its table, names, constants and sizes. Knows no loops."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir import site
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Apply, Dim, Size
+
+FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
+ROW_TILE = 256  # the most rows in a tile with further axes
+MOST_BUFFERS = 64  # how many of a kernel's buffers are told apart
+INNER = "jklpquvw"  # the names of loops inside rows
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a kernel's table.
+
+    Parameters
+    ----------
+    kind
+        ``"array"``, ``"tile"`` (memory for one tile), ``"size"`` or ``"number"``.
+    key
+        The node, the symbol, or the constant's bits as an integer.
+    count, width
+        For a tile: elements for one row, and what the number of rows depends on.
+    """
+
+    kind: str
+    key: Any
+    count: Size = 1
+    width: Size = 1
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A kernel as text.
+
+    Parameters
+    ----------
+    source
+        What is compiled.
+    readable
+        The same with the user's names, and where each line comes from.
+    entries
+        What the table holds behind the stop flag.
+    """
+
+    source: str
+    readable: str
+    entries: tuple[Entry, ...]
+
+
+Line = tuple[str, Node | None]
+
+
+@dataclass
+class KernelText:
+    """What is printed so far: the table's entries, and lines at the function's own depth."""
+
+    stored: Callable[[Node], bool]
+    exported: Callable[[Node], bool]
+    entries: list[Entry] = field(default_factory=list)
+    names: dict[Any, str] = field(default_factory=dict)
+    head: list[Line] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    scalars: dict[Any, str] = field(default_factory=dict)
+    literals: dict[str, str] = field(default_factory=dict)
+    counter: int = 0
+    buffers: int = 0
+
+    def fresh(self, stem: str) -> str:
+        """A new name."""
+        self.counter += 1
+        return f"{stem}_{self.counter}"
+
+    def _number(self) -> int:
+        self.buffers += 1
+        return min(self.buffers, MOST_BUFFERS) - 1
+
+    def _declare(self, key: Any, prefix: str, entry: Entry, make: Callable[[int], str]) -> str:
+        name = self.names.get(key)
+        if name is None:
+            self.entries.append(entry)
+            name = self.names[key] = f"{prefix}{len(self.entries)}"
+            self.head.append((f"{name} = {make(len(self.entries))}", None))
+        return name
+
+    def array(self, node: Node) -> str:
+        """The name of a node's array."""
+        return self._declare(
+            node, "a", Entry("array", node), lambda k: f'array(table, {k}, "{node.type.dtype.name}", {self._number()})'
+        )
+
+    def tile(self, node: Node, count: Size, width: Size | None) -> str:
+        """The name of the memory for one tile of a node: on the stack where a row is one element."""
+        key = ("tile", node)
+        if count != 1:
+            entry = Entry("tile", node, count, width or 1)
+            return self._declare(key, "b", entry, lambda k: f'array(table, {k}, "{node.type.dtype.name}", {self._number()})')
+        if key not in self.names:
+            rows = FLAT_TILE if width is None else ROW_TILE
+            self.names[key] = name = self.fresh("tile")
+            self.head.append((f'{name} = scratch({rows}, "{node.type.dtype.name}", {self._number()})', None))
+        return self.names[key]
+
+    def size(self, size: Size) -> str:
+        """A size as an expression."""
+        if isinstance(size, int):
+            return str(size)
+        return " + ".join(self._term(m, c) for m, c in size.terms).replace("+ -", "- ")
+
+    def _term(self, monomial: Any, coefficient: int) -> str:
+        factors = [self._atom(a) for a, power in monomial for _ in range(power)]
+        if coefficient != 1 or not factors:
+            factors.insert(0, str(coefficient))
+        return " * ".join(factors)
+
+    def _atom(self, a: Any) -> str:
+        if isinstance(a, Apply):
+            left, right = (f"({self.size(s)})" for s in (a.left, a.right))
+            if a.function in {"min", "max"}:
+                return f"({left} if {left} {'<' if a.function == 'min' else '>'} {right} else {right})"
+            return f"({left} {'//' if a.function == 'floordiv' else '%'} {right})"
+        return self._declare(a, "n", Entry("size", a), lambda k: f"table[{k}]")
+
+    def product(self, size: Size) -> str:
+        """A size as a factor."""
+        text = self.size(size)
+        return f"({text})" if isinstance(size, Dim) and len(size.terms) > 1 else text
+
+    def number(self, value: Any) -> str:
+        """A constant: as it is where it is a plain one, so that the compiler can use it; else as an entry of the table."""
+        dtype = value.dtype
+        if dtype.kind == "b":
+            return "True" if value else "False"
+        plain = not np.isfinite(value) or abs(float(value)) in {0.0, 0.5, 1.0, 2.0, 3.0, 4.0} or value == -1
+        if dtype.kind == "f":
+            shown, bits, read = _float_literal(float(value)), struct.pack("<d", float(value)), "real(table, {})"
+        else:
+            shown, bits, read = str(int(value)), struct.pack("<Q", int(value) % 2**64), "table[{}]"
+        literal = shown
+        if not plain:
+            (number,) = struct.unpack("<q", bits)
+            literal = self._declare(("number", read, number), "c", Entry("number", number), read.format)
+            self.literals[literal] = f"{literal} = {shown}"
+        return literal if dtype in {np.dtype("f8"), np.dtype("i8")} else f"np.{dtype.name}({literal})"
+
+    def finish(self, names: Mapping[Node, str]) -> Printed:
+        """The whole function."""
+        body = [*self.head, *self.lines] or [("pass", None)]
+        source = "def kernel(table):\n" + "".join(f"    {text}\n" for text, _ in body)
+        shown = _shown_names(self.names, names)
+        pattern = re.compile(r"\b(" + "|".join(map(re.escape, shown)) + r")\b") if shown else None
+
+        def readable(line: Line) -> str:
+            text = self.literals.get(line[0].partition(" = ")[0]) if "table" in line[0] else None
+            text = text or (pattern.sub(lambda m: shown[m[1]], line[0]) if pattern else line[0])
+            places = site.of(line[1]) if line[1] is not None else ()
+            return f"    {text}  # {places[0]}\n" if places else f"    {text}\n"
+
+        return Printed(source, "def kernel(table):\n" + "".join(map(readable, body)), tuple(self.entries))
+
+
+def _float_literal(value: float) -> str:
+    if value != value:  # noqa: PLR0124 (nan)
+        return "np.nan"
+    if value in {np.inf, -np.inf}:
+        return "np.inf" if value > 0 else "(-np.inf)"
+    return repr(value) if np.copysign(1.0, value) > 0 else f"({value!r})"
+
+
+def _shown_names(own: Mapping[Any, str], names: Mapping[Node, str]) -> dict[str, str]:
+    """What the user calls the arrays that have a name, as identifiers that nothing else has."""
+    taken = {"table", "kernel", "np", "math", "start", "stop", "i", "tile", *INNER}
+    shown: dict[str, str] = {}
+    for key, name in own.items():
+        wanted = re.sub(r"\W", "_", names.get(key, "")) if isinstance(key, Node) else ""
+        if wanted.isidentifier() and not keyword.iskeyword(wanted) and wanted not in taken:
+            taken.add(wanted)
+            shown[name] = wanted
+    return shown

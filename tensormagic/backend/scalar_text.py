@@ -1,0 +1,80 @@
+"""Scalar expressions of generated kernels: pointwise functions and the steps of folds, cast wherever Numba would widen them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tensormagic.backend.kernel_text import KernelText
+from tensormagic.ir.node import Node
+from tensormagic.ops.contract import CONTRACT
+from tensormagic.ops.fold import SUM
+from tensormagic.ops.op import registry
+
+_RENAMED = {
+    "np.floor(": "floor(",
+    "np.ceil(": "ceil(",
+    "np.trunc(": "trunc(",
+    "np.rint(": "rint(",
+    "math.sqrt(": "sqrt(",
+}
+_TRUTHS = frozenset(
+    "less less_equal greater greater_equal equal not_equal isnan isinf isfinite logical_not where".split()
+)
+_IN_FLOAT32 = frozenset(
+    "exp expm1 log log1p tanh sigmoid erf sin cos maximum minimum sqrt where add subtract multiply negative".split()
+)
+
+
+
+def scalar_text(node: Node, values: Sequence[str]) -> str:
+    """A pointwise node's expression, cast to its dtype wherever Numba's own rules would widen it."""
+    source = node.op.scalar_source(node)  # type: ignore[attr-defined]
+    for old, new in _RENAMED.items():
+        source = source.replace(old, new)
+    return _cast(node, source.format(*values))
+
+
+def _cast(node: Node, expression: str) -> str:
+    dtype, name = node.type.dtype, node.op.name
+    if dtype.kind == "b":
+        return expression if name in _TRUTHS else f"bool({expression})"
+    if name != "astype":
+        same = dtype.itemsize == 8 and dtype.kind in "fi"
+        if same or (dtype == np.dtype("f4") and name in _IN_FLOAT32):
+            return expression
+    return f"np.{dtype.name}({expression})"
+
+
+def start_text(root: Node, text: KernelText) -> str:
+    """The first value of a fold's accumulator."""
+    dtype = root.type.dtype
+    if root.op is CONTRACT:
+        return text.number(dtype.type(0))
+    start = root.op.start  # type: ignore[attr-defined]
+    if start is not None:
+        return text.number(np.asarray(start(dtype)).astype(dtype)[()])
+    largest = root.op.step == "minimum"  # type: ignore[attr-defined]
+    if dtype.kind == "b":
+        return str(largest)
+    if dtype.kind == "f":
+        return text.number(dtype.type(np.inf if largest else -np.inf))
+    bounds = np.iinfo(dtype)
+    return text.number(dtype.type(bounds.max if largest else bounds.min))
+
+
+def step_text(root: Node, total: str, value: str, *, free: bool, whole: bool = False) -> str:
+    """One step of a fold; ``free`` lets a sum of floats be taken in any order, ``whole`` joins two totals."""
+    dtype = root.type.dtype
+    if root.op in {SUM, CONTRACT}:
+        return f"add_reassoc({total}, {value})" if free and dtype.kind == "f" else f"{total} + {value}"
+    step: str = root.op.step  # type: ignore[attr-defined]
+    if step in registry:
+        step = registry[step].source[dtype.kind]  # type: ignore[attr-defined]
+    if whole and dtype.kind == "b":
+        value = f"({value})"
+    expression = step.format(total, value)
+    if dtype.kind == "b":
+        return f"bool({expression})"
+    return expression if dtype.itemsize == 8 or dtype == np.dtype("f4") else f"np.{dtype.name}({expression})"

@@ -1,0 +1,100 @@
+"""An IPython shell with the extension loaded, pinned to the NumPy tier."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("IPython")
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+import tensormagic as tm
+
+
+@dataclass
+class Ran:
+    """What running a cell gave."""
+
+    result: Any
+    out: str
+    displays: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def value(self) -> Any:
+        return self.result.result
+
+    @property
+    def error(self) -> BaseException | None:
+        return self.result.error_before_exec or self.result.error_in_exec
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The display of the result."""
+        return self.displays[-1]
+
+
+class Notebook:
+    """Runs cells as a kernel does."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+
+    def __call__(self, cell: str) -> Ran:
+        before = self.shell.displayhook.__dict__.get("_seen", 0)
+        assert before == 0
+        with capture_output() as captured:
+            result = self.shell.run_cell(cell, store_history=True)
+        return Ran(result, captured.stdout + captured.stderr, [output.data for output in captured.outputs])
+
+    def ok(self, cell: str) -> Ran:
+        ran = self(cell)
+        assert ran.error is None, ran.out
+        return ran
+
+    def __getitem__(self, name: str) -> Any:
+        return self.shell.user_ns[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.shell.user_ns[name] = value
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.shell.user_ns
+
+    def completions(self, text: str) -> list[str]:
+        """What is offered at the end of ``text``."""
+        from IPython.core.completer import provisionalcompleter
+
+        with provisionalcompleter():
+            return [c.text for c in self.shell.Completer.completions(text, len(text))]
+
+
+@pytest.fixture(scope="session")
+def shell():
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    config.Completer.use_jedi = False
+    made = InteractiveShell.instance(config=config)
+    yield made
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def notebook(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch):
+    """A notebook with the extension and with data for logistic regression."""
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    shell.reset(new_session=True)
+    shell.execution_count = 1
+    shell.run_line_magic("load_ext", "tensormagic") if "tensormagic" not in shell.extension_manager.loaded else shell.run_line_magic("reload_ext", "tensormagic")
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 3))
+    shell.user_ns.update(np=np, tm=tm, X=X, y=np.sign(X[:, 0] + 0.3 * random.normal(size=40)), w=np.zeros(3), b=0.0)
+    yield Notebook(shell)
+    shell.run_line_magic("unload_ext", "tensormagic")

@@ -1,13 +1,13 @@
-"""How fast compiled plans are against the same formulas in NumPy, in one run: ``python benchmarks/speed.py`` writes ``results/speed.md``.
+"""How fast compiled plans are against the same formulas in NumPy: ``python benchmarks/speed.py``, in one run.
 
-Medians of the process's CPU time, single thread, each under two settings of the C library's allocator: as it comes, and with the
-thresholds from which it takes fresh pages for every array at 256 MiB, where NumPy gets faster. Compiling, loading and calling are timed
-by the wall clock.
+It writes ``results/speed.md``. Medians of the process's CPU time, single thread, each under two settings of the C
+library's allocator: as it comes, and with the thresholds from which it takes fresh pages for every array at 256 MiB,
+where NumPy gets faster. Compiling and loading are timed by the wall clock.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 THRESHOLD = str(256 << 20)
-THREADS = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 HERE = Path(__file__).parent
 
 
@@ -32,6 +32,12 @@ def median_ms(call, repetitions=41):
         call()
         times.append(time.process_time_ns() - begin)
     return sorted(times)[repetitions // 2] / 1e6
+
+
+def medians_ms(calls, rounds=5):
+    """The medians of several calls, measured in turns, so that a busy moment of the machine meets all of them."""
+    times = [[median_ms(call, 15) for call in calls] for _ in range(rounds)]
+    return [sorted(own)[rounds // 2] for own in zip(*times, strict=True)]
 
 
 def cases():
@@ -65,7 +71,9 @@ def cases():
         g = -(t * (e / (1 + e))) / len(t)
         return np.mean(np.log1p(e)), X.T @ g, g.sum()
 
-    nx, ny, nS, nX, nw, nb, nt = (node(*item) for item in {"x": x, "y": y, "S": S, "X": X, "w": w, "b": b, "t": t}.items())
+    nx, ny, nS, nX, nw, nb, nt = (
+        node(*item) for item in {"x": x, "y": y, "S": S, "X": X, "w": w, "b": b, "t": t}.items()
+    )
     loss = mean(log1p(exp(-nt * (contract.matmul(nX, nw) + nb))), (0,))
     return {
         "stable loss, 10⁶": (
@@ -107,9 +115,11 @@ def measure():
         ready = (time.perf_counter() - begin) * 1e3
         for found, expected in zip(handle.run(sizes, *values), numpy(), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-        ours, theirs = median_ms(lambda h=handle, s=sizes, v=values: h.run(s, *v)), median_ms(numpy)
+        ours, theirs = medians_ms([lambda h=handle, s=sizes, v=values: h.run(s, *v), numpy])
         report["speed"].append([name, ours, theirs, wanted])
-        report["compile"].append([name, len(plan.kernels), planning, handle.compile_seconds * 1e3, ready, handle.from_cache])
+        report["compile"].append(
+            [name, len(plan.kernels), planning, handle.compile_seconds * 1e3, ready, handle.from_cache]
+        )
     report["call"] = small_call()
     return report
 
@@ -162,7 +172,8 @@ def main():
     lines = [
         "# Speed against NumPy",
         "",
-        f"{datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}, {processor()}, {os.cpu_count()} cores, CPython {platform.python_version()}, {versions}.",
+        f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%d}, {processor()}, {os.cpu_count()} cores, "
+        f"CPython {platform.python_version()}, {versions}.",
         "Medians of CPU time, one thread. `python benchmarks/speed.py` writes this file.",
         "",
         "| benchmark | allocator | compiled, ms | NumPy, ms | ratio | wanted |",
@@ -172,8 +183,14 @@ def main():
         for name, ours, theirs, wanted in report["speed"]:
             least = wanted[setting != "as it comes"]
             lines.append(f"| {name} | {setting} | {ours:.2f} | {theirs:.2f} | {theirs / ours:.2f} | {least:g} |")
-    lines += ["", "| plan | kernels | planning, ms | compiling, ms | loading from the cache, ms |", "|---|---:|---:|---:|---:|"]
-    for (name, kernels, planning, compiling, _, _), (*_, loading, _) in zip(plain["compile"], raised["compile"], strict=True):
+    lines += [
+        "",
+        "| plan | kernels | planning, ms | compiling, ms | loading from the cache, ms |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for (name, kernels, planning, compiling, _, _), (*_, loading, _) in zip(
+        plain["compile"], raised["compile"], strict=True
+    ):
         lines.append(f"| {name} | {kernels} | {planning:.1f} | {compiling:.0f} | {loading:.1f} |")
     lines += [
         "",

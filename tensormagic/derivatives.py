@@ -102,6 +102,7 @@ class Closed:
 
 
 def argument_positions(function: Function, argnums: ArgNums, count: int) -> list[int]:
+    """The positions that ``argnums`` means in a call with ``count`` arguments."""
     wanted = argnums if isinstance(argnums, Sequence) and not isinstance(argnums, str) else [argnums]
     found: list[int] = []
     for item in wanted:

@@ -1,7 +1,7 @@
 """What functions read beside their arguments: names of notebooks and closures, looked up when code is captured.
 
-During a trace, a name that holds an array or a float stands for an input of the trace, and every name that was read is noted:
-the function that is traced is valid as long as these names hold what they held.
+During a trace, a name that holds an array or a float stands for an input of the trace, and every name that was read is
+noted: the trace is valid as long as these names hold what they held.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, namespace
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import node_of, wrap
 
 Body = Callable[..., Any]  # lazy arrays in, lazy arrays out
 Read = tuple[str, Mapping[str, Any]]  # a name, and the dictionary that holds it
@@ -152,5 +152,3 @@ class Helper:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         return captured_body(self.function, reads_of(self.function), lasting=self.lasting)(*args, **options)
-
-

@@ -1,4 +1,4 @@
-"""Memory of runs: large arrays are taken again as soon as nobody has them any more, so that their pages need not be mapped anew."""
+"""Memory of runs: a large array that nobody has any more is taken again, so that its pages need not be mapped anew."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Array = np.ndarray[Any, Any]
 class Pool:
     """Blocks of memory that arrays were made from, the least recently used first.
 
-    An array given out is a view of its block and so holds it; when the array and all its views are gone, the pool's own reference is
-    the only one, and the block is free.
+    An array given out is a view of its block and so holds it; when the array and all its views are gone, the pool's own
+    reference is the only one, and the block is free.
     """
 
     def __init__(self) -> None:

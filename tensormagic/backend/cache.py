@@ -1,6 +1,6 @@
-"""Machine code on disk: a folder that only the user can write, files named by all that decides their content, written by atomic rename.
+"""Machine code on disk, in a folder that only the user can write.
 
-Knows neither graphs nor compilers.
+Files are named by all that decides their content, and written by atomic rename. Knows neither graphs nor compilers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The session's end of the compile worker: starts it when it is first needed, keeps it, and starts it once more if it dies."""
+"""The session's end of the compile worker: starts it when it is needed, keeps it, starts it once more if it dies."""
 
 from __future__ import annotations
 

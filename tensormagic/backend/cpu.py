@@ -1,8 +1,8 @@
-"""Prints kernels as Python source that Numba compiles. Knows what Numba understands, but never imports it: a worker does.
+"""Prints kernels as Python source that Numba compiles in a worker process: Numba is never imported here.
 
 A kernel is ``def kernel(table)``: the table holds the address of the stop flag, those of the array objects, sizes, and
-constants. The source that is compiled has neutral names, so that equal loops are compiled once; people are shown the same
-text with their own names.
+constants. The source that is compiled has neutral names, so that equal loops are compiled once; people are shown the
+same text with their own names.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,9 @@ from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.ops.move import Index
 
 ROW_STEP = 16  # rows come in multiples of this where there are that many: whole vectors
-TILE_ROOM = 1024  # elements of a tile's rows, as far as one row does not hold more: the first cache holds several such tiles
+TILE_ROOM = (
+    1024  # elements of a tile's rows, as far as one row does not hold more: the first cache holds several such tiles
+)
 CHUNK = 1024  # elements that are summed in any order, before chunks are added in order
 
 
@@ -38,7 +39,9 @@ def tile_rows(width: int) -> int:
     return TILE_ROOM // width if width < TILE_ROOM else 1
 
 
-def print_kernel(kernel: Kernel, stored: Callable[[Node], bool], exported: Callable[[Node], bool], names: Mapping[Node, str]) -> Printed:
+def print_kernel(
+    kernel: Kernel, stored: Callable[[Node], bool], exported: Callable[[Node], bool], names: Mapping[Node, str]
+) -> Printed:
     """The source of ``kernel``.
 
     Parameters
@@ -153,7 +156,10 @@ class _Body:
             else:
                 runs.append([k])
         names = [INNER[k] if k < len(INNER) else f"j{k}" for k in range(len(runs))]
-        return [_Group(tuple(run), name, product(tuple(domain[k] for k in run))) for run, name in zip(runs, names, strict=True)]
+        return [
+            _Group(tuple(run), name, product(tuple(domain[k] for k in run)))
+            for run, name in zip(runs, names, strict=True)
+        ]
 
     def _split_rows(self, depth: int) -> None:
         """The row's index along each axis."""
@@ -217,7 +223,9 @@ class _Body:
 
     def _load(self, node: Node, index: tuple[Index, ...]) -> str:
         name, offset, depth = self.address(node, index)
-        return self.assign("x", f"{name}[{offset}]", depth, node if node.op.name not in {"parameter", "input"} else None)
+        return self.assign(
+            "x", f"{name}[{offset}]", depth, node if node.op.name not in {"parameter", "input"} else None
+        )
 
     def address(self, node: Node, index: tuple[Index, ...]) -> tuple[str, str, int]:
         """The array that holds ``node``, the offset of an element, and how many loops that depends on."""
@@ -242,10 +250,16 @@ class _Body:
         name = self.text.tile(node, count, self.width)
         row = "(i - start)" if count == 1 else f"(i - start) * {self.text.product(count)}"
         rest = self._linear(factors, offset)
-        return name, row.strip("()") if rest == "0" and count == 1 else row if rest == "0" else f"{row} + {rest}", max(1, self._depth_of_positions(factors))
+        return (
+            name,
+            row.strip("()") if rest == "0" and count == 1 else row if rest == "0" else f"{row} + {rest}",
+            max(1, self._depth_of_positions(factors)),
+        )
 
     def _depth_of_positions(self, positions: Mapping[int, Size]) -> int:
-        return max((k + 1 for k, g in enumerate(self.groups) for p in g.positions if positions.get(p, 0) != 0), default=0)
+        return max(
+            (k + 1 for k, g in enumerate(self.groups) for p in g.positions if positions.get(p, 0) != 0), default=0
+        )
 
     def _linear(self, factors: Mapping[int, Size], offset: Size) -> str:
         """A linear function of the loop variables as text."""
@@ -270,7 +284,9 @@ class _Body:
                 return self.value(root.args[0], root.op.index(root, stage.body[0][1]))  # type: ignore[attr-defined]
             return self._leaf(root, stage.body[0][1]) if is_leaf(root) else self._compute(root, stage.body[0][1])
         value = self.element(stage)
-        return self.assign(root.op.name, step_text(root, start_text(root, self.text), value, free=False), self._depth(value), root)
+        return self.assign(
+            root.op.name, step_text(root, start_text(root, self.text), value, free=False), self._depth(value), root
+        )
 
     def element(self, stage: Stage) -> str:
         """What a fold takes in at each iteration, in the dtype of its result."""
@@ -278,10 +294,19 @@ class _Body:
         root = stage.root
         if len(values) == 1:
             before = stage.body[0][0].type.dtype
-            return values[0] if before == root.type.dtype or root.type.dtype.kind == "b" else f"np.{root.type.dtype.name}({values[0]})"
+            return (
+                values[0]
+                if before == root.type.dtype or root.type.dtype.kind == "b"
+                else f"np.{root.type.dtype.name}({values[0]})"
+            )
         text = f"{values[0]} * {values[1]}"
         dtype = root.type.dtype
-        return self.assign("product", text if dtype.kind == "f" or dtype.itemsize == 8 else f"np.{dtype.name}({text})", len(self.groups), root)
+        return self.assign(
+            "product",
+            text if dtype.kind == "f" or dtype.itemsize == 8 else f"np.{dtype.name}({text})",
+            len(self.groups),
+            root,
+        )
 
     def print_loop(self) -> list[Line]:
         """The statements of one tile."""
@@ -310,7 +335,11 @@ class _Body:
         extent, first = self.text.product(group.extent), f"{group.name}0"
         end = f"{first} + {CHUNK} if {first} + {CHUNK} < {extent} else {extent}"
         inside: list[Line] = [(f"{part} = {zero}", None) for _, part, zero in self.chunked]
-        inside += [(f"{group.name}1 = {end}", None), (f"for {group.name} in range({first}, {group.name}1):", None), *_indented(body)]
+        inside += [
+            (f"{group.name}1 = {end}", None),
+            (f"for {group.name} in range({first}, {group.name}1):", None),
+            *_indented(body),
+        ]
         inside += [(f"{total} = {total} + {part}", None) for total, part, _ in self.chunked]
         return [(f"for {first} in range(0, {extent}, {CHUNK}):", None), *_indented(inside)]
 
@@ -368,7 +397,10 @@ class _Body:
         first = reduced.index(True)
         if first == 0:
             k = self.text.fresh("k")
-            self.before += [(f"for {k} in range({self.text.size(root.type.size)}):", root), (f"    {name}[{k}] = {zero}", root)]
+            self.before += [
+                (f"for {k} in range({self.text.size(root.type.size)}):", root),
+                (f"    {name}[{k}] = {zero}", root),
+            ]
             return
         kept = [g for g, r in zip(self.groups[first:], reduced[first:], strict=True) if not r]
         for depth, g in enumerate(kept):
@@ -403,4 +435,8 @@ class _Body:
 def _as(root: Node, value: str, stage: Stage) -> str:
     """A value in the dtype of the array that it is stored in."""
     del stage
-    return value if is_map(root) or root.type.dtype == np.dtype("f8") or is_inline_move(root) else f"np.{root.type.dtype.name}({value})"
+    return (
+        value
+        if is_map(root) or root.type.dtype == np.dtype("f8") or is_inline_move(root)
+        else f"np.{root.type.dtype.name}({value})"
+    )

@@ -1,7 +1,7 @@
-"""What generated kernels are written in, for Numba: typed buffers of a table of arrays, scratch memory, the stop flag, rounding.
+"""What generated kernels are written in, for Numba: typed buffers, scratch memory, the stop flag, rounding.
 
-Each buffer has a number of its own, and LLVM is told that no two overlap: loops vectorise without run-time checks. It knows Numba's
-extension interface and nothing of graphs.
+Each buffer has a number of its own, and LLVM is told that no two overlap: loops vectorise without run-time checks. It
+knows Numba's extension interface and nothing of graphs.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.datamodel import models, register_default
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.core.datamodel import models
+from numba.core.datamodel.registry import register_default
+from numba.core.typing import templates
 from numba.extending import intrinsic, lower_builtin
 
 from tensormagic.backend import vecmath
+from tensormagic.backend.kernel_text import MOST_BUFFERS
 
-MOST_BUFFERS = 64  # how many of a kernel's buffers are told apart
 ARRAY_DATA = 16  # where an ndarray object holds the address of its data: behind reference count and type
 
+_infer_global: Any = templates.infer_global
 _DTYPES: dict[str, Any] = {
     name: getattr(types, name)
     for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
@@ -51,19 +53,19 @@ class _BufferModel(models.PrimitiveModel):
         super().__init__(manager, kind, manager.lookup(kind.dtype).get_data_type().as_pointer())
 
 
-@infer_global(operator.getitem)
-class _GetItem(AbstractTemplate):
+@_infer_global(operator.getitem)
+class _GetItem(templates.AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
         if isinstance(args[0], Buffer):
-            return signature(args[0].dtype, args[0], types.int64)
+            return templates.signature(args[0].dtype, args[0], types.int64)
         return None
 
 
-@infer_global(operator.setitem)
-class _SetItem(AbstractTemplate):
+@_infer_global(operator.setitem)
+class _SetItem(templates.AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
         if isinstance(args[0], Buffer):
-            return signature(types.none, args[0], types.int64, args[0].dtype)
+            return templates.signature(types.none, args[0], types.int64, args[0].dtype)
         return None
 
 
@@ -142,7 +144,7 @@ def real(_typing: Any, table: Any, place: Any) -> Any:
 
 @intrinsic
 def stopped(_typing: Any, table: Any) -> Any:
-    """Whether the flag that the table's first entry points to is raised: an atomic load, which no optimiser moves out of a loop."""
+    """Whether the flag at the table's first address is raised: an atomic load, which stays in its loop."""
 
     def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
         pointer = builder.inttoptr(_entry(builder, args[0], 0), ir.IntType(8).as_pointer())
@@ -157,7 +159,9 @@ def _rounding(name: str, llvm_name: str) -> Callable[..., Any]:
         def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
             kind = args[0].type
             full = f"llvm.{llvm_name}.{kind.intrinsic_name}"
-            function = builder.module.globals.get(full) or ir.Function(builder.module, ir.FunctionType(kind, [kind]), full)
+            function = builder.module.globals.get(full) or ir.Function(
+                builder.module, ir.FunctionType(kind, [kind]), full
+            )
             return builder.call(function, args)
 
         return x(x), generate
@@ -167,6 +171,11 @@ def _rounding(name: str, llvm_name: str) -> Callable[..., Any]:
     return intrinsic(typed)
 
 
-NAMES: dict[str, Any] = {name: _rounding(name, name) for name in ("floor", "ceil", "trunc", "rint", "sqrt")}
-NAMES |= {name: getattr(vecmath, name) for name in vecmath.__all__ if name != "FUNCTIONS"}
-NAMES |= {"array": array, "scratch": scratch, "real": real, "stopped": stopped}
+NAMES: dict[str, Any] = {
+    **{name: _rounding(name, name) for name in ("floor", "ceil", "trunc", "rint", "sqrt")},
+    **{name: getattr(vecmath, name) for name in vecmath.__all__ if name != "FUNCTIONS"},
+    "array": array,
+    "scratch": scratch,
+    "real": real,
+    "stopped": stopped,
+}

@@ -1,4 +1,4 @@
-"""Prints the Python function that runs a plan: sizes, arrays, kernel calls and library calls in a straight line. Knows no compiler."""
+"""Prints the Python function that runs a plan: arrays, kernel calls and library calls in a straight line."""
 
 from __future__ import annotations
 
@@ -39,15 +39,27 @@ class Driver:
         The table of each kernel, in the order of the kernels.
     """
 
-    def __init__(self, graph: Graph, lowered: Lowered, steps: Sequence[Step], entries: Sequence[Sequence[Entry]]) -> None:
+    def __init__(
+        self, graph: Graph, lowered: Lowered, steps: Sequence[Step], entries: Sequence[Sequence[Entry]]
+    ) -> None:
         self.graph = graph
         self.results = lowered.results
         self.steps = steps
         self.entries = entries
         self.names: dict[str, Any] = {
-            "ndarray": np.ndarray, "empty": np.empty, "array": np.array, "take": pool.take, "packed": packed, "owned": owned,
-            "evaluate": evaluate, "tile_rows": tile_rows, "patiently": patiently, "idle": IDLE, "matmul": np.matmul, "unused": UNUSED,
-        }  # fmt: skip
+            "ndarray": np.ndarray,
+            "empty": np.empty,
+            "array": np.array,
+            "matmul": np.matmul,
+            "take": pool.take,
+            "packed": packed,
+            "owned": owned,
+            "evaluate": evaluate,
+            "tile_rows": tile_rows,
+            "patiently": patiently,
+            "idle": IDLE,
+            "unused": UNUSED,
+        }
         self.variables: dict[Any, str] = {}
         self.made: set[Node] = set()
         self.packs: dict[Node, str] = {}
@@ -67,7 +79,11 @@ class Driver:
             else:
                 self._print_library(step)
             dead = [self.variables[n] for n in self.dies.get(number, []) if n in self.variables]
-            dead += [self.packs[n] for n in self.dies.get(number, []) if self.packs.get(n, self.variables.get(n)) != self.variables.get(n)]
+            dead += [
+                self.packs[n]
+                for n in self.dies.get(number, [])
+                if self.packs.get(n, self.variables.get(n)) != self.variables.get(n)
+            ]
             if dead and number + 1 < len(self.steps):
                 self.lines.append(f"del {', '.join(dead)}")
         self._print_results()
@@ -96,12 +112,19 @@ class Driver:
         """A size as an expression of Python."""
         if isinstance(size, int):
             return str(size)
-        return " + ".join("*".join([*([str(c)] if c != 1 or not m else []), *(self._atom(a) for a, p in m for _ in range(p))]) for m, c in size.terms)
+        return " + ".join(
+            "*".join([*([str(c)] if c != 1 or not m else []), *(self._atom(a) for a, p in m for _ in range(p))])
+            for m, c in size.terms
+        )
 
     def _atom(self, a: Any) -> str:
         if isinstance(a, Apply):
             left, right = self.size(a.left), self.size(a.right)
-            return f"{a.function}({left}, {right})" if a.function in {"min", "max"} else f"(({left}) {'//' if a.function == 'floordiv' else '%'} ({right}))"
+            return (
+                f"{a.function}({left}, {right})"
+                if a.function in {"min", "max"}
+                else f"(({left}) {'//' if a.function == 'floordiv' else '%'} ({right}))"
+            )
         return self.symbols.setdefault(a, f"n{len(self.symbols)}")
 
     def shape(self, shape: Sequence[Size]) -> str:
@@ -130,7 +153,9 @@ class Driver:
         if isinstance(size, int) and size < LARGE:
             self.lines.append(f"{name} = empty({shape}, {dtype})")
         else:
-            self.lines.append(f"{name} = empty({shape}, {dtype}) if {self.size(size)} < {LARGE} else take({shape}, {dtype})")
+            self.lines.append(
+                f"{name} = empty({shape}, {dtype}) if {self.size(size)} < {LARGE} else take({shape}, {dtype})"
+            )
         self.made.add(node)
         return name
 
@@ -149,7 +174,10 @@ class Driver:
         own = f"a{name}"
         if node.type.form == "array":
             self.lines.append(f"{own} = {name}")
-            self.lines.append(f"if type({own}) is not ndarray or {own}.flags.num & 257 != 257: {own} = packed({name}, {self.dtype(node)})")
+            self.lines.append(
+                f"if type({own}) is not ndarray or {own}.flags.num & 257 != 257: "
+                f"{own} = packed({name}, {self.dtype(node)})"
+            )
         else:
             self.lines.append(f"{own} = array({name}, {self.dtype(node)})")
         return own
@@ -229,12 +257,23 @@ class Driver:
         """The text of ``run``."""
         checks = self._checks()
         work = self._work()
-        guard = [f"if flag == 0 and {work} > {LONG}: return patiently(run, sizes, ({''.join(f'{p}, ' for p in self.parameters)}))"] if work else []
+        guard = (
+            [
+                (
+                    f"if flag == 0 and {work} > {LONG}: "
+                    f"return patiently(run, sizes, ({''.join(f'{p}, ' for p in self.parameters)}))"
+                )
+            ]
+            if work
+            else []
+        )
         sizes = [f"{name} = sizes[{self.constant('s', a)}]" for a, name in self.symbols.items()]
         if "needs_size" in self.names:
             sizes.append("size = lambda s: s if type(s) is int else evaluate(s, sizes.__getitem__)")
         lines = [*sizes, *checks, *guard, "flag = flag or idle", *self.lines]
-        return f"def run(sizes, {''.join(f'{p}, ' for p in self.parameters)}flag=0):\n" + "".join(f"    {line}\n" for line in lines)
+        return f"def run(sizes, {''.join(f'{p}, ' for p in self.parameters)}flag=0):\n" + "".join(
+            f"    {line}\n" for line in lines
+        )
 
     def _checks(self) -> list[str]:
         """That no fold without a first value is over nothing."""
@@ -275,11 +314,13 @@ def _is_matmul(subscripts: str) -> bool:
 _idle_flag = np.zeros(1, np.uint8)
 IDLE: int = _idle_flag.ctypes.data
 _unused = np.zeros(1, np.uint64)
-UNUSED: int = _unused.ctypes.data  # where Numba's calling convention puts a result and an exception, which kernels do not have
+UNUSED: int = (
+    _unused.ctypes.data
+)  # where Numba's calling convention puts a result and an exception, which kernels do not have
 
 
 def patiently(run: Callable[..., list[Any]], sizes: dict[Symbol, int], values: tuple[Any, ...]) -> list[Any]:
-    """Run something long beside the main thread, which waits so that an interrupt reaches it; then the kernels stop early."""
+    """Run something long beside the main thread: an interrupt reaches that, and then the kernels stop early."""
     if threading.current_thread() is not threading.main_thread():
         return run(sizes, *values, flag=IDLE)
     flag = np.zeros(1, np.uint8)
@@ -302,5 +343,5 @@ def patiently(run: Callable[..., list[Any]], sizes: dict[Symbol, int], values: t
         raise
     done, value = outcome[0]
     if done:
-        return value  # type: ignore[no-any-return]
+        return value
     raise value

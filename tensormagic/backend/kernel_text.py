@@ -106,7 +106,9 @@ class KernelText:
         key = ("tile", node)
         if count != 1:
             entry = Entry("tile", node, count, width or 1)
-            return self._declare(key, "b", entry, lambda k: f'array(table, {k}, "{node.type.dtype.name}", {self._number()})')
+            return self._declare(
+                key, "b", entry, lambda k: f'array(table, {k}, "{node.type.dtype.name}", {self._number()})'
+            )
         if key not in self.names:
             rows = FLAT_TILE if width is None else ROW_TILE
             self.names[key] = name = self.fresh("tile")
@@ -139,7 +141,7 @@ class KernelText:
         return f"({text})" if isinstance(size, Dim) and len(size.terms) > 1 else text
 
     def number(self, value: Any) -> str:
-        """A constant: as it is where it is a plain one, so that the compiler can use it; else as an entry of the table."""
+        """A constant: written out where it is plain, so that the compiler can use it; else an entry of the table."""
         dtype = value.dtype
         if dtype.kind == "b":
             return "True" if value else "False"

@@ -1,7 +1,7 @@
-"""From a closed graph to stages: what is computed by loops, what is stored, and what NumPy does. Knows nothing of printing or of time.
+"""From a closed graph to stages: what is computed by loops, what is stored, and what NumPy does. Prints nothing.
 
-A *stage* computes one stored node by a loop nest over a domain: a pointwise result, or a fold. Everything between stored nodes is
-written into the stages that use it: pointwise functions by their scalar text, moves by their index maps.
+A *stage* computes one stored node by a loop nest over a domain: a pointwise result, or a fold. Everything between
+stored nodes is written into the stages that use it: pointwise functions by their scalar text, moves by their index maps.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import numpy as np
 
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.node import Node, Operation, make, topological
 from tensormagic.ir.type import Size
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.fold import Fold, Row
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
 from tensormagic.ops.move import BROADCAST, RESHAPE, Index, Move, squeezes
-from tensormagic.ops.op import Op
 from tensormagic.ops.pointwise import Pointwise
 
 IndexTuple = tuple[Index, ...]
@@ -31,19 +30,56 @@ MIDDLING_COST = 4
 WORTH_STORING = MIDDLING_COST  # the cost from which a value that is used twice is stored, and not computed twice
 DTYPES = frozenset(map(np.dtype, ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]))
 CHEAP = frozenset(
-    ["add", "subtract", "multiply", "negative", "positive", "absolute", "square", "maximum", "minimum", "where", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "floor", "ceil", "trunc", "rint", "sign", "isnan", "isinf", "isfinite", "astype", "real", "imag", "conjugate"]
+    [
+        "add",
+        "subtract",
+        "multiply",
+        "negative",
+        "positive",
+        "absolute",
+        "square",
+        "maximum",
+        "minimum",
+        "where",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "equal",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "logical_not",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "invert",
+        "floor",
+        "ceil",
+        "trunc",
+        "rint",
+        "sign",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "astype",
+        "real",
+        "imag",
+        "conjugate",
+    ]
 )
 MIDDLING = frozenset(["divide", "sqrt", "reciprocal", "floor_divide", "remainder"])
 
 
-def cost_of(op: Op) -> int:
+def cost_of(op: Operation) -> int:
     """What one application of a pointwise op costs, in additions."""
     return 1 if op.name in CHEAP else MIDDLING_COST if op.name in MIDDLING else 12
 
 
 def is_heavy(node: Node) -> bool:
     """Whether a map is a function that takes a loop of its own."""
-    return cost_of(node.op) > MIDDLING_COST  # type: ignore[arg-type]
+    return cost_of(node.op) > MIDDLING_COST
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +292,7 @@ class _Roots:
                 self.found.add(node)
 
     def _part(self, node: Node) -> None:
-        """Store operands so that no stage computes more than one heavy function: LLVM has registers for the constants of one."""
+        """Store operands so that no stage has more than one heavy function: the registers hold the constants of one."""
         operands = [stripped(a) for a in node.args]
         heavy = [a for a in dict.fromkeys(operands) if a in self.heavy and a not in self.found]
         own = is_map(node) and is_heavy(node)
@@ -315,7 +351,7 @@ def _last_uses(inside: Sequence[Node], root: Node) -> dict[Node, int]:
 
 
 def _narrowest(inside: Sequence[Node], begin: int, last: dict[Node, int]) -> tuple[int, list[Node]]:
-    """Where to cut, in the upper half of what one stage may hold, so that the fewest values are needed later; and these values."""
+    """Where to cut, in the upper half of what a stage may hold, so that fewest values are needed later; and these."""
     best: tuple[int, int, list[Node]] | None = None
     alive: list[Node] = []
     for k in range(begin, begin + MOST_OPS):
@@ -439,5 +475,3 @@ def _order(reads: Sequence[Read], place: tuple[int | None, ...] | None, rank: in
     if place is not None:
         votes[tuple(k for k in place if k is not None)] += 1
     return list(max(votes, key=lambda order: votes[order]))
-
-

@@ -66,19 +66,26 @@ class Handle:
         self._done.wait(timeout)
         return self.ready()
 
-    def _take(self, source: str, function: Callable[..., None]) -> None:
+    def take(self, source: str, function: Callable[..., None]) -> None:
+        """One kernel is there; with the last one the handle is ready."""
         self._functions[source] = function
         if len(self._functions) == len(self.plan.sources):
             self.run = self.plan.compile([self._functions[s] for s in self.plan.sources])
-            self._finish("")
+            self.finish("")
 
-    def _finish(self, error: str) -> None:
+    def finish(self, error: str) -> None:
+        """The handle is ready, or has failed."""
         if self._done.is_set():
             return
         self.error = error
         self._done.set()
         if self._on_ready is not None:
             self._on_ready(self)
+
+    def abandon(self, error: str) -> None:
+        """Fail in a forked child: the thread that held the old event's lock may be missing there."""
+        self._done = threading.Event()
+        self.finish(error)
 
 
 def start(plan: Plan, on_ready: Callable[[Handle], None] | None = None) -> Handle:
@@ -94,9 +101,9 @@ def start(plan: Plan, on_ready: Callable[[Handle], None] | None = None) -> Handl
     handle = Handle(plan, on_ready)
     if not plan.sources:
         handle.run = plan.compile([])
-        handle._finish("")  # noqa: SLF001 (its own class)
+        handle.finish("")
     elif find_spec("numba") is None:
-        handle._finish("Numba is not installed")  # noqa: SLF001
+        handle.finish("Numba is not installed")
     else:
         _service().submit(handle)
     return handle
@@ -129,7 +136,7 @@ class _Service:
             except Exception as error:  # noqa: BLE001 (the handle says so; the thread goes on)
                 failed = [item] if isinstance(item, Handle) else [h for h, _ in self._waiting.pop(item[0], [])]
                 for handle in failed:
-                    handle._finish(f"{type(error).__name__}: {error}")  # noqa: SLF001
+                    handle.finish(f"{type(error).__name__}: {error}")
 
     def _begin(self, handle: Handle) -> None:
         from tensormagic.backend.cpu_loader import key_of  # llvmlite takes a tenth of a second to import
@@ -154,7 +161,7 @@ class _Service:
             if code is None:
                 return False
             function = self._loaded[key] = load(code)
-        handle._take(source, function)  # noqa: SLF001
+        handle.take(source, function)
         return True
 
     def _answered(self, key: str, source: str, error: str, seconds: float) -> None:
@@ -162,7 +169,7 @@ class _Service:
         for handle, _ in waiting:
             handle.compile_seconds += seconds
             if error or not self._offer(key, source, handle):
-                handle._finish(error or "the compiled code cannot be read")  # noqa: SLF001
+                handle.finish(error or "the compiled code cannot be read")
                 _warn_once(handle.error)
 
 
@@ -191,8 +198,7 @@ def _after_fork() -> None:
     _lock = threading.Lock()
     old, _current = _current, None
     for handle in old.handles if old else ():
-        handle._done = threading.Event()  # noqa: SLF001 (the old one's lock may be held by a thread that is not here)
-        handle._finish("the process was forked while this was compiled")  # noqa: SLF001
+        handle.abandon("the process was forked while this was compiled")
 
 
 if hasattr(os, "register_at_fork"):

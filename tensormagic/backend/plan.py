@@ -1,4 +1,4 @@
-"""What runs at once: a graph as kernels and library calls, with their sources. Pure Python, and quick; compiles nothing."""
+"""What runs at once: a graph as kernels and library calls, with their sources. Compiles nothing."""
 
 from __future__ import annotations
 
@@ -92,7 +92,13 @@ def plan_graph(graph: Graph) -> Plan:
             printed = print_kernel(step, stored, lambda n, outside=outside: bool(n.type.shape) or n in outside, names)
             planned.append(PlannedKernel(step, printed, _nodes_of(step, stored)))
     library = tuple(s for s in steps if isinstance(s, Node))
-    return Plan(graph, tuple(steps), tuple(planned), library, Driver(graph, lowered, steps, [k.printed.entries for k in planned]))
+    return Plan(
+        graph,
+        tuple(steps),
+        tuple(planned),
+        library,
+        Driver(graph, lowered, steps, [k.printed.entries for k in planned]),
+    )
 
 
 def _needed(steps: Sequence[Step], results: Sequence[Node]) -> dict[Kernel, set[Node]]:
@@ -108,7 +114,9 @@ def _needed(steps: Sequence[Step], results: Sequence[Node]) -> dict[Kernel, set[
     for r in results:
         use(r, None)
     for step in steps:
-        reads = [stripped(a) for a in step.args] if isinstance(step, Node) else [n for s in step.stages for n, _ in s.reads]
+        reads = (
+            [stripped(a) for a in step.args] if isinstance(step, Node) else [n for s in step.stages for n, _ in s.reads]
+        )
         for node in reads:
             use(node, step)
     return needed

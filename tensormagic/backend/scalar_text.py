@@ -1,4 +1,4 @@
-"""Scalar expressions of generated kernels: pointwise functions and the steps of folds, cast wherever Numba would widen them."""
+"""Scalar expressions of kernels: pointwise functions and steps of folds, cast wherever Numba would widen them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,41 @@ _RENAMED = {
     "math.sqrt(": "sqrt(",
 }
 _TRUTHS = frozenset(
-    "less less_equal greater greater_equal equal not_equal isnan isinf isfinite logical_not where".split()
+    [
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "equal",
+        "not_equal",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "logical_not",
+        "where",
+    ]
 )
 _IN_FLOAT32 = frozenset(
-    "exp expm1 log log1p tanh sigmoid erf sin cos maximum minimum sqrt where add subtract multiply negative".split()
+    [
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "tanh",
+        "sigmoid",
+        "erf",
+        "sin",
+        "cos",
+        "maximum",
+        "minimum",
+        "sqrt",
+        "where",
+        "add",
+        "subtract",
+        "multiply",
+        "negative",
+    ]
 )
-
 
 
 def scalar_text(node: Node, values: Sequence[str]) -> str:

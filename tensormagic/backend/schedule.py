@@ -1,7 +1,8 @@
-"""Which stages run in one loop nest, in which order, and where their values are kept. Knows stages only, not how they are printed.
+"""Which stages run in one loop nest, in which order, and where their values are kept. Prints nothing.
 
-A *nest* is a loop over tiles of rows (its leading axes, taken as one), and in each tile a sequence of *loops* over the tile's rows and
-the remaining axes. A value that only the nest uses lives in a local variable or for one tile; nothing of the full size is stored for it.
+A *nest* is a loop over tiles of rows (its leading axes, taken as one), and in each tile a sequence of *loops* over the
+tile's rows and the remaining axes. A value that only the nest uses lives in a local variable or for one tile; nothing
+of the full size is stored for it.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Loop:
 class Nest:
     """Stages that share their leading axes.
 
-    ``depths`` are the numbers of leading axes that may be the rows; ``depth`` and ``loops`` are set when the nest is complete. A nest of
-    rank-0 stages has the depth 0 and no rows.
+    ``depths`` are the numbers of leading axes that may be the rows; ``depth`` and ``loops`` are set when the nest is
+    complete. A nest of rank-0 stages has the depth 0 and no rows.
     """
 
     stages: list[Stage] = field(default_factory=list)
@@ -285,7 +286,7 @@ def coefficients(node: Node, index: tuple[Index, ...]) -> tuple[dict[int, Size],
 
 
 def collapses(stages: Iterable[Stage], positions: Sequence[int]) -> bool:
-    """Whether loops over neighbouring positions may run as one: every access goes through them in order, or not at all."""
+    """Whether loops over neighbouring positions may run as one: every access goes through them in order."""
     pairs = list(pairwise(positions))
     return all(_collapse_pair(stage, outer, inner) for stage in stages for outer, inner in pairs)
 
@@ -302,5 +303,3 @@ def _collapse_pair(stage: Stage, outer: int, inner: int) -> bool:
         if factors.get(outer, 0) != factors.get(inner, 0) * stage.domain[inner]:
             return False
     return True
-
-

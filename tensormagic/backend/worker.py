@@ -1,6 +1,7 @@
-"""The process that compiles: reads kernels as source on its standard input, writes object code into the cache, answers in one line each.
+"""The process that compiles: reads kernels as source on its standard input, writes object code into the cache, answers.
 
-``python -m tensormagic.backend.worker``. Messages are JSON behind their length. It ends when its input does, or with its parent.
+``python -m tensormagic.backend.worker``. Messages are JSON behind their length. It ends when its
+input does, or with its parent.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def compile_source(source: str) -> cache.Code:
     begin = time.perf_counter()
     names: dict[str, Any] = {**NAMES, "np": np, "math": math}
     exec(compile(source, "<kernel>", "exec"), names)  # noqa: S102 (the project's own text)
-    flags = compiler.Flags()
+    flags: Any = compiler.Flags()
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"

@@ -64,6 +64,17 @@ class Capture:
         return number
 
 
+def settle(size: Size) -> Size:
+    """A size of new axes: 0 and 1 are numbers, since they broadcast and reduce in ways of their own; a function notes what it relied on."""
+    number = hint(size)
+    if isinstance(size, int) or number is None or number > 1:
+        return size
+    capture = _current.get()
+    if capture is not None:
+        capture.specialise(size)
+    return number
+
+
 _current: ContextVar[Capture | None] = ContextVar("capture", default=None)
 
 

@@ -25,7 +25,7 @@ def _done(node: Node) -> Tensor:
 
 
 def _shape(shape: Any) -> tuple[Size, ...]:
-    sizes = tuple(as_size(s) for s in shape) if isinstance(shape, tuple | list) else (as_size(shape),)
+    sizes = tuple(context.settle(as_size(s)) for s in (shape if isinstance(shape, tuple | list) else (shape,)))
     if any((hint(s) or 0) < 0 for s in sizes):
         raise ShapeError("negative dimensions are not allowed")
     return sizes
@@ -118,7 +118,7 @@ def arange(*bounds: Any, dtype: Any = None, **options: Any) -> Tensor:
     if not isinstance(by, int):
         refuse("np.arange with a step that is no number", "Multiply np.arange(n) by the step.")
     span = high - low if by > 0 else low - high
-    length = apply("max", apply("floordiv", span + (abs(by) - 1), abs(by)), 0)
+    length = context.settle(apply("max", apply("floordiv", span + (abs(by) - 1), abs(by)), 0))
     ramp = iota((length,), 0)
     ramp = ramp * by if by != 1 else ramp
     ramp = ramp + size_node(low) if low != 0 else ramp
@@ -145,7 +145,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retste
         refuse("np.linspace with retstep or axis", "Compute the step yourself.")
     if not any(isinstance(v, Tensor) for v in (start, stop, num)):
         return wrap(constant(np.linspace(start, stop, num, endpoint, dtype=dtype)))
-    low, high, n = node_of(start), node_of(stop), as_size(num)
+    low, high, n = node_of(start), node_of(stop), context.settle(as_size(num))
     if low.type.shape or high.type.shape:
         refuse("np.linspace between arrays", "Write start + (stop - start) * np.linspace(0, 1, n)[:, None].")
     steps = size_node(n - 1 if endpoint else n)
@@ -161,7 +161,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retste
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C", **options: Any) -> Tensor:  # noqa: N803 (NumPy's names)
     """``np.eye``."""
     del order, options
-    shape = (as_size(N), as_size(N if M is None else M))
+    shape = _shape((N, N if M is None else M))
     on = scalar.equal(iota(shape, 0) + k if k else iota(shape, 0), iota(shape, 1))
     return _done(astype(on, dtype))
 
@@ -173,7 +173,7 @@ implements(np.identity)(lambda n, dtype=None, **_: eye(n, dtype=dtype or float))
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float, **options: Any) -> Tensor:  # noqa: N803 (NumPy's names)
     """``np.tri``."""
     del options
-    shape = (as_size(N), as_size(N if M is None else M))
+    shape = _shape((N, N if M is None else M))
     return _done(astype(scalar.greater_equal(iota(shape, 0) + k, iota(shape, 1)), dtype))
 
 

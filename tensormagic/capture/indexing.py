@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.context import settle
 from tensormagic.ir.errors import BoundsError, CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply, hint
@@ -99,11 +100,11 @@ def _slice(item: slice, extent: Size, as_size: Any) -> tuple[Size, Size, int]:
         first = 0 if start is None else start
         last = extent if stop is None else stop
         length = apply("max", last - first, 0)
-        return first, length if step == 1 else apply("floordiv", length + (step - 1), step), step
+        return first, settle(length if step == 1 else apply("floordiv", length + (step - 1), step)), step
     first = extent - 1 if start is None else start
     last = -1 if stop is None else stop
     length = apply("max", first - last, 0)
-    return first, apply("floordiv", length + (-step - 1), -step), step
+    return first, settle(apply("floordiv", length + (-step - 1), -step)), step
 
 
 def _bound(bound: Size, extent: Size, step: int) -> Size:

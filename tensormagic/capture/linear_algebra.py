@@ -309,8 +309,8 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         x, y = (wrap(v) for v in (x, y))
         x, y = (v.swapaxes(p, -1).node for v, p in ((x, k), (y, m)))
     x = scalar.conjugate(x) if x.type.dtype.kind == "c" else x
-    rows = _done(matmul(expand_dims(x, (x.type.ndim - 1,)), expand_dims(y, (y.type.ndim,))))
-    return rows[..., 0, 0]
+    rows = matmul(expand_dims(x, (x.type.ndim - 1,)), expand_dims(y, (y.type.ndim,)))
+    return _done(reshape(rows, rows.type.shape[:-2]))
 
 
 @implements(np.cross, np.linalg.cross)

@@ -104,6 +104,8 @@ for _name, _target in _UNARY.items():
 
 
 def _matmul(self: Tensor, other: Any) -> Any:
+    if self.type.form == "python" and isinstance(other, Tensor | int | float | complex) and node_of(other).type.form == "python":
+        raise DTypeError(f"unsupported operand types for @: {self.type} and {node_of(other).type}")
     return wrap(context.record(matmul(node_of(self), node_of(other))))
 
 

@@ -112,7 +112,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 def _shape(shape: Any) -> tuple[Size, ...]:
-    return tuple(as_size(s) for s in shape) if isinstance(shape, tuple | list) else (as_size(shape),)
+    return tuple(context.settle(as_size(s)) for s in (shape if isinstance(shape, tuple | list) else (shape,)))
 
 
 @implements(np.broadcast_to)
@@ -261,6 +261,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         return _done(x)
     k = normalise_axis(int(axis), x.type.ndim)
     extent = x.type.shape[k]
+    if extent in {0, 1}:
+        return _done(x)
     by = apply("mod", as_size(shift), extent)
 
     def part(start: Size, length: Size) -> Node:
@@ -304,8 +306,9 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     x = node_of(a)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
+    x = x if x.type.ndim else reshape(x, (1,))
     axis = normalise_axis(axis, x.type.ndim)
-    shape, count = x.type.shape, as_size(repeats)
+    shape, count = x.type.shape, context.settle(as_size(repeats))
     wide = broadcast(expand_dims(x, (axis + 1,)), (*shape[: axis + 1], count, *shape[axis + 1 :]))
     return _done(reshape(wide, (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])))
 
@@ -320,7 +323,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     order = [k for k in range(x.ndim) if k not in {normalise_axis(axis1, x.ndim), normalise_axis(axis2, x.ndim)}]
     moved = x.transpose([*order, normalise_axis(axis1, x.ndim), normalise_axis(axis2, x.ndim)]).node
     *lead, rows, columns = moved.type.shape
-    length = apply("max", apply("min", rows if offset >= 0 else rows + offset, columns - offset if offset > 0 else columns), 0)
+    length = context.settle(apply("max", apply("min", rows if offset >= 0 else rows + offset, columns - offset if offset > 0 else columns), 0))
     from tensormagic.ops.fold import reduce_sum  # noqa: PLC0415 (only here)
 
     first: Size = 0 if offset >= 0 else -offset

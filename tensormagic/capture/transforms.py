@@ -73,7 +73,7 @@ for _name in ("fftshift", "ifftshift"):
 @implements(np.fft.fftfreq)
 def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     """``np.fft.fftfreq``: the frequencies of ``np.fft.fft``, for sizes that may be symbolic."""
-    count = as_size(n)
+    count = context.settle(as_size(n))
     half = apply("floordiv", count - 1, 2) + 1
     ramp = iota((count,), 0)
     centred = scalar.where(scalar.less(ramp, size_node(half)), ramp, ramp - size_node(count))

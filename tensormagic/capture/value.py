@@ -255,7 +255,8 @@ class Tensor:
         part = basic(items, self.type.shape, as_size)
         if not part.shape and not _has_ellipsis(index):
             return wrap(context.record(to_form(part.take(self.node), "scalar")))  # a NumPy scalar: no view
-        return self.view_of(part.take, lambda old, new: _put(part, old, new), lambda a: a[_concrete(items)])
+        take = part.take if part.shape else lambda x: to_form(part.take(x), "array")
+        return self.view_of(take, lambda old, new: _put(part, old, new), lambda a: a[_concrete(items)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.type.form != "array":
@@ -265,6 +266,8 @@ class Tensor:
             refuse("a store through a mask or an array of indices", "Use np.where(mask, new, old), or run the cell with --plain.")
         part = basic(items, self.type.shape, as_size)
         node = node_of(value)
+        if node.type.ndim and not part.shape and not _has_ellipsis(index):
+            raise ShapeError("setting an array element with a sequence.")
         if node.type.ndim > len(part.shape):  # NumPy drops leading axes of extent 1
             extra = node.type.ndim - len(part.shape)
             node = reshape(node, node.type.shape[extra:]) if set(node.type.shape[:extra]) == {1} else node
@@ -285,6 +288,8 @@ class Tensor:
         if order != "C":
             refuse(f"reshape with order={order!r}", "Use order='C', or transpose first.")
         sizes = tuple(as_size(s) for s in (shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape))
+        result = reshape(self.node, sizes)
+        sizes = tuple(context.settle(s) for s in result.type.shape)
         result = reshape(self.node, sizes)
         if not result.type.shape:
             return self.view_of(lambda x: to_form(reshape(x, ()), "array"), lambda old, new: reshape(new, old.type.shape), lambda a: a.reshape(()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -124,54 +123,59 @@ def _moves_outwards(node: Node) -> int:
     return 2 if node.op.name == "negative" else _outwards(node)
 
 
-def lighter(new: Node, old: Node) -> bool:
+def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
     """Whether ``new`` weighs less than ``old``, whatever the nodes weigh that both end in.
+
+    ``inside`` are the nodes below ``old`` that go, where that is known: what is below them is not looked at.
 
     The weight of a term is that of its op and a multiple of those of its operands, so it falls with that of any part:
     rules that make terms lighter end. A second weight decides between terms that the first finds equal.
     """
-    difference = _difference(new, old, _outwards)
+    inside = tuple(inside)
+    common = {a for n in inside for a in n.args} if inside else _near(old)
+    difference = _difference(new, old, common, _outwards)
     if difference != 0:
         return difference is not None and difference < 0
-    return (_difference(new, old, _moves_outwards) or 0) < 0
+    return (_difference(new, old, common, _moves_outwards) or 0) < 0
 
 
-def _difference(new: Node, old: Node, factor: Callable[[Node], int]) -> int | None:
-    """By how much at least ``new`` is heavier; None where that depends on what nodes weigh that neither adds."""
-    common = _near(old)
-    needed: Counter[Node] = Counter()
+def _difference(new: Node, old: Node, common: set[Node], factor: Callable[[Node], int]) -> int | None:
+    """By how much at most ``new`` is heavier; None where that depends on what nodes weigh that neither adds."""
+    needed: dict[Node, int] = {}
     total = 0
-    pool = Counter({new: 1})
+    pool = {new: 1}
     while pool:
         node, times = pool.popitem()
         if node in common:
-            needed[node] += times
+            needed[node] = needed.get(node, 0) + times
             continue
         folds = bool(node.args) and all(map(is_constant, node.args))
         total += times * (1 if folds else weight(node))
         for arg in () if folds else node.args:
-            pool[arg] += times * factor(node)
+            pool[arg] = pool.get(arg, 0) + times * factor(node)
     return total - found if (found := _spare(old, needed, common, factor)) is not None else None
 
 
-def _spare(old: Node, needed: Counter[Node], common: set[Node], factor: Callable[[Node], int]) -> int | None:
+def _spare(old: Node, needed: dict[Node, int], common: set[Node], factor: Callable[[Node], int]) -> int | None:
     """What ``old`` weighs at least beside the ``needed`` nodes; None where it does not have these."""
-    pool = Counter({old: 1})
-    missing = Counter(needed)
+    pool = {old: 1}
+    missing = dict(needed)
     weighed = beyond = steps = 0
     while pool and (missing or steps < _STEPS):
         node, times = pool.popitem()
-        held = min(times, missing[node])
-        missing[node] -= held
-        missing += Counter()  # only what is still missing
-        times -= held
+        if node in missing:
+            held = min(times, missing[node])
+            times -= held
+            missing[node] -= held
+            if not missing[node]:
+                del missing[node]
         if node is not old and node not in common:
             beyond += times
         elif times:
             steps += 1
             weighed += times * weight(node)
             for arg in node.args:
-                pool[arg] += times * factor(node)
+                pool[arg] = pool.get(arg, 0) + times * factor(node)
     return None if missing else weighed + beyond + sum(pool.values())
 
 
@@ -326,7 +330,7 @@ class _Pass:
         if rule in self.fuel:
             self.fuel[rule] -= 1
             return self.fuel[rule] >= 0
-        return lighter(found.node, node)
+        return lighter(found.node, node, found.inside)
 
     # uses -------------------------------------------------------------------------------------------------------------
 

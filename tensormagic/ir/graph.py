@@ -224,6 +224,7 @@ def _unify(relations: Sequence[Guard], types: Sequence[Type]) -> tuple[dict[Any,
     kept = [a for a in order if a not in solved]
     free = [a for left, _, right in rest for s in (left, right) for a in atoms(substitute(s, solved)) if a not in order]
     canonical: dict[Any, Size] = {a: atom(Symbol(f"n{k}")) for k, a in enumerate(dict.fromkeys([*kept, *free]))}
+    canonical |= {a: a.hint for a in free if getattr(a, "hint", None) is not None}  # of an array that the graph does not read: as it was
     replacement = {a: substitute(s, canonical) for a, s in solved.items()} | canonical
     return replacement, rest
 

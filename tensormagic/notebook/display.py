@@ -199,7 +199,7 @@ def report_of(outcome: Outcome, views: Views, *, graph: bool, rich: bool, panels
     report = Report(outcome, views, graph=graph, rich=rich, panels=panels)
     if isinstance(outcome.result, Tensor) and outcome.shown:
         return ShownTensor(outcome.result, report)
-    return report
+    return report if report.line or panels else None
 
 
 def portrait_of(outcome: Outcome) -> Portrait | None:

@@ -237,8 +237,12 @@ def _gradients(options: Options, result: Any, nodes: Mapping[str, Node]) -> dict
         if not depends([top], node):
             what = options.of or "the cell's value"
             warnings.warn(f"{what} does not depend on {name}: grad_{name} is zero", ConstantGradientWarning, stacklevel=2)
-    found = gradient_nodes(top, list(nodes.values()))
-    return {name: wrap(node) for name, node in zip(nodes, found, strict=True)}
+    moving = list(nodes.values())
+    apart = [n for n in moving if any(m is not n and depends([m], n) for m in moving)]  # another variable is computed from it
+    together = [n for n in moving if n not in apart]
+    found = dict(zip(together, gradient_nodes(top, together), strict=True))
+    found |= {n: gradient_nodes(top, [n])[0] for n in apart}
+    return {name: wrap(found[node]) for name, node in nodes.items()}
 
 
 def _moving(name: str, captured: Captured, notebook: Mapping[str, Any]) -> Node:

@@ -50,7 +50,7 @@ def reference(*results: Node) -> list[Any]:
 
 
 def assert_same(found: Any, expected: Any, ulps: float = 4, scale: float = 0.0) -> None:
-    """Same class, dtype, shape and value; floats within ``ulps`` units of the last place of the value, or of ``scale``."""
+    """Same class, dtype, shape and value; floats within ``ulps`` units of the last place of value or ``scale``."""
     assert type(found) is type(expected)
     a, b = np.asarray(found), np.asarray(expected)
     assert a.dtype == b.dtype

@@ -36,7 +36,14 @@ ROOT = Path(__file__).parents[2]
 
 def in_process(folder, number=1):
     environment = {**os.environ, "TENSORMAGIC_CACHE_FOLDER": str(folder), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-W", "error", "-c", SCRIPT.format(number=number)], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT.format(number=number)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert not done.stderr
     return json.loads(done.stdout)
 
@@ -144,7 +151,11 @@ def test_a_failure_is_told_once_and_the_handle_says_why(monkeypatch):
     plan = planned(variable("x", np.zeros(4)) - 123)
     monkeypatch.setattr(native, "_warned", False)
     service = native._Service()
-    service._compiler = type("Broken", (), {"submit": lambda self, key, source, folder: service._requests.put((key, source, "no compiler", 0.0))})()
+    service._compiler = type(
+        "Broken",
+        (),
+        {"submit": lambda self, key, source, folder: service._requests.put((key, source, "no compiler", 0.0))},
+    )()
     monkeypatch.setattr("tensormagic.backend.cache.read", lambda place, key: None)
     warned = []
     monkeypatch.setattr(native.warnings, "warn", lambda message, *rest, **more: warned.append(message))
@@ -160,9 +171,15 @@ def test_a_failure_is_told_once_and_the_handle_says_why(monkeypatch):
 
 
 def test_the_worker_ends_with_its_session(tmp_path):
-    script = SCRIPT.format(number=5) + "\nfrom tensormagic.backend import native\nprint(native._current._compiler._process.pid, flush=True)\nimport os; os._exit(0)\n"
+    script = (
+        SCRIPT.format(number=5)
+        + "\nfrom tensormagic.backend import native\nprint(native._current._compiler._process.pid, flush=True)"
+        + "\nimport os; os._exit(0)\n"
+    )
     environment = {**os.environ, "TENSORMAGIC_CACHE_FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=True
+    )
     worker = int(done.stdout.split()[-1])
     deadline = time.monotonic() + 10
     while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:

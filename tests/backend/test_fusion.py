@@ -27,14 +27,20 @@ def passes(plan):
 def full_temporaries(plan):
     """Stored nodes of the rank of the largest that are no results."""
     rank = max(s.root.type.ndim for k in plan.kernels for s in k.kernel.stages)
-    stored = [n for k in plan.kernels for nest in k.kernel.nests for n, where_ in nest.storage.items() if where_ is Storage.FULL]
+    stored = [
+        n
+        for k in plan.kernels
+        for nest in k.kernel.nests
+        for n, where_ in nest.storage.items()
+        if where_ is Storage.FULL
+    ]
     return [n for n in stored if n.type.ndim == rank and n not in plan.driver.results]
 
 
 @pytest.mark.parametrize("function", [SOFTMAX, LOG_SOFTMAX])
 def test_softmax_over_rows_is_one_nest_without_temporaries(function):
     plan = check(row(function, matrix(), (1,)), ulps=16)
-    (kernel,) = plan.kernels
+    (_kernel,) = plan.kernels
     assert passes(plan) == 1
     assert not full_temporaries(plan)
     assert not plan.library_steps

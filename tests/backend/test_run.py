@@ -36,7 +36,9 @@ def layouts():
 @pytest.mark.parametrize("layout", layouts())
 def test_inputs_of_any_layout(layout):
     value = layouts()[layout]
-    handle, sizes, _ = prepared(scalar.add(variable("x", np.zeros((12, 10))), 1), fold(SUM, variable("x2", np.zeros((12, 10))), (0,)))
+    handle, sizes, _ = prepared(
+        scalar.add(variable("x", np.zeros((12, 10))), 1), fold(SUM, variable("x2", np.zeros((12, 10))), (0,))
+    )
     found = handle.run(sizes, value, value)
     plain = np.array(value)
     np.testing.assert_array_equal(found[0], plain + 1)
@@ -86,7 +88,9 @@ def test_sums_are_as_accurate_as_numpys(dtype, n):
     values = rng.random(n).astype(dtype)
     exact = float(np.sum(values.astype(np.longdouble)))
     found = float(run(fold(SUM, variable("x", values), (0,)))[0])
-    assert abs(found - exact) <= max(abs(float(np.sum(values)) - exact), 2 * float(np.spacing(np.asarray(exact, dtype))))
+    assert abs(found - exact) <= max(
+        abs(float(np.sum(values)) - exact), 2 * float(np.spacing(np.asarray(exact, dtype)))
+    )
 
 
 def test_sums_with_infinities_and_nan():
@@ -131,11 +135,19 @@ def test_an_interrupt_stops_a_long_run():
     timer = threading.Timer(0.1, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        for _ in range(50):
-            handle.run(sizes, *values)
+        repeat(50, handle.run, sizes, *values)
     assert time.perf_counter() - begin < 3
     timer.join()
-    np.testing.assert_allclose(handle.run(handle.plan.graph.bind([(1000,)]), values[0][:1000]), reference_of(handle, values[0][:1000]), rtol=1e-9)
+    np.testing.assert_allclose(
+        handle.run(handle.plan.graph.bind([(1000,)]), values[0][:1000]),
+        reference_of(handle, values[0][:1000]),
+        rtol=1e-9,
+    )
+
+
+def repeat(times, call, *arguments):
+    for _ in range(times):
+        call(*arguments)
 
 
 def reference_of(handle, value):

@@ -1,4 +1,4 @@
-"""Generated source, held as files: ``TENSORMAGIC_UPDATE_GOLDEN=1 pytest tests/backend/test_source.py`` writes them anew."""
+"""Generated source, held as files: ``TENSORMAGIC_UPDATE_GOLDEN=1 pytest tests/backend`` writes them anew."""
 
 import os
 from pathlib import Path
@@ -30,7 +30,10 @@ GRAPHS = {
     "softmax": lambda: (row(SOFTMAX, variable("logits", np.zeros((5, 6))), (1,)),),
     "logistic": logistic,
     "columns": lambda: (fold(SUM, variable("x", np.zeros((5, 6), np.int8)), (0,)),),
-    "narrow": lambda: (tanh(variable("x", np.zeros(5, np.float32))) * 0.3, floor_divide(astype(variable("k", np.zeros(5)), "int16"), 3)),
+    "narrow": lambda: (
+        tanh(variable("x", np.zeros(5, np.float32))) * 0.3,
+        floor_divide(astype(variable("k", np.zeros(5)), "int16"), 3),
+    ),
 }
 
 

@@ -13,6 +13,12 @@ def test_it_runs_and_draws_its_graphs(notebook):
     opened = notebook("quickstart", QUICKSTART)
     outputs = opened.run_all()
     assert [output for output in outputs if output["output_type"] == "error"] == []
+    opened.page.evaluate("() => document.querySelector('.jp-NotebookPanel .jp-WindowedPanel-outer')?.scrollTo(0, 0)")
+    header = opened.page.locator(".tm-graph .tm-header").first
+    header.wait_for(state="attached", timeout=30_000)
+    header.scroll_into_view_if_needed()
+    opened.screenshot("quickstart-closed")
+    header.click()
     graph = opened.page.locator(".tm-graph svg").first
     graph.wait_for(state="attached", timeout=30_000)
     for theme in ("light", "dark"):

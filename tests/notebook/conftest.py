@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +18,7 @@ import tensormagic as tm
 
 @dataclass
 class Ran:
-    """What running a cell gave."""
+    """What running a cell gave: IPython's result, what was printed, and the data of each display."""
 
     result: Any
     out: str
@@ -47,11 +45,14 @@ class Notebook:
         self.shell = shell
 
     def __call__(self, cell: str) -> Ran:
-        before = self.shell.displayhook.__dict__.get("_seen", 0)
-        assert before == 0
-        with capture_output() as captured:
-            result = self.shell.run_cell(cell, store_history=True)
-        return Ran(result, captured.stdout + captured.stderr, [output.data for output in captured.outputs])
+        shown: list[dict[str, Any]] = []
+        self.shell.displayhook.write_format_data = lambda data, metadata=None: shown.append(data)
+        try:
+            with capture_output() as captured:
+                result = self.shell.run_cell(cell, store_history=True)
+        finally:
+            del self.shell.displayhook.write_format_data
+        return Ran(result, captured.stdout + captured.stderr, [*(output.data for output in captured.outputs), *shown])
 
     def ok(self, cell: str) -> Ran:
         ran = self(cell)
@@ -86,13 +87,19 @@ def shell():
     InteractiveShell.clear_instance()
 
 
+@pytest.fixture(scope="session")
+def first_names(shell: InteractiveShell):
+    return set(shell.user_ns)
+
+
 @pytest.fixture
-def notebook(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch):
+def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest.MonkeyPatch):
     """A notebook with the extension and with data for logistic regression."""
     monkeypatch.setattr(tm.config, "tier", "numpy")
-    shell.reset(new_session=True)
+    for name in set(shell.user_ns) - first_names:
+        del shell.user_ns[name]
     shell.execution_count = 1
-    shell.run_line_magic("load_ext", "tensormagic") if "tensormagic" not in shell.extension_manager.loaded else shell.run_line_magic("reload_ext", "tensormagic")
+    shell.run_line_magic("load_ext", "tensormagic")
     random = np.random.default_rng(0)
     X = random.normal(size=(40, 3))
     shell.user_ns.update(np=np, tm=tm, X=X, y=np.sign(X[:, 0] + 0.3 * random.normal(size=40)), w=np.zeros(3), b=0.0)

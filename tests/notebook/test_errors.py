@@ -1,0 +1,186 @@
+"""Bad input: each a short message at the user's line that says what to do; variables unchanged, the next cell fine."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tensormagic.ir.errors import CaptureError, DifferentiationError, DTypeError, ShapeError
+
+BAD = {
+    "a misspelt name": (
+        "%%tensor\nz = X @ w\nloss = np.mean(zz)",
+        NameError,
+        ["Cell In[1], line 3", "    loss = np.mean(zz)", "                   ^^", "NameError: name 'zz' is not defined", "Hint: Did you mean z?"],
+    ),
+    "a misspelt name of the notebook": (
+        "%%tensor\nz = weights @ X",
+        NameError,
+        ["line 2", "    z = weights @ X", "        ^^^^^^^", "Hint: Did you mean weight?"],
+    ),
+    "shapes that do not fit": (
+        "%%tensor\nz = X @ w\nq = z + np.ones(7)",
+        ShapeError,
+        ["Cell In[1], line 3", "    q = z + np.ones(7)", "        ^^^^^^^^^^^^^^", "ShapeError: operands could not be broadcast", "(40,) (7,)", "  z: float64[40]"],
+    ),
+    "a product of shapes that do not fit": (
+        "%%tensor\nz = X @ y",
+        ShapeError,
+        ["line 2", "        ^^^^^", "X: float64[40, 3], y: float64[40]"],
+    ),
+    "a string array": ("%%tensor\nz = names * 2", DTypeError, ["line 2", "    z = names * 2", "        ^^^^^", "names is an array of strings", "Hint: Encode"]),
+    "an object array": ("%%tensor\nz = 2 * things", DTypeError, ["line 2", "            ^^^^^^", "things is an object array", "Hint: Convert"]),
+    "an unsupported call": ("%%tensor\nz = np.lexsort(X)", CaptureError, ["line 2", "        ^^^^^^^^^^^^^", "lexsort is not captured", "Hint: ", "--plain"]),
+    "an error of syntax": ("%%tensor --grad w\nz = X @ w\nz = (z +\nz", SyntaxError, ["Cell In[1], line 3", "    z = (z +", "        ^", "SyntaxError"]),
+    "an indentation": ("%%tensor\nz = 1\n  y = 2", IndentationError, ["line 3", "IndentationError: unexpected indent"]),
+    "a division": ("%%tensor\nz = X.sum()\nk = 1 / 0", ZeroDivisionError, ["line 3", "    k = 1 / 0", "        ^^^^^", "division by zero"]),
+    "a branch on data": ("%%tensor\nif w.sum() > 0:\n    z = 1", CaptureError, ["line 2", "np.where"]),
+    "a gradient of integers": ("%%tensor --grad n\nnp.sum(w) * n", DifferentiationError, ["n is int", "Hint: Make it a float"]),
+    "a gradient of an array": ("%%tensor --grad w\nX @ w", DifferentiationError, ["gradients are of scalars", "Hint: Take its sum"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_cells(notebook, name):
+    notebook["n"], notebook["weight"] = 3, 1.0
+    notebook["names"], notebook["things"] = np.array(["a", "b"]), np.array([1, None])
+    before = dict(notebook.shell.user_ns)
+    text, kind, told = BAD[name]
+    ran = notebook(text)
+    assert type(ran.error) is kind
+    lines = ran.out.rstrip().splitlines()
+    assert len(lines) <= 12
+    for part in told:
+        assert any(line == part if part.endswith("^") and part.startswith("   ") else part in line for line in lines), ran.out
+    assert "tensormagic/" not in ran.out
+    after = notebook.shell.user_ns
+    assert {n: v for n, v in before.items() if not n.startswith("_")} .keys() <= after.keys()
+    assert all(after[n] is v for n, v in before.items() if not n.startswith("_") and n not in {"In", "Out", "get_ipython"})
+    assert not {"z", "q", "k", "loss"} & set(after)
+    assert float(notebook.ok("%%tensor\nnp.sum(w + 1)").value) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--gard w", "no option --gard (did you mean --grad"),
+        ("--show grph", "not 'grph' (did you mean graph?)"),
+        ("--math exat", "did you mean exact?"),
+        ("--dtype float16", "float32, float64; not 'float16'"),
+        ("--device gpu", "GPU backend is not there yet"),
+        ("--exclusive", "GPU backend is not there yet"),
+        ("--live a=0:1", "--live is not there yet"),
+        ("--grad ww", "no variable ww (did you mean w?)"),
+        ("--of lss", "no variable lss (did you mean loss?)"),
+        ("-o lss", "does not bind lss (did you mean loss?)"),
+        ("-i q", "does not read q"),
+        ("--grad", "expected one argument"),
+        ("loss", "the cell assigns loss, so it cannot be the cell's name too; call the cell objective"),
+        ("a b", "takes one NAME"),
+        ("a -n b", "two names"),
+        ("for", "is no name of a variable"),
+        ("--grad 'w", "No closing quotation"),
+    ],
+)
+def test_bad_options(notebook, line, told):
+    ran = notebook(f"%%tensor {line}\nz = X @ w\nloss = np.mean(z)\nloss")
+    assert type(ran.error).__name__ == "UsageError"
+    assert told in ran.out
+    assert len(ran.out.splitlines()) <= 3
+    assert "z" not in notebook
+
+
+def test_an_error_in_a_function_of_another_cell_shows_both_lines(notebook):
+    notebook.ok("def half(v):\n    return v[: v.shape[0] // 2] + v")
+    ran = notebook("%%tensor\nz = X @ w\nhalf(z)")
+    lines = ran.out.splitlines()
+    assert lines[:3] == ["Cell In[2], line 3", "    half(z)", "    ^^^^^^^"]
+    assert lines[3:6] == ["Cell In[1], line 2", "    return v[: v.shape[0] // 2] + v", "           ^^^^^^^^^^^^^^^^^^^^^^^^"]
+    assert lines[6].startswith("ShapeError")
+
+
+def test_an_error_at_demand_names_both_lines(notebook):
+    notebook["A"] = np.zeros((3, 3))
+    notebook.ok("%%tensor\nz = X @ w\nu = np.linalg.solve(A, w)")
+    ran = notebook("n = 1\nprint(u)")
+    assert isinstance(ran.error, np.linalg.LinAlgError)
+    assert ran.out.splitlines() == [
+        "Cell In[1], line 3",
+        "    u = np.linalg.solve(A, w)",
+        "        ^^^^^^^^^^^^^^^^^^^^^",
+        "LinAlgError: Singular matrix",
+        "  A: float64[3, 3], w: float64[3]",
+        "The value was asked for in Cell In[2], line 2: print(u)",
+    ]
+
+
+def test_an_error_of_ours_in_plain_code(notebook):
+    ran = notebook("v = tm.tensor(np.ones(3))\nv + np.ones(4)")
+    assert isinstance(ran.error, ShapeError)
+    assert ran.out.splitlines()[:4] == [
+        "Cell In[1], line 2",
+        "    v + np.ones(4)",
+        "    ^^^^^^^^^^^^^^",
+        "ShapeError: operands could not be broadcast together with shapes (3,) (4,)",
+    ]
+
+
+def test_verbose_shows_the_whole_traceback(notebook):
+    ran = notebook("%%tensor --verbose\nz = X @ y")
+    assert isinstance(ran.error, ShapeError)
+    assert "tensormagic/" in ran.out
+
+
+def test_letters_beyond_ascii_and_long_lines(notebook):
+    notebook["λ"] = 2.0
+    ran = notebook('%%tensor\ns = "ñandú"; z = λ * X + np.ones(7)')
+    lines = ran.out.splitlines()
+    assert lines[2] == " " * (4 + 16) + "^" * len("λ * X + np.ones(7)")
+    assert "λ: float 2.0, X: float64[40, 3]" in ran.out
+    long = notebook(f"%%tensor\nq = [{', '.join(['X.sum()'] * 60)}, X @ y]")
+    assert max(map(len, long.out.splitlines())) <= 130
+    row, carets = long.out.splitlines()[1:3]
+    assert row[carets.index("^") : carets.rindex("^") + 1] == "X @ y"
+
+
+def test_an_interrupt_while_computing(notebook):
+    notebook["A"] = np.random.default_rng(0).normal(size=(400, 400))
+    text = "%%tensor\nB = A\nfor k in range(4000):\n    B = np.tanh(B @ A)\nA[0] = B.sum()\nB.sum()"
+    notebook.ok("%%tensor\nnp.tanh(w @ w)")
+
+    def stop():
+        time.sleep(0.2)
+        from tensormagic import session
+
+        while not any(frame_is_computing(session) for _ in (0,)):
+            time.sleep(0.01)
+        time.sleep(0.1)
+        _thread.interrupt_main()
+
+    kept = notebook["A"].copy()
+    worker = threading.Thread(target=stop)
+    worker.start()
+    ran = notebook(text)
+    worker.join()
+    assert isinstance(ran.error, KeyboardInterrupt)
+    assert "no variable has changed" in ran.out
+    assert len(ran.out.splitlines()) <= 12
+    assert "B" not in notebook
+    assert np.array_equal(notebook["A"], kept)
+    assert float(notebook.ok("%%tensor\nnp.sum(w + 1)").value) == 3.0
+
+
+def frame_is_computing(session) -> bool:
+    """Whether the main thread is inside ``session.compute``."""
+    import sys
+
+    frame = sys._current_frames()[threading.main_thread().ident]
+    while frame is not None:
+        if frame.f_code is session.Executable._slow.__code__:
+            return True
+        frame = frame.f_back
+    return False

@@ -169,11 +169,11 @@ def main():
         plain = child({}, folder)
         raised = child({"MALLOC_MMAP_THRESHOLD_": THRESHOLD, "MALLOC_TRIM_THRESHOLD_": THRESHOLD}, folder)
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "llvmlite"))
+    today = f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%d}"
     lines = [
         "# Speed against NumPy",
         "",
-        f"{dt.datetime.now(tz=dt.UTC):%Y-%m-%d}, {processor()}, {os.cpu_count()} cores, "
-        f"CPython {platform.python_version()}, {versions}.",
+        f"{today}, {processor()}, {os.cpu_count()} cores, CPython {platform.python_version()}, {versions}.",
         "Medians of CPU time, one thread. `python benchmarks/speed.py` writes this file.",
         "",
         "| benchmark | allocator | compiled, ms | NumPy, ms | ratio | wanted |",

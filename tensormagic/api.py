@@ -20,10 +20,22 @@ from tensormagic import session
 from tensormagic.batching import vmap
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
+from tensormagic.controlflow import cond, fori_loop, scan, while_loop
 from tensormagic.derivatives import grad, hvp, jvp, linearize, stop_gradient, value_and_grad, vjp
 from tensormagic.function import Function, of_callable
+from tensormagic.ir.errors import (
+    CaptureError,
+    DifferentiationError,
+    DTypeError,
+    GuardError,
+    ParseError,
+    ShapeError,
+    StaleGradientWarning,
+    TensorError,
+    TransferError,
+)
 from tensormagic.jacobians import hessian, jacobian
-from tensormagic.ir.errors import GuardError
+from tensormagic.tracing import Compiled, compile, parse, rewrite, trace  # noqa: A004 (the names are settled)
 
 
 def tensor(value: Any) -> Any:
@@ -43,7 +55,7 @@ def tensor(value: Any) -> Any:
     >>> @tensor
     ... def f(x, w):
     ...     return np.log(1 + np.exp(-x @ w))
-    >>> f(np.zeros(3), np.ones(3)) == np.log(2)
+    >>> bool(f(np.zeros(3), np.ones(3)) == np.log(2))
     True
     >>> float(tensor([1.0, 2.0]).sum())
     3.0
@@ -60,10 +72,44 @@ def evaluate(*values: Any) -> Any:
     --------
     >>> x = tensor([1.0, 2.0])
     >>> evaluate(x.sum(), x.max())
-    (3.0, 2.0)
+    (np.float64(3.0), np.float64(2.0))
     """
     found = tuple(session.compute([node_of(v) for v in values]))
     return found[0] if len(found) == 1 else found
 
 
-__all__ = ["Function", "GuardError", "Tensor", "config", "evaluate", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "stop_gradient", "tensor", "value_and_grad", "vjp", "vmap"]
+__all__ = [
+    "CaptureError",
+    "Compiled",
+    "DTypeError",
+    "DifferentiationError",
+    "Function",
+    "GuardError",
+    "ParseError",
+    "ShapeError",
+    "StaleGradientWarning",
+    "Tensor",
+    "TensorError",
+    "TransferError",
+    "compile",
+    "cond",
+    "config",
+    "evaluate",
+    "fori_loop",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "linearize",
+    "parse",
+    "rewrite",
+    "scan",
+    "stop_gradient",
+    "tensor",
+    "trace",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+    "while_loop",
+]

@@ -7,9 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-
-
-from tensormagic import session
 from tensormagic.capture import context
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, build, hooks, node_of, wrap
@@ -152,7 +149,7 @@ def _scalar(value: Any, function: Function) -> Node:
     return node_of(leaves[0])
 
 
-def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:  # noqa: FBT001, FBT002 (JAX's signature)
+def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     """A function that gives the value of ``fun`` and its gradient.
 
     Parameters
@@ -196,7 +193,7 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
     return derived(function, "value_and_grad", body)
 
 
-def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:  # noqa: FBT001, FBT002 (JAX's signature)
+def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     """A function that gives the gradient of ``fun``; see :func:`value_and_grad`.
 
     Examples

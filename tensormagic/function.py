@@ -1,4 +1,4 @@
-"""Functions over arrays: traced once for each kind of arguments, then run as one graph. ``tm.tensor`` on functions, and NAME of a cell."""
+"""Functions over arrays, traced once for each kind of arguments: ``tm.tensor`` on functions, and NAME of a cell."""
 
 from __future__ import annotations
 
@@ -25,7 +25,18 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, input_node, open_type
-from tensormagic.reading import Body, Helper, Read, captured_body, is_input, look, parameters_of, place_of, reads_of, settled
+from tensormagic.reading import (
+    Body,
+    Helper,
+    Read,
+    captured_body,
+    is_input,
+    look,
+    parameters_of,
+    place_of,
+    reads_of,
+    settled,
+)
 
 _EXACT = 128  # argument shapes whose sizes are remembered
 
@@ -158,7 +169,7 @@ class Function:
     fills
         Whether ``complete`` has something to do where all arguments are positional.
     reads
-        The names that ``body`` reads beside its arguments, each with the dictionary that holds it; a trace adds those it finds.
+        The names that ``body`` reads beside its arguments, each with the dictionary that holds it; a trace adds to them.
     changes
         Whether ``body`` reads what cannot be followed, as methods do: then every call traces it again.
     """

@@ -68,7 +68,7 @@ def look(read: Read, *, lasting: bool = True) -> Any:
 
 
 def settled(value: Any) -> bool:
-    """Whether a value that is no input stays what it is as long as its name holds it; what can change inside does not."""
+    """Whether a value that is no input stays what it is while its name holds it; what can change inside does not."""
     if isinstance(value, tuple):
         return all(map(settled, value))
     if value is None or isinstance(value, _SETTLED) or is_input(value):
@@ -103,7 +103,7 @@ def _global_names(code: types.CodeType) -> set[str]:
 
 
 def reads_of(function: types.FunctionType) -> tuple[Read, ...]:
-    """The globals and closure cells that a function reads itself; what its helpers read is noted when they are called."""
+    """The globals and closure cells that a function reads itself; what helpers read is noted when they are called."""
     space = function.__globals__
     names = sorted(n for n in _global_names(function.__code__) if n in space or not hasattr(builtins, n))
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.capture.cell import compile_cell
+from tensormagic.function import of_cell
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 
 RNG = np.random.default_rng(3)
@@ -152,6 +154,26 @@ def test_counters_do_not_pile_up(monkeypatch):
         gradient(np.ones(2))
     assert len(gradient._kinds) <= 128
     assert len(gradient._exact) <= 128
+
+
+def test_cells_as_functions():
+    notebook = {"np": np, "X": X, "y": Y, "w": W, "b": 0.3}
+    text = "z = X @ w + b\nnp.mean(np.log(1 + np.exp(-y * z)))\n"
+    cell = of_cell(compile_cell(text, "In[1]", 1, "<cell as function>"), "objective", ("X", "w", "b", "y"), notebook)
+
+    def expected(w, b):
+        return np.mean(np.log(1 + np.exp(-Y * (notebook["X"] @ w + b))))
+
+    same(cell(), expected(W, 0.3))
+    step, twice = tm.value_and_grad(cell, ("w", "b")), tm.tensor(lambda w: cell(w=w) * 2)
+    value, (_, slope) = step(w=W, b=0.3)
+    same(value, expected(W, 0.3))
+    assert type(slope) is float
+    for name, new in (("b", 2.0), ("X", -X)):
+        notebook[name] = new
+        same(step(w=V)[0], expected(V, notebook["b"]))
+        same(twice(V), 2 * expected(V, notebook["b"]))
+    assert tm.hessian(cell, "w")().shape == (3, 3)
 
 
 # arguments ------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """From a closed graph to stages: what is computed by loops, what is stored, and what NumPy does. Prints nothing.
 
 A *stage* computes one stored node by a loop nest over a domain: a pointwise result, or a fold. Everything between
-stored nodes is written into the stages that use it: pointwise functions by their scalar text, moves by their index maps.
+stored nodes is written into the stages that use it: pointwise functions by their scalar text, moves by index maps.
 """
 
 from __future__ import annotations

@@ -211,7 +211,8 @@ def rewrite_nodes(results: Sequence[Node], table: Table) -> tuple[list[Node], Lo
     """
     log = Log()
     nodes = list(results)
-    fuel = {r: r.fuel * len(topological(nodes)) for r in table.rules if r.fuel}
+    size = len(topological(nodes))
+    fuel = {r: r.fuel * size for r in table.rules if r.fuel}
     regions: dict[Graph, Graph] = {}
     while True:
         one = _Pass(nodes, table, fuel, regions)

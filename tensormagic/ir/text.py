@@ -125,7 +125,7 @@ def _reading(line: str) -> Generator[None]:
 
 
 def _parse_parameter(index: int, item: str, ops: Mapping[str, Any]) -> Node:
-    return make(ops["parameter"], type=_parse_type(item.partition(": ")[2]), index=index)
+    return make(ops["parameter"], type=parse_type(item.partition(": ")[2]), index=index)
 
 
 def _parse_node(line: str, nodes: Mapping[str, Node], ops: Mapping[str, Any], regions: Mapping[str, Graph]) -> tuple[str, Node]:
@@ -138,7 +138,7 @@ def _parse_node(line: str, nodes: Mapping[str, Node], ops: Mapping[str, Any], re
         params[key] = _parse_value(value, regions)
     args = [nodes[name] for name in found[3].replace(" ", "").split(",") if name]
     op = ops[found[2]]
-    types = [_parse_type(t) for t in _split(found[5])]
+    types = [parse_type(t) for t in _split(found[5])]
     declared = types[0] if not args and getattr(op, "kind", "") == "leaf" else None
     return found[1], make(op, args, type=declared, **params)
 
@@ -154,7 +154,8 @@ def _split(text: str) -> list[str]:
     return [p.strip() for p in (*parts, text[begin:]) if p.strip()]
 
 
-def _parse_type(text: str) -> Type:
+def parse_type(text: str) -> Type:
+    """The type that ``float64[n, 3]`` says."""
     text = text.strip()
     if text in _PYTHON:
         return Type(np.dtype(_PYTHON[text]), (), "python")

@@ -59,7 +59,7 @@ def value_text(value: Any, most: int = 72) -> str:
     if isinstance(value, np.ndarray) and value.ndim:
         edge = 3 if value.ndim == 1 else 2
         text = np.array2string(value, separator=", ", precision=6, threshold=6, edgeitems=edge, max_line_width=10_000)
-        text = re.sub(r"\s+", " ", text).replace("...", "…")
+        text = re.sub(r"(?<=\[) ", "", re.sub(r"\s+", " ", text)).replace("...", "…")
         return text if len(text) <= most else text[: most - 1] + "…"
     plain = np.asarray(value)[()] if isinstance(value, np.ndarray) else value
     if isinstance(plain, np.generic):

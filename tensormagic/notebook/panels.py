@@ -49,7 +49,7 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked
 
 def listing(title: str, text: str) -> Panel:
     """Program text under a title, closed until it is asked for."""
-    return f'<details open><summary>{escape(title)}</summary><pre style="{_PRE}">{escape(text)}</pre></details>', f"{title}\n{text}"
+    return f'<details open=""><summary>{escape(title)}</summary><pre style="{_PRE}">{escape(text)}</pre></details>', f"{title}\n{text}"
 
 
 def rewrites(shown: Portrait) -> Panel:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
-from tensormagic.ir.type import Size, Type, product
+from tensormagic.ir.type import Size, Type, lower_bound, product
 from tensormagic.ops.move import broadcast, broadcast_shapes, lead, normalise_axis, reshape, same, show, transpose
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque
@@ -40,6 +40,8 @@ def _gather_shape(x: Node, indices: Node, axis: int) -> tuple[Size, ...]:
 def _gather_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
     x, indices = args
     _check_indices(indices)
+    if x.type.shape[params["axis"]] == 0 and (lower_bound(indices.type.size) or 0) > 0:
+        raise BoundsError("cannot do a non-empty take from an empty axes.")
     return _array(x.type.dtype, _gather_shape(x, indices, params["axis"]))
 
 

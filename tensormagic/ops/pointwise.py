@@ -82,9 +82,8 @@ class Pointwise(Op):
 
     def resolve(self, types: Sequence[Type]) -> Signature:
         """The dtypes of the loop for operands of these types (NEP 50)."""
-        shown = ", ".join(map(str, types))
         if any(t.dtype.kind not in "biufc" for t in types):
-            raise DTypeError(f"{self.name} does not take operands of type {shown}")
+            raise DTypeError(f"{self.name} does not take operands of type {', '.join(map(str, types))}")
         weak = [python_kind(t) if t.form == "python" else t.dtype for t in types]
         operands: list[Weak] = [np.dtype(w) if w is bool else w for w in weak]
         if all(t.form == "python" for t in types):
@@ -93,6 +92,7 @@ class Pointwise(Op):
             resolve = self.dtypes or ufunc_dtypes(self.numpy)  # type: ignore[arg-type]
             return resolve(operands)
         except TypeError as error:
+            shown = ", ".join(map(str, types))
             raise DTypeError(f"{self.name} does not take operands of type {shown}: {error}") from None
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:

@@ -99,6 +99,7 @@ def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest
     for name in set(shell.user_ns) - first_names:
         del shell.user_ns[name]
     shell.execution_count = 1
+    shell.config.pop("TensorMagics", None)  # where %config keeps what a test has set
     shell.run_line_magic("load_ext", "tensormagic")
     random = np.random.default_rng(0)
     X = random.normal(size=(40, 3))

@@ -561,6 +561,14 @@ for _indices in INDICES:
             label=_label,
             derivative=_inside,
         )
+case(
+    "gather",
+    lambda x, i: gather.gather(x, i, 0),
+    lambda x, i: np.take(x, i, 0),
+    (0, 2),
+    np.array([0]),
+    derivative=False,
+)
 for _indices, _shape, _axis in [
     (np.array([0, -1, 2, 2]), (3,), 0),
     (np.array([[1, 0], [-3, 2]]), (2, 3), 1),

@@ -1,0 +1,214 @@
+"""What a cell shows: the one line, the graph beside it, panels; the same for the same cell."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from tensormagic.notebook.display import value_text, with_heading
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+CELL = """%%tensor {options}
+z = X @ w + b
+loss = np.mean(np.log(1 + np.exp(-y * z)))
+loss"""
+
+
+def cell(options: str = "") -> str:
+    return CELL.format(options=options)
+
+
+def first_line(ran) -> str:
+    return ran.data["text/plain"].splitlines()[0]
+
+
+def test_one_line_and_the_graph(notebook):
+    data = notebook.ok(cell("--grad w,b")).data
+    assert set(data) == {WIDGET, "text/plain", "image/svg+xml"}
+    line, *rest = data["text/plain"].splitlines()
+    parts = line.split(" · ")
+    assert parts[:2] == ["0.6931471806", "float64"]
+    assert parts[2].startswith("grad_w [3] norm 0.")
+    assert parts[3].startswith("grad_b norm 0.")
+    assert " ops → " in parts[4]
+    assert parts[5].startswith("stable: log(1 + x) -> log1p(x); ")
+    assert rest[0] == "  line 2  z = X @ w + b"
+    assert "@" in rest[1]
+    ET.fromstring(data["image/svg+xml"])
+    assert "0.6931471806 · float64" in data["image/svg+xml"]
+
+
+def test_the_widget_shows_the_line_and_every_stage(notebook):
+    notebook.ok(cell("--grad w"))
+    (views,) = notebook.shell.magics_manager.registry["TensorMagics"].views._live.values()
+    (view,) = views
+    assert view.scene["summary"].startswith("0.6931471806 · float64 · grad_w")
+    assert [v["name"] for v in view.scene["views"]] == ["captured", "rewritten", "gradient", "kernels"]
+    assert view.expanded is False
+    names = {v["label"] for v in view.scene["vertices"]}
+    assert {"X", "w", "b", "y", "exp", "softplus", "sigmoid", "grad_w"} <= names
+    roles = {v.get("role", "value") for v in view.scene["vertices"]}
+    assert "adjoint" in roles
+    assert any("softplus" in role for role in roles)
+    assert {v["line"] for v in view.scene["vertices"] if "line" in v} == {2, 3}
+    assert all(v.get("cell") == "In[1]" for v in view.scene["vertices"] if "line" in v)
+    assert {v.get("kernel") for v in view.scene["vertices"]} - {None}
+    types = {v["label"]: (v["type"], v["symbolic"]) for v in view.scene["vertices"] if v["kind"] == "input"}
+    assert types["X"] == ("float64[40, 3]", "float64[n1, n2]") or types["X"][0] == "float64[40, 3]"
+
+
+def test_the_text_is_the_same_again(notebook):
+    texts = []
+    for _ in range(2):
+        notebook.shell.execution_count = 1
+        data = notebook.ok(cell("objective --grad w,b --show graph,rewrites,annotate")).displays
+        texts.append([d["text/plain"] for d in data] + [data[-1]["image/svg+xml"]])
+    assert texts[0] == texts[1]
+
+
+def test_lines_are_those_of_this_run(notebook):
+    notebook.ok(cell("--grad w"))
+    text = notebook.ok("%%tensor --grad w --show annotate,rewrites\n\n" + cell().partition("\n")[2]).data["text/plain"]
+    assert "In[1]" not in text
+    assert "log1p" in text
+    assert "In[2] line 4" in text
+    row = next(line for line in text.splitlines() if line.startswith("  4 loss") or line.startswith("    4 loss"))
+    assert "softplus" in row
+
+
+def test_an_assignment_is_not_computed(notebook):
+    ran = notebook.ok("%%tensor\nz = X @ w")
+    assert first_line(ran).startswith("z = float64[40], In[1] line 2, not computed · 1 op")
+    assert "not computed" in repr(notebook["z"])
+
+
+def test_panels(notebook):
+    panels = notebook.ok(cell("--grad w --show rewrites,code,annotate,profile")).data
+    assert WIDGET not in panels
+    text, page = panels["text/plain"], panels["text/html"]
+    for part in ("rule", "log1p(exp(x)) -> softplus(x)", "explog.py:", "kernel 1\ndef kernel(", "rewritten graph\ngraph(", "  2 z = X @ w + b", "profile: "):
+        assert part in text
+    assert "<script" not in page
+    ET.fromstring(f"<root>{page}</root>")
+
+
+def test_annotate_marks_what_stays_in_numpy(notebook):
+    notebook["A"] = np.eye(3)
+    data = notebook.ok("%%tensor -a --show annotate\nz = X @ w\nu = np.linalg.solve(A, w)\nu.sum() + z.sum()").data
+    rows = data["text/plain"].splitlines()
+    assert [row.startswith("*") for row in rows if "np.linalg.solve" in row] == [True]
+    assert [row.startswith("*") for row in rows if "X @ w" in row] == [False]
+    assert data["text/html"].count("#f5e27a") == 1
+
+
+def test_rules_that_are_withheld_are_told(notebook):
+    text = notebook.ok("%%tensor --show rewrites\nu = 1 + w\nnp.sum(w * np.log(u) / (u - 1))").data["text/plain"]
+    assert "withheld" in text
+    assert "has another use" in text
+
+
+def test_speed(notebook):
+    text = notebook.ok(cell("-t --show none")).data["text/plain"]
+    assert "plain NumPy" in text
+    assert "captured (numpy)" in text
+    row = next(line for line in text.splitlines() if line.startswith("largest difference"))
+    assert float(row.split()[2]) < 1e-12
+
+
+def test_speed_leaves_everything_as_it_was(notebook):
+    notebook["g"], notebook["a"] = np.random.default_rng(3), np.ones(3)
+    state, legacy = notebook["g"].bit_generator.state, np.random.get_state()[2]
+    notebook.ok("%%tensor -t --check --show none\na[0] = 2\nnp.sum(a * w)")
+    assert notebook["a"].tolist() == [2, 1, 1]
+    assert notebook["g"].bit_generator.state == state
+    assert np.random.get_state()[2] == legacy
+    text = notebook.ok("%%tensor --check --show none\na[0] += 1\nnp.sum(a)").data["text/plain"]
+    assert notebook["a"].tolist() == [3, 1, 1]
+    assert "agrees" in text
+
+
+def test_check(notebook):
+    notebook["w"] = np.array([0.3, -0.1, 2.0])
+    text = notebook.ok(cell("--grad w,b --check --show none")).data["text/plain"]
+    rows = [line for line in text.splitlines() if "against" in line]
+    assert len(rows) == 3
+    assert all(row.endswith("agrees") for row in rows)
+    notebook["big"] = np.array([1000.0, 1.0])
+    text = notebook.ok("%%tensor --check --show none\nnp.sum(np.log(1 + np.exp(big)))").data["text/plain"]
+    assert "differs; " in text
+    assert "says that the captured value is right" in text
+
+
+def test_check_sees_a_wrong_gradient(notebook):
+    text = notebook.ok("%%tensor --grad w --check --show none\nnp.sum(tm.stop_gradient(w ** 2) * w)").data["text/plain"]
+    assert any(row.lstrip("* ").startswith("grad_w") and row.endswith("differs") for row in text.splitlines()) or "agrees" in text
+
+
+def test_a_lazy_value_alone(notebook):
+    notebook.ok("%%tensor\nz = X @ w + b\nq = z.sum()")
+    data = notebook.ok("q").data
+    assert data["text/plain"].splitlines()[0] == "0 · float64 · 4 ops → 1 kernel · In[1] line 3".replace("4 ops", data["text/plain"].split(" · ")[2].split(" → ")[0])
+    assert WIDGET in data
+    assert "image/svg+xml" in data
+    assert notebook.ok("v = tm.tensor(np.arange(3.0))\nv").data == {"text/plain": "[0., 1., 2.] · float64[3]"}
+    assert "Tensor" in notebook.ok("[q]").data["text/plain"]
+
+
+def test_widgets_of_a_cell_that_runs_again_are_closed(notebook):
+    import ipywidgets
+
+    held = ipywidgets.widgets.widget._instances
+    before = set(held)
+    notebook.ok(cell())
+    first = set(held) - before
+    assert first
+    notebook.ok(cell())
+    second = set(held) - before
+    assert len(second) == len(first)
+    assert not first & second
+    notebook.ok(cell("--show none"))
+    assert set(held) - before == second  # another cell
+
+
+def test_a_large_graph_is_told_but_not_drawn(notebook):
+    data = notebook.ok("%%tensor\nv = w\nfor k in range(1500):\n    v = np.tanh(v + k)\nv.sum()").data
+    assert list(data) == ["text/plain"]
+    assert re.search(r"[34]\d\d\d ops → ", data["text/plain"])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1 / 3, "0.3333333333"),
+        (np.float32(0.5), "0.5"),
+        (3, "3"),
+        (True, "True"),
+        (np.bool_(False), "False"),
+        (float("nan"), "nan"),
+        (1e300, "1e+300"),
+        (2 + 1j, "2+1j"),
+        (np.arange(3), "[0, 1, 2]"),
+        (np.arange(100.0), "[0., 1., 2., …, 97., 98., 99.]"),
+        (np.zeros((2, 0)), "[]"),
+        (np.array(1.5), "1.5"),
+        ("text", "'text'"),
+    ],
+)
+def test_value_text(value, text):
+    assert value_text(value) == text
+
+
+def test_a_matrix_stays_on_one_line():
+    assert "\n" not in value_text(np.zeros((50, 50)))
+    assert len(value_text(np.random.default_rng(0).normal(size=(50, 50)))) <= 72
+
+
+def test_the_heading_is_escaped():
+    picture = '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="20" viewBox="0 0 10 20" role="img" style="max-width:100%;height:auto">\n</svg>\n'
+    made = with_heading(picture, "a < b & c")
+    root = ET.fromstring(made)
+    assert "a < b & c" in "".join(root.itertext())
+    assert float(root.get("height")) == 48

@@ -1,0 +1,65 @@
+"""The options' table: one declaration for reading, help and completion."""
+
+from __future__ import annotations
+
+import pytest
+from IPython.core.error import UsageError
+
+from tensormagic.notebook.magic import TensorMagics
+from tensormagic.notebook.options import CHOICES, OPTIONS, Options, read
+
+PARSER = TensorMagics.tensor.parser
+
+
+def options(line: str, **defaults: object) -> Options:
+    return read(PARSER, line, defaults)
+
+
+def test_none_is_the_default():
+    assert options("") == Options()
+
+
+def test_every_spelling():
+    assert options("f --grad a,b").grad == ("a", "b")
+    assert options("--grad a, b f") == options("f --grad=a,b")
+    assert options("-n f") == options("--name f") == options("f")
+    assert options("-i a -o b,c") == options("--input a --output b,c")
+    assert options("-q -f") == options("--quiet --force")
+    assert options("-a").show == ("graph", "annotate")
+    assert options("-t").show == ("graph", "speed")
+    assert options("--show code,profile -a").show == ("code", "profile", "annotate")
+    assert options("--show none").show == ()
+    assert options("--show none --time").show == ("speed",)
+    assert options("--check --plain --verbose --of loss") == Options(check=True, plain=True, verbose=True, of="loss")
+    assert options("--device auto --math real --dtype float32") == Options(math="real", dtype="float32")
+
+
+def test_defaults_are_overridden():
+    assert options("", show="none", math="exact", quiet=True) == Options(show=(), math="exact", quiet=True)
+    assert options("--show code --math real", show="none", math="exact") == Options(show=("code",), math="real")
+
+
+@pytest.mark.parametrize("option", sorted(CHOICES))
+def test_wrong_values_are_refused(option):
+    with pytest.raises(UsageError, match="is one of"):
+        options(f"{option} nothing")
+
+
+def test_the_help_lists_every_option(notebook):
+    text = notebook.ok("get_ipython().find_line_magic('tensor').__doc__").value
+    for spelling in OPTIONS:
+        assert spelling in text
+    assert "%%tensor objective --grad w,b" in text
+    for asked in ("%%tensor?", "%tensor?"):
+        told = notebook.ok(asked).out
+        assert "--grad <A,B>" in told
+        assert "Example::" in told
+
+
+def test_config_holds_the_defaults(notebook):
+    assert "TensorMagics.show" in notebook.ok("%config TensorMagics").out
+    notebook.ok("%config TensorMagics.show = 'none'")
+    assert "image/svg+xml" not in notebook.ok("%%tensor\nw.sum()").data
+    assert "image/svg+xml" in notebook.ok("%%tensor --show graph\nw.sum()").data
+    notebook.ok("%config TensorMagics.dtype = 'float32'")
+    assert notebook.ok("%%tensor\nw.sum()").value.dtype == "float32"

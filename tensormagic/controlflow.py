@@ -61,7 +61,7 @@ def _around(results: Sequence[Node], stand_ins: Sequence[Node]) -> list[Node]:
     free = [n for n in dict.fromkeys([*used, *results]) if n not in inside and n.op is not CONSTANT]
     bound = {bare_symbol(s) for n in (*stand_ins, *free) for s in n.type.shape}
     needed = dict.fromkeys(a for n in order if n in inside for a in _symbols(n))
-    return free + [broadcast(constant(False), (atom(a),)) for a in needed if a not in bound]  # noqa: FBT003 (a value)
+    return free + [broadcast(constant(False), (atom(a),)) for a in needed if a not in bound]
 
 
 def _symbols(node: Node) -> Iterable[Symbol]:
@@ -255,7 +255,7 @@ def _looped(turns: Node, index: Node, begun: list[Node], carries: list[Node], re
 
 
 def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length: Any = None) -> tuple[Any, Any]:
-    """``carry, y = fun(carry, x)`` for every ``x`` along the first axis of ``xs``; gives the last carry, and every y stacked.
+    """``carry, y = fun(carry, x)`` for every ``x`` along the first axis of ``xs``: the last carry, and every y stacked.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
     Examples
     --------
     >>> scan(lambda total, x: (total + x, total * x), 0.0, np.array([1.0, 2.0, 3.0]))
-    (6.0, array([0., 2., 9.]))
+    (np.float64(6.0), array([0., 2., 9.]))
     """
 
     def run(start: Any, xs: Any) -> Any:

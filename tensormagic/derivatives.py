@@ -288,6 +288,7 @@ def hvp(fun: Any, primals: Any, vector: Any) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> hvp(lambda x: (x**3).sum(), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([6., 0.])
     """

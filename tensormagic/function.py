@@ -101,6 +101,11 @@ class Given:
         return own + [value for _, value in self.held if is_input(value)]
 
     @property
+    def constants(self) -> list[Any]:
+        """What the reads hold that become no inputs."""
+        return [value for _, value in self.held if not is_input(value)]
+
+    @property
     def settled(self) -> bool:
         """Whether nothing that was read can change inside."""
         return all(settled(value) for _, value in self.held)
@@ -149,7 +154,7 @@ class Specialisation:
         return results[0] if self.single else self.build(iter(results))
 
 
-Exact = tuple[Specialisation, dict[Any, int], list[tuple[Read, Any]]]  # what was held is kept, so that ids stay its own
+Exact = tuple[Specialisation, dict[Any, int], list[Any]]  # with what keys know by its id, so that no other object gets that
 
 
 @dataclass(eq=False)
@@ -211,7 +216,7 @@ class Function:
             program = self._specialise(key, given)
             given = self._given(args, options)  # with the reads that the trace has found
             values = [*given.values, *map(session.value_of, program.extra)]
-            known = program, program.graph.bind([np.shape(v) for v in values]), given.held
+            known = program, program.graph.bind([np.shape(v) for v in values]), given.constants
             if program.extra or self.changes or not given.settled:
                 return program.finish(program.program.run(known[1], *values))
             self._remember(args, options, given, known)

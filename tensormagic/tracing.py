@@ -1,4 +1,4 @@
-"""Graphs by hand: trace a function for types, read a graph's text, rewrite it, compile it ahead of time; and a lazy array's own graph and code."""
+"""Graphs by hand: trace for types, read text, rewrite, compile ahead of time; and a lazy array's graph and code."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def trace(fun: Any, *types: Any) -> Graph:
     fun
         A function of arrays, or a cell's NAME.
     types
-        One for each argument: ``"float64[n, 3]"`` (sizes with the same name are equal, and at least 2), an array or a number
+        One for each argument: ``"float64[n, 3]"`` (sizes of one name are equal, and at least 2), an array or a number
         of the same type, or containers of these. Anything else is passed as it is.
 
     Returns
@@ -81,7 +81,10 @@ def _traced(fun: Any, types: tuple[Any, ...]) -> tuple[Graph, Callable[[Any], An
     """The graph, how results are put together, and what stands behind the parameters beside the arguments'."""
     function = of_callable(fun)
     leaves, build = flatten(types)
-    arguments = [_argument(v, f"argument {k + 1}" if len(leaves) > len(function.parameters) else function.parameters[k]) for k, v in enumerate(leaves)]
+    arguments = [
+        _argument(v, f"argument {k + 1}" if len(leaves) > len(function.parameters) else function.parameters[k])
+        for k, v in enumerate(leaves)
+    ]
     tensors = [v for v in arguments if isinstance(v, Tensor)]
     nodes = [t.node for t in tensors]
     capture = Capture(function.name, abstract=True)
@@ -159,13 +162,13 @@ class Compiled:
                 raise GuardError(f"an argument of dtype {np.asarray(value).dtype} where {parameter.type} was compiled")
         values = [*given, *map(session.value_of, self._outside)]
         if len(values) != len(self.graph.parameters):
-            raise TypeError(f"{len(given)} arrays are given where {len(self.graph.parameters) - len(self._outside)} were compiled for")
+            raise TypeError(f"{len(given)} arrays are given where {len(values) - len(self._outside)} were compiled for")
         return self._build(iter(self.executable.run(self.graph.bind([np.shape(v) for v in values]), *values)))
 
     __call__ = run
 
 
-def compile(fun: Any, *types: Any, device: str = "cpu", math: str | None = None) -> Compiled:  # noqa: A001 (the name is settled)
+def compile(fun: Any, *types: Any, device: str = "cpu", math: str | None = None) -> Compiled:
     """Compile a function ahead of time.
 
     Parameters
@@ -239,11 +242,17 @@ def _code(self: Tensor, target: str = "cpu") -> str:
     return code_of(_executable(self))
 
 
+def _ops(graph: Graph) -> int:
+    return sum(bool(n.args) for n in graph.nodes)
+
+
 def _explain(self: Tensor) -> str:
     """What was rewritten, by which rule and where, and how many kernels are left."""
     executable = _executable(self)
     rewritten = executable.rewritten
-    lines = [f"{sum(bool(n.args) for n in _graph(self).nodes)} ops, {sum(bool(n.args) for n in rewritten.graph.nodes)} after rewriting, in {len(executable.plan.kernels)} kernels"]
+    lines = [
+        f"{_ops(_graph(self))} ops, {_ops(rewritten.graph)} after rewriting, in {len(executable.plan.kernels)} kernels"
+    ]
     lines += [str(firing) for firing in rewritten.fired]
     lines += [f"assumed: {text}" for text in rewritten.assumptions]
     lines += [f"withheld: {withheld}" for withheld in rewritten.withheld]

@@ -1,4 +1,4 @@
-"""``tm.cond``, ``tm.while_loop``, ``tm.fori_loop``, ``tm.scan``: Python's own if, while and for, with derivatives and batches."""
+"""``tm.cond``, ``while_loop``, ``fori_loop`` and ``scan``: Python's if, while and for, with derivatives and batches."""
 
 import numpy as np
 import pytest
@@ -153,7 +153,7 @@ def test_nested():
 
 
 def test_errors_say_what_to_do():
-    with pytest.raises(DTypeError, match="carry number 0 begins as float32.* and becomes float64"):
+    with pytest.raises(DTypeError, match=r"carry number 0 begins as float32.* and becomes float64"):
         tm.fori_loop(0, 3, lambda _k, x: x * X, X.astype(np.float32))
     with pytest.raises(ShapeError, match=r"carry number 0 begins with shape \(3,\) and becomes \(\)"):
         tm.fori_loop(0, 3, lambda _k, x: x.sum(), X)
@@ -165,7 +165,7 @@ def test_errors_say_what_to_do():
         tm.while_loop(lambda s: s[0] < 3, lambda s: s[0] + 1, (0.0, 1.0))
     with pytest.raises(ShapeError, match="different lengths: 3, 4"):
         tm.scan(lambda c, x: (c, x[0]), 0.0, (X, np.ones(4)))
-    with pytest.raises(ShapeError, match="Say how many turns|xs is empty"):
+    with pytest.raises(ShapeError, match="xs is empty"):
         tm.scan(lambda c, x: (c, c), 0.0, None)
     with pytest.raises(DifferentiationError, match="reverse mode does not go through loop yet"):
         tm.grad(lambda x: tm.fori_loop(0, 3, lambda _k, v: v * x, 1.0))(2.0)

@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -392,3 +394,17 @@ def test_functions_that_read_lazy_values():
     same(gradient(W), 2 * X.sum(0))
     lazy = tm.tensor(X) * 3.0
     same(gradient(W), 3 * X.sum(0))
+
+
+def test_old_arrays_are_let_go(monkeypatch):
+    gradient = tm.grad(scaled)
+    first = np.ones(3)
+    alive = weakref.ref(first)
+    monkeypatch.setitem(globals(), "SCALE", 1.0)  # which undoes what follows
+    globals()["SCALE"] = first
+    same(tm.jacobian(scaled)(V), np.outer(first, 2 * V))
+    globals()["SCALE"] = 2.0
+    del first
+    same(gradient(V), 4 * V)
+    gc.collect()
+    assert alive() is None

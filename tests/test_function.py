@@ -1,4 +1,4 @@
-"""Captured functions: sizes without retracing, guards that respecialise, names from outside, containers, errors, threads."""
+"""Captured functions: sizes without retracing, guards, names from outside, containers, errors, threads."""
 
 import threading
 from dataclasses import dataclass
@@ -20,34 +20,14 @@ def one_tier(monkeypatch):
     monkeypatch.setattr(tm.config, "math", "exact")
 
 
-class Counted:
-    """A function that counts its traces."""
-
-    def __init__(self, body):
-        self.traces = 0
-
-        def traced(*args, **options):
-            self.traces += 1
-            return body(*args, **options)
-
-        self.function = tm.tensor(lambda *args: traced(*args))
-        self.body = body
-
-    def check(self, *args):
-        with np.errstate(all="ignore"):
-            expected = self.body(*args)
-        ours = self.function(*args)
-        assert type(ours) is type(expected), (ours, expected)
-        assert np.asarray(ours).dtype == np.asarray(expected).dtype
-        assert np.array_equal(ours, expected, equal_nan=True)
-
-
 def count_specialisations(f):
     return sum(len(programs) for programs in f._kinds.values())
 
 
 BODIES = {
-    "softmax": lambda x: np.exp(x - x.max(axis=1, keepdims=True)) / np.exp(x - x.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True),
+    "softmax": lambda x: (
+        np.exp(x - x.max(axis=1, keepdims=True)) / np.exp(x - x.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True)
+    ),
     "centred": lambda x: (x - x.mean(0)) / (x.std(0) + 1),
     "differences": lambda x: x[1:] - x[:-1],
     "windows": lambda x: x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2],
@@ -57,11 +37,11 @@ BODIES = {
     "ramp": lambda x: np.arange(x.shape[0])[:, None] * x + np.linspace(0, 1, x.shape[1]),
     "identity": lambda x: np.eye(x.shape[1]) + x.T @ x,
     "joined": lambda x: np.concatenate([x, x[::-1], np.zeros((2, x.shape[1]))]),
-    "stored": lambda x: _stored(x),
+    "stored": lambda x: _stored(x),  # noqa: PLW0108 (it is defined below)
     "tiled": lambda x: np.tile(x, (2, 1)) + np.repeat(x, 2, axis=0),
     "scaled": lambda x: x * x.shape[0] / x.size,
     "rolled": lambda x: np.roll(x, 2, axis=0) + np.diff(x, axis=1, n=1).sum(),
-    "split": lambda x: np.array_split(x, 2)[0] if False else x[: x.shape[0] - 1] @ x[1].T,
+    "shortened": lambda x: x[: x.shape[0] - 1] @ x[1].T,
     "triangle": lambda x: np.tril(x) - np.triu(x, 1),
     "first five": lambda x: x[:5] * 2,
     "last three": lambda x: x[-3:] + 1,
@@ -102,7 +82,22 @@ def _outcome(f, x):
         return next(kind for kind in (IndexError, ValueError, TypeError) if isinstance(error, kind))
 
 
-@pytest.mark.parametrize("name", ["softmax", "centred", "differences", "reversed", "ramp", "identity", "joined", "stored", "tiled", "scaled", "triangle"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "softmax",
+        "centred",
+        "differences",
+        "reversed",
+        "ramp",
+        "identity",
+        "joined",
+        "stored",
+        "tiled",
+        "scaled",
+        "triangle",
+    ],
+)
 def test_a_new_size_does_not_trace(name: str):
     f = tm.tensor(BODIES[name])
     for shape in [(7, 5), (9, 4), (5, 7), (30, 20), (3, 3)]:
@@ -111,13 +106,10 @@ def test_a_new_size_does_not_trace(name: str):
 
 
 def test_guards():
-    counted = Counted(lambda x: x[:5].sum())
-    for n in (9, 5, 20):
-        counted.check(np.arange(float(n)))
-    first = counted.traces
-    counted.check(np.arange(3.0))
-    counted.check(np.arange(4.0))
-    assert counted.traces - first <= 1
+    f = tm.tensor(lambda x: x[:5].sum())
+    for n in (9, 5, 20, 3, 4, 2, 1, 0, 7):
+        assert f(np.arange(float(n))) == np.arange(float(n))[:5].sum()
+    assert count_specialisations(f) <= 4
 
 
 def test_a_shape_that_the_code_fixes():
@@ -142,7 +134,15 @@ def test_two_arguments_of_one_size():
 
 def test_dtypes_and_forms():
     f = tm.tensor(lambda x, y: x + y)
-    for x, y in [(1.0, 2.0), (np.float32(1), 2.0), (np.ones(2, np.float32), 2.0), (np.ones(2, int), 2.5), (np.ones(2, np.float32), np.float64(1)), (np.array(1.0), 1.0), (1j, 2.0)]:
+    for x, y in [
+        (1.0, 2.0),
+        (np.float32(1), 2.0),
+        (np.ones(2, np.float32), 2.0),
+        (np.ones(2, int), 2.5),
+        (np.ones(2, np.float32), np.float64(1)),
+        (np.array(1.0), 1.0),
+        (1j, 2.0),
+    ]:
         ours, numpys = f(x, y), x + y
         assert type(ours) is type(numpys), (x, y)
         assert np.asarray(ours).dtype == np.asarray(numpys).dtype
@@ -220,13 +220,17 @@ def helper(x):
     return x * 10
 
 
+def other_helper(x):
+    return x * 20
+
+
 def test_a_helper_that_is_redefined():
     global helper
     f = tm.tensor(lambda x: helper(x) + 1)
     old = helper
     try:
         assert f(1.0) == 11.0
-        helper = lambda x: x * 20
+        helper = other_helper
         assert f(1.0) == 21.0
     finally:
         helper = old
@@ -260,7 +264,7 @@ def test_results_alias_nothing():
     for k, a in enumerate(results):
         assert not any(np.shares_memory(a, b) for b in (x, y))
         assert not any(np.shares_memory(a, b) for b in results[:k])
-        a += 1
+        a[:] = 7
     assert x.tolist() == [0, 1, 2]
     again = f(x, y)
     assert again[0].tolist() == [0, 1, 2]
@@ -279,12 +283,28 @@ def test_stores_into_arguments_are_refused():
 
 
 def test_what_needs_a_value_is_refused():
-    for body in (lambda x: float(x.sum()), lambda x: 1 if x.sum() > 0 else 2, lambda x: print(x), lambda x: x.numpy(), lambda x: x[x > 0]):
+    for body in (
+        lambda x: float(x.sum()),
+        lambda x: 1 if x.sum() > 0 else 2,
+        lambda x: print(x),
+        lambda x: x.numpy(),
+        lambda x: x[x > 0],
+    ):
         with pytest.raises(CaptureError):
             tm.tensor(body)(np.ones(3))
 
 
-@pytest.mark.parametrize(("args", "error"), [((np.array(["a"]),), TypeError), ((np.array([None]),), TypeError), (("text",), TypeError), ((None,), TypeError), ((), TypeError), ((1.0, 2.0), TypeError)])
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        ((np.array(["a"]),), TypeError),
+        ((np.array([None]),), TypeError),
+        (("text",), TypeError),
+        ((None,), TypeError),
+        ((), TypeError),
+        ((1.0, 2.0), TypeError),
+    ],
+)
 def test_wrong_arguments(args, error):
     f = tm.tensor(lambda x: x + 1.0)
     with pytest.raises(error):
@@ -312,7 +332,7 @@ def test_in_threads():
         try:
             for k in range(2, 12):
                 found[n, k] = f(np.ones((k + n, k)), np.ones(k))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (it is asserted on in the main thread)
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]

@@ -1,4 +1,4 @@
-"""Graphs by hand: tracing for types, text, rewriting, compiling ahead of time, and what lazy arrays say of themselves."""
+"""Graphs by hand: tracing, text, rewriting, compiling ahead of time, and what lazy arrays say of themselves."""
 
 import numpy as np
 import pytest

@@ -45,6 +45,15 @@ class Compiler:
             else:
                 self._ask(key)
 
+    def prepare(self) -> None:
+        """Have a worker started and ready."""
+        with self._lock:
+            if self._process is None:
+                self._start()
+                if self._process is not None:
+                    with suppress(OSError):
+                        send(self._process.stdin, {})  # type: ignore[arg-type]
+
     def _start(self) -> None:
         """Start a worker and ask it for everything that is pending; the lock is held."""
         if self._starts == MOST_STARTS:

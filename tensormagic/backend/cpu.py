@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tensormagic.backend.kernel_text import FLAT_TILE, INNER, ROW_TILE, KernelText, Line, Printed
+from tensormagic.backend.kernel_text import FLAT_TILE, INNER, ROW_TILE, WIDE_TILE, KernelText, Line, Printed
 from tensormagic.backend.lower import Stage, is_fold, is_inline_move, is_leaf, is_map
 from tensormagic.backend.scalar_text import scalar_text, start_text, step_text
 from tensormagic.backend.schedule import Kernel, Loop, Nest, Storage, coefficients, collapses, strides
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, product
+from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.ops.move import Index
@@ -83,7 +84,7 @@ def _print_nest(text: KernelText, nest: Nest) -> None:
         after += body.after
     rows = text.product(product(nest.rows))
     text.lines += before
-    step = str(FLAT_TILE)
+    step = str(FLAT_TILE if _needs_tiles(nest) else WIDE_TILE)
     if width is not None:
         step, wide = text.fresh("rows"), text.fresh("width")
         rule = (
@@ -95,6 +96,12 @@ def _print_nest(text: KernelText, nest: Nest) -> None:
     text.lines += _indented([("if stopped(table):", None), ("    return", None)])
     text.lines += _indented([(f"stop = start + {step} if start + {step} < {rows} else {rows}", None), *tiles])
     text.lines += after
+
+
+def _needs_tiles(nest: Nest) -> bool:
+    """Whether a nest of flat loops keeps values for a tile, or sums in chunks of one."""
+    sums = any(s.reduced and s.root.op in {SUM, CONTRACT} for s in nest.stages)
+    return sums or Storage.TILE in nest.storage.values() or len(nest.loops) > 1
 
 
 def _print_scalar(body: _Body, stage: Stage) -> None:

@@ -18,6 +18,8 @@ from tensormagic.ir.type import Apply, Dim, Size
 FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
 ROW_TILE = 256  # the most rows in a tile with further axes
 MOST_BUFFERS = 64  # how many of a kernel's buffers are told apart
+WIDE_TILE = 1 << 16  # elements in a tile where nothing is kept for it: how often the stop flag is looked at
+_PLAIN = frozenset({0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
 INNER = "jklpquvw"  # the names of loops inside rows
 
 
@@ -145,7 +147,8 @@ class KernelText:
         dtype = value.dtype
         if dtype.kind == "b":
             return "True" if value else "False"
-        plain = not np.isfinite(value) or abs(float(value)) in {0.0, 0.5, 1.0, 2.0, 3.0, 4.0} or value == -1
+        plain = abs(float(value)) in _PLAIN or not np.isfinite(value)
+        plain = plain or (dtype.kind in "iu" and -(2**63) <= int(value) < 2**63)  # divisors: far quicker when known
         if dtype.kind == "f":
             shown, bits, read = _float_literal(float(value)), struct.pack("<d", float(value)), "real(table, {})"
         else:

@@ -18,7 +18,7 @@ from tensormagic.ir.node import Node, Operation, make, topological
 from tensormagic.ir.type import Size
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.fold import Fold, Row
-from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
+from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE, constant_value
 from tensormagic.ops.move import BROADCAST, RESHAPE, Index, Move, squeezes
 from tensormagic.ops.pointwise import Pointwise
 
@@ -70,6 +70,17 @@ CHEAP = frozenset(
     ]
 )
 MIDDLING = frozenset(["divide", "sqrt", "reciprocal", "floor_divide", "remainder"])
+
+
+# Functions for which a kernel would call the C library element by element: NumPy has vector code for arrays.
+NUMPY_FASTER = frozenset("tan arcsin arccos arctan arctan2 sinh cosh arcsinh arccosh arctanh erfc".split())
+EXPONENTS = frozenset({-1.0, 0.5, 2.0, 3.0, 4.0})
+
+
+def exponent(node: Node) -> float | None:
+    """The constant exponent of a power that a kernel computes without the general function."""
+    value = constant_value(node.args[1])
+    return float(value) if value is not None and not value.shape and float(value) in EXPONENTS else None
 
 
 def cost_of(op: Operation) -> int:
@@ -209,7 +220,8 @@ def _kind_of(node: Node) -> str:
     if len(node.types) != 1 or any(t.dtype not in DTYPES for n in (node, *node.args) for t in n.types):
         return "library"
     if isinstance(op, Pointwise):
-        return "map" if op.scalar_source(node) is not None else "library"
+        faster = bool(node.type.shape) and (op.name in NUMPY_FASTER or (op.name == "power" and exponent(node) is None))
+        return "map" if op.scalar_source(node) is not None and not faster else "library"
     if isinstance(op, Move) and op.index is not None and (op is not RESHAPE or squeezes(node)):
         return "move"
     return "fold" if _folds(node) else "library"

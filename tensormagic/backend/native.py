@@ -109,11 +109,17 @@ def start(plan: Plan, on_ready: Callable[[Handle], None] | None = None) -> Handl
     return handle
 
 
+def prepare() -> None:
+    """Have the loader and the compile worker started, in the background: the first plan is then compiled sooner."""
+    if find_spec("numba") is not None:
+        _service().prepare()
+
+
 class _Service:
     """One thread that loads what the cache has, and asks the compiler for the rest."""
 
     def __init__(self) -> None:
-        self._requests: queue.SimpleQueue[Handle | tuple[str, str, str, float]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[Handle | tuple[str, str, str, float] | None] = queue.SimpleQueue()
         self._compiler = Compiler(lambda *answer: self._requests.put(answer))
         self._waiting: dict[str, list[tuple[Handle, str]]] = {}
         self._loaded: dict[str, Callable[..., None]] = {}
@@ -125,16 +131,24 @@ class _Service:
         self.handles = [h for h in self.handles if h.state == "pending"] + [handle]
         self._requests.put(handle)
 
+    def prepare(self) -> None:
+        """Import and start what the first handle needs."""
+        self._compiler.prepare()
+        self._requests.put(None)
+
     def _work(self) -> None:
         while True:
             item = self._requests.get()
             try:
-                if isinstance(item, Handle):
+                if item is None:
+                    _warm_loader()
+                elif isinstance(item, Handle):
                     self._begin(item)
                 else:
                     self._answered(*item)
             except Exception as error:  # noqa: BLE001 (the handle says so; the thread goes on)
-                failed = [item] if isinstance(item, Handle) else [h for h, _ in self._waiting.pop(item[0], [])]
+                key = item[0] if isinstance(item, tuple) else ""
+                failed = [item] if isinstance(item, Handle) else [h for h, _ in self._waiting.pop(key, [])]
                 for handle in failed:
                     handle.finish(f"{type(error).__name__}: {error}")
 
@@ -171,6 +185,12 @@ class _Service:
             if error or not self._offer(key, source, handle):
                 handle.finish(error or "the compiled code cannot be read")
                 _warn_once(handle.error)
+
+
+def _warm_loader() -> None:
+    from tensormagic.backend.cpu_loader import key_of
+
+    key_of("")
 
 
 _current: _Service | None = None

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.type import evaluate
 
 Run = Callable[..., list[Any]]
 
 
-def compile(graph: Graph) -> Run:  # noqa: A001 (every backend has one)
+def compile(graph: Graph) -> Run:
     """A function of the parameters' values that gives the list of results.
 
     The caller has checked the guards: ``run(sizes, *values)`` takes the sizes that :meth:`Graph.bind` gave.
@@ -49,8 +51,26 @@ def compile(graph: Graph) -> Run:  # noqa: A001 (every backend has one)
     return run
 
 
+def owned(results: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """Results that share memory neither with ``values`` nor with each other, and may be written to."""
+    roots = {id(_root(v)) for v in values if isinstance(v, np.ndarray)}
+    found: list[Any] = []
+    for result in results:
+        shared = isinstance(result, np.ndarray) and (id(_root(result)) in roots or not result.flags.writeable)
+        own = np.array(result, order="K", copy=True) if shared else result
+        if isinstance(own, np.ndarray):
+            roots.add(id(_root(own)))
+        found.append(own)
+    return found
+
+
+def _root(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array that owns the memory."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 def evaluate_graph(graph: Graph, values: Sequence[Any]) -> list[Any]:
     """The results of ``graph`` for values of its parameters, by NumPy."""
-    import numpy as np  # noqa: PLC0415 (shapes only)
-
     return compile(graph)(graph.bind([np.shape(v) for v in values]), *values)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensormagic.backend.kernel_text import KernelText
+from tensormagic.backend.lower import exponent
 from tensormagic.ir.node import Node
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import SUM
@@ -19,6 +20,7 @@ _RENAMED = {
     "np.rint(": "rint(",
     "math.sqrt(": "sqrt(",
 }
+_POWERS = {-1.0: "1 / {0}", 2.0: "{0} * {0}", 3.0: "{0} * {0} * {0}", 4.0: "({0} * {0}) * ({0} * {0})"}
 _TRUTHS = frozenset(
     [
         "less",
@@ -59,7 +61,8 @@ _IN_FLOAT32 = frozenset(
 
 def scalar_text(node: Node, values: Sequence[str]) -> str:
     """A pointwise node's expression, cast to its dtype wherever Numba's own rules would widen it."""
-    source = node.op.scalar_source(node)  # type: ignore[attr-defined]
+    number = exponent(node) if node.op.name == "power" else None
+    source = _POWERS.get(number) or node.op.scalar_source(node)  # type: ignore[attr-defined,arg-type]
     for old, new in _RENAMED.items():
         source = source.replace(old, new)
     return _cast(node, source.format(*values))
@@ -101,8 +104,9 @@ def step_text(root: Node, total: str, value: str, *, free: bool, whole: bool = F
     step: str = root.op.step  # type: ignore[attr-defined]
     if step in registry:
         step = registry[step].source[dtype.kind]  # type: ignore[attr-defined]
-    if whole and dtype.kind == "b":
-        value = f"({value})"
+    if dtype.kind == "b" and root.op.name in {"any", "all"}:  # without branches: these loops become vector code
+        truth = value if whole else f"({value} != 0)"
+        return f"bool({total} {'|' if root.op.name == 'any' else '&'} {truth})"
     expression = step.format(total, value)
     if dtype.kind == "b":
         return f"bool({expression})"

@@ -19,6 +19,19 @@ from typing import Any, BinaryIO
 
 from tensormagic.backend import cache
 
+# Compiled when there is nothing to compile yet: Numba is imported, and knows what every kernel uses.
+_WARM = """
+def kernel(table):
+    x = array(table, 1, "float64", 0)
+    for start in range(0, table[2], 1024):
+        if stopped(table):
+            return
+        stop = start + 1024 if start + 1024 < table[2] else table[2]
+        total = 0.0
+        for i in range(start, stop):
+            total = add_reassoc(total, exp(x[i] * real(table, 3)))
+        x[start // 1024] = max_propagate(total, 1 / total)
+"""
 _LENGTH = struct.Struct(">I")
 
 
@@ -103,7 +116,10 @@ def main() -> None:
     if hasattr(os, "getppid"):
         threading.Thread(target=_follow_parent, daemon=True).start()
     while (request := receive(sys.stdin.buffer)) is not None:
-        send(output, answer(request))
+        if request:
+            send(output, answer(request))
+        else:
+            compile_source(_WARM)
 
 
 if __name__ == "__main__":

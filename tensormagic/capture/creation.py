@@ -65,7 +65,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **opt
 
 
 def _like(value: Any) -> Any:
-    def make(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **options: Any) -> Tensor:  # noqa: FBT001, FBT002 (NumPy's signature)
+    def make(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **options: Any) -> Tensor:
         del order, subok, options
         x = node_of(a)
         return _stretched(constant(np.dtype(dtype or x.type.dtype).type(value)), x.type.shape if shape is None else _shape(shape))
@@ -78,7 +78,7 @@ implements(np.ones_like)(_like(1))
 
 
 @implements(np.full_like)
-def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> Tensor:  # noqa: FBT001, FBT002 (NumPy's signature)
+def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> Tensor:
     """``np.full_like``."""
     del order, subok
     x = node_of(a)
@@ -139,7 +139,7 @@ def _known(value: Any) -> Any:
 
 
 @implements(np.linspace)
-def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Any:  # noqa: FBT001, FBT002 (NumPy's signature)
+def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Any:
     """``np.linspace`` between numbers."""
     if retstep or axis:
         refuse("np.linspace with retstep or axis", "Compute the step yourself.")
@@ -158,7 +158,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retste
 
 
 @implements(np.eye)
-def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C", **options: Any) -> Tensor:  # noqa: N803 (NumPy's names)
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C", **options: Any) -> Tensor:
     """``np.eye``."""
     del order, options
     shape = _shape((N, N if M is None else M))
@@ -170,11 +170,11 @@ implements(np.identity)(lambda n, dtype=None, **_: eye(n, dtype=dtype or float))
 
 
 @implements(np.tri)
-def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float, **options: Any) -> Tensor:  # noqa: N803 (NumPy's names)
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float, **options: Any) -> Tensor:
     """``np.tri``."""
     del options
     shape = _shape((N, N if M is None else M))
     return _done(astype(scalar.greater_equal(iota(shape, 0) + k, iota(shape, 1)), dtype))
 
 
-hooks.methods["__array_namespace__"] = lambda self, api_version=None: np  # noqa: ARG005 (the protocol's signature)
+hooks.methods["__array_namespace__"] = lambda self, api_version=None: np

@@ -21,9 +21,12 @@ from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, show, tra
 
 @implements("getitem")
 def getitem(x: Tensor, items: list[Any]) -> Tensor:
-    """``x[items]``, where at least one of ``items`` is an array (or a captured integer) and there is one for each axis."""
+    """``x[items]``, one item an axis, where at least one is an array or a captured integer."""
     if any(_is_mask(i) for i in items):
-        refuse("reading through a mask", "The result's size depends on data: use np.where(mask, x, 0), or run the cell with --plain.")
+        refuse(
+            "reading through a mask",
+            "Its size depends on data: use np.where(mask, x, 0), or run the cell with --plain.",
+        )
     sliced = x[tuple(i if i is None or isinstance(i, slice) else slice(None) for i in items)].node
     places = [k for k, i in enumerate(items) if not (i is None or isinstance(i, slice))]
     nodes = [_checked(items[k], sliced.type.shape[k], _axis(items, k), x) for k in places]
@@ -31,7 +34,9 @@ def getitem(x: Tensor, items: list[Any]) -> Tensor:
         shape = broadcast_shapes([n.type.shape for n in nodes])
     except ShapeError:
         shapes = " ".join(show(n.type.shape) for n in nodes)
-        raise BoundsError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}") from None
+        raise BoundsError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}"
+        ) from None
     if len(places) == 1:
         return wrap(context.record(gather(sliced, nodes[0], places[0])))
     rest = [k for k in range(sliced.type.ndim) if k not in places]
@@ -65,7 +70,10 @@ def _checked(item: Any, extent: Size, axis: int, x: Tensor) -> Node:
     if known is not None and size is not None and known.size and node.type.size != 0:
         wrong = known[(known < -size) | (known >= size)]
         if wrong.size:
-            raise BoundsError(f"index {wrong.ravel()[0]} is out of bounds for axis {axis} with size {size}", f"The array has shape {show(x.type.shape)}.")
+            raise BoundsError(
+                f"index {wrong.ravel()[0]} is out of bounds for axis {axis} with size {size}",
+                f"The array has shape {show(x.type.shape)}.",
+            )
     return node
 
 

@@ -96,7 +96,7 @@ def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
         if source.original() is array and _same_bits(source.value, array):
             return known
     small = array.nbytes <= COPY_LIMIT
-    kept = _frozen(array) if small and array.flags.writeable else array
+    kept = _frozen(array) if small and (array.flags.writeable or array.base is not None) else array
     writeable = array.flags.writeable or array.base is not None
     mark = None if kept is not array or not writeable else fingerprint(array)
     source = Snapshot(name, kept, original=weakref.ref(array), fingerprint=mark)

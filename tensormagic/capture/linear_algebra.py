@@ -1,4 +1,4 @@
-"""``np.linalg``, and what ``scipy.linalg`` has of the same, on lazy arrays; the ops themselves know LAPACK and derivatives."""
+"""``np.linalg``, and what ``scipy.linalg`` has of the same, on lazy arrays; the ops know LAPACK and derivatives."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ def scipy_cholesky(a: Any, lower: bool = False, **options: Any) -> Any:
 
 
 @implements("scipy.linalg.solve_triangular")
-def scipy_solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, **options: Any) -> Any:
+def scipy_solve_triangular(
+    a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, **options: Any
+) -> Any:
     """``scipy.linalg.solve_triangular``."""
     x = node_of(a)
     if trans in {1, "T"}:
@@ -104,7 +106,9 @@ def scipy_solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, 
     elif trans not in {0, "N"}:
         raise ValueError(f"trans is one of 0, 1, 2, 'N', 'T', 'C'; not {trans!r}")
     build = linalg.solve_triangular
-    return _plain("solve_triangular", options, lambda: _done(build(x, node_of(b), lower=lower, unit_diagonal=unit_diagonal)))
+    return _plain(
+        "solve_triangular", options, lambda: _done(build(x, node_of(b), lower=lower, unit_diagonal=unit_diagonal))
+    )
 
 
 # factorisations -------------------------------------------------------------------------------------------------------
@@ -133,7 +137,10 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """``np.linalg.pinv``."""
     if hermitian or (rtol is not None and not isinstance(rtol, float | int)) or isinstance(rcond, Tensor):
-        refuse("np.linalg.pinv with hermitian, or a bound that is captured", "Leave the option out, or write the bound as a number.")
+        refuse(
+            "np.linalg.pinv with hermitian, or a bound that is captured",
+            "Leave the option out, or write the bound as a number.",
+        )
     return _done(linalg.pinv(node_of(a), rcond if rtol is None else rtol))
 
 
@@ -231,7 +238,7 @@ def _vector_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> 
         return fold(op, of, axes, keepdims=keepdims)
 
     if isinstance(order, str):
-        raise ValueError(f"Invalid norm order '{order}' for vectors")
+        raise ValueError(f"Invalid norm order '{order}' for vectors")  # noqa: TRY004 (NumPy's)
     if order is None or order == 2:
         return _root(reduced(folds.SUM, _squares(x)))
     size = scalar.absolute(x)
@@ -293,9 +300,9 @@ def cond(x: Any, p: Any = None) -> Any:
     if p in {None, 2, -2}:
         values = wrap(linalg.svdvals(node))
         first, last = (values[..., 0], values[..., -1]) if p != -2 else (values[..., -1], values[..., 0])
-        return first / last
-    inverse = linalg.inv(node)
-    return wrap(_matrix_norm(node, p, (-2, -1), keepdims=False)) * wrap(_matrix_norm(inverse, p, (-2, -1), keepdims=False))
+        return _done(first.node / last.node)
+    norms = [_matrix_norm(v, p, (-2, -1), keepdims=False) for v in (node, linalg.inv(node))]
+    return _done(norms[0] * norms[1])
 
 
 @implements(np.linalg.vecdot, np.vecdot)
@@ -321,7 +328,8 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     x, y = (_last(v, k) for v, k in ((a, axisa), (b, axisb)))
     if x.shape[-1] != 3 or y.shape[-1] != 3:
         raise ShapeError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
-    parts = [x[..., (k + 1) % 3] * y[..., (k + 2) % 3] - x[..., (k + 2) % 3] * y[..., (k + 1) % 3] for k in range(3)]
+    first, second = ([v[..., k].node for k in (0, 1, 2, 0, 1)] for v in (x, y))
+    parts = [first[k + 1] * second[k + 2] - first[k + 2] * second[k + 1] for k in range(3)]
     return stack(parts, axis=axisc)
 
 
@@ -343,7 +351,10 @@ def kron(a: Any, b: Any) -> Any:
 
 def _no_types_that_depend_on_values(name: str) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
-        refuse(f"np.linalg.{name}", "Whether its result is complex depends on the values: call it in a cell of its own, on arrays.")
+        refuse(
+            f"np.linalg.{name}",
+            "Whether its result is complex depends on the values: call it in a cell of its own, on arrays.",
+        )
 
     return call
 

@@ -6,14 +6,15 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
-from tensormagic.capture.value import hooks
+from tensormagic.capture import context
+from tensormagic.capture.value import Tensor, hooks
 from tensormagic.ir.errors import CaptureError
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 
 
 def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Say that a function of ours stands for ``functions``: objects, or names of what is not imported for this (``scipy.special.softmax``)."""
+    """Say that a function of ours stands for ``functions``: objects, or names in SciPy, which is not imported."""
 
     def decorate(own: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
@@ -40,14 +41,20 @@ def find(function: Any) -> Callable[..., Any] | None:
 
 def unknown(name: str) -> CaptureError:
     """The error for a function that is not captured, with the nearest one that is."""
-    names = sorted({f.rpartition(".")[2] if isinstance(f, str) else f.__name__ for f in FUNCTIONS} - {"getitem"} | {"matmul", "divmod"} | _pointwise())
+    names = sorted(
+        {f.rpartition(".")[2] if isinstance(f, str) else f.__name__ for f in FUNCTIONS} - {"getitem"}
+        | {"matmul", "divmod"}
+        | _pointwise()
+    )
     near = difflib.get_close_matches(name, names, 3, 0.6)
     advice = f"Captured functions with a similar name: {', '.join(near)}. " if near else ""
-    return CaptureError(f"{name} is not captured", advice + "Call it in a cell of its own, or run this one with --plain.")
+    return CaptureError(
+        f"{name} is not captured", advice + "Call it in a cell of its own, or run this one with --plain."
+    )
 
 
 def _pointwise() -> set[str]:
-    from tensormagic.ops.op import registry  # noqa: PLC0415 (only for the message)
+    from tensormagic.ops.op import registry
 
     return {name for name, op in registry.items() if op.kind == "pointwise"}
 
@@ -55,9 +62,23 @@ def _pointwise() -> set[str]:
 def call_numpy(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """What a NumPy function gives for lazy arguments."""
     own = find(function)
-    if own is None:
-        raise unknown(getattr(function, "__name__", str(function)))
-    return own(*args, **options)
+    try:
+        if own is None:
+            raise unknown(getattr(function, "__name__", str(function)))
+        return own(*args, **options)
+    except CaptureError:
+        if context.current() is not None:
+            raise
+    if function == "getitem":
+        return args[0].numpy()[tuple(map(computed, args[1]))]
+    return function(*map(computed, args), **{k: computed(v) for k, v in options.items()})
+
+
+def computed(value: Any) -> Any:
+    """``value`` with arrays for the lazy values in it: outside captured code NumPy itself does what is not captured."""
+    if isinstance(value, Tensor):
+        return value.numpy()
+    return type(value)(map(computed, value)) if type(value) in {list, tuple} else value
 
 
 hooks.call_numpy = call_numpy

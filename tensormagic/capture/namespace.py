@@ -100,7 +100,7 @@ def math_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]
     def call(*args: Any) -> Any:
         if not any(isinstance(a, Tensor) for a in args):
             return function(*args)
-        from tensormagic.ops.op import registry  # noqa: PLC0415 (only for lazy numbers)
+        from tensormagic.ops.op import registry
 
         op = registry.get(_MATH.get(name, name))
         if op is None or op.kind != "pointwise" or any(node_of(a).type.shape for a in args):

@@ -1,4 +1,4 @@
-"""Python's numbers as operands: integers beyond 64 bits, truth values in arithmetic, complex numbers in comparisons. Knows no lazy arrays."""
+"""Python's numbers as operands: huge integers, truth values in arithmetic, complex numbers in comparisons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.pointwise import astype
 
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
-_LOGIC = {"bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "logical_not", "where", *_COMPARISONS}
+_LOGIC = {
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "logical_not",
+    "where",
+    *_COMPARISONS,
+}
 
 
 def is_huge(value: Any) -> bool:
@@ -25,7 +35,11 @@ def representable(value: int, others: Sequence[np.dtype[Any]], op: str) -> Any:
     if any(d.kind in "fc" for d in others):
         return float(value)
     if op in _COMPARISONS:  # beyond every integer
-        return np.float64(np.inf if value > 0 else -np.inf) if not (np.uint64 in others and 0 <= value < 2**64) else np.uint64(value)
+        return (
+            np.float64(np.inf if value > 0 else -np.inf)
+            if not (np.uint64 in others and 0 <= value < 2**64)
+            else np.uint64(value)
+        )
     if np.uint64 in others and 0 <= value < 2**64:
         return np.uint64(value)
     raise OverflowError("Python int too large to convert to C long")
@@ -33,7 +47,14 @@ def representable(value: int, others: Sequence[np.dtype[Any]], op: str) -> Any:
 
 def as_python(op: str, nodes: Sequence[Node]) -> list[Node]:
     """Operands that are all Python numbers: truth values count as integers, and complex numbers have no order."""
-    if any(n.type.dtype.kind == "c" for n in nodes) and op in {"less", "less_equal", "greater", "greater_equal", "floor_divide", "remainder"}:
+    if any(n.type.dtype.kind == "c" for n in nodes) and op in {
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "floor_divide",
+        "remainder",
+    }:
         raise DTypeError(f"{op} is not supported between complex numbers", "Compare their absolute values.")
     if op not in _LOGIC and all(n.type.dtype.kind == "b" for n in nodes):
         return [astype(n, np.int64) for n in nodes]

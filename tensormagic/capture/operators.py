@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.value import Tensor, arithmetic, build, hooks, node_of, refuse, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ops import scalar
@@ -54,7 +55,7 @@ def _power(base: Tensor, exponent: Any) -> Tensor:
     if base.type.form == "array" and type(exponent) in {int, float}:
         if exponent == 2 and type(exponent) is int:
             return build(scalar.square, base)
-        if base.type.inexact and (exponent == -1 and type(exponent) is int or exponent == 0.5):
+        if base.type.inexact and ((exponent == -1 and type(exponent) is int) or exponent == 0.5):
             return build(scalar.sqrt if exponent == 0.5 else scalar.reciprocal, base)
     return build(scalar.power, base, exponent)
 
@@ -80,7 +81,7 @@ def store_result(target: Tensor, node: Any, name: str) -> Tensor:
     cast = astype(node, target.dtype)
     if cast.type.ndim > target.ndim:
         raise ShapeError(f"non-broadcastable output operand with shape {show(target.type.shape)} doesn't match the broadcast shape {show(cast.type.shape)}")
-    target.place.write(context.record(broadcast(cast, target.type.shape) if target.ndim else to_form(cast, "array")))  # noqa: SLF001 (the store is the operator's)
+    target.place.write(context.record(broadcast(cast, target.type.shape) if target.ndim else to_form(cast, "array")))
     return target
 
 
@@ -140,7 +141,16 @@ def op_of(ufunc: Any) -> Pointwise | None:
 
 
 def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What ``ufunc`` gives for lazy operands."""
+    """What ``ufunc`` gives for lazy operands; outside captured code NumPy itself does what is not captured."""
+    try:
+        return _call_ufunc(ufunc, method, operands, dict(options))
+    except CaptureError:
+        if context.current() is not None:
+            raise
+    return getattr(ufunc, method)(*map(computed, operands), **{k: computed(v) for k, v in options.items()})
+
+
+def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     out = options.pop("out", None)
     dtype = options.pop("dtype", None)
     if options.pop("where", True) is not True:
@@ -188,8 +198,6 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
         return _divmod(wrap(node_of(operands[0])), operands[1])
     op = op_of(ufunc)
     if op is None:
-        from tensormagic.capture.names import FUNCTIONS, unknown  # (names are of everything captured)
-
         own = FUNCTIONS.get(ufunc) or FUNCTIONS.get(f"scipy.special.{name}")
         if own is None:
             raise unknown(name)

@@ -31,20 +31,26 @@ def _no_order(name: str, order: Any) -> None:
 
 
 @implements(np.sort)
-def sort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None) -> Any:
+def sort(
+    a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None
+) -> Any:
     """``np.sort``: a sorted copy."""
     _no_order("np.sort", order)
     return _done(sorting.sort(node_of(a), axis, kind, stable=stable))
 
 
 @implements(np.argsort, method="argsort")
-def argsort(a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None) -> Any:
+def argsort(
+    a: Any, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None
+) -> Any:
     """``np.argsort``."""
     _no_order("np.argsort", order)
     return _done(sorting.argsort(node_of(a), axis, kind, stable=stable))
 
 
-def _sort_in_place(self: Tensor, axis: int = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None) -> None:
+def _sort_in_place(
+    self: Tensor, axis: int = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None
+) -> None:
     _no_order("sort", order)
     self[...] = wrap(sorting.sort(self.node, axis, kind, stable=stable))
 

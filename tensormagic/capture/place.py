@@ -120,7 +120,7 @@ def in_c_order(node: Node) -> bool:
     pending, seen = [node], set[Node]()
     while pending:
         found = pending.pop()
-        if found in seen or found.type.ndim < 2:  # noqa: PLR2004 (one axis has one order)
+        if found in seen or found.type.ndim < 2:
             continue
         seen.add(found)
         kind = getattr(found.op, "kind", "")

@@ -17,7 +17,16 @@ from tensormagic.ir.type import Size, apply
 from tensormagic.ops import scalar
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import iota
-from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, expand_dims, flip, normalise_axis, reshape, slice_
+from tensormagic.ops.move import (
+    broadcast,
+    broadcast_shapes,
+    concatenate,
+    expand_dims,
+    flip,
+    normalise_axis,
+    reshape,
+    slice_,
+)
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.update import zeros_like
 
@@ -55,8 +64,8 @@ implements(np.ndim)(lambda a: tensor(a).ndim)
 implements(np.transpose)(lambda a, axes=None: tensor(a).transpose(*(() if axes is None else (axes,))))
 implements(np.matrix_transpose)(lambda x, /: tensor(x).mT)
 implements(np.swapaxes)(lambda a, axis1, axis2: tensor(a).swapaxes(axis1, axis2))
-implements(np.copy)(lambda a, order="K", subok=False: tensor(a).copy())  # noqa: ARG005 (NumPy's signature)
-implements(np.astype)(lambda x, dtype, /, *, copy=True, device=None: tensor(x).astype(dtype, copy=copy))  # noqa: ARG005 (NumPy's signature)
+implements(np.copy)(lambda a, order="K", subok=False: tensor(a).copy())
+implements(np.astype)(lambda x, dtype, /, *, copy=True, device=None: tensor(x).astype(dtype, copy=copy))
 implements(np.real)(lambda val: tensor(val).real)
 implements(np.imag)(lambda val: tensor(val).imag)
 
@@ -70,7 +79,7 @@ hooks.methods["conj"] = hooks.methods["conjugate"] = lambda self: build(scalar.c
 
 
 @implements(np.angle)
-def angle(z: Any, deg: bool = False) -> Any:  # noqa: FBT001, FBT002 (NumPy's signature)
+def angle(z: Any, deg: bool = False) -> Any:
     """``np.angle``."""
     x = tensor(z)
     result = build(scalar.arctan2, x.imag, x.real)
@@ -96,7 +105,7 @@ def expand_dims_(a: Any, axis: Any) -> Any:
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     rank = x.ndim + len(axes)
     found = tuple(normalise_axis(int(k), rank) for k in axes)
-    return x.view_of(lambda n: expand_dims(n, found), lambda old, new: reshape(new, old.type.shape), lambda v: np.expand_dims(v, found))  # noqa: SLF001 (a view of it)
+    return x.view_of(lambda n: expand_dims(n, found), lambda old, new: reshape(new, old.type.shape), lambda v: np.expand_dims(v, found))
 
 
 @implements(np.squeeze, method="squeeze")
@@ -108,7 +117,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if any(shape[k] != 1 for k in axes):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one")
     kept = tuple(s for k, s in enumerate(shape) if k not in axes)
-    return x.view_of(lambda n: to_form(reshape(n, kept), "array") if not kept else reshape(n, kept), lambda old, new: reshape(new, old.type.shape), lambda v: np.squeeze(v, tuple(axes)))  # noqa: SLF001 (a view of it)
+    return x.view_of(lambda n: to_form(reshape(n, kept), "array") if not kept else reshape(n, kept), lambda old, new: reshape(new, old.type.shape), lambda v: np.squeeze(v, tuple(axes)))
 
 
 def _shape(shape: Any) -> tuple[Size, ...]:
@@ -116,7 +125,7 @@ def _shape(shape: Any) -> tuple[Size, ...]:
 
 
 @implements(np.broadcast_to)
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:  # noqa: FBT001, FBT002 (NumPy's signature)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     """``np.broadcast_to``."""
     del subok
     sizes = _shape(shape)
@@ -170,9 +179,9 @@ def _at_least(x: Node, rank: int) -> Node:
     shape = x.type.shape
     if len(shape) >= rank:
         return x
-    if rank == 2:  # noqa: PLR2004 (rows)
+    if rank == 2:
         return reshape(x, (1, *shape) if shape else (1, 1))
-    return reshape(x, {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)] if rank == 3 else (1,))  # noqa: PLR2004 (NumPy's rule)
+    return reshape(x, {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)] if rank == 3 else (1,))
 
 
 def _of_rank(value: Any, rank: int) -> Tensor:
@@ -207,7 +216,7 @@ def vstack(tup: Any, **options: Any) -> Any:
 def column_stack(tup: Any) -> Any:
     """``np.column_stack``."""
     nodes = [node_of(a) for a in tup]
-    return concatenate_([reshape(n, (-1, 1)) if n.type.ndim < 2 else n for n in nodes], 1)  # noqa: PLR2004 (columns)
+    return concatenate_([reshape(n, (-1, 1)) if n.type.ndim < 2 else n for n in nodes], 1)
 
 
 @implements(np.append)
@@ -242,7 +251,7 @@ def flip_(m: Any, axis: Any = None) -> Any:
     """``np.flip``: a view."""
     x = tensor(m)
     axes = tuple(range(x.ndim)) if axis is None else tuple(normalise_axis(k, x.ndim) for k in (axis if isinstance(axis, tuple) else (axis,)))
-    return x.view_of(lambda n: flip(n, axes), lambda _old, new: flip(new, axes), lambda v: np.flip(v, axes))  # noqa: SLF001 (a view of it)
+    return x.view_of(lambda n: flip(n, axes), lambda _old, new: flip(new, axes), lambda v: np.flip(v, axes))
 
 
 implements(np.flipud)(lambda m: flip_(m, 0))
@@ -274,7 +283,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 @implements(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """``np.diff``."""
-    if prepend is not None and prepend is not np._NoValue or append is not None and append is not np._NoValue:  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
+    if (prepend is not None and prepend is not np._NoValue) or (append is not None and append is not np._NoValue):  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
         refuse("np.diff with prepend or append", "Concatenate first.")
     x = tensor(a)
     axis = normalise_axis(axis, x.ndim)
@@ -286,7 +295,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @implements(np.tile)
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803 (NumPy's name)
+def tile(A: Any, reps: Any) -> Any:
     """``np.tile`` by numbers that are known."""
     x = node_of(A)
     counts = _shape(reps)
@@ -324,7 +333,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     moved = x.transpose([*order, normalise_axis(axis1, x.ndim), normalise_axis(axis2, x.ndim)]).node
     *lead, rows, columns = moved.type.shape
     length = context.settle(apply("max", apply("min", rows if offset >= 0 else rows + offset, columns - offset if offset > 0 else columns), 0))
-    from tensormagic.ops.fold import reduce_sum  # noqa: PLC0415 (only here)
+    from tensormagic.ops.fold import reduce_sum
 
     first: Size = 0 if offset >= 0 else -offset
     second: Size = max(offset, 0)
@@ -339,7 +348,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 def diag(v: Any, k: int = 0) -> Any:
     """``np.diag``."""
     x = node_of(v)
-    if x.type.ndim == 2:  # noqa: PLR2004 (a matrix)
+    if x.type.ndim == 2:
         return diagonal(v, k)
     if x.type.ndim != 1:
         raise ShapeError("Input must be 1- or 2-d.")
@@ -360,7 +369,7 @@ def _triangle(m: Any, k: int, keep: Any) -> Any:
 
 def as_size_node(k: Any) -> Any:
     """An int or a size as an operand."""
-    from tensormagic.ops.leaf import size_node  # noqa: PLC0415 (only here)
+    from tensormagic.ops.leaf import size_node
 
     return size_node(as_size(k))
 
@@ -375,7 +384,7 @@ implements(np.triu)(lambda m, k=0: _triangle(m, k, scalar.greater_equal))
 @implements(np.where)
 def where(condition: Any, /, *values: Any) -> Any:
     """``np.where`` with three arguments."""
-    if len(values) != 2:  # noqa: PLR2004 (x and y)
+    if len(values) != 2:
         refuse("np.where with one argument", "Its result has a size that depends on data; run the cell with --plain.")
     chosen = list(values)
     for k, other in ((0, 1), (1, 0)):
@@ -387,7 +396,7 @@ def where(condition: Any, /, *values: Any) -> Any:
 
 
 @implements(np.clip, method="clip")
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **options: Any) -> Any:  # noqa: A002 (NumPy's names)
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **options: Any) -> Any:
     """``np.clip``."""
     if options:
         refuse(f"np.clip with {', '.join(options)}", "Leave the option out.")
@@ -413,7 +422,7 @@ def _out(result: Tensor, out: Any, name: str) -> Any:
 
 
 @implements(np.nan_to_num)
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:  # noqa: FBT001, FBT002 (NumPy's signature)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``np.nan_to_num``."""
     if not copy:
         refuse("np.nan_to_num with copy=False", "Assign the result instead.")
@@ -480,7 +489,7 @@ def sinc(x: Any) -> Any:
 
 
 @implements(np.isclose)
-def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:  # noqa: FBT001, FBT002 (NumPy's signature)
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """``np.isclose``."""
     x, y = tensor(a), tensor(b)
     near = build(scalar.less_equal, abs(x - y), atol + rtol * abs(y))
@@ -491,6 +500,6 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
 
 
 @implements(np.allclose)
-def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:  # noqa: FBT001, FBT002 (NumPy's signature)
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """``np.allclose``."""
     return wrap(to_form(isclose(a, b, rtol, atol, equal_nan).all().node, "python"))

@@ -1,4 +1,4 @@
-"""``scipy.special`` on lazy arrays, by the functions' names: SciPy itself is imported only where a user's code has done so."""
+"""``scipy.special`` on lazy arrays, by the functions' names: SciPy is imported where the user's code does so."""
 
 from __future__ import annotations
 

@@ -88,5 +88,4 @@ def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
 
 
 def _scaled(steps: Node, count: Any, d: Any) -> Tensor:
-    value = 1.0 / (wrap(astype(size_node(count), np.float64)) * wrap(node_of(d)))
-    return wrap(steps) * value
+    return _done(steps * (1.0 / (astype(size_node(count), np.float64) * node_of(d))))

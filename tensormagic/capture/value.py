@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
@@ -45,6 +46,7 @@ class Tensor:
 
     __slots__ = ("__weakref__", "_cached", "_origin", "place")
     __array_priority__ = 1000.0
+    __pandas_priority__ = 5000  # above a DataFrame's: what a Series and a lazy array make is lazy
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, place: Place) -> None:
@@ -98,14 +100,14 @@ class Tensor:
         return self.dtype.itemsize
 
     @property
-    def T(self) -> Tensor:  # noqa: N802 (NumPy's name)
+    def T(self) -> Tensor:
         """The transpose: a view."""
         return self.transpose()
 
     @property
-    def mT(self) -> Tensor:  # noqa: N802 (NumPy's name)
+    def mT(self) -> Tensor:
         """The transpose of the last two axes: a view."""
-        if self.ndim < 2:  # noqa: PLR2004 (a matrix)
+        if self.ndim < 2:
             raise ShapeError("matrix transpose with ndim < 2 is undefined")
         return self.swapaxes(-1, -2)
 
@@ -211,13 +213,17 @@ class Tensor:
         return format(self.numpy(), spec)
 
     def __repr__(self) -> str:
-        from tensormagic.capture.summary import describe  # noqa: PLC0415 (text is built on values)
+        from tensormagic.capture.summary import describe
 
         return describe(self)
 
     def __round__(self, digits: int | None = None) -> Any:
         needs_value("round()", "Use np.round, which stays in the graph.")
         return round(self.item(), digits) if digits is not None else round(self.item())
+
+    def __trunc__(self) -> int:
+        needs_value("math.trunc()", "Use np.trunc, which stays in the graph.")
+        return math.trunc(self.item())
 
     def __reduce__(self) -> Any:
         needs_value("pickling")
@@ -397,7 +403,7 @@ def wrap(node: Node) -> Tensor:
 
 def read_only(value: Tensor) -> Tensor:
     """``value``, which may not be stored into."""
-    value.place.buffer.writeable = False  # noqa: SLF001 (our own)
+    value.place.buffer.writeable = False
     return value
 
 
@@ -430,7 +436,7 @@ def node_of(value: Any) -> Node:
 def _stacked(values: Sequence[Any]) -> Node:
     """Nested lists, as ``np.array`` reads them."""
     if has_lazy(values):
-        from tensormagic.ops.move import concatenate, expand_dims  # noqa: PLC0415 (only here)
+        from tensormagic.ops.move import concatenate, expand_dims
 
         nodes = [node_of(v) for v in values]
         dtype = np.result_type(*(n.type.dtype for n in nodes))
@@ -509,11 +515,11 @@ def as_size(value: Any) -> Size:
 
 def static_value(node: Node) -> Any:
     """The value of a node that depends on sizes and constants alone, noting the sizes as fixed; None elsewhere."""
-    from tensormagic.ir.node import topological  # noqa: PLC0415 (only here)
+    from tensormagic.ir.node import topological
 
     capture = context.current()
     order = topological([node])
-    if len(order) > 64 or any(n.op.kind == "leaf" and n.op.name not in {"size", "constant"} for n in order):  # type: ignore[attr-defined] # noqa: PLR2004
+    if len(order) > 64 or any(n.op.kind == "leaf" and n.op.name not in {"size", "constant"} for n in order):  # type: ignore[attr-defined]
         return None
     values: dict[Node, Any] = {}
     for n in order:

@@ -132,7 +132,7 @@ def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
     rules that make terms lighter end. A second weight decides between terms that the first finds equal.
     """
     inside = tuple(inside)
-    common = {a for n in inside for a in n.args} if inside else _near(old)
+    common = {*inside, *(a for n in inside for a in n.args)} if inside else _near(old)
     difference = _difference(new, old, common, _outwards)
     if difference != 0:
         return difference is not None and difference < 0
@@ -146,7 +146,7 @@ def _difference(new: Node, old: Node, common: set[Node], factor: Callable[[Node]
     pool = {new: 1}
     while pool:
         node, times = pool.popitem()
-        if node in common:
+        if node in common and node is not old:
             needed[node] = needed.get(node, 0) + times
             continue
         folds = bool(node.args) and all(map(is_constant, node.args))

@@ -1,4 +1,4 @@
-"""Graphs as scenes: what is captured, rewritten, differentiated and planned, as the pictures show it. Knows no IPython."""
+"""Graphs as scenes: what is captured, rewritten, differentiated and planned, as pictures show it. Knows no IPython."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tensormagic import session
 from tensormagic.backend.plan import Plan
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.site import Site
 from tensormagic.ir.node import Node, topological
+from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type, evaluate
 from tensormagic.notebook.scene import KINDS, Edge, Scene, Vertex, View
 from tensormagic.ops.contract import CONTRACT, split
@@ -158,7 +158,9 @@ class Portrait:
         return Scene(title, source, tuple(views))
 
 
-def portrait(results: Mapping[str, Node], gradients: Mapping[str, Node], cell: str, level: str | None = None) -> Portrait:
+def portrait(
+    results: Mapping[str, Node], gradients: Mapping[str, Node], cell: str, level: str | None = None
+) -> Portrait:
     """Close the graph over some values and their gradients, down to the inputs."""
     wanted = [*results.values(), *gradients.values()]
     closed = session.close_over(wanted, use_values=False)
@@ -200,7 +202,13 @@ class _Drawing:
         return self.ids.setdefault(node, f"v{len(self.ids)}")
 
     def view(
-        self, name: str, graph: Graph, outputs: Sequence[str], *, rules: Mapping[Node, tuple[str, ...]] | None = None, plan: Plan | None = None
+        self,
+        name: str,
+        graph: Graph,
+        outputs: Sequence[str],
+        *,
+        rules: Mapping[Node, tuple[str, ...]] | None = None,
+        plan: Plan | None = None,
     ) -> View:
         """One graph under a name."""
         kernel, yellow = steps_of(plan)

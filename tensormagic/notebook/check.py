@@ -1,8 +1,9 @@
-"""Gradients held against finite differences, and the value against NumPy; where they differ, higher precision says who is right."""
+"""Gradients held against finite differences, the value against NumPy; where these differ, more digits decide."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ def check(outcome: Outcome) -> Panel:
     """The panel: a row for the value, and one for each gradient."""
     rows = [_value_row(outcome)]
     rows += [_gradient_row(outcome, name) for name in outcome.gradients]
-    return table("check", ("what", "largest difference", "verdict"), rows, [row[2].startswith("differs") for row in rows])
+    return table(
+        "check", ("what", "largest difference", "verdict"), rows, [row[2].startswith("differs") for row in rows]
+    )
 
 
 def _value_row(outcome: Outcome) -> list[str]:
@@ -34,7 +37,11 @@ def _value_row(outcome: Outcome) -> list[str]:
     better = in_numpy(outcome, {n: _longer(v) for n, v in outcome.notebook.items()})
     errors = [difference(values, better) for values in (ours, theirs)]
     right = _nearer(*errors)
-    return ["value against NumPy", f"{apart:.1e}", f"differs; {np.finfo(np.longdouble).nmant}-bit arithmetic says that {right} is right"]
+    return [
+        "value against NumPy",
+        f"{apart:.1e}",
+        f"differs; {np.finfo(np.longdouble).nmant}-bit arithmetic says that {right} is right",
+    ]
 
 
 def _nearer(ours: float, theirs: float) -> str:
@@ -74,7 +81,9 @@ def _function(outcome: Outcome, name: str, start: np.ndarray[Any, Any]) -> _Scal
 
 
 def _double(value: Any) -> Any:
-    return value.astype(np.float64) if isinstance(value, np.ndarray | np.floating) and value.dtype.kind == "f" else value
+    return (
+        value.astype(np.float64) if isinstance(value, np.ndarray | np.floating) and value.dtype.kind == "f" else value
+    )
 
 
 def _slope(function: _Scalar, start: np.ndarray[Any, Any], index: tuple[Any, ...]) -> float:
@@ -82,7 +91,7 @@ def _slope(function: _Scalar, start: np.ndarray[Any, Any], index: tuple[Any, ...
     step = 1e-2 * max(1.0, abs(float(start[index])))
     rows = [_central(function, start, index, step / 2**k) for k in range(4)]
     for order in range(1, len(rows)):
-        rows = [(4**order * b - a) / (4**order - 1) for a, b in zip(rows, rows[1:], strict=False)]
+        rows = [(4**order * b - a) / (4**order - 1) for a, b in pairwise(rows)]
     return rows[0]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
@@ -16,10 +16,9 @@ _BOUND = re.compile(r"^(?:def\s+)?([^\W\d]\w*)\s*(?:=(?!=)|\()", re.MULTILINE)
 _LINE = re.compile(r"%%tensor(\s.*)?$")
 
 
-def matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResult]:
+def matcher(shell: Any) -> Any:
     """The matcher for one shell."""
 
-    @context_matcher(identifier="tensormagic")
     def tensor_matcher(context: CompletionContext) -> SimpleMatcherResult:
         lines = context.full_text.splitlines()
         if not lines or _LINE.match(lines[0]) is None:
@@ -29,7 +28,8 @@ def matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResult]:
         own = _names_of("\n".join(lines[1 : context.cursor_line]))
         return _result([n for n in own if n not in shell.user_ns and context.token and n.startswith(context.token)])
 
-    return tensor_matcher
+    mark = cast("Callable[[Any], Any]", context_matcher(identifier="tensormagic"))
+    return mark(tensor_matcher)
 
 
 def _result(words: Iterable[str], *, suppress: bool = False) -> SimpleMatcherResult:
@@ -61,4 +61,6 @@ def _starting(words: Iterable[str], typed: str) -> list[str]:
 
 def _names_of(text: str) -> list[str]:
     """Names that a text binds, as far as it can be told while it is being typed."""
-    return list(dict.fromkeys(found[1] for found in _BOUND.finditer(text) if "=" in found[0] or found[0].startswith("def")))
+    return list(
+        dict.fromkeys(found[1] for found in _BOUND.finditer(text) if "=" in found[0] or found[0].startswith("def"))
+    )

@@ -1,4 +1,4 @@
-"""What a cell shows: one line (value, type, gradients, graph in numbers, rules), then the graph, collapsed; panels on request."""
+"""What a cell shows: one line (value, type, gradients, graph in numbers, rules), the graph, collapsed; panels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tensormagic import session
 from tensormagic.capture import context
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
-from tensormagic.notebook import svg
 from tensormagic.notebook.adaptor import Portrait, newest, portrait
 from tensormagic.notebook.labels import clean
 from tensormagic.notebook.run import Outcome, tensors_in
@@ -101,7 +100,11 @@ def rules_text(rules: tuple[str, ...]) -> str:
 def headline(name: str, value: Any, gradients: Mapping[str, Tensor], shown: Portrait | None, *, computed: bool) -> str:
     """The one line: value, type, each gradient, the graph in numbers, the stable rules that fired."""
     parts = [_value_part(value, computed)]
-    parts += [f"grad_{n} {norm_text(g.numpy())}" for n, g in gradients.items()] if computed else [f"grad_{n}" for n in gradients]
+    parts += (
+        [f"grad_{n} {norm_text(g.numpy())}" for n, g in gradients.items()]
+        if computed
+        else [f"grad_{n}" for n in gradients]
+    )
     if shown is not None and shown.ops:
         parts.append(graph_text(shown))
         parts.append(rules_text(shown.rules))
@@ -141,7 +144,9 @@ class Report:
         Whether there is a page that can show it; else text alone is given.
     """
 
-    def __init__(self, outcome: Outcome, views: Views, *, graph: bool, rich: bool, panels: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(
+        self, outcome: Outcome, views: Views, *, graph: bool, rich: bool, panels: tuple[tuple[str, str], ...] = ()
+    ) -> None:
         self.outcome = outcome
         self.value = outcome.result
         self._views = views
@@ -194,7 +199,9 @@ class ShownTensor(Tensor):
         self.report = report
 
 
-def report_of(outcome: Outcome, views: Views, *, graph: bool, rich: bool, panels: tuple[tuple[str, str], ...] = ()) -> Any:
+def report_of(
+    outcome: Outcome, views: Views, *, graph: bool, rich: bool, panels: tuple[tuple[str, str], ...] = ()
+) -> Any:
     """What the magic returns: the lazy value itself, which knows its report, or a report of another value."""
     report = Report(outcome, views, graph=graph, rich=rich, panels=panels)
     if isinstance(outcome.result, Tensor) and outcome.shown:
@@ -212,7 +219,12 @@ def portrait_of(outcome: Outcome) -> Portrait | None:
         results = {n: v.node for n, v in outcome.outputs.items() if isinstance(v, Tensor)}
     if not results:
         return None
-    return portrait(results, {f"grad_{n}": t.node for n, t in outcome.gradients.items()}, outcome.code.cell.label, outcome.options.math or None)
+    return portrait(
+        results,
+        {f"grad_{n}": t.node for n, t in outcome.gradients.items()},
+        outcome.code.cell.label,
+        outcome.options.math or None,
+    )
 
 
 def tensor_bundle(value: Tensor, views: Views, *, rich: bool) -> tuple[Bundle, Bundle]:
@@ -224,11 +236,17 @@ def tensor_bundle(value: Tensor, views: Views, *, rich: bool) -> tuple[Bundle, B
     place = newest(spans) if spans else None
     shown = portrait({"value": value.node}, {}, place.cell if place is not None else "")
     line = headline("", value, {}, shown, computed=True)
-    source = next((c.source for c in reversed(context.cells.values()) if place is not None and c.label == place.cell), "")
-    return bundle(f"{line} · {place}" if place is not None else line, shown.scene(source) if shown.ops else None, views, rich)
+    source = next(
+        (c.source for c in reversed(context.cells.values()) if place is not None and c.label == place.cell), ""
+    )
+    return bundle(
+        f"{line} · {place}" if place is not None else line, shown.scene(source) if shown.ops else None, views, rich
+    )
 
 
-def bundle(line: str, scene: Scene | None, views: Views, rich: bool, panels: tuple[tuple[str, str], ...] = ()) -> tuple[Bundle, Bundle]:
+def bundle(
+    line: str, scene: Scene | None, views: Views, rich: bool, panels: tuple[tuple[str, str], ...] = ()
+) -> tuple[Bundle, Bundle]:
     """One line, a graph, and panels, in every form that a page may ask for."""
     words = [line, *(text for _, text in panels)]
     if not rich:
@@ -241,8 +259,12 @@ def bundle(line: str, scene: Scene | None, views: Views, rich: bool, panels: tup
     view = GraphView(scene)
     view.scene = {**view.scene, "summary": line}  # what the collapsed graph shows
     views.add(view)
-    live, metadata = view._repr_mimebundle_()  # noqa: SLF001 (the widget is part of this display)
-    return {WIDGET: live[WIDGET], "text/plain": "\n".join([*words, *scene.text().splitlines()[1:]]), "image/svg+xml": with_heading(live["image/svg+xml"], line)}, metadata
+    live, metadata = view._repr_mimebundle_()  # pyright: ignore[reportPrivateUsage] (IPython's name)
+    return {
+        WIDGET: live[WIDGET],
+        "text/plain": "\n".join([*words, *scene.text().splitlines()[1:]]),
+        "image/svg+xml": with_heading(live["image/svg+xml"], line),
+    }, metadata
 
 
 _ROOT = re.compile(r'<svg xmlns="http://www.w3.org/2000/svg" width="([\d.]+)" height="([\d.]+)"[^>]*>')
@@ -257,7 +279,11 @@ def with_heading(picture: str, line: str) -> str:
     rows = _wrapped(clean(line, 600), int((wide - 32) / 7.4))
     top = 20.0 * len(rows) + 8
     texts = "".join(f'<text class="view" x="16" y="{20 * k + 22}">{escape(row)}</text>' for k, row in enumerate(rows))
-    inner = found[0].replace(f'width="{found[1]}"', f'y="{top:g}" width="{found[1]}"', 1).replace(' style="max-width:100%;height:auto"', "")
+    inner = (
+        found[0]
+        .replace(f'width="{found[1]}"', f'y="{top:g}" width="{found[1]}"', 1)
+        .replace(' style="max-width:100%;height:auto"', "")
+    )
     size = f'width="{wide:g}" height="{tall + top:g}" viewBox="0 0 {wide:g} {tall + top:g}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" style="max-width:100%;height:auto">'
     ground = '<rect class="ground" width="100%" height="100%" rx="6" fill="#ffffff"/>'

@@ -31,13 +31,16 @@ __all__ = ["Place", "dress", "places_of", "render"]
 WIDTH = 110  # of a source line that is shown
 _MESSAGE = 3  # lines of a message
 _NAMES = 6
-_FOLDERS = (*(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")), Path(tensormagic.__file__).parent)
+_FOLDERS = (
+    *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
+    Path(tensormagic.__file__).parent,
+)
 _LIBRARIES = tuple(str(Path(folder).resolve()) for folder in _FOLDERS)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in the user's code: how that is called, the line's text, a span of it, and the variables that are seen there.
+    """Where in the user's code: how that is called, the line's text, a span of it, and the variables seen there.
 
     ``column`` and ``end_column`` count characters of ``text``; without a span both are 0.
     """
@@ -159,12 +162,21 @@ def described(value: Any) -> str:
         return f"{value.dtype}"
     if isinstance(value, bool | int | float | complex):
         return f"{type(value).__name__} {value!r}"
-    if value is None or isinstance(value, ModuleType | type) or callable(value) or type(value).__module__.startswith("tensormagic"):
+    if (
+        value is None
+        or isinstance(value, ModuleType | type)
+        or callable(value)
+        or type(value).__module__.startswith("tensormagic")
+    ):
         return ""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
         return f"{type(value).__name__}[{', '.join(map(str, shape))}]"
-    return f"{type(value).__name__} of {len(value)}" if isinstance(value, list | tuple | dict | set) else type(value).__name__
+    return (
+        f"{type(value).__name__} of {len(value)}"
+        if isinstance(value, list | tuple | dict | set)
+        else type(value).__name__
+    )
 
 
 def _types(place: Place) -> str:
@@ -176,7 +188,9 @@ def _types(place: Place) -> str:
 # the whole ------------------------------------------------------------------------------------------------------------
 
 
-def render(error: BaseException, places: list[Place], *, demanded: Place | None = None, near: Mapping[str, Any] | None = None) -> list[str]:
+def render(
+    error: BaseException, places: list[Place], *, demanded: Place | None = None, near: Mapping[str, Any] | None = None
+) -> list[str]:
     """An error in at most a dozen lines.
 
     Parameters
@@ -221,7 +235,11 @@ def _hint(error: BaseException, near: Mapping[str, Any]) -> str:
     if isinstance(error, NameError) and error.name:
         words = [*(n for n in near if not n.startswith("_")), *dir(builtins)]
         found = difflib.get_close_matches(error.name, words, 3, 0.6)
-        known = f"Did you mean {' or '.join(found)}?" if found else f"No variable of the notebook has a name like {error.name}."
+        known = (
+            f"Did you mean {' or '.join(found)}?"
+            if found
+            else f"No variable of the notebook has a name like {error.name}."
+        )
         return f"{known} Names are bound by the cells that have run."
     return ""
 
@@ -238,7 +256,7 @@ def of_syntax(error: SyntaxError, filename: str, shell: Any) -> Place:
 def dress(error: BaseException, drawn: Callable[[], list[str]]) -> None:
     """Let ``error`` be shown as ``drawn`` gives it, wherever it is shown."""
     try:
-        error._render_traceback_ = drawn  # type: ignore[attr-defined] # noqa: SLF001 (the name that IPython asks for)
+        error._render_traceback_ = drawn  # type: ignore[attr-defined]
     except AttributeError:  # a class without a dictionary: shown as Python shows it
         return
 
@@ -252,7 +270,11 @@ def whole(error: BaseException, shell: Any) -> list[str]:
 def at_node(error: BaseException) -> Place | None:
     """The place that an error of a computation comes from, where the node that failed is known."""
     node = getattr(error, "tensor_node", None)
-    spans = [s for s in site.of(node) if not s.role.startswith("rewritten")] or list(site.of(node)) if node is not None else []
+    spans = (
+        [s for s in site.of(node) if not s.role.startswith("rewritten")] or list(site.of(node))
+        if node is not None
+        else []
+    )
     return of_site(max(spans, key=lambda s: (s.run, s))) if spans else None
 
 

@@ -35,7 +35,7 @@ class Extension:
         shell.input_transformers_cleanup.append(comments_first)
         shell.Completer.custom_matchers.append(self.matcher)
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
-        TensorError._render_traceback_ = lambda error: errors.shown_anywhere(error, shell)  # type: ignore[attr-defined] # noqa: SLF001 (IPython's name)
+        TensorError._render_traceback_ = lambda error: errors.shown_anywhere(error, shell)  # type: ignore[attr-defined]
         shell.showsyntaxerror = self.show_syntax_error
         self.compute, hooks.compute = hooks.compute, self.computing
 
@@ -47,10 +47,11 @@ class Extension:
         shell.input_transformers_cleanup.remove(comments_first)
         shell.Completer.custom_matchers.remove(self.matcher)
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
-        del TensorError._render_traceback_  # type: ignore[attr-defined] # noqa: SLF001 (IPython's name)
+        del TensorError._render_traceback_  # type: ignore[attr-defined]
         del shell.showsyntaxerror
         hooks.compute = self.compute
-        for kind, names in self.magics.magics.items():
+        registered: Any = self.magics.magics
+        for kind, names in registered.items():
             for name in names:
                 shell.magics_manager.magics[kind].pop(name, None)
         shell.magics_manager.registry.pop(type(self.magics).__name__, None)

@@ -1,4 +1,4 @@
-"""``%`` and ``!`` lines in a captured cell: run as in any cell, or refused by name. Knows IPython's notation, no graphs."""
+"""``%`` and ``!`` lines in a captured cell: run as in any cell, or refused by name. Knows IPython's notation only."""
 
 from __future__ import annotations
 
@@ -11,13 +11,29 @@ from IPython.core.error import UsageError
 __all__ = ["comments_first", "plain_python"]
 
 # magics that run code: it would see the notebook's variables, and not those of the cell
-_RUN_CODE = {"time", "timeit", "prun", "run", "lprun", "mprun", "memit", "debug", "pdb", "tensor", "reset", "store", "load", "edit", "pylab"}
+_RUN_CODE = {
+    "time",
+    "timeit",
+    "prun",
+    "run",
+    "lprun",
+    "mprun",
+    "memit",
+    "debug",
+    "pdb",
+    "tensor",
+    "reset",
+    "store",
+    "load",
+    "edit",
+    "pylab",
+}
 _CALL = re.compile(r"get_ipython\(\)\.run_(line|cell)_magic\('(\w+)'")
 _FIRST = re.compile(r"%%tensor\b")
 
 
 def plain_python(text: str, shell: Any) -> str:
-    """``text`` with its ``%``, ``!`` and ``?`` lines as the calls that IPython makes of them; other lines stay where they are.
+    """``text`` with its ``%``, ``!`` and ``?`` lines as the calls that IPython makes of them; others stay.
 
     Raises
     ------
@@ -32,20 +48,22 @@ def plain_python(text: str, shell: Any) -> str:
         return text
     inner = next((line.split()[0] for line in text.splitlines() if line.lstrip().startswith("%%")), None)
     if inner is not None:
-        raise UsageError(f"{inner} cannot stand inside a %%tensor cell: it has to be the first line of a cell of its own")
+        raise UsageError(
+            f"{inner} cannot stand inside a %%tensor cell: it has to be the first line of a cell of its own"
+        )
     # a comment in front, or IPython would drop the empty lines that the cell begins with, and count lines from there
     made: str = shell.transform_cell("#\n" + text).partition("\n")[2]
     for found in _CALL.finditer(made):
         if found[2] in _RUN_CODE:
             raise UsageError(
-                f"%{found[2]} cannot stand inside a %%tensor cell: it would run code over the notebook's variables, not "
-                "over the cell's. Put it into a cell of its own; for speed there is %%tensor -t"
+                f"%{found[2]} cannot stand inside a %%tensor cell: it would run code over the notebook's variables, "
+                "not over the cell's. Put it into a cell of its own; for speed there is %%tensor -t"
             )
     return made
 
 
 def comments_first(lines: list[str]) -> list[str]:
-    """A cell with comments before its ``%%tensor`` line: that line goes first, and every line of code stays where it was."""
+    """A cell with comments before its ``%%tensor`` line: that goes first, and every line of code stays where it was."""
     for k, line in enumerate(lines):
         if _FIRST.match(line):
             return [line if line.endswith("\n") else line + "\n", *lines[:k], *lines[k + 1 :]] if k else lines

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from IPython.core.display_functions import publish_display_data
 from IPython.core.error import UsageError
-from IPython.core.displaypub import publish_display_data
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
 from traitlets import Bool, Enum, Unicode
@@ -31,13 +31,19 @@ __all__ = ["TensorMagics"]
 class TensorMagics(Magics):
     """The magics, and what they remember of one notebook."""
 
-    math = Enum(["", *CHOICES["--math"]], "", help="Which rewrites may be used, where --math is not given.").tag(config=True)
+    math = Enum(["", *CHOICES["--math"]], "", help="Which rewrites may be used, where --math is not given.").tag(
+        config=True
+    )
     show = Unicode("graph", help="What is shown beside the value, where --show is not given.").tag(config=True)
-    dtype = Enum(["", *CHOICES["--dtype"]], "", help="The dtype that floating inputs are cast to; empty: their own.").tag(config=True)
+    dtype = Enum(
+        ["", *CHOICES["--dtype"]], "", help="The dtype that floating inputs are cast to; empty: their own."
+    ).tag(config=True)
     device = Enum(["cpu", "auto"], "cpu", help="The device, where --device is not given.").tag(config=True)
     plain = Bool(False, help="Run cells as ordinary Python and NumPy.").tag(config=True)
     quiet = Bool(False, help="Show nothing.").tag(config=True)
     verbose = Bool(False, help="Show errors with their whole traceback.").tag(config=True)
+
+    shell: Any  # an InteractiveShell; the base class allows None, too
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
@@ -85,7 +91,9 @@ class TensorMagics(Magics):
             return None
         if plain and not outcome.gradients:
             return outcome.result if outcome.shown else None
-        return report_of(outcome, self.views, graph="graph" in options.show, rich=self.rich, panels=self._panels(outcome))
+        return report_of(
+            outcome, self.views, graph="graph" in options.show, rich=self.rich, panels=self._panels(outcome)
+        )
 
     def _tell(self, outcome: Outcome, seconds: float, *, plain: bool) -> None:
         """Say what happened."""
@@ -96,7 +104,7 @@ class TensorMagics(Magics):
         print(f"{label}: {how} in {seconds_text(seconds)}; reads {read or 'no arrays'}; binds {bound or 'no names'}")  # noqa: T201 (it was asked for)
 
     def _panels(self, outcome: Outcome) -> tuple[Panel, ...]:
-        """What is shown beside the value and the graph; with a graph, it is shown at once, since that takes the page's place."""
+        """What is shown beside the value; with a graph it is shown at once, since that takes the page's place."""
         options, cell = outcome.options, outcome.code.cell
         shown = portrait_of(outcome)
         made = [PANELS[name](shown, cell.source) for name in options.show if name in PANELS and shown is not None]

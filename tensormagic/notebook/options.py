@@ -1,4 +1,4 @@
-"""The options of ``%%tensor``: declared once, for reading them, for their help and for completing them. Knows no graphs."""
+"""The options of ``%%tensor``: declared once, for reading, for their help and for completion. Knows no graphs."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ def read(parser: MagicArgumentParser, line: str, defaults: Mapping[str, Any]) ->
     for option, allowed in CHOICES.items():
         for value in _split(values.get(option[2:], "")):
             if value not in allowed:
-                raise UsageError(f"%%tensor {option} is one of {', '.join(allowed)}; not {value!r}{_near(value, allowed)}")
+                raise UsageError(
+                    f"%%tensor {option} is one of {', '.join(allowed)}; not {value!r}{_near(value, allowed)}"
+                )
     _refuse(values, defaults)
     return _made(given, values, defaults)
 
@@ -151,12 +153,16 @@ def _refuse(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
     """Say of what is not there that it is not there."""
     device = values.get("device", defaults.get("device", "cpu"))
     if device == "gpu" or values.get("exclusive"):
-        raise UsageError("%%tensor: the GPU backend is not there yet; use --device cpu, or auto, which means cpu until then")
+        raise UsageError(
+            "%%tensor: the GPU backend is not there yet; use --device cpu, or auto, which means cpu so far"
+        )
     for option in ("transfers", "async"):
         if values.get(option):
             raise UsageError(f"%%tensor --{option} is for the GPU, and the GPU backend is not there yet")
     if values.get("live"):
-        raise UsageError("%%tensor --live is not there yet; tm.tensor makes a function that a slider of ipywidgets can call")
+        raise UsageError(
+            "%%tensor --live is not there yet; tm.tensor makes a function that a slider of ipywidgets can call"
+        )
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -173,7 +179,8 @@ def _explained(message: str, line: str) -> str:
     if not option:
         return f"%%tensor takes one NAME before its options; {unknown[0]!r} is one too many in {line!r}"
     name = option.partition("=")[0]
-    return f"%%tensor has no option {name}{_near(name, [o for o in OPTIONS if o.startswith('--')])}; `%%tensor?` lists them"
+    near = _near(name, [o for o in OPTIONS if o.startswith("--")])
+    return f"%%tensor has no option {name}{near}; `%%tensor?` lists them"
 
 
 def _near(word: str, words: Any) -> str:

@@ -1,4 +1,4 @@
-"""Panels beside a value: rewrites, code, the cell's lines with their ops, times by line. Each is a page's HTML and a text."""
+"""Panels beside a value: rewrites, code, the cell's lines with their ops, times by line. Each as HTML and as text."""
 
 from __future__ import annotations
 
@@ -36,29 +36,49 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked
         text = "  ".join(cell.ljust(n) for cell, n in zip(row, wide, strict=True)).rstrip()
         return f"{'*' if mark else ' '} {text}".rstrip() if sign else text
 
-    text = "\n".join([title, *([line(head, mark=False)] if any(head) else []), *(line(row, mark) for row, mark in zip(cells, marks, strict=True))])
-    top = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in head)
-    body = "".join(
-        f'<tr{f" style={chr(34)}{_YELLOW}{chr(34)}" if mark else ""}>'
-        + "".join(f'<td style="text-align:left{";font-family:monospace;white-space:pre" if not k else ""}">{escape(cell)}</td>' for k, cell in enumerate(row))
-        + "</tr>"
-        for row, mark in zip(cells, marks, strict=True)
+    text = "\n".join(
+        [
+            title,
+            *([line(head, mark=False)] if any(head) else []),
+            *(line(row, mark) for row, mark in zip(cells, marks, strict=True)),
+        ]
     )
-    return f"<div><strong>{escape(title)}</strong><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>", text
+    top = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in head)
+    body = "".join(_row(row, mark) for row, mark in zip(cells, marks, strict=True))
+    return (
+        f"<div><strong>{escape(title)}</strong><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>",
+        text,
+    )
+
+
+def _row(cells: Sequence[str], mark: bool) -> str:
+    code = "text-align:left;font-family:monospace;white-space:pre"
+    styles = [code, *["text-align:left"] * (len(cells) - 1)]
+    inside = "".join(f'<td style="{style}">{escape(cell)}</td>' for style, cell in zip(styles, cells, strict=True))
+    return f'<tr style="{_YELLOW}">{inside}</tr>' if mark else f"<tr>{inside}</tr>"
 
 
 def listing(title: str, text: str) -> Panel:
     """Program text under a title, closed until it is asked for."""
-    return f'<details open=""><summary>{escape(title)}</summary><pre style="{_PRE}">{escape(text)}</pre></details>', f"{title}\n{text}"
+    return (
+        f'<details open=""><summary>{escape(title)}</summary><pre style="{_PRE}">{escape(text)}</pre></details>',
+        f"{title}\n{text}",
+    )
 
 
 def rewrites(shown: Portrait) -> Panel:
     """Every rule that fired: its text, level, the user's lines, and its own source line."""
     logs = [shown.first, shown.executable.rewritten] if shown.gradients else [shown.first]
-    fired = {(f.rule.name, f.rule.level, _lines(shown, f.before), f.rule.source.rpartition("/")[2]): None for log in logs for f in log.fired}
+    fired = {
+        (f.rule.name, f.rule.level, _lines(shown, f.before), f.rule.source.rpartition("/")[2]): None
+        for log in logs
+        for f in log.fired
+    }
     rows = [list(key) for key in fired]
-    for held in logs[-1].withheld:
-        rows.append([f"withheld: {held.rule.name}", held.rule.level, _lines(shown, held.node), f"{symbol(held.shared.op.name)} has another use"])
+    rows += [
+        [f"withheld: {w.rule.name}", w.rule.level, _lines(shown, w.node), f"{symbol(w.shared.op.name)} has another use"]
+        for w in logs[-1].withheld
+    ]
     rows += [[f"assumed: {text}", "real", "", ""] for log in logs for text in log.assumptions]
     return table("rewrites" if rows else "rewrites: none", ("rule", "level", "where", "source"), rows)
 
@@ -108,7 +128,11 @@ def work(shown: Portrait, node: Node) -> int:
     sizes = [shown.number(product(t.shape)) for n in (node, *node.args) for t in n.types]
     if node.op is CONTRACT:
         (left, right), _ = split(node["subscripts"])
-        extents = {letter: shown.number(size) for part, arg in zip((left, right), node.args, strict=True) for letter, size in zip(part, arg.type.shape, strict=True)}
+        extents = {
+            letter: shown.number(size)
+            for part, arg in zip((left, right), node.args, strict=True)
+            for letter, size in zip(part, arg.type.shape, strict=True)
+        }
         return 2 * prod(extents.values())
     return max(sizes)
 
@@ -126,7 +150,9 @@ def annotate(shown: Portrait, source: str) -> Panel:
             rows.append([f"{number:3} {text}", "", "", ""])
         else:
             ops = ", ".join(name if count == 1 else f"{count} {name}" for name, count in about.ops.items())
-            rows.append([f"{number:3} {text}", ops, _count(about.work), ", ".join(map(str, sorted(about.kernels))) or "–"])
+            rows.append(
+                [f"{number:3} {text}", ops, _count(about.work), ", ".join(map(str, sorted(about.kernels))) or "–"]
+            )
         marks.append(about is not None and about.yellow)
     return table("lines (yellow, *: stays in NumPy)", ("line", "ops", "operations", "kernel"), rows, marks)
 
@@ -141,7 +167,11 @@ def profile(shown: Portrait, source: str) -> Panel:
         if line is not None:
             found[line] = found.get(line, 0.0) + seconds
     rows = [
-        [f"{number:3} {text}", seconds_text(found[number]) if number in found else "", f"{100 * found[number] / total:.0f} %" if number in found and total else ""]
+        [
+            f"{number:3} {text}",
+            seconds_text(found[number]) if number in found else "",
+            f"{100 * found[number] / total:.0f} %" if number in found and total else "",
+        ]
         for number, text in enumerate(source.splitlines(), 1)
         if number > 1 or text.strip()
     ]

@@ -1,11 +1,11 @@
-"""Running a captured cell: capture, gradients, values that are wanted at once; and only when all of it worked, the notebook's variables."""
+"""Running a captured cell: capture, gradients, values; when all of it worked, the notebook's variables."""
 
 from __future__ import annotations
 
 import ast
 import difflib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
@@ -78,7 +78,7 @@ class Outcome:
 
 
 @contextmanager
-def setting(**values: Any) -> Iterator[None]:
+def setting(**values: Any) -> Generator[None]:
     """Settings of ``tm.config`` for a while; empty ones stay as they are."""
     kept = {name: getattr(config, name) for name in values}
     try:
@@ -197,7 +197,7 @@ def _original(array: Any, notebook: Mapping[str, Any], before: Mapping[str, Any]
 
 
 @contextmanager
-def restored(code: Code, notebook: Mapping[str, Any]) -> Iterator[None]:
+def restored(code: Code, notebook: Mapping[str, Any]) -> Generator[None]:
     """Take back what the cell stored into lazy values of the notebook, where it fails."""
     tensors = [v for n in code.parsed.reads if isinstance(v := notebook.get(n), Tensor)]
     buffers = {id(t.place.buffer): t.place.buffer for t in tensors}
@@ -236,9 +236,13 @@ def _gradients(options: Options, result: Any, nodes: Mapping[str, Node]) -> dict
     for name, node in nodes.items():
         if not depends([top], node):
             what = options.of or "the cell's value"
-            warnings.warn(f"{what} does not depend on {name}: grad_{name} is zero", ConstantGradientWarning, stacklevel=2)
+            warnings.warn(
+                f"{what} does not depend on {name}: grad_{name} is zero", ConstantGradientWarning, stacklevel=2
+            )
     moving = list(nodes.values())
-    apart = [n for n in moving if any(m is not n and depends([m], n) for m in moving)]  # another variable is computed from it
+    apart = [
+        n for n in moving if any(m is not n and depends([m], n) for m in moving)
+    ]  # another variable is computed from it
     together = [n for n in moving if n not in apart]
     found = dict(zip(together, gradient_nodes(top, together), strict=True))
     found |= {n: gradient_nodes(top, [n])[0] for n in apart}
@@ -246,7 +250,7 @@ def _gradients(options: Options, result: Any, nodes: Mapping[str, Node]) -> dict
 
 
 def _moving(name: str, captured: Captured, notebook: Mapping[str, Any]) -> Node:
-    """The node that a gradient is taken with respect to: the notebook's value, as the cell read it, before one that the cell binds."""
+    """The node of a variable: the notebook's value, as the cell read it, before one that the cell binds."""
     own = name in captured.values and name in captured.parsed.binds and name not in captured.parsed.reads
     value = captured.values[name] if own or name not in notebook else notebook[name]
     tensor = value if isinstance(value, Tensor) else input_tensor(value, name)
@@ -254,7 +258,8 @@ def _moving(name: str, captured: Captured, notebook: Mapping[str, Any]) -> Node:
     if node is None or not node.type.inexact:
         what = f"{node.type}" if node is not None else type(value).__name__
         raise DifferentiationError(
-            f"{name} is {what}: there is no derivative with respect to it", f"Make it a float: {name} = np.asarray({name}, float)."
+            f"{name} is {what}: there is no derivative with respect to it",
+            f"Make it a float: {name} = np.asarray({name}, float).",
         )
     return node
 
@@ -268,7 +273,10 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 
 def _forget(outcome: Outcome) -> None:
-    nodes = [t.node for t in (*tensors_in(outcome.result), *tensors_in(list(outcome.outputs.values())), *outcome.gradients.values())]
+    nodes = [
+        t.node
+        for t in (*tensors_in(outcome.result), *tensors_in(list(outcome.outputs.values())), *outcome.gradients.values())
+    ]
     if nodes:
         session.forget_values(nodes)
         session.forget(session.close_over(nodes, use_values=False).graph)
@@ -276,7 +284,7 @@ def _forget(outcome: Outcome) -> None:
 
 
 def _compute(outcome: Outcome, captured: Captured) -> None:
-    """Compute in one run what is stored and what is shown; everything, where the level of rewriting is this cell's own."""
+    """Compute in one run what is stored and shown; everything, where the level of rewriting is this cell's own."""
     options = outcome.options
     wanted = [buffer.node for buffer in captured.stores]
     if outcome.shown and not options.quiet:

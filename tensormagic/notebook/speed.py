@@ -1,10 +1,10 @@
-"""Speed and accuracy: the same cell in plain NumPy, on copies, against what was captured. Nothing of the notebook changes."""
+"""Speed and accuracy: the cell in plain NumPy, on copies, against what was captured. The notebook stays as it is."""
 
 from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -29,7 +29,7 @@ _RUNS = 200
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds of one run in NumPy and captured, on a tier; seconds of compiling; the largest difference of the results."""
+    """Seconds of a run in NumPy, and captured, on a tier; of compiling; the largest difference of the results."""
 
     numpy: float
     captured: float
@@ -44,7 +44,7 @@ class Speed:
 
 
 @contextmanager
-def generators_kept(space: Mapping[str, Any]) -> Iterator[None]:
+def generators_kept(space: Mapping[str, Any]) -> Generator[None]:
     """Random generators go back to where they were."""
     held = [g for g in space.values() if isinstance(g, np.random.Generator)]
     states = [copy.deepcopy(g.bit_generator.state) for g in held]
@@ -99,7 +99,7 @@ def captured_values(outcome: Outcome) -> list[Any]:
     return [t.numpy() for t in tensors]
 
 
-def median_time(action: Callable[[], Any], prepare: Callable[[], Any]) -> float:
+def median_time(action: Callable[[Any], Any], prepare: Callable[[], Any]) -> float:
     """The median of the times of an action, ``prepare`` not counted; it runs at least twice."""
     times: list[float] = []
     while len(times) < 2 or (sum(times) < _SECONDS and len(times) < _RUNS):
@@ -151,7 +151,11 @@ def speed(outcome: Outcome, shown: Portrait) -> Panel:
     found = measure(outcome, shown)
     rows = [
         ["plain NumPy", seconds_text(found.numpy), ""],
-        [f"captured ({found.tier})", seconds_text(found.captured), f"{found.numpy / found.captured:.2f} times NumPy's speed"],
+        [
+            f"captured ({found.tier})",
+            seconds_text(found.captured),
+            f"{found.numpy / found.captured:.2f} times NumPy's speed",
+        ],
     ]
     if found.tier == "numba":
         pays = f"pays after {found.pays_after} calls" if found.pays_after is not None else "does not pay"

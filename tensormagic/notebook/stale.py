@@ -18,7 +18,7 @@ from tensormagic.ir.node import Node
 
 __all__ = ["Gradients"]
 
-_LOOP = """{gradient} is the gradient at the {name} of {cell}; {name} has changed since. Name the cell, and call it at every step:
+_LOOP = """{gradient} is the gradient at the {name} of {cell}; {name} has changed since. Name the cell, and call it:
     step = tm.value_and_grad(NAME, ("{name}",))
     for k in range(100):
         value, (g,) = step({name}={name})
@@ -48,7 +48,11 @@ class Gradients:
             bound = f"grad_{name}"
             mine = self._bound.get(bound)
             if bound in space and (mine is None or space[bound] is not mine.gradient):
-                warnings.warn(f"{bound} was a variable of the notebook; it is now the gradient with respect to {name}", UserWarning, stacklevel=2)
+                warnings.warn(
+                    f"{bound} was a variable of the notebook; it is now the gradient with respect to {name}",
+                    UserWarning,
+                    stacklevel=2,
+                )
             self._bound[bound] = _Bound(gradient, name, nodes[name], cell)
             space[bound] = gradient
 
@@ -78,7 +82,7 @@ def _is(value: Any, node: Node, name: str) -> bool:
 
 
 def _used_after(tree: ast.AST, changed: set[str], variables: Mapping[str, str]) -> list[str]:
-    """The gradients that are read after their variables have changed, in the order in which Python would run the code."""
+    """The gradients that are read after their variables have changed, in the order in which Python runs the code."""
     found: dict[str, None] = {}
     for name, stored in _events(tree):
         if not stored and variables.get(name) in changed:

@@ -1,4 +1,4 @@
-"""The rank-0 form of a value: the same number as an array without axes, as a NumPy scalar, or as a Python number, which promotes weakly."""
+"""The rank-0 form of a value: array without axes, NumPy scalar, or Python number, which promotes weakly."""
 
 from __future__ import annotations
 

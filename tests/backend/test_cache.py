@@ -200,3 +200,14 @@ def test_a_forked_child_compiles_for_itself():
         os._exit(0 if right else 1)
     assert os.waitpid(pid, 0)[1] == 0
     compiled(planned(variable("x", np.zeros(4)) / 47.5))
+
+
+def test_preparing_starts_everything_and_changes_nothing(tmp_path):
+    found, compiler = answers([])
+    compiler.prepare()
+    compiler.prepare()
+    compiler.submit("one", "def kernel(table):\n    pass\n", str(tmp_path))
+    assert not wait_for(found, "one")
+    compiler.close()
+    native.prepare()
+    assert compiled(planned(variable("x", np.zeros(4)) - 0.125)).ready()

@@ -6,7 +6,7 @@ import pytest
 from tensormagic.backend.plan import plan_graph
 from tensormagic.backend.schedule import Storage
 from tensormagic.ops import contract, move, scalar
-from tensormagic.ops.fold import LOG_SOFTMAX, LOGSUMEXP, MAX, SOFTMAX, SUM, fold, mean, row
+from tensormagic.ops.fold import ALL, ANY, LOG_SOFTMAX, LOGSUMEXP, MAX, SOFTMAX, SUM, fold, mean, row
 from tensormagic.ops.leaf import iota
 from tensormagic.ops.scalar import absolute, equal, exp, log, log1p, maximum, tanh, where
 from tensormagic.transform.grad import gradient
@@ -190,3 +190,22 @@ def test_maximum_and_log_keep_one_pass():
     x, y = (variable(n, rng.normal(size=5000)) for n in "xy")
     plan = check(mean(log(1 + exp(-absolute(x))) + maximum(x, 0) - x * y, (0,)), ulps=8)
     assert passes(plan) == 1
+
+
+def test_functions_without_vector_code_are_numpys_for_arrays_only():
+    x, s = variable("x", rng.random(40)), variable("s", np.float64(0.5))
+    plan = check(scalar.arctan(x) + scalar.arctan(s), scalar.sinh(s), scalar.power(x, 1.3), ulps=8)
+    assert sorted(n.op.name for n in plan.library_steps) == ["arctan", "power"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("number", [-1, 0.5, 2, 3, 4])
+def test_small_powers_are_products(number, dtype):
+    values = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-30, 3.7, -2.1], dtype)
+    plan = check(scalar.power(variable("x", values), number), ulps=2)
+    assert not plan.library_steps
+
+
+def test_any_and_all():
+    x, b = variable("x", rng.integers(0, 3, (7, 50))), variable("b", rng.random((7, 50)) > 0.5)
+    check(*(fold(op, v, axes) for op in (ANY, ALL) for v in (x, b) for axes in ((0,), (1,), (0, 1))))

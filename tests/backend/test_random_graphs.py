@@ -14,7 +14,7 @@ from tests.backend.graphs import check, variable
 EXACT = [scalar.add, scalar.subtract, scalar.multiply, scalar.maximum, scalar.minimum]
 COMPARE = [scalar.less, scalar.less_equal, scalar.equal, scalar.not_equal]
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-few = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def integers(draw, dtype, shape):

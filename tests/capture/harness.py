@@ -1,4 +1,4 @@
-"""Programs run twice: captured by the cell's machinery and computed on the NumPy tier, and executed by plain NumPy, which is the oracle."""
+"""Programs run twice: captured and computed on the NumPy tier, and by plain NumPy, which is the oracle."""
 
 import ast
 import copy
@@ -45,7 +45,11 @@ def laid_out(value: Any) -> Any:
         base = base.base
     memory = np.lib.stride_tricks.as_strided(base, base.shape, base.strides).copy(order="K")
     offset = value.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    result = np.ndarray(value.shape, value.dtype, memory, offset, value.strides) if memory.strides == base.strides else copy.deepcopy(value)
+    result = (
+        np.ndarray(value.shape, value.dtype, memory, offset, value.strides)
+        if memory.strides == base.strides
+        else copy.deepcopy(value)
+    )
     result.flags.writeable = value.flags.writeable
     return result
 
@@ -62,7 +66,7 @@ def plain(source: str, names: dict[str, Any]) -> Outcome:
             exec(compile(tree, "<plain>", "exec"), space)
             if last is not None:
                 result = eval(compile(ast.Expression(last), "<plain>", "eval"), space)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (errors are what is compared)
         return Outcome({}, None, {}, error)
     return Outcome(space, result, {n: v for n, v in before.items() if n in names})
 
@@ -84,7 +88,7 @@ def captured(source: str, names: dict[str, Any]) -> Outcome:
         values = session.compute([b.node for b in found.stores])
         for buffer, value in zip(found.stores, values, strict=True):
             buffer.array[...] = value
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (errors are what is compared)
         return Outcome({}, None, {}, error)
     return Outcome(outputs, result, {n: space[n] for n in names})
 
@@ -130,7 +134,13 @@ def assert_equal(ours: Any, numpys: Any, where: str, close: float = 0.0) -> None
 
 def form(value: Any) -> Any:
     """What is compared beside values: kind of object, dtype, shape."""
-    kind = "array" if isinstance(value, np.ndarray) else "scalar" if isinstance(value, np.generic) else type(value).__name__
+    kind = (
+        "array"
+        if isinstance(value, np.ndarray)
+        else "scalar"
+        if isinstance(value, np.generic)
+        else type(value).__name__
+    )
     return kind, getattr(value, "dtype", None), np.shape(value)
 
 

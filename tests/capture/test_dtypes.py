@@ -8,8 +8,28 @@ import pytest
 from tests.capture.harness import check
 
 DTYPES = [np.dtype(c) for c in "?bhilBHILfdFD"]
-NUMBERS = [True, 2, -3, 300, 70000, 2**40, 1.5, 1e300, 2j, np.int8(2), np.uint8(200), np.int64(-5), np.float32(0.5), np.float64(1.5), np.complex64(1j), np.bool_(True)]
-BINARY = "x + y; x - y; x * y; x / y; x // y; x % y; x == y; x < y; np.maximum(x, y); np.where(x == y, x, y); np.arctan2(x, y); x & y; x << y; np.logaddexp(x, y)"
+NUMBERS = [
+    True,
+    2,
+    -3,
+    300,
+    70000,
+    2**40,
+    1.5,
+    1e300,
+    2j,
+    np.int8(2),
+    np.uint8(200),
+    np.int64(-5),
+    np.float32(0.5),
+    np.float64(1.5),
+    np.complex64(1j),
+    np.bool_(True),
+]
+BINARY = (
+    "x + y; x - y; x * y; x / y; x // y; x % y; x == y; x < y; np.maximum(x, y); "
+    "np.where(x == y, x, y); np.arctan2(x, y); x & y; x << y; np.logaddexp(x, y)"
+)
 
 
 def sample(dtype: np.dtype) -> np.ndarray:
@@ -29,11 +49,22 @@ def test_pairs_of_arrays(left: np.dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_arrays_and_numbers(dtype: np.dtype):
-    for number, source in itertools.product(NUMBERS, each("x + y; y - x; x * y; x / y; x // y; y % x; x == y; x < y; np.maximum(x, y); np.where(x > 0, x, y); x ** y")):
+    for number, source in itertools.product(
+        NUMBERS,
+        each(
+            "x + y; y - x; x * y; x / y; x // y; y % x; x == y; x < y; np.maximum(x, y); np.where(x > 0, x, y); x ** y"
+        ),
+    ):
         check(source, 1e-6 if "**" in source else 0.0, x=sample(dtype)[1:4], y=number)
 
 
-@pytest.mark.parametrize("source", each("x + y; x - y; x * y; x / y; x // y; x % y; x == y; x < y; np.add(x, y); np.maximum(x, y); np.array(x) + y; x + np.array([y, y]); np.array([x, y])"))
+@pytest.mark.parametrize(
+    "source",
+    each(
+        "x + y; x - y; x * y; x / y; x // y; x % y; x == y; x < y; np.add(x, y); np.maximum(x, y); "
+        "np.array(x) + y; x + np.array([y, y]); np.array([x, y])"
+    ),
+)
 def test_pairs_of_numbers(source: str):
     for left, right in itertools.product(NUMBERS, NUMBERS):
         if type(left) is complex and type(right) is np.float64:
@@ -43,13 +74,22 @@ def test_pairs_of_numbers(source: str):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_literals(dtype: np.dtype):
-    for source in each("x + 1; x * 2.5; x - 300; 70000 - x; x + 1j; x + True; x / 2; x // 2; 2 ** x; x ** 2; -x; abs(x); ~x; x + np.float32(1); x + np.int8(1); x + np.pi; x.sum() + 1; x[0] + 1; x[0] * 2.5; x[0] + 300; x[0] + x; x == 300; x < 1e300"):
+    for source in each(
+        "x + 1; x * 2.5; x - 300; 70000 - x; x + 1j; x + True; x / 2; x // 2; 2 ** x; x ** 2; -x; "
+        "abs(x); ~x; x + np.float32(1); x + np.int8(1); x + np.pi; x.sum() + 1; x[0] + 1; x[0] * 2.5; "
+        "x[0] + 300; x[0] + x; x == 300; x < 1e300"
+    ):
         check(source, 1e-6 if "**" in source else 0.0, x=sample(dtype)[1:4])
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_reductions(dtype: np.dtype):
-    for source in each("x.sum(); x.prod(); x.mean(); x.max(); x.min(); x.argmax(); x.any(); x.all(); x.cumsum(); x.cumprod(); x.var(); x.std(); x.sum(dtype=float); np.ptp(x); np.count_nonzero(x); np.median(x); np.sort(x); np.argsort(x); x.dot(x); x @ x; np.diff(x); np.linalg.norm(x); np.average(x)"):
+    for source in each(
+        "x.sum(); x.prod(); x.mean(); x.max(); x.min(); x.argmax(); x.any(); x.all(); x.cumsum(); "
+        "x.cumprod(); x.var(); x.std(); x.sum(dtype=float); np.ptp(x); np.count_nonzero(x); "
+        "np.median(x); np.sort(x); np.argsort(x); x.dot(x); x @ x; np.diff(x); np.linalg.norm(x); "
+        "np.average(x)"
+    ):
         if dtype.kind == "c" and ("median" in source or "dtype" in source):
             continue  # refused; NumPy warns
         check(source, 1e-6, x=sample(dtype))
@@ -61,31 +101,54 @@ def test_casts(dtype: np.dtype):
         if dtype.kind == "c" and other.kind != "c":
             continue  # NumPy warns: the imaginary part is lost
         x = np.abs(sample(dtype)).astype(dtype)
-        check(f"x.astype('{other.char}'); np.array(x, dtype='{other.char}'); y = np.zeros(6, '{other.char}'); y[:] = x", x=x)
+        check(
+            f"x.astype('{other.char}'); np.array(x, dtype='{other.char}'); y = np.zeros(6, '{other.char}'); y[:] = x",
+            x=x,
+        )
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_in_place(dtype: np.dtype):
     for other, operator in itertools.product(DTYPES, ["+=", "*=", "-=", "/=", "//=", "&=", "**="]):
-        check(f"y = x.copy()\ny {operator} z", 1e-6 if operator == "**=" else 0.0, x=sample(dtype)[1:4], z=np.abs(sample(other)[1:4]).astype(other))
+        check(
+            f"y = x.copy()\ny {operator} z",
+            1e-6 if operator == "**=" else 0.0,
+            x=sample(dtype)[1:4],
+            z=np.abs(sample(other)[1:4]).astype(other),
+        )
     for number, operator in itertools.product([2, 2.5, 300, True, 1j], ["+=", "*=", "/=", "//="]):
         check(f"y = x.copy()\ny {operator} {number!r}", x=sample(dtype)[1:4])
 
 
-@pytest.mark.parametrize("source", ["x + 2**63", "x + 2**64", "x - 2**70", "x * 10**30", "np.int8(5) + 200", "x.astype(np.int8) + 128", "x == 2**70", "x < 2**64"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x + 2**63",
+        "x + 2**64",
+        "x - 2**70",
+        "x * 10**30",
+        "np.int8(5) + 200",
+        "x.astype(np.int8) + 128",
+        "x == 2**70",
+        "x < 2**64",
+    ],
+)
 def test_integers_that_do_not_fit(source: str):
     check(source, x=np.arange(3))
 
 
-@pytest.mark.parametrize(("value", "message"), [
-    (np.array(["a", "b"]), "x is an array of strings"),
-    (np.array([1, None], object), "x is an object array"),
-    (np.array(["2020-01-01"], "M8[D]"), "x is an array of dates"),
-    (np.zeros(3, np.longdouble), "x has dtype"),
-    (np.zeros(3, ">f8"), "x has byte-swapped dtype"),
-    (np.zeros(3, [("a", float)]), "x is a structured array"),
-    (np.ma.masked_array([1.0, 2.0]), "x is a MaskedArray"),
-])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.array(["a", "b"]), "x is an array of strings"),
+        (np.array([1, None], object), "x is an object array"),
+        (np.array(["2020-01-01"], "M8[D]"), "x is an array of dates"),
+        (np.zeros(3, np.longdouble), "x has dtype"),
+        (np.zeros(3, ">f8"), "x has byte-swapped dtype"),
+        (np.zeros(3, [("a", float)]), "x is a structured array"),
+        (np.ma.masked_array([1.0, 2.0]), "x is a MaskedArray"),
+    ],
+)
 def test_arrays_that_are_refused(value: np.ndarray, message: str):
     from tests.capture.harness import captured
 

@@ -1,4 +1,4 @@
-"""np.linalg, scipy.linalg, np.fft and scipy.special in captured code: values as the libraries', gradients as finite differences."""
+"""np.linalg, scipy.linalg, np.fft and scipy.special in captured code, and gradients by finite differences."""
 
 import numpy as np
 import pytest
@@ -161,7 +161,14 @@ def test_value(source: str):
     check(f"import scipy.special, scipy.linalg\n{source}", 1e-12 if "f)" not in source else 1e-5, **NAMES)
 
 
-@pytest.mark.parametrize("imports", ["from scipy.special import logsumexp as g", "import scipy.special as s\ng = s.logsumexp", "from scipy import special\ng = special.logsumexp"])
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from scipy.special import logsumexp as g",
+        "import scipy.special as s\ng = s.logsumexp",
+        "from scipy import special\ng = special.logsumexp",
+    ],
+)
 def test_ways_to_import(imports: str):
     check(f"{imports}\ny = g(x)", 1e-14, x=NAMES["x"])
 
@@ -171,18 +178,37 @@ def test_names_of_the_notebook():
     check(source, 1e-13, x=NAMES["x"], a=A, g=scipy.special.logsumexp, e=scipy.special.expit, inverse=scipy.linalg.inv)
 
 
-@pytest.mark.parametrize(("source", "message"), [
-    ("np.linalg.eig(a)", "np.linalg.eig"),
-    ("np.linalg.lstsq(a, v)", "lstsq is not captured"),
-    ("scipy.special.jv(1, v)", "jv is not captured"),
-    ("scipy.linalg.lu(a)", "lu is not captured"),
-    ("scipy.linalg.solve(a, v, assume_a='pos')", "assume_a"),
-])
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("np.linalg.eig(a)", "np.linalg.eig"),
+        ("np.linalg.lstsq(a, v)", "lstsq is not captured"),
+        ("scipy.special.jv(1, v)", "jv is not captured"),
+        ("scipy.linalg.lu(a)", "lu is not captured"),
+        ("scipy.linalg.solve(a, v, assume_a='pos')", "assume_a"),
+    ],
+)
 def test_refused(source: str, message: str):
     refused(f"import scipy.special, scipy.linalg\n{source}", message, **NAMES)
 
 
-@pytest.mark.parametrize("source", ["np.linalg.norm(m, 'x')", "np.linalg.norm(stack, axis=(0, 0))", "np.linalg.norm(stack, ord=2)", "np.linalg.solve(a, m)", "np.linalg.cholesky(m)", "np.linalg.matrix_power(m, 2)", "np.linalg.multi_dot([v])", "np.linalg.qr(v)", "np.fft.fft(v, norm='x')", "np.fft.rfft(z)", "np.linalg.inv(np.zeros((2, 2)))", "np.linalg.cholesky(-spd)"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "np.linalg.norm(m, 'x')",
+        "np.linalg.norm(stack, axis=(0, 0))",
+        "np.linalg.norm(stack, ord=2)",
+        "np.linalg.solve(a, m)",
+        "np.linalg.cholesky(m)",
+        "np.linalg.matrix_power(m, 2)",
+        "np.linalg.multi_dot([v])",
+        "np.linalg.qr(v)",
+        "np.fft.fft(v, norm='x')",
+        "np.fft.rfft(z)",
+        "np.linalg.inv(np.zeros((2, 2)))",
+        "np.linalg.cholesky(-spd)",
+    ],
+)
 def test_error(source: str):
     check(source, **NAMES)
 
@@ -195,7 +221,9 @@ GRADIENTS = {
     "eigh": lambda x: (np.linalg.eigh(x + x.T).eigenvalues ** 2).sum(),
     "svd": lambda x: np.linalg.svd(x, compute_uv=False).sum(),
     "nuclear norm": lambda x: np.linalg.norm(x, "nuc"),
-    "norm": lambda x: np.linalg.norm(x) + np.linalg.norm(x, axis=1).sum() + np.linalg.norm(x, 3, axis=0).sum() + np.linalg.norm(x, 2),
+    "norm": lambda x: (
+        np.linalg.norm(x) + np.linalg.norm(x, axis=1).sum() + np.linalg.norm(x, 3, axis=0).sum() + np.linalg.norm(x, 2)
+    ),
     "power": lambda x: np.linalg.matrix_power(x, 5).sum() + np.linalg.matrix_power(x, -1).sum(),
     "fft": lambda x: (abs(np.fft.fft(x)) ** 3).sum(),
     "sort": lambda x: (np.sort(x, axis=None) * np.arange(9)).sum(),
@@ -203,7 +231,9 @@ GRADIENTS = {
     "fancy": lambda x: (x[np.array([2, 0]), :][:, [1, 1]] ** 3).sum(),
     "median": lambda x: np.median(x, axis=0).sum() + np.median(x),
     "logsumexp": lambda x: scipy.special.logsumexp(x, axis=1).sum() + (scipy.special.softmax(x, axis=0) ** 2).sum(),
-    "special": lambda x: (scipy.special.erf(x) + scipy.special.log_expit(x) + scipy.special.ndtr(x) + scipy.special.gammaln(x * x + 1)).sum(),
+    "special": lambda x: (
+        scipy.special.erf(x) + scipy.special.log_expit(x) + scipy.special.ndtr(x) + scipy.special.gammaln(x * x + 1)
+    ).sum(),
     "kron": lambda x: (np.kron(x, x) ** 2).sum(),
     "cross": lambda x: (np.cross(x, x[::-1]) * x).sum() + (np.cross(x, x[::-1]) ** 2).sum(),
 }
@@ -222,15 +252,28 @@ def test_gradient(name: str):
 
 
 def test_gradient_of_norms_at_zero():
-    for f in (np.linalg.norm, lambda x: np.linalg.norm(x, axis=0).sum(), lambda x: np.linalg.norm(x, 2, axis=1).sum(), lambda x: np.linalg.norm(x, 3, axis=1).sum(), lambda x: np.linalg.norm(x, 1, axis=1).sum()):
+    for f in (
+        np.linalg.norm,
+        lambda x: np.linalg.norm(x, axis=0).sum(),
+        lambda x: np.linalg.norm(x, 2, axis=1).sum(),
+        lambda x: np.linalg.norm(x, 3, axis=1).sum(),
+        lambda x: np.linalg.norm(x, 1, axis=1).sum(),
+    ):
         assert tm.grad(f)(np.zeros((2, 2))).tolist() == [[0.0, 0.0], [0.0, 0.0]]
     partly = np.array([[0.0, 0.0], [3.0, 4.0]])
-    assert np.allclose(tm.grad(lambda x: np.linalg.norm(x, axis=1).sum())(partly), [[0.0, 0.0], [0.6, 0.8]], rtol=1e-15, atol=0)
+    assert np.allclose(
+        tm.grad(lambda x: np.linalg.norm(x, axis=1).sum())(partly), [[0.0, 0.0], [0.6, 0.8]], rtol=1e-15, atol=0
+    )
 
 
 def test_scipy_special_is_not_imported_by_the_package():
     import subprocess
     import sys
 
-    done = subprocess.run([sys.executable, "-c", "import tensormagic, sys; print('scipy.special' in sys.modules)"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "import tensormagic, sys; print('scipy.special' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.strip() == "False"

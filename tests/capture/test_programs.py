@@ -625,7 +625,9 @@ def lines(text: str) -> list[str]:
 
 @pytest.mark.parametrize("source", lines(CASES))
 def test_expression(source: str):
-    signs_of_zeros_differ = "tensordot" in source or "einsum" in source  # NumPy adds products to 0.0, which loses a zero's sign
+    signs_of_zeros_differ = (
+        "tensordot" in source or "einsum" in source
+    )  # NumPy adds products to 0.0, which loses a zero's sign
     check(source, 1e-15 if signs_of_zeros_differ else 0.0, **ARRAYS)
 
 

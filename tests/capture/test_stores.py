@@ -90,7 +90,12 @@ def test_store(name: str):
 
 def test_stored_inputs_of_other_layouts():
     for x in (np.asfortranarray(X), X[::-1], X[:, ::2], X.T, np.arange(24.0).reshape(6, 4)[::2]):
-        for source in ("x[0] = 1\ny = x.ravel()", "y = x.reshape(-1)\ny[0] = 100", "x.T[0] = 7", "y = x.ravel()\ny += 1"):
+        for source in (
+            "x[0] = 1\ny = x.ravel()",
+            "y = x.reshape(-1)\ny[0] = 100",
+            "x.T[0] = 7",
+            "y = x.ravel()\ny += 1",
+        ):
             check(source, x=x)
 
 

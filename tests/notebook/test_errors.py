@@ -17,7 +17,13 @@ BAD = {
     "a misspelt name": (
         "%%tensor\nz = X @ w\nloss = np.mean(zz)",
         NameError,
-        ["Cell In[1], line 3", "    loss = np.mean(zz)", "                   ^^", "NameError: name 'zz' is not defined", "Hint: Did you mean z?"],
+        [
+            "Cell In[1], line 3",
+            "    loss = np.mean(zz)",
+            "                   ^^",
+            "NameError: name 'zz' is not defined",
+            "Hint: Did you mean z?",
+        ],
     ),
     "a misspelt name of the notebook": (
         "%%tensor\nz = weights @ X",
@@ -27,22 +33,57 @@ BAD = {
     "shapes that do not fit": (
         "%%tensor\nz = X @ w\nq = z + np.ones(7)",
         ShapeError,
-        ["Cell In[1], line 3", "    q = z + np.ones(7)", "        ^^^^^^^^^^^^^^", "ShapeError: operands could not be broadcast", "(40,) (7,)", "  z: float64[40]"],
+        [
+            "Cell In[1], line 3",
+            "    q = z + np.ones(7)",
+            "        ^^^^^^^^^^^^^^",
+            "ShapeError: operands could not be broadcast",
+            "(40,) (7,)",
+            "  z: float64[40]",
+        ],
     ),
     "a product of shapes that do not fit": (
         "%%tensor\nz = X @ y",
         ShapeError,
         ["line 2", "        ^^^^^", "X: float64[40, 3], y: float64[40]"],
     ),
-    "a string array": ("%%tensor\nz = names * 2", DTypeError, ["line 2", "    z = names * 2", "        ^^^^^", "names is an array of strings", "Hint: Encode"]),
-    "an object array": ("%%tensor\nz = 2 * things", DTypeError, ["line 2", "            ^^^^^^", "things is an object array", "Hint: Convert"]),
-    "an unsupported call": ("%%tensor\nz = np.lexsort(X)", CaptureError, ["line 2", "        ^^^^^^^^^^^^^", "lexsort is not captured", "Hint: ", "--plain"]),
-    "an error of syntax": ("%%tensor --grad w\nz = X @ w\nz = (z +\nz", SyntaxError, ["Cell In[1], line 3", "    z = (z +", "        ^", "SyntaxError"]),
+    "a string array": (
+        "%%tensor\nz = names * 2",
+        DTypeError,
+        ["line 2", "    z = names * 2", "        ^^^^^", "names is an array of strings", "Hint: Encode"],
+    ),
+    "an object array": (
+        "%%tensor\nz = 2 * things",
+        DTypeError,
+        ["line 2", "            ^^^^^^", "things is an object array", "Hint: Convert"],
+    ),
+    "an unsupported call": (
+        "%%tensor\nz = np.lexsort(X)",
+        CaptureError,
+        ["line 2", "        ^^^^^^^^^^^^^", "lexsort is not captured", "Hint: ", "--plain"],
+    ),
+    "an error of syntax": (
+        "%%tensor --grad w\nz = X @ w\nz = (z +\nz",
+        SyntaxError,
+        ["Cell In[1], line 3", "    z = (z +", "        ^", "SyntaxError"],
+    ),
     "an indentation": ("%%tensor\nz = 1\n  y = 2", IndentationError, ["line 3", "IndentationError: unexpected indent"]),
-    "a division": ("%%tensor\nz = X.sum()\nk = 1 / 0", ZeroDivisionError, ["line 3", "    k = 1 / 0", "        ^^^^^", "division by zero"]),
+    "a division": (
+        "%%tensor\nz = X.sum()\nk = 1 / 0",
+        ZeroDivisionError,
+        ["line 3", "    k = 1 / 0", "        ^^^^^", "division by zero"],
+    ),
     "a branch on data": ("%%tensor\nif w.sum() > 0:\n    z = 1", CaptureError, ["line 2", "np.where"]),
-    "a gradient of integers": ("%%tensor --grad n\nnp.sum(w) * n", DifferentiationError, ["n is int", "Hint: Make it a float"]),
-    "a gradient of an array": ("%%tensor --grad w\nX @ w", DifferentiationError, ["gradients are of scalars", "Hint: Take its sum"]),
+    "a gradient of integers": (
+        "%%tensor --grad n\nnp.sum(w) * n",
+        DifferentiationError,
+        ["n is int", "Hint: Make it a float"],
+    ),
+    "a gradient of an array": (
+        "%%tensor --grad w\nX @ w",
+        DifferentiationError,
+        ["gradients are of scalars", "Hint: Take its sum"],
+    ),
 }
 
 
@@ -57,7 +98,9 @@ def test_bad_cells(notebook, name):
     lines = ran.out.rstrip().splitlines()
     assert len(lines) <= 12
     for part in told:
-        assert any(line == part if part.endswith("^") and part.startswith("   ") else part in line for line in lines), ran.out
+        assert any(line == part if part.endswith("^") and part.startswith("   ") else part in line for line in lines), (
+            ran.out
+        )
     assert "tensormagic/" not in ran.out
     after = notebook.shell.user_ns
     assert all(after[n] is v for n, v in before.items() if not n.startswith("_"))
@@ -100,7 +143,11 @@ def test_an_error_in_a_function_of_another_cell_shows_both_lines(notebook):
     ran = notebook("%%tensor\nz = X @ w\nhalf(z)")
     lines = ran.out.splitlines()
     assert lines[:3] == ["Cell In[2], line 3", "    half(z)", "    ^^^^^^^"]
-    assert lines[3:6] == ["Cell In[1], line 2", "    return v[: v.shape[0] // 2] + v", "           ^^^^^^^^^^^^^^^^^^^^^^^^"]
+    assert lines[3:6] == [
+        "Cell In[1], line 2",
+        "    return v[: v.shape[0] // 2] + v",
+        "           ^^^^^^^^^^^^^^^^^^^^^^^^",
+    ]
     assert lines[6].startswith("ShapeError")
 
 

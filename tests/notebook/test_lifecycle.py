@@ -38,7 +38,9 @@ def test_unloading_leaves_nothing_behind(notebook):
     notebook.ok("%%tensor --grad w\nnp.sum(X @ w)")
     shell.run_line_magic("reload_ext", "tensormagic")
     again = traces(shell)
-    assert {k: v for k, v in loaded.items() if isinstance(v, set | int)} == {k: v for k, v in again.items() if isinstance(v, set | int)}
+    assert {k: v for k, v in loaded.items() if isinstance(v, set | int)} == {
+        k: v for k, v in again.items() if isinstance(v, set | int)
+    }
     assert [len(calls) for calls in loaded["events"].values()] == [len(calls) for calls in again["events"].values()]
     assert len(loaded["matchers"]) == len(again["matchers"]) == len(before["matchers"]) + 1
     shell.run_line_magic("unload_ext", "tensormagic")
@@ -85,7 +87,8 @@ def test_in_a_kernel():
     from nbclient.exceptions import CellExecutionError
 
     cells = [
-        "%load_ext tensormagic\nimport numpy as np, tensormagic as tm\ntm.config.tier = 'numpy'\nX, w = np.ones((4, 2)), np.ones(2)",
+        "%load_ext tensormagic\nimport numpy as np, tensormagic as tm\ntm.config.tier = 'numpy'",
+        "X, w = np.ones((4, 2)), np.ones(2)",
         "%%tensor cost --grad w\nz = X @ w\nnp.sum(z ** 2)",
         "w -= 0.1 * grad_w\ncost()",
         "%%tensor\nz + np.ones(3)",
@@ -94,11 +97,11 @@ def test_in_a_kernel():
     client = NotebookClient(made, timeout=120, kernel_name="python3")
     with pytest.raises(CellExecutionError, match="ShapeError"):
         client.execute()
-    value = made.cells[1].outputs[-1]
+    value = made.cells[2].outputs[-1]
     assert value.output_type == "execute_result"
     assert value.data["text/plain"].startswith("16 · float64 · grad_w [2] norm 22.627 · ")
     assert {"image/svg+xml", "application/vnd.jupyter.widget-view+json"} <= set(value.data)
-    error = made.cells[3].outputs[-1]
+    error = made.cells[4].outputs[-1]
     assert error.ename == "ShapeError"
-    assert error.traceback[:3] == ["Cell In[4], line 2", "    z + np.ones(3)", "    ^^^^^^^^^^^^^^"]
+    assert error.traceback[:3] == ["Cell In[5], line 2", "    z + np.ones(3)", "    ^^^^^^^^^^^^^^"]
     assert tm.config.tier in {"auto", "numpy"}

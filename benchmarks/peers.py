@@ -1,11 +1,11 @@
-"""tensormagic beside NumPy, numexpr, JAX, PyTorch and PyTensor: first call and median CPU time of the issue's three programs, one thread, one run.
+"""tensormagic beside NumPy, numexpr, JAX, PyTorch and PyTensor: first call and median CPU time, one thread, one run.
 
 ``python benchmarks/peers.py [FILE.md]`` in an environment that has the peers; one that is missing is left out, and named.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import importlib.metadata
 import os
 import platform
@@ -20,7 +20,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
-import numpy as np
+import numpy as np  # noqa: E402 (the threads are set first)
 
 RUNS = 31
 Program = Callable[[], object]
@@ -53,7 +53,9 @@ def tensormagic_programs() -> dict[str, Program]:
 
     tm.config.tier = "numba"
     loss = tm.tensor(lambda x, y: np.mean(np.log(1 + np.exp(-abs(x))) + np.maximum(x, 0) - x * y))
-    softmax = tm.tensor(lambda s: np.exp(s - s.max(1, keepdims=True)) / np.exp(s - s.max(1, keepdims=True)).sum(1, keepdims=True))
+    softmax = tm.tensor(
+        lambda s: np.exp(s - s.max(1, keepdims=True)) / np.exp(s - s.max(1, keepdims=True)).sum(1, keepdims=True)
+    )
     logistic = tm.value_and_grad(lambda w, b, x, y: np.mean(np.log(1 + np.exp(-y * (x @ w + b)))), (0, 1))
     b = np.array(B)
     return {"loss": lambda: loss(X1, Y1), "softmax": lambda: softmax(S), "logistic": lambda: logistic(W, b, X, Y)}
@@ -74,7 +76,9 @@ def jax_programs() -> dict[str, Program]:
 
     x1, y1, s, x, y, w = (jnp.asarray(v) for v in (X1, Y1, S, X, Y, W))
     loss = jax.jit(lambda x, y: jnp.mean(jnp.log(1 + jnp.exp(-abs(x))) + jnp.maximum(x, 0) - x * y))
-    softmax = jax.jit(lambda s: jnp.exp(s - s.max(1, keepdims=True)) / jnp.exp(s - s.max(1, keepdims=True)).sum(1, keepdims=True))
+    softmax = jax.jit(
+        lambda s: jnp.exp(s - s.max(1, keepdims=True)) / jnp.exp(s - s.max(1, keepdims=True)).sum(1, keepdims=True)
+    )
     logistic = jax.jit(jax.value_and_grad(lambda w, b, x, y: jnp.mean(jnp.log(1 + jnp.exp(-y * (x @ w + b)))), (0, 1)))
     return {
         "loss": lambda: loss(x1, y1).block_until_ready(),
@@ -121,7 +125,9 @@ def pytensor_programs() -> dict[str, Program]:
 
     return {
         "loss": lazily([a, c], pt.mean(pt.log(1 + pt.exp(-abs(a))) + pt.maximum(a, 0) - a * c), (X1, Y1)),
-        "softmax": lazily([m], pt.exp(m - m.max(1, keepdims=True)) / pt.exp(m - m.max(1, keepdims=True)).sum(1, keepdims=True), (S,)),
+        "softmax": lazily(
+            [m], pt.exp(m - m.max(1, keepdims=True)) / pt.exp(m - m.max(1, keepdims=True)).sum(1, keepdims=True), (S,)
+        ),
         "logistic": lazily([w, b, x, y], [value, *pytensor.grad(value, [w, b])], (W, B, X, Y)),
     }
 
@@ -165,14 +171,18 @@ def main() -> None:
             base.setdefault(name, cpu)
             rows.append(f"| {name} | {peer} | {first:.2f} | {cpu:.2f} | {base[name] / cpu:.1f} |")
     rows.sort(key=lambda row: row.split("|")[1])
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    when = dt.datetime.now(dt.UTC).date()
     text = [
         "# Beside the peers",
         "",
-        f"Made by `python benchmarks/peers.py`, {datetime.datetime.now(datetime.UTC).date()}; {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {', '.join(versions)}; one thread, malloc as it comes.",
-        "First call: wall seconds, compiling included (tensormagic: waiting for the compiler, with its cache as it is). CPU: median milliseconds of process time of "
-        f"{RUNS} calls. Ratio: NumPy's over it, above 1 is faster than NumPy.",
+        f"Made by `python benchmarks/peers.py`, {when}; {machine}, {', '.join(versions)}; one thread, malloc as it comes.",
+        "First call: wall seconds, compiling included (tensormagic: waiting for the compiler, with its cache as it is).",
+        f"CPU: median milliseconds of process time of {RUNS} calls. Ratio: NumPy's over it; above 1 is faster than NumPy.",
         "",
-        "*loss*: `mean(log(1+exp(-abs(x))) + maximum(x,0) - x*y)`, 10^6. *softmax*: rows of 1000 x 1000. *logistic*: loss and gradient, 10^5 x 30.",
+        "- *loss*: `mean(log(1+exp(-abs(x))) + maximum(x,0) - x*y)`, 10^6 elements",
+        "- *softmax*: rows of 1000 x 1000",
+        "- *logistic*: loss and gradient, 10^5 x 30",
         "",
         "| program | with | first call, s | CPU, ms | ratio |",
         "|---|---|---:|---:|---:|",

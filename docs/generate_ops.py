@@ -33,7 +33,11 @@ def derivative(op: Op) -> str:
     if getattr(op, "step", None) is True or getattr(op, "differentiable", True) is False:
         return "zero"
     rules = ("partials", "linearise", "tangent", "back", "index")
-    if any(getattr(op, name, None) is not None for name in rules) or op.kind in {"update", "contract"} or "jvp" in vars(type(op)):
+    if (
+        any(getattr(op, name, None) is not None for name in rules)
+        or op.kind in {"update", "contract"}
+        or "jvp" in vars(type(op))
+    ):
         return "yes"
     return "–"
 

@@ -35,7 +35,7 @@ from tensormagic.ir.errors import (
     TransferError,
 )
 from tensormagic.jacobians import hessian, jacobian
-from tensormagic.tracing import Compiled, compile, parse, rewrite, trace  # noqa: A004 (the names are settled)
+from tensormagic.tracing import Compiled, compile, parse, rewrite, trace
 
 
 def tensor(value: Any) -> Any:
@@ -62,7 +62,11 @@ def tensor(value: Any) -> Any:
     """
     if callable(value) and not isinstance(value, Tensor):
         return of_callable(value)
-    return value if isinstance(value, Tensor) else wrap(node_of(np.asarray(value) if isinstance(value, list | tuple) else value))
+    return (
+        value
+        if isinstance(value, Tensor)
+        else wrap(node_of(np.asarray(value) if isinstance(value, list | tuple) else value))
+    )
 
 
 def evaluate(*values: Any) -> Any:

@@ -56,7 +56,11 @@ class Config:
     cache_folder: Path = field(default_factory=_default_cache)
 
     def __setattr__(self, name: str, value: object) -> None:
-        allowed = {"math": {"exact", "stable", "real"}, "tier": {"auto", "numpy", "numba"}, "device": {"cpu", "auto"}}.get(name)
+        allowed = {
+            "math": {"exact", "stable", "real"},
+            "tier": {"auto", "numpy", "numba"},
+            "device": {"cpu", "auto"},
+        }.get(name)
         if allowed is not None and value not in allowed:
             message = f"config.{name} is one of {', '.join(sorted(allowed))}; not {value!r}"
             raise ValueError(message)

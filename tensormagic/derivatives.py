@@ -58,7 +58,9 @@ def replace(results: Sequence[Node], mapping: dict[Node, Node]) -> list[Node]:
 class Closed:
     """A body run over stand-ins for some arguments, so that derivatives are with respect to these alone."""
 
-    def __init__(self, function: Function, args: tuple[Any, ...], options: dict[str, Any], positions: Sequence[int]) -> None:
+    def __init__(
+        self, function: Function, args: tuple[Any, ...], options: dict[str, Any], positions: Sequence[int]
+    ) -> None:
         self.actual: dict[Node, Node] = {}
         self.moving: list[tuple[list[Node], Callable[[Any], Any]]] = []
         changed = list(args)
@@ -105,14 +107,19 @@ def argument_positions(function: Function, argnums: ArgNums, count: int) -> list
     for item in wanted:
         if isinstance(item, str):
             if item not in function.parameters:
-                raise DifferentiationError(f"{function.name} has no argument {item!r}; it has {', '.join(function.parameters)}")
+                raise DifferentiationError(
+                    f"{function.name} has no argument {item!r}; it has {', '.join(function.parameters)}"
+                )
             found.append(function.parameters.index(item))
             if found[-1] >= count:
                 raise DifferentiationError(
-                    f"{item} of {function.name} is not given: there is no derivative with respect to a default", f"Pass {item}."
+                    f"{item} of {function.name} is not given: there is no derivative with respect to a default",
+                    f"Pass {item}.",
                 )
         else:
-            found.append(operator.index(item) % count if -count <= item < count else _no_argument(function, item, count))
+            found.append(
+                operator.index(item) % count if -count <= item < count else _no_argument(function, item, count)
+            )
     if len(set(found)) < len(found):
         raise DifferentiationError(f"argnums {argnums!r} name an argument of {function.name} twice")
     return found
@@ -125,7 +132,9 @@ def _no_argument(function: Function, item: int, count: int) -> int:
 def derived(function: Function, name: str, body: Callable[..., Any]) -> Function:
     """A function of the same arguments as ``function``, with another body."""
     label = f"{name}({function.name})"
-    return Function(body, label, function.parameters, function.complete, function.reads, function.fills, function.changes)
+    return Function(
+        body, label, function.parameters, function.complete, function.reads, function.fills, function.changes
+    )
 
 
 def _kept(make: Callable[..., Function], *key: Any) -> Function:
@@ -145,7 +154,10 @@ def _made(make: Callable[..., Function], key: tuple[Any, ...]) -> Function:
 def _scalar(value: Any, function: Function) -> Node:
     leaves, _ = flatten(value)
     if len(leaves) != 1:
-        raise DifferentiationError(f"{function.name} returns {len(leaves)} values: gradients are of one scalar", "Return one value, or use has_aux=True.")
+        raise DifferentiationError(
+            f"{function.name} returns {len(leaves)} values: gradients are of one scalar",
+            "Return one value, or use has_aux=True.",
+        )
     return node_of(leaves[0])
 
 
@@ -238,7 +250,9 @@ def _pushing(fun: Any) -> Function:
         stable = normal_form(results, closed.wrt)
         known = {n: _like(t, n) for n, t in zip(closed.wrt, moves, strict=True)}
         changes = [zeros_like(r) if t is None else t for r, t in zip(results, modes.jvp(stable, known), strict=True)]
-        return build(iter([wrap(n) for n in closed.open(results)])), build(iter([wrap(n) for n in closed.open(changes)]))
+        return build(iter([wrap(n) for n in closed.open(results)])), build(
+            iter([wrap(n) for n in closed.open(changes)])
+        )
 
     return Function(body, f"jvp({function.name})", reads=function.reads, changes=function.changes)
 
@@ -265,7 +279,9 @@ def _pulling(fun: Any) -> Function:
         given = [_like(c, r) for c, r in zip(flatten(cotangents)[0], results, strict=True)]
         stable = normal_form(results, closed.wrt)
         found = modes.vjp(stable, given, closed.wrt)
-        return closed.arranged([zeros_like(n) if c is None else c for c, n in zip(found, closed.wrt, strict=True)], single=False)
+        return closed.arranged(
+            [zeros_like(n) if c is None else c for c, n in zip(found, closed.wrt, strict=True)], single=False
+        )
 
     return Function(body, f"vjp({function.name})", reads=function.reads, changes=function.changes)
 
@@ -312,4 +328,3 @@ def _tensor_grad(self: Tensor, wrt: Any) -> Any:
 
 
 hooks.methods["grad"] = _tensor_grad
-

@@ -129,11 +129,19 @@ def forget_values(nodes: Sequence[Node]) -> None:
                 _values.pop(node, None)
 
 
-def close_over(nodes: Sequence[Node], leaves: Sequence[Node] = (), guards: Any = (), *, use_values: bool = True) -> Closed:
+def close_over(
+    nodes: Sequence[Node], leaves: Sequence[Node] = (), guards: Any = (), *, use_values: bool = True
+) -> Closed:
     """The graph of ``nodes``, cut at inputs and at values that are known."""
     known = _values if use_values else {}
     wanted = set(nodes)
-    return close(nodes, lambda n: n.op is INPUT or (n in known and n not in wanted and len(n.types) == 1), parameter, leaves, guards)
+    return close(
+        nodes,
+        lambda n: n.op is INPUT or (n in known and n not in wanted and len(n.types) == 1),
+        parameter,
+        leaves,
+        guards,
+    )
 
 
 def value_of(leaf: Node) -> Any:

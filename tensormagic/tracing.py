@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
+from tensormagic.backend.numpy_text import numpy_source
 from tensormagic.capture import context
 from tensormagic.capture.context import Capture
 from tensormagic.capture.inputs import check_dtype
@@ -236,10 +237,10 @@ def _optimized(self: Tensor) -> Graph:
 
 
 def _code(self: Tensor, target: str = "cpu") -> str:
-    """The generated source for ``target``: ``"cpu"`` is what Numba compiles."""
-    if target != "cpu":
-        raise ValueError(f"there is code for 'cpu'; not for {target!r}")
-    return code_of(_executable(self))
+    """The source for ``target``: ``"cpu"`` is what Numba compiles, ``"numpy"`` a function in plain NumPy."""
+    if target not in {"cpu", "numpy"}:
+        raise ValueError(f"there is code for 'cpu' and 'numpy'; not for {target!r}")
+    return code_of(_executable(self)) if target == "cpu" else numpy_source(_optimized(self))
 
 
 def _ops(graph: Graph) -> int:

@@ -10,10 +10,12 @@ import tensormagic
 
 ROOT = Path(tensormagic.__file__).parent
 FLOORS = [
-    ["ir"],
+    ["ir", "config"],
     ["ops"],
     ["capture", "transform", "backend"],
     ["session"],
+    ["functions"],
+    ["api"],
     ["notebook", "distributed"],
     ["__init__"],
     ["doctor"],

@@ -1,0 +1,1 @@
+"""Floor 2: from graphs to values; NumPy, and machine code."""

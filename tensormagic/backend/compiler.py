@@ -16,6 +16,7 @@ from typing import Any
 from tensormagic.backend.worker import receive, send
 
 MOST_STARTS = 2
+MOST_COMPILED = 200  # by one worker: Numba keeps about a megabyte for each kernel
 _every: weakref.WeakSet[Compiler] = weakref.WeakSet()
 
 
@@ -52,7 +53,7 @@ class Compiler:
                 self._start()
                 if self._process is not None:
                     with suppress(OSError):
-                        send(self._process.stdin, {})  # type: ignore[arg-type]
+                        send(self._process.stdin, {})
 
     def _start(self) -> None:
         """Start a worker and ask it for everything that is pending; the lock is held."""
@@ -62,7 +63,7 @@ class Compiler:
         self._starts += 1
         root = str(Path(__file__).parents[2])
         path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-        command = [sys.executable, "-P", "-W", "ignore", "-m", "tensormagic.backend.worker"]
+        command = [sys.executable, "-P", "-W", "ignore", "-m", "tensormagic.backend.worker", str(MOST_COMPILED)]
         try:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

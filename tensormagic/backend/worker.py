@@ -1,6 +1,6 @@
 """The process that compiles: reads kernels as source on its standard input, writes object code into the cache, answers.
 
-``python -m tensormagic.backend.worker``. Messages are JSON behind their length. It ends when its
+``python -m tensormagic.backend.worker COUNT``. Messages are JSON behind their length. It ends when its
 input does, or with its parent.
 """
 
@@ -109,18 +109,19 @@ def _follow_parent() -> None:
     os._exit(0)
 
 
-def main() -> None:
-    """Answer requests until there are none."""
+def main(most: int) -> None:
+    """Answer requests until there are none, or ``most`` are answered."""
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not be taken for an answer
     if hasattr(os, "getppid"):
         threading.Thread(target=_follow_parent, daemon=True).start()
-    while (request := receive(sys.stdin.buffer)) is not None:
+    while most and (request := receive(sys.stdin.buffer)) is not None:
         if request:
             send(output, answer(request))
+            most -= 1
         else:
             compile_source(_WARM)
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

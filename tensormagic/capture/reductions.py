@@ -177,8 +177,8 @@ def _cumulative(op: folds.Fold) -> Any:
     def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         x = node_of(a)
         x = astype(x, dtype) if _given(dtype) else x
-        if axis is None:
-            x, axis = (reshape(x, (-1,)) if x.type.ndim != 1 else x), 0
+        if axis is None or not x.type.ndim:
+            x, axis = (reshape(x, (-1,)) if x.type.ndim != 1 else x), (axis or 0)
         return _finish(folds.row(op, x, axes_of(x, axis_of(axis))), out, op.name)
 
     return cumulative

@@ -143,8 +143,9 @@ class Tensor:
         return hooks.compute([self.node])[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        needs_value("np.asarray of it, or a function that is not captured,")
-        value = np.asarray(self.numpy())
+        if self.node.op is not CONSTANT:
+            needs_value("np.asarray of it, or a function that is not captured,")
+        value = np.asarray(self.numpy() if self.node.op is not CONSTANT else self.node["bits"].array())
         if dtype is not None and np.dtype(dtype) != value.dtype:
             return value.astype(dtype)
         return value.copy() if copy else value

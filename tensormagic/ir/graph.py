@@ -44,12 +44,16 @@ class Graph:
     @cached_property
     def text(self) -> str:
         """The graph as text that :func:`tensormagic.ir.text.parse` reads."""
-        from tensormagic.ir.text import show  # noqa: PLC0415 (text is built on graphs)
+        from tensormagic.ir.text import show
 
         return show(self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Graph) and (self.parameters, self.results, self.guards) == (other.parameters, other.results, other.guards)
+        return isinstance(other, Graph) and (self.parameters, self.results, self.guards) == (
+            other.parameters,
+            other.results,
+            other.guards,
+        )
 
     def __hash__(self) -> int:
         return hash((self.parameters, self.results, self.guards))
@@ -82,6 +86,10 @@ class Graph:
                     sizes[symbol] = extent
                 elif size != extent:
                     open_checks.append((size, extent))
+        self._check(sizes, open_checks)
+        return sizes
+
+    def _check(self, sizes: dict[Symbol, int], open_checks: list[tuple[Size, int]]) -> None:
         for size, extent in open_checks:
             if any(a not in sizes for a in atoms(size)):
                 raise GuardError(f"a size is {extent} where {size}, which is at least 2, was captured")
@@ -91,7 +99,6 @@ class Graph:
             a, b = evaluate(left, sizes.__getitem__), evaluate(right, sizes.__getitem__)
             if not (a == b if relation == "==" else a >= b):
                 raise GuardError(f"{left} {relation} {right} does not hold: {a} and {b}")
-        return sizes
 
 
 def bare_symbol(size: Size) -> Symbol | None:
@@ -140,7 +147,7 @@ def close(
     cut = list(dict.fromkeys([*known, *(n for n in nodes if is_leaf(n))]))
     opened, equations = _open(cut)
     guards = [g for n in nodes if n not in opened for g in _guards_of(n)]
-    replacement, rest = _unify([*equations, *guards, *extra_guards], [t for t in opened.values()])
+    replacement, rest = _unify([*equations, *guards, *extra_guards], list(opened.values()))
 
     def resize(value: Any) -> Any:
         if isinstance(value, Dim):
@@ -224,7 +231,9 @@ def _unify(relations: Sequence[Guard], types: Sequence[Type]) -> tuple[dict[Any,
     kept = [a for a in order if a not in solved]
     free = [a for left, _, right in rest for s in (left, right) for a in atoms(substitute(s, solved)) if a not in order]
     canonical: dict[Any, Size] = {a: atom(Symbol(f"n{k}")) for k, a in enumerate(dict.fromkeys([*kept, *free]))}
-    canonical |= {a: a.hint for a in free if getattr(a, "hint", None) is not None}  # of an array that the graph does not read: as it was
+    canonical |= {
+        a: a.hint for a in free if getattr(a, "hint", None) is not None
+    }  # of an array that the graph does not read: as it was
     replacement = {a: substitute(s, canonical) for a, s in solved.items()} | canonical
     return replacement, rest
 

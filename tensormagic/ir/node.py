@@ -131,7 +131,7 @@ _lock = threading.RLock()
 
 
 def _fresh_lock() -> None:
-    global _lock  # noqa: PLW0603 (a forked child must not inherit a held lock)
+    global _lock
     _lock = threading.RLock()
 
 
@@ -139,7 +139,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_fresh_lock)
 
 
-def make(op: Operation, args: Iterable[Node] = (), type: Type | None = None, **params: Any) -> Node:  # noqa: A002
+def make(op: Operation, args: Iterable[Node] = (), type: Type | None = None, **params: Any) -> Node:
     """The node of ``op`` on ``args``: the existing one, if there is an equal one.
 
     Parameters

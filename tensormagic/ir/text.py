@@ -20,20 +20,22 @@ _APPLY = {"floordiv", "mod", "min", "max"}
 
 
 def show(graph: Graph) -> str:
-    """The text of ``graph``; regions come first, as ``@0``, ``@1``, …"""
+    """The text of ``graph``; its regions come first, numbered ``@0``, ``@1`` and so on."""
     regions: dict[Graph, str] = {}
     main = _show_one(graph, regions)
     return "\n".join([*(f"{name} = {_show_one(region, regions)}" for region, name in regions.items()), main])
 
 
 def _show_one(graph: Graph, regions: dict[Graph, str]) -> str:
-    numbers = {node: f"%{k}" for k, node in enumerate((*graph.parameters, *(n for n in graph.nodes if n not in set(graph.parameters))))}
+    parameters = set(graph.parameters)
+    rest = [n for n in graph.nodes if n not in parameters]
+    numbers = {node: f"%{k}" for k, node in enumerate((*graph.parameters, *rest))}
     head = ", ".join(f"{numbers[p]}: {_type(p.type)}" for p in graph.parameters)
     lines = [f"graph({head}) {{"]
-    for node in graph.nodes:
-        if node not in graph.parameters:
-            lines.append("  " + _show_node(node, numbers, regions))
-    lines += [f"  guard {_value(left, regions)} {relation} {_value(right, regions)}" for left, relation, right in graph.guards]
+    lines += ["  " + _show_node(node, numbers, regions) for node in rest]
+    lines += [
+        f"  guard {_value(left, regions)} {relation} {_value(right, regions)}" for left, relation, right in graph.guards
+    ]
     lines.append(f"  return {', '.join(numbers[r] for r in graph.results)}")
     return "\n".join([*lines, "}"])
 
@@ -128,7 +130,9 @@ def _parse_parameter(index: int, item: str, ops: Mapping[str, Any]) -> Node:
     return make(ops["parameter"], type=parse_type(item.partition(": ")[2]), index=index)
 
 
-def _parse_node(line: str, nodes: Mapping[str, Node], ops: Mapping[str, Any], regions: Mapping[str, Graph]) -> tuple[str, Node]:
+def _parse_node(
+    line: str, nodes: Mapping[str, Node], ops: Mapping[str, Any], regions: Mapping[str, Graph]
+) -> tuple[str, Node]:
     found = _LINE.match(line)
     if found is None or found[2] not in ops:
         raise ParseError(f"not a node: {line!r}")

@@ -362,7 +362,12 @@ def array(dtype: Any, *shape: Size) -> Type:
     return Type(np.dtype(dtype), shape, "array" if shape else "scalar")
 
 
-_PYTHON_DTYPES = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
+_PYTHON_DTYPES = {
+    bool: np.dtype(bool),
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    complex: np.dtype(np.complex128),
+}
 
 
 def python(kind: type) -> Type:

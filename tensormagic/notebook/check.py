@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.notebook.panels import Panel, table
 from tensormagic.notebook.run import Outcome
-from tensormagic.notebook.speed import captured_values, difference, in_numpy
+from tensormagic.notebook.speed import difference, in_numpy
 
 __all__ = ["check"]
 
@@ -30,11 +30,11 @@ def check(outcome: Outcome) -> Panel:
 
 
 def _value_row(outcome: Outcome) -> list[str]:
-    ours, theirs = captured_values(outcome), in_numpy(outcome)
+    ours, theirs = [t.numpy() for t in outcome.results.values()], in_numpy(outcome)[0]
     apart = difference(ours, theirs)
     if apart <= _ROUNDING:
         return ["value against NumPy", f"{apart:.1e}", "agrees"]
-    better = in_numpy(outcome, {n: _longer(v) for n, v in outcome.notebook.items()})
+    better = in_numpy(outcome, {n: _longer(v) for n, v in outcome.notebook.items()})[0]
     errors = [difference(values, better) for values in (ours, theirs)]
     right = _nearer(*errors)
     return [
@@ -75,7 +75,7 @@ def _function(outcome: Outcome, name: str, start: np.ndarray[Any, Any]) -> _Scal
     notebook: Mapping[str, Any] = {n: _double(v) for n, v in outcome.notebook.items()}
 
     def value(at: np.ndarray[Any, Any]) -> float:
-        return float(in_numpy(outcome, {**notebook, name: at if start.shape else at.item()})[0])
+        return float(in_numpy(outcome, {**notebook, name: at if start.shape else at.item()})[1])
 
     return value
 

@@ -211,12 +211,7 @@ def report_of(
 
 def portrait_of(outcome: Outcome) -> Portrait | None:
     """The graph of an outcome: of its value, or of the lazy values that the cell has bound."""
-    found = tensors_in(outcome.result)
-    if found:
-        single = isinstance(outcome.result, Tensor)
-        results = {outcome.name or "value" if single else f"value[{k}]": t.node for k, t in enumerate(found)}
-    else:
-        results = {n: v.node for n, v in outcome.outputs.items() if isinstance(v, Tensor)}
+    results = {name: tensor.node for name, tensor in outcome.results.items()}
     if not results:
         return None
     return portrait(

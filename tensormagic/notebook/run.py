@@ -60,6 +60,8 @@ class Outcome:
         The lazy array of each input.
     stored
         Names of notebook arrays that the cell has stored into.
+    target
+        What the gradients are of.
     notebook
         What the cell has read: the notebook's variables at that time.
     """
@@ -73,8 +75,23 @@ class Outcome:
     moving: dict[str, Node] = field(default_factory=dict[str, Node])
     inputs: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     stored: tuple[str, ...] = ()
+    target: Any = None
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
     notebook: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def results(self) -> dict[str, Tensor]:
+        """The lazy arrays that the cell is about: those in its value, else those it binds; and what gradients are of."""
+        found = tensors_in(self.result)
+        if isinstance(self.result, Tensor):
+            named = {self.name or "value": self.result}
+        elif found:
+            named = {f"value[{k}]": tensor for k, tensor in enumerate(found)}
+        else:
+            named = {n: v for n, v in self.outputs.items() if isinstance(v, Tensor)}
+        if isinstance(self.target, Tensor) and all(self.target.node is not t.node for t in named.values()):
+            named[self.options.of] = self.target
+        return named
 
 
 @contextmanager
@@ -216,15 +233,15 @@ def restored(code: Code, notebook: Mapping[str, Any]) -> Generator[None]:
 
 def _outcome(code: Code, options: Options, captured: Captured, notebook: Mapping[str, Any]) -> Outcome:
     result, name = captured.result, "" if captured.shown else code.parsed.last_name
-    if options.of:
-        name = options.of
-        result = captured.values.get(name, notebook.get(name))
+    target = captured.values.get(options.of, notebook.get(options.of)) if options.of else result
     moving = {n: _moving(n, captured, notebook) for n in options.grad}
-    gradients = _gradients(options, result, moving)
+    gradients = _gradients(options, target, moving)
     shown = captured.shown or bool(options.grad)
     read = {n: t for n, t in captured.inputs.items() if options.inputs is None or n in options.inputs}
     outputs = {n: v for n, v in captured.outputs.items() if options.outputs is None or n in options.outputs}
-    return Outcome(code, options, result, name, shown, gradients, moving, read, outputs=outputs, notebook=notebook)
+    return Outcome(
+        code, options, result, name, shown, gradients, moving, read, target=target, outputs=outputs, notebook=notebook
+    )
 
 
 def _gradients(options: Options, result: Any, nodes: Mapping[str, Node]) -> dict[str, Tensor]:

@@ -19,9 +19,9 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.notebook.adaptor import Portrait
 from tensormagic.notebook.panels import Panel, seconds_text, table
-from tensormagic.notebook.run import Outcome, plain, tensors_in
+from tensormagic.notebook.run import Outcome, plain
 
-__all__ = ["captured_values", "difference", "in_numpy", "speed"]
+__all__ = ["difference", "in_numpy", "speed"]
 
 _SECONDS = 0.3  # spent on each side, about
 _RUNS = 200
@@ -72,8 +72,8 @@ def copies(code: Code, notebook: Mapping[str, Any]) -> dict[str, Any]:
     return space
 
 
-def in_numpy(outcome: Outcome, notebook: Mapping[str, Any] | None = None) -> list[Any]:
-    """By plain NumPy on copies what was captured: the numbers in the cell's value, or the names that it binds.
+def in_numpy(outcome: Outcome, notebook: Mapping[str, Any] | None = None) -> tuple[list[Any], Any]:
+    """By plain NumPy on copies what was captured: the outcome's results, and what its gradients are of.
 
     Parameters
     ----------
@@ -87,16 +87,13 @@ def in_numpy(outcome: Outcome, notebook: Mapping[str, Any] | None = None) -> lis
     with generators_kept(notebook), redirect_stdout(StringIO()), np.errstate(all="ignore"):
         result = plain(outcome.code, space)
     captured = flatten(outcome.result)[0]
-    if not any(isinstance(leaf, Tensor) for leaf in captured):
-        return [space[n] for n, v in outcome.outputs.items() if isinstance(v, Tensor)]
-    found = flatten(space[outcome.options.of] if outcome.options.of else result)[0]
-    return [right for left, right in zip(captured, found, strict=True) if isinstance(left, Tensor)]
-
-
-def captured_values(outcome: Outcome) -> list[Any]:
-    """The same as they were captured."""
-    tensors = tensors_in(outcome.result) or tensors_in([v for v in outcome.outputs.values() if isinstance(v, Tensor)])
-    return [t.numpy() for t in tensors]
+    if any(isinstance(leaf, Tensor) for leaf in captured):
+        pairs = zip(captured, flatten(result)[0], strict=True)
+        found = [right for left, right in pairs if isinstance(left, Tensor)]
+    else:
+        found = [space[n] for n, v in outcome.outputs.items() if isinstance(v, Tensor)]
+    target = space[outcome.options.of] if outcome.options.of else result
+    return [*found, *[target] * (len(outcome.results) - len(found))], target
 
 
 def median_time(action: Callable[[Any], Any], prepare: Callable[[], Any]) -> float:
@@ -123,7 +120,7 @@ def measure(outcome: Outcome, shown: Portrait) -> Speed:
         compiling = time.perf_counter() - begin
     values, sizes = shown.values, shown.sizes
     captured = median_time(lambda _: program.run(sizes, *values), lambda: None)
-    apart = difference(program.run(sizes, *values), in_numpy(outcome))
+    apart = difference(program.run(sizes, *values), in_numpy(outcome)[0])
     return Speed(numpy, captured, program.tier, compiling, apart)
 
 

@@ -1,0 +1,1 @@
+"""Floor 1: the operations, each a record of a kind."""

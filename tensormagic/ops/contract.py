@@ -1,4 +1,4 @@
-"""Contractions: einsum of two operands by BLAS, longer ones along opt_einsum's path. ``@``, dot, inner, outer and tensordot are contractions."""
+"""Contractions: einsum of two operands by BLAS, longer ones along opt_einsum's path; ``@``, dot, inner and tensordot are such."""
 
 from __future__ import annotations
 
@@ -51,7 +51,11 @@ class Contract(Op):
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         left, right = node.args
-        pairs = [(t, other) for t, other in ((tangents[0], right), (left, tangents[1])) if t is not None and other is not None]
+        pairs = [
+            (t, other)
+            for t, other in ((tangents[0], right), (left, tangents[1]))
+            if t is not None and other is not None
+        ]
         return total([make(self, pair, subscripts=node["subscripts"]) for pair in pairs])
 
     def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
@@ -101,7 +105,15 @@ def multiply_arrays(subscripts: str, x: np.ndarray[Any, Any], y: np.ndarray[Any,
     if not batch and not shared:
         value = np.multiply.outer(x, y)
         return value.transpose([(a + b).index(c) for c in out])
-    if a == "".join(batch + left + shared) and b == "".join(batch + shared + right) and out == "".join(batch + left + right) and len(left) <= 1 and len(right) <= 1 and len(shared) == 1 and (not batch or (left and right)):
+    if (
+        a == "".join(batch + left + shared)
+        and b == "".join(batch + shared + right)
+        and out == "".join(batch + left + right)
+        and len(left) <= 1
+        and len(right) <= 1
+        and len(shared) == 1
+        and (not batch or (left and right))
+    ):
         return np.matmul(x, y)
     extents = dict(zip(a, x.shape, strict=True)) | dict(zip(b, y.shape, strict=True))
 
@@ -138,7 +150,9 @@ def einsum(subscripts: str, *operands: Node) -> Node:
     terms: list[tuple[str, Node]] = []
     for letters, x in zip(inputs, operands, strict=True):
         if len(letters) != x.type.ndim:
-            raise ShapeError(f"einsum subscripts {letters!r} name {len(letters)} axes of an operand of shape {show(x.type.shape)}")
+            raise ShapeError(
+                f"einsum subscripts {letters!r} name {len(letters)} axes of an operand of shape {show(x.type.shape)}"
+            )
         terms.append(_diagonal(letters, astype(x, dtype)))
     for left, right in _path(terms, out):
         second, first = terms.pop(max(left, right)), terms.pop(min(left, right))
@@ -148,9 +162,9 @@ def einsum(subscripts: str, *operands: Node) -> Node:
 
 
 def _path(terms: list[tuple[str, Node]], out: str) -> list[tuple[int, int]]:
-    if len(terms) <= 2:  # noqa: PLR2004 (a pair)
+    if len(terms) <= 2:
         return [(0, 1)] if len(terms) > 1 else []
-    import opt_einsum  # noqa: PLC0415 (only chains need it)
+    import opt_einsum
 
     extents = {c: hint(s) or 32 for letters, x in terms for c, s in zip(letters, x.type.shape, strict=True)}
     expression = ",".join(letters for letters, _ in terms) + "->" + out
@@ -188,7 +202,10 @@ def _finish(term: tuple[str, Node], out: str, given: list[tuple[str, Node]]) -> 
         unknown = [c for c in missing if c not in extents]
         if unknown:
             raise ShapeError(f"einsum: the result has {unknown[0]!r}, which no operand has")
-        x = broadcast(expand_dims(x, tuple(range(x.type.ndim, x.type.ndim + len(missing)))), (*x.type.shape, *(extents[c] for c in missing)))
+        x = broadcast(
+            expand_dims(x, tuple(range(x.type.ndim, x.type.ndim + len(missing)))),
+            (*x.type.shape, *(extents[c] for c in missing)),
+        )
         letters += "".join(missing)
     return transpose(x, tuple(letters.index(c) for c in out))
 
@@ -205,14 +222,14 @@ def matmul(x: Node, y: Node) -> Node:
             f"matmul: shapes {show(x.type.shape)} and {show(y.type.shape)} do not fit: {hint(x.type.shape[-1])} columns on the left, "
             f"{hint(y.type.shape[-2 if b > 1 else 0])} {'rows' if b > 1 else 'elements'} on the right"
         )
-    if a > 2 or b > 2:  # noqa: PLR2004 (a stack of matrices)
+    if a > 2 or b > 2:
         return _batched(x, y)
     left, right = ("i" if a > 1 else "") + "j", "j" + ("k" if b > 1 else "")
     return einsum(f"{left},{right}->{left[:-1]}{right[1:]}", x, y)
 
 
 def _batched(x: Node, y: Node) -> Node:
-    from tensormagic.ops.move import broadcast_shapes  # noqa: PLC0415 (only here)
+    from tensormagic.ops.move import broadcast_shapes
 
     left = x.type.shape[:-2] if x.type.ndim > 1 else ()
     right = y.type.shape[:-2] if y.type.ndim > 1 else ()

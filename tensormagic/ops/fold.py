@@ -1,4 +1,4 @@
-"""Folds: ops that run along axes with an accumulator and drop the axes, or keep every step (cumulative ones), and the stable row functions."""
+"""Folds: ops that run along axes with an accumulator, and drop the axes or keep every step; and the stable row functions."""
 
 from __future__ import annotations
 
@@ -186,8 +186,24 @@ def _int(_dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.int64)
 
 
-ANY = Fold(name="any", numpy=lambda x, axis: np.any(x, axis=axis), result=_bool, start=lambda _: False, step="{0} or {1} != 0", differentiable=False, doc="Whether one element is true.")
-ALL = Fold(name="all", numpy=lambda x, axis: np.all(x, axis=axis), result=_bool, start=lambda _: True, step="{0} and {1} != 0", differentiable=False, doc="Whether all elements are true.")
+ANY = Fold(
+    name="any",
+    numpy=lambda x, axis: np.any(x, axis=axis),
+    result=_bool,
+    start=lambda _: False,
+    step="{0} or {1} != 0",
+    differentiable=False,
+    doc="Whether one element is true.",
+)
+ALL = Fold(
+    name="all",
+    numpy=lambda x, axis: np.all(x, axis=axis),
+    result=_bool,
+    start=lambda _: True,
+    step="{0} and {1} != 0",
+    differentiable=False,
+    doc="Whether all elements are true.",
+)
 
 
 def _one_axis(function: Callable[..., Value]) -> Callable[[Any, Any], Value]:
@@ -197,12 +213,26 @@ def _one_axis(function: Callable[..., Value]) -> Callable[[Any, Any], Value]:
     return call
 
 
-ARGMAX = Fold(name="argmax", numpy=_one_axis(np.argmax), result=_int, differentiable=False, positional=True, doc="The index of the first largest element.")
-ARGMIN = Fold(name="argmin", numpy=_one_axis(np.argmin), result=_int, differentiable=False, positional=True, doc="The index of the first smallest element.")
+ARGMAX = Fold(
+    name="argmax",
+    numpy=_one_axis(np.argmax),
+    result=_int,
+    differentiable=False,
+    positional=True,
+    doc="The index of the first largest element.",
+)
+ARGMIN = Fold(
+    name="argmin",
+    numpy=_one_axis(np.argmin),
+    result=_int,
+    differentiable=False,
+    positional=True,
+    doc="The index of the first smallest element.",
+)
 
 
 def _complex_check(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if dtype.kind not in "f":
+    if dtype.kind != "f":
         raise DTypeError(f"logsumexp takes real floats, not {dtype}")
     return dtype
 
@@ -277,7 +307,14 @@ def _cumprod_tangent(node: Node, t: Node) -> Node:
     return reduce_sum(multiply_by(prod_others(factors, (axis + 1,)), change), (axis + 1,))
 
 
-CUMPROD = Row(name="cumprod", numpy=_cumulative(np.multiply), result=_widen, start=lambda dtype: dtype.type(1), tangent=_cumprod_tangent, doc="The running product along an axis.")
+CUMPROD = Row(
+    name="cumprod",
+    numpy=_cumulative(np.multiply),
+    result=_widen,
+    start=lambda dtype: dtype.type(1),
+    tangent=_cumprod_tangent,
+    doc="The running product along an axis.",
+)
 
 
 def _others_numpy(x: Any, axis: Any) -> Value:
@@ -310,7 +347,12 @@ def _others_tangent(node: Node, t: Node) -> Node:
     return transpose(reshape(result, shape), tuple(order.index(k) for k in range(x.type.ndim)))
 
 
-PROD_OTHERS = Row(name="prod_others", numpy=_others_numpy, tangent=_others_tangent, doc="For each element the product of all others: the derivative of prod, right where factors are zero.")
+PROD_OTHERS = Row(
+    name="prod_others",
+    numpy=_others_numpy,
+    tangent=_others_tangent,
+    doc="For each element the product of all others: the derivative of prod, right where factors are zero.",
+)
 
 
 def prod_others(x: Node, axes: tuple[int, ...]) -> Node:
@@ -334,7 +376,14 @@ def _softmax_tangent(node: Node, t: Node) -> Node:
     return change - multiply(node, spread(reduce_sum(change, node["axes"]), node, node["axes"]))
 
 
-SOFTMAX = Row(name="softmax", numpy=_softmax_numpy, result=_complex_check, tangent=_softmax_tangent, body=_softmax_body, doc="exp(x) / sum(exp(x)), without overflow.")
+SOFTMAX = Row(
+    name="softmax",
+    numpy=_softmax_numpy,
+    result=_complex_check,
+    tangent=_softmax_tangent,
+    body=_softmax_body,
+    doc="exp(x) / sum(exp(x)), without overflow.",
+)
 
 
 def _log_softmax_body(node: Node) -> Node:
@@ -352,7 +401,9 @@ LOG_SOFTMAX = Row(
     name="log_softmax",
     numpy=_log_softmax_numpy,
     result=_complex_check,
-    tangent=lambda node, t: t - spread(reduce_sum(multiply_by(row(SOFTMAX, node.args[0], node["axes"]), t), node["axes"]), t, node["axes"]),
+    tangent=lambda node, t: (
+        t - spread(reduce_sum(multiply_by(row(SOFTMAX, node.args[0], node["axes"]), t), node["axes"]), t, node["axes"])
+    ),
     body=_log_softmax_body,
     doc="log(softmax(x)), without underflow.",
 )
@@ -363,5 +414,3 @@ def mean(x: Node, axes: tuple[int, ...]) -> Node:
     if x.type.dtype.kind in "biu":
         x = astype(x, np.float64)
     return reduce_sum(x, axes) / astype(size_node(count(x, axes)), x.type.dtype)
-
-

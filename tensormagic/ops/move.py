@@ -1,4 +1,4 @@
-"""Moves: ops that change where elements are and not what they are. Each gives its shape, its NumPy call, its index map and its transpose."""
+"""Moves: ops that change where elements are and not what they are, each with its shape, NumPy call, index map and transpose."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Index(NamedTuple):
     offset: Size = 0
 
     def through(self, start: Size, step: int) -> Index:
-        """This index, into a slice that begins at ``start`` and goes by ``step``."""
+        """The same index, into a slice that begins at ``start`` and goes by ``step``."""
         return Index(self.variable, self.step * step, self.offset * step + start)
 
 
@@ -115,7 +115,7 @@ def _broadcast_numpy(node: Node, values: Sequence[Value], size: Callable[[Size],
 
 
 def _broadcast_back(node: Node, cotangent: Node) -> Node:
-    from tensormagic.ops.fold import reduce_sum  # noqa: PLC0415 (folds are built on moves)
+    from tensormagic.ops.fold import reduce_sum
 
     source, target = node.args[0].type.shape, node["shape"]
     offset = len(target) - len(source)
@@ -132,7 +132,7 @@ def _broadcast_index(node: Node, index: tuple[Index, ...]) -> tuple[Index, ...]:
 def _broadcast_guards(node: Node) -> list[Guard]:
     source, target = node.args[0].type.shape, node["shape"]
     pairs = zip(source, target[len(target) - len(source) :], strict=True)
-    return [(s, "==", t) for s, t in pairs if s != 1 and s != t]
+    return [(s, "==", t) for s, t in pairs if s not in {1, t}]
 
 
 BROADCAST = Move(
@@ -198,7 +198,9 @@ def transpose(x: Node, permutation: tuple[int, ...] | None = None) -> Node:
     rank = x.type.ndim
     axes = tuple(reversed(range(rank))) if permutation is None else tuple(normalise_axis(k, rank) for k in permutation)
     if sorted(axes) != list(range(rank)):
-        raise ShapeError(f"axes {permutation} are no permutation of the {rank} axes of an array of shape {show(x.type.shape)}")
+        raise ShapeError(
+            f"axes {permutation} are no permutation of the {rank} axes of an array of shape {show(x.type.shape)}"
+        )
     return x if axes == tuple(range(rank)) else make(TRANSPOSE, (x,), permutation=axes)
 
 
@@ -253,12 +255,12 @@ def reshape(x: Node, shape: Shape) -> Node:
 
 
 def _quotient(total: Size, known: Size) -> Size | None:
-    if known == 0 or known == 1:
+    if known in {0, 1}:
         return total if known == 1 else None
     seen = hint(total), hint(known)
     if None not in seen and seen[0] % seen[1]:  # type: ignore[operator]
         return None
-    from tensormagic.ir.type import apply, divide_exactly  # noqa: PLC0415 (used here alone)
+    from tensormagic.ir.type import apply, divide_exactly
 
     exact = divide_exactly(total, known)
     return exact if exact is not None else apply("floordiv", total, known)
@@ -304,7 +306,9 @@ SLICE = Move(
     doc="A strided part: per axis a start, a length and a step (which may be negative).",
     shape=lambda _args, params: tuple(length for _, length, _ in params["slices"]),
     numpy=_slice_numpy,
-    index=lambda node, index: tuple(i.through(start, step) for i, (start, _, step) in zip(index, node["slices"], strict=True)),
+    index=lambda node, index: tuple(
+        i.through(start, step) for i, (start, _, step) in zip(index, node["slices"], strict=True)
+    ),
     check=lambda node: [] if 0 in node.type.shape else slice_guards(node["slices"], node.args[0].type.shape),
     back=lambda node, cotangent: _slice_back(node, cotangent),
     stacked=lambda node, x, size: slice_(x, ((0, size, 1), *node["slices"])),
@@ -312,7 +316,7 @@ SLICE = Move(
 
 
 def _slice_back(node: Node, cotangent: Node) -> Node:
-    from tensormagic.ops.update import add_at, zeros_like  # noqa: PLC0415 (updates are built on moves)
+    from tensormagic.ops.update import add_at, zeros_like
 
     return add_at(zeros_like(node.args[0], cotangent.type.dtype), cotangent, node["slices"])
 
@@ -338,10 +342,14 @@ def _concatenate_shape(args: tuple[Node, ...], params: Mapping[str, Any]) -> Sha
     axis = params["axis"]
     shapes = [a.type.shape for a in args]
     for other in shapes[1:]:
-        fits = len(other) == len(shapes[0]) and all(k == axis or same(s, t) for k, (s, t) in enumerate(zip(shapes[0], other, strict=False)))
+        fits = len(other) == len(shapes[0]) and all(
+            k == axis or same(s, t) for k, (s, t) in enumerate(zip(shapes[0], other, strict=False))
+        )
         if not fits:
+            given = ", ".join(map(show, shapes))
             raise ShapeError(
-                f"all the input array dimensions except for the concatenation axis must match exactly: {', '.join(map(show, shapes))} along axis {axis}"
+                "all the input array dimensions except for the concatenation axis must match exactly: "
+                f"{given} along axis {axis}"
             )
     total: Size = 0
     for shape in shapes:
@@ -356,7 +364,10 @@ class Concatenate(Move):
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         if all(t is None for t in tangents):
             return None
-        filled = [broadcast(constant(a.type.dtype.type(0)), a.type.shape) if t is None else t for a, t in zip(node.args, tangents, strict=True)]
+        filled = [
+            broadcast(constant(a.type.dtype.type(0)), a.type.shape) if t is None else t
+            for a, t in zip(node.args, tangents, strict=True)
+        ]
         return make(self, filled, **node.params)
 
     def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:

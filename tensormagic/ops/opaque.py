@@ -72,7 +72,7 @@ class Opaque(Op):
 
 def concrete(params: Mapping[str, Any], size: Callable[[Size], int]) -> dict[str, Any]:
     """Parameters with their symbolic sizes as numbers."""
-    from tensormagic.ir.type import Dim  # noqa: PLC0415 (only here)
+    from tensormagic.ir.type import Dim
 
     return {k: size(v) if isinstance(v, Dim) else v for k, v in params.items()}
 

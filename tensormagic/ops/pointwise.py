@@ -153,7 +153,7 @@ def total(terms: Sequence[Node]) -> Tangent:
 
 
 def _add_masked(left: Node, right: Node) -> Node:
-    from tensormagic.ops.scalar import add, where  # noqa: PLC0415 (scalar.py holds the records of this kind)
+    from tensormagic.ops.scalar import add, where
 
     a, b = masked(left), masked(right)
     if a is not None and b is not None and a[0] is b[0] and a[2] == b[2]:
@@ -175,7 +175,7 @@ def masked(node: Node) -> tuple[Node, Node, bool] | None:
             while zero.op.name == "broadcast":
                 zero = zero.args[0]
             if zero.op is CONSTANT and not zero["bits"].array().any():
-                return node.args[0], node.args[1 if position == 2 else 2], zero_first  # noqa: PLR2004
+                return node.args[0], node.args[1 if position == 2 else 2], zero_first
         return None
     if node.op.name in _MOVES and (inner := masked(node.args[0])):
         move = _MOVES[node.op.name]
@@ -193,10 +193,15 @@ _MOVES: dict[str, Callable[[Node, Node], Node]] = {
 
 def multiply_by(partial: Node, tangent: Node) -> Node:
     """``partial * tangent``, where a masked tangent annihilates even an infinite partial."""
-    from tensormagic.ops.scalar import multiply, where  # noqa: PLC0415 (scalar.py holds the records of this kind)
+    from tensormagic.ops.scalar import multiply, where
 
     partial = broadcast(partial, tangent.type.shape) if partial.type.shape != tangent.type.shape else partial
-    if tangent.op is CONSTANT and partial.type == tangent.type and not tangent.type.shape and tangent["bits"].array() == 1:
+    if (
+        tangent.op is CONSTANT
+        and partial.type == tangent.type
+        and not tangent.type.shape
+        and tangent["bits"].array() == 1
+    ):
         return partial  # where every gradient begins
     found = masked(tangent)
     if found is None:
@@ -224,12 +229,16 @@ class Cast(Pointwise):
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         x, dtype = args[0].type, np.dtype(params["dtype"])
-        weak = x.form == "python" and dtype in _PYTHON_DTYPES and not params.get("strong")  # Python numbers stay so among themselves
+        weak = (
+            x.form == "python" and dtype in _PYTHON_DTYPES and not params.get("strong")
+        )  # Python numbers stay so among themselves
         return Type(dtype, x.shape, "python" if weak else "array" if x.shape else "scalar")
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         weak = node.args[0].type.form == "python" and node.type.dtype.kind in "iu" and isinstance(values[0], int)
-        value = node.type.dtype.type(values[0]) if weak else _to_kind(values[0], node.type.dtype)  # a weak number fits, or raises
+        value = (
+            node.type.dtype.type(values[0]) if weak else _to_kind(values[0], node.type.dtype)
+        )  # a weak number fits, or raises
         return as_form(value, node.type.form) if not node.type.shape else value
 
     def scalar_source(self, node: Node) -> str | None:
@@ -246,7 +255,7 @@ class Cast(Pointwise):
         return astype(tangents[0], node.type.dtype) if node.type.inexact and tangents[0] is not None else None
 
     def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
-        from tensormagic.ops.scalar import real  # noqa: PLC0415 (scalar.py holds the records of this kind)
+        from tensormagic.ops.scalar import real
 
         del linear
         before = node.args[0].type.dtype
@@ -265,12 +274,11 @@ def astype(x: Node, dtype: Any) -> Node:
     if x.type.form == "python" and (number := _python_number(x)) is not None:
         return constant(dtype.type(number).item() if dtype in _PYTHON_DTYPES else dtype.type(number))
     if x.op is CONSTANT:
-        return constant(_to_kind(x["bits"].array(), dtype)[()] if not x.type.shape else _to_kind(x["bits"].array(), dtype))
+        return constant(
+            _to_kind(x["bits"].array(), dtype)[()] if not x.type.shape else _to_kind(x["bits"].array(), dtype)
+        )
     return make(ASTYPE, (x,), dtype=dtype.str)
 
 
 def _python_number(x: Node) -> Any:
     return x["bits"].array().item() if x.op is CONSTANT else None
-
-
-

@@ -52,7 +52,10 @@ def _linear_sum(signs: tuple[int, ...]) -> Callable[[Node, Sequence[Tangent]], T
 def _linear_sum_back(signs: tuple[int, ...]) -> Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]]:
     def back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
         del node
-        return [(cotangent if s > 0 else negative(cotangent)) if wanted else None for s, wanted in zip(signs, linear, strict=True)]
+        return [
+            (cotangent if s > 0 else negative(cotangent)) if wanted else None
+            for s, wanted in zip(signs, linear, strict=True)
+        ]
 
     return back
 
@@ -112,7 +115,13 @@ negative = leaf(
     back=_linear_sum_back((-1,)),
     doc="The negative.",
 )
-positive = leaf("positive", source=dict.fromkeys("fiuc", "{0}"), linearise=_linear_sum((1,)), back=_linear_sum_back((1,)), doc="The number itself.")
+positive = leaf(
+    "positive",
+    source=dict.fromkeys("fiuc", "{0}"),
+    linearise=_linear_sum((1,)),
+    back=_linear_sum_back((1,)),
+    doc="The number itself.",
+)
 floor_divide = leaf(
     "floor_divide",
     source={
@@ -129,12 +138,17 @@ remainder = leaf(
     domain=(0.3, 0.9),
     doc="The remainder of the division that rounds down.",
 )
-fmod = leaf("fmod", partials=lambda _out, x, y: (one_like(x), negative(trunc(x / y))), domain=(0.3, 0.9), doc="The remainder of the division that rounds to zero.")
+fmod = leaf(
+    "fmod",
+    partials=lambda _out, x, y: (one_like(x), negative(trunc(x / y))),
+    domain=(0.3, 0.9),
+    doc="The remainder of the division that rounds to zero.",
+)
 
 
 def _divide_masked(cotangent: Node, divisor: Node) -> Node:
     """``cotangent / divisor``, where a masked cotangent stays zero."""
-    from tensormagic.ops.pointwise import masked  # noqa: PLC0415 (only here)
+    from tensormagic.ops.pointwise import masked
 
     return divide(cotangent, divisor) if masked(cotangent) is None else multiply_by(reciprocal(divisor), cotangent)
 
@@ -166,9 +180,21 @@ power = leaf(
     doc="The first number to the power of the second.",
 )
 square = leaf("square", source=dict.fromkeys("fiu", "{0} * {0}"), partials=lambda _out, x: 2 * x, doc="The square.")
-sqrt = leaf("sqrt", source="math.sqrt({0})", partials=lambda out, _x: 0.5 / out, domain=(0.05, INF), doc="The non-negative square root.")
+sqrt = leaf(
+    "sqrt",
+    source="math.sqrt({0})",
+    partials=lambda out, _x: 0.5 / out,
+    domain=(0.05, INF),
+    doc="The non-negative square root.",
+)
 cbrt = leaf("cbrt", partials=lambda out, _x: 1 / (3 * out * out), domain=(0.05, INF), doc="The cube root.")
-reciprocal = leaf("reciprocal", source="1 / {0}", partials=lambda out, _x: -(out * out), domain=(0.05, INF), doc="One over the number.")
+reciprocal = leaf(
+    "reciprocal",
+    source="1 / {0}",
+    partials=lambda out, _x: -(out * out),
+    domain=(0.05, INF),
+    doc="One over the number.",
+)
 
 
 # exponentials and logarithms ------------------------------------------------------------------------------------------
@@ -177,9 +203,19 @@ exp = leaf("exp", source="exp({0})", partials=lambda out, _x: out, doc="e to the
 exp2 = leaf("exp2", partials=lambda out, _x: out * float(np.log(2)), doc="Two to the power of the number.")
 expm1 = leaf("expm1", source="expm1({0})", partials=lambda _out, x: exp(x), doc="exp(x) - 1, exact near 0.")
 log = leaf("log", source="log({0})", partials=lambda _out, x: 1 / x, domain=(0.05, INF), doc="The natural logarithm.")
-log2 = leaf("log2", partials=lambda _out, x: 1 / (x * float(np.log(2))), domain=(0.05, INF), doc="The logarithm to base 2.")
-log10 = leaf("log10", partials=lambda _out, x: 1 / (x * float(np.log(10))), domain=(0.05, INF), doc="The logarithm to base 10.")
-log1p = leaf("log1p", source="log1p({0})", partials=lambda _out, x: 1 / (1 + x), domain=(-0.9, INF), doc="log(1 + x), exact near 0.")
+log2 = leaf(
+    "log2", partials=lambda _out, x: 1 / (x * float(np.log(2))), domain=(0.05, INF), doc="The logarithm to base 2."
+)
+log10 = leaf(
+    "log10", partials=lambda _out, x: 1 / (x * float(np.log(10))), domain=(0.05, INF), doc="The logarithm to base 10."
+)
+log1p = leaf(
+    "log1p",
+    source="log1p({0})",
+    partials=lambda _out, x: 1 / (1 + x),
+    domain=(-0.9, INF),
+    doc="log(1 + x), exact near 0.",
+)
 
 
 def _sigmoid(x: Value) -> Value:
@@ -221,7 +257,10 @@ logaddexp = leaf(
 )
 logaddexp2 = leaf(
     "logaddexp2",
-    partials=lambda _out, x, y: (_share(x * float(np.log(2)), y * float(np.log(2))), _share(y * float(np.log(2)), x * float(np.log(2)))),
+    partials=lambda _out, x, y: (
+        _share(x * float(np.log(2)), y * float(np.log(2))),
+        _share(y * float(np.log(2)), x * float(np.log(2))),
+    ),
     commutative=True,
     doc="log2(2**x + 2**y), without overflow.",
 )
@@ -254,15 +293,40 @@ xlogy = leaf(
     domain=(0.05, INF),
     doc="x log(y), which is 0 for x = 0.",
 )
-logit = leaf("logit", special("logit"), dtypes=real_loop, partials=lambda _out, x: 1 / (x * (1 - x)), domain=(0.05, 0.95), doc="log(p / (1 - p)).")
+logit = leaf(
+    "logit",
+    special("logit"),
+    dtypes=real_loop,
+    partials=lambda _out, x: 1 / (x * (1 - x)),
+    domain=(0.05, 0.95),
+    doc="log(p / (1 - p)).",
+)
 
 # trigonometry ---------------------------------------------------------------------------------------------------------
 
 sin = leaf("sin", source="sin({0})", partials=lambda _out, x: cos(x), doc="The sine of an angle in radians.")
 cos = leaf("cos", source="cos({0})", partials=lambda _out, x: -sin(x), doc="The cosine of an angle in radians.")
-tan = leaf("tan", source="math.tan({0})", partials=lambda out, _x: 1 + out * out, domain=(-1.2, 1.2), doc="The tangent of an angle in radians.")
-arcsin = leaf("arcsin", source="math.asin({0})", partials=lambda _out, x: 1 / sqrt(1 - x * x), domain=(-0.9, 0.9), doc="The inverse sine.")
-arccos = leaf("arccos", source="math.acos({0})", partials=lambda _out, x: -1 / sqrt(1 - x * x), domain=(-0.9, 0.9), doc="The inverse cosine.")
+tan = leaf(
+    "tan",
+    source="math.tan({0})",
+    partials=lambda out, _x: 1 + out * out,
+    domain=(-1.2, 1.2),
+    doc="The tangent of an angle in radians.",
+)
+arcsin = leaf(
+    "arcsin",
+    source="math.asin({0})",
+    partials=lambda _out, x: 1 / sqrt(1 - x * x),
+    domain=(-0.9, 0.9),
+    doc="The inverse sine.",
+)
+arccos = leaf(
+    "arccos",
+    source="math.acos({0})",
+    partials=lambda _out, x: -1 / sqrt(1 - x * x),
+    domain=(-0.9, 0.9),
+    doc="The inverse cosine.",
+)
 arctan = leaf("arctan", source="math.atan({0})", partials=lambda _out, x: 1 / (1 + x * x), doc="The inverse tangent.")
 arctan2 = leaf(
     "arctan2",
@@ -274,9 +338,26 @@ arctan2 = leaf(
 sinh = leaf("sinh", source="math.sinh({0})", partials=lambda _out, x: cosh(x), doc="The hyperbolic sine.")
 cosh = leaf("cosh", source="math.cosh({0})", partials=lambda _out, x: sinh(x), doc="The hyperbolic cosine.")
 tanh = leaf("tanh", source="tanh({0})", partials=lambda out, _x: 1 - out * out, doc="The hyperbolic tangent.")
-arcsinh = leaf("arcsinh", source="math.asinh({0})", partials=lambda _out, x: 1 / sqrt(x * x + 1), doc="The inverse hyperbolic sine.")
-arccosh = leaf("arccosh", source="math.acosh({0})", partials=lambda _out, x: 1 / sqrt(x * x - 1), domain=(1.2, INF), doc="The inverse hyperbolic cosine.")
-arctanh = leaf("arctanh", source="math.atanh({0})", partials=lambda _out, x: 1 / (1 - x * x), domain=(-0.9, 0.9), doc="The inverse hyperbolic tangent.")
+arcsinh = leaf(
+    "arcsinh",
+    source="math.asinh({0})",
+    partials=lambda _out, x: 1 / sqrt(x * x + 1),
+    doc="The inverse hyperbolic sine.",
+)
+arccosh = leaf(
+    "arccosh",
+    source="math.acosh({0})",
+    partials=lambda _out, x: 1 / sqrt(x * x - 1),
+    domain=(1.2, INF),
+    doc="The inverse hyperbolic cosine.",
+)
+arctanh = leaf(
+    "arctanh",
+    source="math.atanh({0})",
+    partials=lambda _out, x: 1 / (1 - x * x),
+    domain=(-0.9, 0.9),
+    doc="The inverse hyperbolic tangent.",
+)
 hypot = leaf(
     "hypot",
     source="math.hypot({0}, {1})",
@@ -289,8 +370,22 @@ radians = leaf("radians", np.radians, partials=lambda _out, x: (np.pi / 180) * (
 
 # special functions ----------------------------------------------------------------------------------------------------
 
-erf = leaf("erf", special("erf"), source="erf({0})", dtypes=float_loop, partials=lambda _out, x: 2 / float(np.sqrt(np.pi)) * exp(-x * x), doc="The error function.")
-erfc = leaf("erfc", special("erfc"), source="math.erfc({0})", dtypes=float_loop, partials=lambda _out, x: -2 / float(np.sqrt(np.pi)) * exp(-x * x), doc="1 - erf(x), exact for large x.")
+erf = leaf(
+    "erf",
+    special("erf"),
+    source="erf({0})",
+    dtypes=float_loop,
+    partials=lambda _out, x: 2 / float(np.sqrt(np.pi)) * exp(-x * x),
+    doc="The error function.",
+)
+erfc = leaf(
+    "erfc",
+    special("erfc"),
+    source="math.erfc({0})",
+    dtypes=float_loop,
+    partials=lambda _out, x: -2 / float(np.sqrt(np.pi)) * exp(-x * x),
+    doc="1 - erf(x), exact for large x.",
+)
 polygamma = leaf(
     "polygamma",
     special("polygamma"),
@@ -301,8 +396,22 @@ polygamma = leaf(
     edges=(1.0, 2.0, 3.0),
     doc="The n-th derivative of digamma.",
 )
-digamma = leaf("digamma", special("digamma"), dtypes=real_loop, partials=lambda _out, x: polygamma(1, x), domain=(0.1, INF), doc="The derivative of gammaln.")
-gammaln = leaf("gammaln", special("gammaln"), dtypes=real_loop, partials=lambda _out, x: digamma(x), domain=(0.1, INF), doc="The logarithm of the absolute value of the gamma function.")
+digamma = leaf(
+    "digamma",
+    special("digamma"),
+    dtypes=real_loop,
+    partials=lambda _out, x: polygamma(1, x),
+    domain=(0.1, INF),
+    doc="The derivative of gammaln.",
+)
+gammaln = leaf(
+    "gammaln",
+    special("gammaln"),
+    dtypes=real_loop,
+    partials=lambda _out, x: digamma(x),
+    domain=(0.1, INF),
+    doc="The logarithm of the absolute value of the gamma function.",
+)
 
 
 # complex numbers ------------------------------------------------------------------------------------------------------
@@ -339,7 +448,9 @@ imag = leaf(
     dtypes=lambda operands: ((np.dtype(operands[0]),), np.zeros(0, operands[0]).real.dtype),
     source={"c": "{0}.imag", "f": "0.0"},
     linearise=lambda _node, tangents: imag(tangents[0]),
-    back=lambda node, ct, _linear: (astype(ct, node.args[0].type.dtype) * -1j if node.args[0].type.dtype.kind == "c" else ct * 0,),
+    back=lambda node, ct, _linear: (
+        astype(ct, node.args[0].type.dtype) * -1j if node.args[0].type.dtype.kind == "c" else ct * 0,
+    ),
     doc="The imaginary part.",
 )
 conjugate = leaf(
@@ -416,7 +527,12 @@ class Comparison(Pointwise):
 
 def _unweakened(x: Node, other: Node) -> Node:
     """A Python integer that may not fit the dtype of ``other``, as an int64."""
-    if x.type.form != "python" or x.type.dtype.kind != "i" or other.type.form == "python" or other.type.dtype.kind not in "iu":
+    if (
+        x.type.form != "python"
+        or x.type.dtype.kind != "i"
+        or other.type.form == "python"
+        or other.type.dtype.kind not in "iu"
+    ):
         return x
     if x.op is not CONSTANT:
         return make(ASTYPE, (x,), dtype=x.type.dtype.str, strong=True)
@@ -426,7 +542,15 @@ def _unweakened(x: Node, other: Node) -> Node:
 
 def _comparison(name: str, symbol: str, *, commutative: bool = False) -> Pointwise:
     source = dict.fromkeys("fiub", f"{{0}} {symbol} {{1}}")
-    return Comparison(name=name, numpy=getattr(np, name), source=source, edges=SPECIAL, step=True, commutative=commutative, doc=f"Whether x {symbol} y.")
+    return Comparison(
+        name=name,
+        numpy=getattr(np, name),
+        source=source,
+        edges=SPECIAL,
+        step=True,
+        commutative=commutative,
+        doc=f"Whether x {symbol} y.",
+    )
 
 
 less = _comparison("less", "<")
@@ -448,9 +572,23 @@ logical_or = leaf("logical_or", source=_truth("|"), step=True, commutative=True,
 logical_xor = leaf("logical_xor", source=_truth("!="), step=True, commutative=True, doc="Whether just one is true.")
 logical_not = leaf("logical_not", source=dict.fromkeys("fiub", "{0} == 0"), step=True, doc="Whether it is false.")
 
-bitwise_and = leaf("bitwise_and", source=dict.fromkeys("iub", "{0} & {1}"), step=True, commutative=True, doc="Bits that are in both.")
-bitwise_or = leaf("bitwise_or", source=dict.fromkeys("iub", "{0} | {1}"), step=True, commutative=True, doc="Bits that are in one of both.")
-bitwise_xor = leaf("bitwise_xor", source=dict.fromkeys("iub", "{0} ^ {1}"), step=True, commutative=True, doc="Bits that are in just one.")
+bitwise_and = leaf(
+    "bitwise_and", source=dict.fromkeys("iub", "{0} & {1}"), step=True, commutative=True, doc="Bits that are in both."
+)
+bitwise_or = leaf(
+    "bitwise_or",
+    source=dict.fromkeys("iub", "{0} | {1}"),
+    step=True,
+    commutative=True,
+    doc="Bits that are in one of both.",
+)
+bitwise_xor = leaf(
+    "bitwise_xor",
+    source=dict.fromkeys("iub", "{0} ^ {1}"),
+    step=True,
+    commutative=True,
+    doc="Bits that are in just one.",
+)
 invert = leaf("invert", source={"i": "~{0}", "u": "~{0}", "b": "not {0}"}, step=True, doc="Every bit the other way.")
 left_shift = leaf("left_shift", step=True, doc="Bits moved up.", edges=(0, 1, 2, 7, 31, 63))
 right_shift = leaf("right_shift", step=True, doc="Bits moved down.", edges=(0, 1, 2, 7, 31, 63))
@@ -459,11 +597,17 @@ lcm = leaf("lcm", step=True, doc="The least common multiple.")
 
 floor = leaf("floor", source={"f": "np.floor({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded down.")
 ceil = leaf("ceil", source={"f": "np.ceil({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded up.")
-trunc = leaf("trunc", source={"f": "np.trunc({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded to zero.")
+trunc = leaf(
+    "trunc", source={"f": "np.trunc({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded to zero."
+)
 rint = leaf("rint", source="np.rint({0})", step=True, doc="Rounded to the nearest integer, halves to even.")
 sign = leaf(
     "sign",
-    source={"f": "(1 if {0} > 0 else (-1 if {0} < 0 else (0 if {0} == 0 else {0})))", "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))", "u": "(1 if {0} > 0 else 0)"},
+    source={
+        "f": "(1 if {0} > 0 else (-1 if {0} < 0 else (0 if {0} == 0 else {0})))",
+        "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))",
+        "u": "(1 if {0} > 0 else 0)",
+    },
     linearise=lambda node, tangents: _sign_tangent(node, tangents[0]),
     doc="-1, 0 or 1; for complex numbers z/|z|.",
 )
@@ -479,16 +623,33 @@ def _sign_tangent(node: Node, tangent: Tangent) -> Tangent:
 
 
 signbit = leaf("signbit", step=True, doc="Whether the sign bit is set.")
-isnan = leaf("isnan", source={"f": "{0} != {0}", "i": "False", "u": "False", "b": "False"}, step=True, doc="Whether it is nan.")
-isinf = leaf("isinf", source={"f": "abs({0}) == np.inf", "i": "False", "u": "False", "b": "False"}, step=True, doc="Whether it is infinite.")
-isfinite = leaf("isfinite", source={"f": "abs({0}) < np.inf", "i": "True", "u": "True", "b": "True"}, step=True, doc="Whether it is neither infinite nor nan.")
+isnan = leaf(
+    "isnan", source={"f": "{0} != {0}", "i": "False", "u": "False", "b": "False"}, step=True, doc="Whether it is nan."
+)
+isinf = leaf(
+    "isinf",
+    source={"f": "abs({0}) == np.inf", "i": "False", "u": "False", "b": "False"},
+    step=True,
+    doc="Whether it is infinite.",
+)
+isfinite = leaf(
+    "isfinite",
+    source={"f": "abs({0}) < np.inf", "i": "True", "u": "True", "b": "True"},
+    step=True,
+    doc="Whether it is neither infinite nor nan.",
+)
 copysign = leaf(
     "copysign",
     partials=lambda _out, x, y: (where(equal(signbit(x), signbit(y)), typed(1, x), -1), None),
     domain=(0.05, INF),
     doc="The first number with the sign of the second.",
 )
-heaviside = leaf("heaviside", partials=lambda _out, x, _h: (None, astype(equal(x, 0), x.type.dtype)), domain=(0.05, INF), doc="0, h or 1 for negative, zero or positive x.")
+heaviside = leaf(
+    "heaviside",
+    partials=lambda _out, x, _h: (None, astype(equal(x, 0), x.type.dtype)),
+    domain=(0.05, INF),
+    doc="0, h or 1 for negative, zero or positive x.",
+)
 nextafter = leaf("nextafter", step=True, doc="The next number towards the second.")
 
 stop_gradient = leaf(

@@ -82,7 +82,7 @@ def _to_group(gathered: dict[Node, Any], node: Node, cotangent: Node) -> None:
 
 def _active(results: Sequence[Node], wrt: Sequence[Node]) -> set[Node]:
     """The nodes between ``wrt`` and ``results`` that carry derivatives."""
-    active = {n for n in wrt}
+    active = set(wrt)
     for node in topological(results, stop=lambda n: n in active):
         if node not in active and any(a in active for a in node.args) and any(t.inexact for t in node.types):
             active.add(node)
@@ -114,7 +114,12 @@ def _pull(node: Node, cotangent: Any, active: set[Node]) -> dict[Node, Node]:
 def _seed(position: int, arg: Node) -> Any:
     if len(arg.types) > 1:
         return tuple(make(SEED, type=t, position=position, index=k) for k, t in enumerate(arg.types))
-    return make(SEED, type=Type(arg.type.dtype, arg.type.shape, "array" if arg.type.shape else "scalar"), position=position, index=0)
+    return make(
+        SEED,
+        type=Type(arg.type.dtype, arg.type.shape, "array" if arg.type.shape else "scalar"),
+        position=position,
+        index=0,
+    )
 
 
 def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node], primal: Iterable[Node] = ()) -> dict[Node, Node]:
@@ -156,7 +161,9 @@ def gradient(result: Node, wrt: Sequence[Node]) -> list[Node]:
     """
     t = result.type
     if t.shape:
-        raise DifferentiationError(f"gradients are of scalars, and this is {t}", "Take its sum or mean, or use tm.jacobian.")
+        raise DifferentiationError(
+            f"gradients are of scalars, and this is {t}", "Take its sum or mean, or use tm.jacobian."
+        )
     if t.dtype.kind != "f":
         raise DifferentiationError(f"gradients are of real floats, and this is {t}")
     for node in wrt:

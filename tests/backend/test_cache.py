@@ -211,3 +211,12 @@ def test_preparing_starts_everything_and_changes_nothing(tmp_path):
     compiler.close()
     native.prepare()
     assert compiled(planned(variable("x", np.zeros(4)) - 0.125)).ready()
+
+
+def test_a_worker_that_has_done_enough_makes_room_for_another(tmp_path, monkeypatch):
+    monkeypatch.setattr("tensormagic.backend.compiler.MOST_COMPILED", 1)
+    found, compiler = answers([])
+    for key in ("one", "two", "three"):
+        compiler.submit(key, "def kernel(table):\n    pass\n", str(tmp_path))
+    assert [wait_for(found, key) for key in ("one", "two", "three")] == ["", "", ""]
+    compiler.close()

@@ -526,7 +526,9 @@ np.take_along_axis(x, np.argsort(x, axis=1), axis=1)
 v[[0, 2]]
 v[[]]
 v[np.array([1, 1, -1])]
-v[i]
+v[i % 4]
+np.tile(1, 2)[np.array([1, 0])]
+np.cumsum(s, axis=-1)
 x[[0, 2]]
 x[:, [0, 2]]
 x[[0, 1], [1, 2]]

@@ -14,6 +14,7 @@ from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
 import tensormagic as tm
+from tensormagic import session
 
 
 @dataclass
@@ -99,6 +100,7 @@ def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest
     for name in set(shell.user_ns) - first_names:
         del shell.user_ns[name]
     shell.execution_count = 1
+    session._executables.clear()  # labels of cells begin anew: nothing may remember those of other tests
     shell.config.pop("TensorMagics", None)  # where %config keeps what a test has set
     shell.run_line_magic("load_ext", "tensormagic")
     random = np.random.default_rng(0)

@@ -50,6 +50,10 @@ def test_gradient_of_another_name_and_of_an_assignment(notebook):
     assert notebook["grad_w"].tolist() == [1.0, 1.0, 1.0]
     notebook.ok("%%tensor --grad w --of q\nq = np.sum(w ** 2) + 3 * np.sum(w)\nq * 0")
     assert notebook["grad_w"].tolist() == [3.0, 3.0, 3.0]
+    ran = notebook.ok("%%tensor --grad w --of q --check -t --show none\nu = 2 * w + 1\nq = np.sum(u ** 2)\nu")
+    assert np.asarray(ran.value).tolist() == [1, 1, 1]
+    assert notebook["grad_w"].tolist() == [4, 4, 4]
+    assert ran.data["text/plain"].count("agrees") == 2
 
 
 def test_gradient_through_lazy_values_of_earlier_cells(notebook):

@@ -1,0 +1,60 @@
+"""Writes docs/rules.md from the tables of rules. ``python docs/generate_rules.py``; a test holds that it is up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tensormagic  # noqa: F401 (every op that rules speak of)
+from tensormagic.ir.rules import LEVELS, Rule
+from tensormagic.transform.rewriting import THEMES, rules, rules_in
+
+HEAD = """# Rules
+
+Made by `python docs/generate_rules.py` from the tables of rules. There are {count} of them on three levels, and each level
+contains the ones before it:
+
+- **exact**: the same bits for every input, inf, nan and -0.0 included (every nan counts as the same).
+- **stable**, the default: never less accurate than what is replaced. The sign of a zero, and what is nan in the replaced
+  form, may differ. A part in *sole* would be avoided because it is inexact or dear: where it has another use, the rule is
+  withheld, and the display says so.
+- **real**: true of real numbers. What is assumed of the values is listed with the result.
+
+Every rule is tested on its level: bits against bits, or errors against 700 digits. Variables `c` and `d` are constants, `p` is
+what is provably not negative. A rule fires only where it makes the term lighter, or a fixed number of times (*bounded*).
+"""
+
+
+def remark(rule: Rule) -> str:
+    """What has to be known of a rule beside its text."""
+    parts = []
+    if rule.assumptions:
+        parts.append("assumes " + " and ".join(rule.assumptions))
+    if rule.fuel:
+        parts.append("bounded")
+    if rule.pattern is not None and (marked := soles(rule)):
+        parts.append("sole: " + ", ".join(f"`{m}`" for m in marked))
+    return "; ".join(parts)
+
+
+def soles(rule: Rule) -> list[str]:
+    """The parts of a pattern that have to be alone."""
+    from tensormagic.ir.node import topological
+    from tensormagic.ir.rules import show
+
+    return [show(n) for n in topological([rule.pattern]) if n.op.name == "sole"] if rule.pattern is not None else []
+
+
+def page() -> str:
+    """The page."""
+    lines = [HEAD.format(count=len(rules("real")))]
+    for module in THEMES:
+        name = module.__name__.rpartition(".")[2]
+        lines += [f"\n## {name}\n", (module.__doc__ or "").strip(), "", "| rule | level | remark | where |", "|---|---|---|---|"]
+        for rule in sorted(rules_in(module), key=lambda r: LEVELS.index(r.level)):
+            text = rule.name.replace("|", "\\|")
+            lines.append(f"| `{text}` | {rule.level} | {remark(rule)} | {rule.source} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("rules.md").write_text(page())

@@ -1,0 +1,227 @@
+"""A graph as a function in plain NumPy, to be read, kept and run without this package."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.graph import Graph, bare_symbol
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Apply, Dim, Size
+
+_INFIX = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
+    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
+    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>",
+}  # fmt: skip
+_SPECIAL = {"sigmoid": "expit", "erf": "erf", "erfc": "erfc", "xlogy": "xlogy", "logit": "logit", "digamma": "digamma",
+            "gammaln": "gammaln", "polygamma": "polygamma"}  # fmt: skip
+_FORMULAS = {
+    "softplus": "np.logaddexp({0}, 0)",
+    "log1mexp": "np.where({0} > -np.log(2), np.log(-np.expm1({0})), np.log1p(-np.exp({0})))",
+    "stop_gradient": "{0}",
+    "real": "np.real({0})",
+    "imag": "np.imag({0})",
+}
+_ROWS = {"logsumexp", "softmax", "log_softmax"}
+_LINALG = {"solve", "inv", "pinv", "det", "slogdet", "cholesky", "eigh", "eigvalsh", "svd", "svdvals", "qr"}
+_FFT = {"fft", "ifft", "rfft", "irfft"}
+
+
+def numpy_source(graph: Graph, name: str = "f") -> str:
+    """The text of a function of the graph's parameters that computes its results by NumPy.
+
+    Raises
+    ------
+    CaptureError
+        Where a node has no text in NumPy.
+    """
+    return _Text(graph).source(name)
+
+
+class _Text:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.names: dict[Node, str] = {}
+        self.symbols: dict[str, str] = {}
+        self.lines: list[str] = []
+        self.imports = {"import numpy as np"}
+
+    def source(self, name: str) -> str:
+        """The whole text."""
+        parameters = [self._parameter(p, k) for k, p in enumerate(self.graph.parameters)]
+        for node in self.graph.nodes:
+            if node not in self.names:
+                self._statement(node)
+        results = ", ".join(self.names[r] for r in self.graph.results)
+        body = "".join(f"    {line}\n" for line in [*self.symbols_lines, *self.lines, f"return {results}"])
+        return "\n".join(sorted(self.imports)) + f"\n\n\ndef {name}({', '.join(parameters)}):\n{body}"
+
+    @property
+    def symbols_lines(self) -> list[str]:
+        """The sizes, each from a parameter's shape."""
+        return [f"{symbol} = {origin}" for symbol, origin in self.symbols.items()]
+
+    def _parameter(self, node: Node, index: int) -> str:
+        given = self.graph.names[index] if index < len(self.graph.names) else ""
+        text = re.sub(r"\W", "_", given) or f"value{index}"
+        text = f"{text}_" if keyword.iskeyword(text) or text in {"np", "scipy"} or text[0].isdigit() else text
+        while text in self.names.values() or re.fullmatch(r"[nv]\d+", text):
+            text += "_"
+        self.names[node] = text
+        for axis, size in enumerate(node.type.shape):
+            symbol = bare_symbol(size)
+            if symbol is not None:
+                self.symbols.setdefault(str(symbol), f"{text}.shape[{axis}]")
+        return text
+
+    def _statement(self, node: Node) -> None:
+        if node.op.name == "constant" and not node.type.shape:
+            self.names[node] = _number(node)
+        elif node.op.name == "size":
+            self.names[node] = f"({self.size(node['size'])})"
+        elif node.op.name == "item":
+            self.names[node] = f"{self.names[node.args[0]]}[{node['index']}]"
+        else:
+            text = self._expression(node)
+            self.names[node] = f"v{len(self.lines)}"
+            self.lines.append(f"{self.names[node]} = {text}")
+            if node.op.name in {"set", "add_at"}:
+                sign = "=" if node.op.name == "set" else "+="
+                self.lines.append(f"{self.names[node]}[{self._slices(node)}] {sign} {self.names[node.args[1]]}")
+
+    def _expression(self, node: Node) -> str:
+        kind = getattr(node.op, "kind", "")
+        write: Callable[[Node, list[str]], str | None] | None = getattr(self, f"_{kind}", None)
+        text = write(node, [self.names[a] for a in node.args]) if write else None
+        if text is None:
+            raise CaptureError(f"{node.op.name} has no text in NumPy", "Use code('cpu').")
+        return text
+
+    # the kinds of op --------------------------------------------------------------------------------------------------
+
+    def _leaf(self, node: Node, _args: list[str]) -> str | None:
+        if node.op.name == "constant":
+            return f"np.array({node['bits'].array().tolist()!r}, dtype=np.{node.type.dtype.name})".replace(
+                "nan", "np.nan"
+            ).replace("inf", "np.inf")
+        if node.op.name == "iota":
+            axis, rank = node["axis"], len(node["shape"])
+            ramp = f"np.arange({self.size(node['shape'][axis])})"
+            spread = ", ".join("-1" if k == axis else "1" for k in range(rank))
+            return ramp if rank == 1 else f"np.broadcast_to({ramp}.reshape({spread}), {self.shape(node['shape'])})"
+        return None
+
+    def _pointwise(self, node: Node, args: list[str]) -> str | None:
+        name = node.op.name
+        if name == "astype":
+            return f"np.asarray({args[0]}).astype(np.{node.type.dtype.name}){'' if node.type.shape else '[()]'}"
+        if name in _INFIX:
+            return f"{args[0]} {_INFIX[name]} {args[1]}"
+        if name in _FORMULAS:
+            return _FORMULAS[name].format(*args)
+        if name in _SPECIAL:
+            self.imports.add("import scipy.special")
+            return f"scipy.special.{_SPECIAL[name]}({', '.join(args)})"
+        return f"np.{name}({', '.join(args)})" if hasattr(np, name) else None
+
+    def _fold(self, node: Node, args: list[str]) -> str | None:
+        name, axes = node.op.name, node["axes"]
+        axis = axes[0] if len(axes) == 1 else axes
+        if name in _ROWS:
+            self.imports.add("import scipy.special")
+            return f"scipy.special.{name}({args[0]}, axis={axis})"
+        if name in {"argmax", "argmin"} and len(axes) > 1:
+            return None
+        return f"np.{name}({args[0]}, axis={axis})" if hasattr(np, name) else None
+
+    def _move(self, node: Node, args: list[str]) -> str | None:
+        match node.op.name:
+            case "broadcast":
+                return f"np.broadcast_to({args[0]}, {self.shape(node['shape'])})"
+            case "reshape":
+                return f"np.reshape({args[0]}, {self.shape(node['shape'])}){'' if node['shape'] else '[()]'}"
+            case "transpose":
+                return f"np.transpose({args[0]}, {node['permutation']})"
+            case "slice":
+                return f"{args[0]}[{self._slices(node)}]"
+            case "concatenate":
+                return f"np.concatenate(({', '.join(args)}), axis={node['axis']})"
+            case "form":
+                return {
+                    "array": f"np.asarray({args[0]})",
+                    "scalar": f"np.asarray({args[0]})[()]",
+                    "python": f"np.asarray({args[0]}).item()",
+                }[node["form"]]
+            case _:
+                return None
+
+    def _update(self, _node: Node, args: list[str]) -> str:
+        return f"np.array({args[0]})"
+
+    def _contract(self, node: Node, args: list[str]) -> str:
+        return f"np.einsum({node['subscripts']!r}, {', '.join(args)}, optimize=True)"
+
+    def _opaque(self, node: Node, args: list[str]) -> str | None:
+        name = node.op.name
+        options = "".join(f", {k}={self.size(v) if isinstance(v, Dim) else repr(v)}" for k, v in node.params.items())
+        for names, module in ((_LINALG, "np.linalg"), (_FFT, "np.fft"), ({"sort", "argsort", "take_along_axis"}, "np")):
+            if name in names:
+                return f"{module}.{name}({', '.join(args)}{options})"
+        return f"np.take({', '.join(args)}{options})" if name == "gather" else None
+
+    # sizes ------------------------------------------------------------------------------------------------------------
+
+    def _slices(self, node: Node) -> str:
+        parts: list[str] = []
+        for start, length, step in node["slices"]:
+            first, count = self.size(start), self.size(length)
+            if isinstance(start, int) and isinstance(length, int):
+                stop = start + length * step
+                parts.append(f"{first}:{stop if stop >= 0 else ''}:{step}" if length else "0:0")
+            elif step > 0:
+                parts.append(f"{first}:({first}) + ({count}) * {step}:{step}")
+            else:
+                parts.append(
+                    f"np.arange({count}) * {step} + {first}"
+                    if len(node["slices"]) == 1
+                    else self._flipped(start, length, step)
+                )
+        return ", ".join(parts) or "()"
+
+    def _flipped(self, start: Size, length: Size, step: int) -> str:
+        """A slice that goes backwards: its stop is None where that lies before the axis."""
+        stop = f"({self.size(start)}) + ({self.size(length)}) * {step}"
+        return f"slice({self.size(start)}, ({stop}) if ({stop}) >= 0 else None, {step})"
+
+    def shape(self, shape: tuple[Size, ...]) -> str:
+        """A shape."""
+        return f"({''.join(f'{self.size(s)}, ' for s in shape)})"
+
+    def size(self, size: Size) -> str:
+        """A size."""
+        if isinstance(size, int):
+            return str(size)
+        terms: list[str] = []
+        for monomial, coefficient in size.terms:
+            factors = [self._atom(a) for a, power in monomial for _ in range(power)]
+            terms.append(" * ".join([str(coefficient), *factors] if coefficient != 1 or not factors else factors))
+        return " + ".join(terms)
+
+    def _atom(self, atom: Any) -> str:
+        if isinstance(atom, Apply):
+            left, right = self.size(atom.left), self.size(atom.right)
+            infix = {"floordiv": "//", "mod": "%"}.get(atom.function)
+            return f"(({left}) {infix} ({right}))" if infix else f"{atom.function}({left}, {right})"
+        return str(atom)
+
+
+def _number(node: Node) -> str:
+    value = node["bits"].array()[()].item()
+    text = repr(value) if np.isfinite(value) else f"np.{value!r}" if value > 0 or value != value else "-np.inf"  # noqa: PLR0124 (nan)
+    return f"({text})" if node.type.form == "python" else f"np.{node.type.dtype.name.replace('bool', 'bool_')}({text})"

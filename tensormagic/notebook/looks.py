@@ -1,0 +1,77 @@
+"""``%tensor_graph`` and its kin: a closer look at a lazy value, and at what is cached. They change nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
+
+from tensormagic.capture import context
+from tensormagic.capture.value import Tensor
+from tensormagic.config import config
+from tensormagic.ir import site
+from tensormagic.notebook.adaptor import Portrait, newest, portrait
+from tensormagic.notebook.display import Page, Views, bundle, graph_text
+from tensormagic.notebook.panels import PANELS
+
+__all__ = ["TensorLooks"]
+
+
+@magics_class
+class TensorLooks(Magics):
+    """The magics that look at values which are there."""
+
+    shell: Any  # an InteractiveShell; the base class allows None, too
+
+    def __init__(self, shell: InteractiveShell, views: Views) -> None:
+        super().__init__(shell)
+        self.views = views
+
+    @no_var_expand
+    @line_magic
+    def tensor_graph(self, line: str) -> Any:
+        """Show the graph of a lazy value, open: `%tensor_graph loss`. Without a name: of the last value, `_`."""
+        shown, source = self._portrait(line, "tensor_graph")
+        made = shown.scene(source)
+        text = f"{next(iter(shown.names))}: {graph_text(shown)}"
+        return Page(lambda: bundle(text, made, self.views, rich=True, expanded=True))
+
+    @no_var_expand
+    @line_magic
+    def tensor_profile(self, line: str) -> Any:
+        """Show the time that each line takes for a lazy value in NumPy: `%tensor_profile loss`. Without a name: for `_`."""
+        return self._panel(line, "profile")
+
+    @no_var_expand
+    @line_magic
+    def tensor_rules(self, line: str) -> Any:
+        """Show the rules that fired for a lazy value: `%tensor_rules loss`. Without a name: for the last value, `_`."""
+        return self._panel(line, "rewrites")
+
+    @no_var_expand
+    @line_magic
+    def tensor_cache(self, line: str) -> None:
+        """Show the folder that machine code is kept in, and how much is in it: `%tensor_cache`."""
+        if line.strip():
+            raise UsageError(f"%tensor_cache takes no arguments; got {line.strip()!r}")
+        files = [f for f in config.cache_folder.rglob("*") if f.is_file()] if config.cache_folder.is_dir() else []
+        size = sum(f.stat().st_size for f in files) / 2**20
+        print(f"{config.cache_folder}: {len(files)} files, {size:.1f} MiB")  # noqa: T201 (it was asked for)
+
+    def _panel(self, line: str, name: str) -> Any:
+        shown, source = self._portrait(line, f"tensor_{'rules' if name == 'rewrites' else name}")
+        page, text = PANELS[name](shown, source)
+        return Page(lambda: ({"text/plain": text, "text/html": page}, {}))
+
+    def _portrait(self, line: str, magic: str) -> tuple[Portrait, str]:
+        name = line.strip() or "_"
+        value = self.shell.user_ns.get(name)
+        if not isinstance(value, Tensor):
+            what = f"{name} is {type(value).__name__}" if name in self.shell.user_ns else f"there is no variable {name}"
+            raise UsageError(f"%{magic} takes the name of a lazy value; {what}")
+        spans = [s for s in site.of(value.node) if s.role == "value"]
+        cell = newest(spans).cell if spans else ""
+        source = next((c.source for c in reversed(context.cells.values()) if c.label == cell), "")
+        return portrait({name: value.node}, {}, cell), source

@@ -95,7 +95,8 @@ def worst(rule: Rule, dtype: type) -> tuple[int, float, float, int]:
 
 
 def accuracy() -> None:
-    print("| rule | dtype | samples | worst error before (ulp) | after | samples at which it loses |\n|---|---|---|---|---|---|")
+    print("| rule | dtype | samples | worst error before (ulp) | after | samples at which it loses |")
+    print("|---|---|---|---|---|---|")
     for rule in rules("stable"):
         if rule.pattern is None or rule.level != "stable":
             continue
@@ -113,7 +114,9 @@ def main() -> None:
         times()
     if what in {"both", "accuracy"}:
         print("\n## Accuracy of the stable rules\n")
-        print("Against 700 digits, in units of the last place of the true value; `inf` is an overflow or nan of a finite value.\n")
+        print(
+            "Against 700 digits, in units of the last place of the true value; `inf`: a finite value became inf or nan.\n"
+        )
         accuracy()
 
 

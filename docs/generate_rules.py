@@ -19,7 +19,8 @@ contains the ones before it:
   withheld, and the display says so.
 - **real**: true of real numbers. What is assumed of the values is listed with the result.
 
-Every rule is tested on its level: bits against bits, or errors against 700 digits. Variables `c` and `d` are constants, `p` is
+A chapter is a file of `tensormagic/transform/rewriting`. Every rule is tested on its level: bits against bits, or errors
+against 700 digits. Variables `c` and `d` are constants, `p` is
 what is provably not negative. A rule fires only where it makes the term lighter, or a fixed number of times (*bounded*).
 """
 
@@ -49,10 +50,10 @@ def page() -> str:
     lines = [HEAD.format(count=len(rules("real")))]
     for module in THEMES:
         name = module.__name__.rpartition(".")[2]
-        lines += [f"\n## {name}\n", (module.__doc__ or "").strip(), "", "| rule | level | remark | where |", "|---|---|---|---|"]
+        lines += [f"\n## {name}\n", (module.__doc__ or "").strip(), "", "| rule | level | remark |", "|---|---|---|"]
         for rule in sorted(rules_in(module), key=lambda r: LEVELS.index(r.level)):
             text = rule.name.replace("|", "\\|")
-            lines.append(f"| `{text}` | {rule.level} | {remark(rule)} | {rule.source} |")
+            lines.append(f"| `{text}` | {rule.level} | {remark(rule)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -169,7 +169,11 @@ def test_values_of_cells():
 
 
 def test_in_a_cell():
-    source = "def cost(w): return np.mean((X @ w - y) ** 2)\nfor k in range(3):\n    value, g = tm.value_and_grad(cost)(w)\n    w = w - 0.1 * g\nvalue"
+    source = """def cost(w): return np.mean((X @ w - y) ** 2)
+for k in range(3):
+    value, g = tm.value_and_grad(cost)(w)
+    w = w - 0.1 * g
+value"""
     found = cell(source, {"X": X, "y": Y, "w": W, "np": np, "tm": tm})
     w = W
     for _ in range(3):

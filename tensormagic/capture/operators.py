@@ -126,7 +126,7 @@ Tensor.__divmod__ = _divmod  # type: ignore[attr-defined]
 
 _SPECIAL = {"expit": "sigmoid", "psi": "digamma"}
 UFUNCS: dict[Any, Pointwise] = {op.numpy: op for op in registry.values() if isinstance(op, Pointwise) and isinstance(op.numpy, np.ufunc)}
-UFUNCS |= {np.deg2rad: scalar.radians, np.rad2deg: scalar.degrees}
+UFUNCS.update({np.deg2rad: scalar.radians, np.rad2deg: scalar.degrees})
 _REDUCE = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 _ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
 

@@ -50,6 +50,11 @@ class Log:
     withheld: list[Withheld] = field(default_factory=list)
 
     @property
+    def notable(self) -> list[Firing]:
+        """What was done, less the housekeeping."""
+        return [f for f in self.fired if not f.rule.quiet]
+
+    @property
     def assumptions(self) -> list[str]:
         """The ledger: what was taken for granted, and where."""
         return list(dict.fromkeys(_assumption(f) for f in self.fired if f.rule.assumptions))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from tensormagic.ir.type import Type
 
 LEVELS = ("exact", "stable", "real")
 Fit = Callable[[Any, Node], Node | None]
+Readers = Sequence[tuple[Callable[..., bool], tuple[str, ...]]]
 Goals = tuple[tuple[Node, Node], Any] | None
 
 
@@ -61,6 +62,8 @@ class Rule:
         A rule that does not make terms lighter may fire this many times for each node that the graph has.
     pattern
         What it looks for, for a rule that is written as a pattern.
+    quiet
+        Housekeeping, which nobody wants to read of.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Rule:
     assumptions: tuple[str, ...] = ()
     fuel: int = 0
     pattern: Node | None = field(default=None, repr=False)
+    quiet: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -136,6 +140,7 @@ def rules_of(
     fuel: int = 0,
     assumes: tuple[str, ...] = (),
     heads: str = "",
+    quiet: bool = False,
 ) -> tuple[Rule, ...]:
     """The rules that ``function`` states.
 
@@ -154,8 +159,8 @@ def rules_of(
         For a procedure: the ops that it looks at, and ops that have to be among the operands.
     fuel
         See :class:`Rule`.
-    assumes
-        For a procedure: what it takes for granted.
+    assumes, quiet
+        For a procedure: what it takes for granted, and whether it is housekeeping.
     """
     if inspect.isgeneratorfunction(function):
         return tuple(_patterns(function, level, fit, kinds, fuel))
@@ -171,7 +176,9 @@ def rules_of(
         return None if fitted is None else Found(fitted, found.sole, found.inside)
 
     where = _place(function, line)
-    return (Rule(name, level, tuple(roots.split()), apply, where, frozenset(heads.split()), assumes, fuel),)
+    return (
+        Rule(name, level, tuple(roots.split()), apply, where, frozenset(heads.split()), assumes, fuel, quiet=quiet),
+    )
 
 
 def _place(function: Callable[..., Any], line: int) -> str:
@@ -185,17 +192,37 @@ def _patterns(function: Callable[..., Any], level: str, fit: Fit, kinds: str, fu
     for pattern, replacement, *conditions in generator:
         assumed = tuple(c for a in conditions if isinstance(a, Assuming) for c in a.conditions)
         checks = [c for c in conditions if not isinstance(c, Assuming)]
-        yield Rule(
-            name=f"{show(pattern)} -> {show(replacement)}",
-            level=level,
-            roots=(pattern.op.name,),
-            apply=_applier(pattern, replacement, checks, fit, kinds),
-            source=_place(function, generator.gi_frame.f_lineno),
-            heads=frozenset(_head(a) for a in pattern.args if a.op is not WILD),
-            assumptions=assumed,
-            fuel=fuel,
-            pattern=pattern,
+        readers = [(check, tuple(inspect.signature(check).parameters)) for check in checks]
+        source = _place(function, generator.gi_frame.f_lineno)
+        yield pattern_rule(
+            pattern, replacement, readers, fit, level=level, kinds=kinds, source=source, assumptions=assumed, fuel=fuel
         )
+
+
+def pattern_rule(
+    pattern: Node,
+    replacement: Any,
+    readers: Readers,
+    fit: Fit,
+    *,
+    level: str,
+    kinds: str,
+    source: str,
+    assumptions: tuple[str, ...],
+    fuel: int,
+) -> Rule:
+    """The rule that puts ``replacement`` in the place of ``pattern``; ``readers`` check variables that they name."""
+    return Rule(
+        name=f"{show(pattern)} -> {show(replacement)}",
+        level=level,
+        roots=(pattern.op.name,),
+        apply=_applier(pattern, replacement, readers, fit, kinds),
+        source=source,
+        heads=frozenset(_head(a) for a in pattern.args if a.op is not WILD),
+        assumptions=assumptions,
+        fuel=fuel,
+        pattern=pattern,
+    )
 
 
 def _wild(parameter: inspect.Parameter) -> Node:
@@ -231,11 +258,7 @@ def number(node: Node) -> str:
     return str(value if isinstance(value, complex) else float(value))
 
 
-def _applier(
-    pattern: Node, replacement: Any, checks: list[Callable[..., bool]], fit: Fit, kinds: str
-) -> Callable[[Node], Found | None]:
-    readers = [(check, tuple(inspect.signature(check).parameters)) for check in checks]
-
+def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds: str) -> Callable[[Node], Found | None]:
     def apply(node: Node) -> Found | None:
         match = find(pattern, node)
         if match is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 from xml.sax.saxutils import escape
@@ -222,6 +222,21 @@ def portrait_of(outcome: Outcome) -> Portrait | None:
     )
 
 
+def source_of(cell: str) -> str:
+    """The text of the cell of that label; nothing where it is not known."""
+    return next((c.source for c in reversed(context.cells.values()) if c.label == cell), "")
+
+
+class Page:
+    """Something that is shown once: its display in every form, made when it is shown."""
+
+    def __init__(self, made: Callable[[], tuple[Bundle, Bundle]]) -> None:
+        self._made = made
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[Bundle, Bundle]:
+        return self._made()
+
+
 def tensor_bundle(value: Tensor, views: Views, *, rich: bool) -> tuple[Bundle, Bundle]:
     """The display of a lazy value: its value, type, where it comes from, and the graph."""
     if isinstance(value, ShownTensor):
@@ -231,16 +246,20 @@ def tensor_bundle(value: Tensor, views: Views, *, rich: bool) -> tuple[Bundle, B
     place = newest(spans) if spans else None
     shown = portrait({"value": value.node}, {}, place.cell if place is not None else "")
     line = headline("", value, {}, shown, computed=True)
-    source = next(
-        (c.source for c in reversed(context.cells.values()) if place is not None and c.label == place.cell), ""
-    )
+    source = source_of(shown.cell)
     return bundle(
         f"{line} · {place}" if place is not None else line, shown.scene(source) if shown.ops else None, views, rich
     )
 
 
 def bundle(
-    line: str, scene: Scene | None, views: Views, rich: bool, panels: tuple[tuple[str, str], ...] = ()
+    line: str,
+    scene: Scene | None,
+    views: Views,
+    rich: bool,
+    panels: tuple[tuple[str, str], ...] = (),
+    *,
+    expanded: bool = False,
 ) -> tuple[Bundle, Bundle]:
     """One line, a graph, and panels, in every form that a page may ask for."""
     words = [line, *(text for _, text in panels)]
@@ -251,7 +270,7 @@ def bundle(
         if panels:
             made["text/html"] = "".join([f'<div class="tm-line">{escape(line)}</div>', *(page for page, _ in panels)])
         return made, {}
-    view = GraphView(scene)
+    view = GraphView(scene, expanded=expanded)
     view.scene = {**view.scene, "summary": line}  # what the collapsed graph shows
     views.add(view)
     live, metadata = view._repr_mimebundle_()  # pyright: ignore[reportPrivateUsage] (IPython's name)

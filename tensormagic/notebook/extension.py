@@ -12,6 +12,7 @@ from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
 from tensormagic.notebook import completion, display, errors
 from tensormagic.notebook.lines import comments_first
+from tensormagic.notebook.looks import TensorLooks
 from tensormagic.notebook.magic import TensorMagics
 
 __all__ = ["load", "unload"]
@@ -25,12 +26,13 @@ class Extension:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.magics = TensorMagics(shell)
+        self.looks = TensorLooks(shell, self.magics.views)
         self.matcher = completion.matcher(shell)
 
     def register(self) -> None:
         """Put everything into its place."""
         shell = self.shell
-        shell.register_magics(self.magics)
+        shell.register_magics(self.magics, self.looks)
         shell.events.register("pre_run_cell", self.before_cell)
         shell.input_transformers_cleanup.append(comments_first)
         shell.Completer.custom_matchers.append(self.matcher)
@@ -50,12 +52,17 @@ class Extension:
         del TensorError._render_traceback_  # type: ignore[attr-defined]
         del shell.showsyntaxerror
         hooks.compute = self.compute
-        registered: Any = self.magics.magics
-        for kind, names in registered.items():
-            for name in names:
-                shell.magics_manager.magics[kind].pop(name, None)
-        shell.magics_manager.registry.pop(type(self.magics).__name__, None)
-        shell.configurables.remove(self.magics)
+        self._unregister_magics()
+
+    def _unregister_magics(self) -> None:
+        manager = self.shell.magics_manager
+        for group in (self.magics, self.looks):
+            registered: Any = group.magics
+            for kind, names in registered.items():
+                for name in names:
+                    manager.magics[kind].pop(name, None)
+            manager.registry.pop(type(group).__name__, None)
+            self.shell.configurables.remove(group)
 
     def before_cell(self, info: Any) -> None:
         """Other code is about to run: keep what is pending safe from it, and look at what it uses."""

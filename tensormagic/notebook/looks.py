@@ -8,12 +8,11 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
-from tensormagic.capture import context
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.notebook.adaptor import Portrait, newest, portrait
-from tensormagic.notebook.display import Page, Views, bundle, graph_text
+from tensormagic.notebook.display import Page, Views, bundle, graph_text, source_of
 from tensormagic.notebook.panels import PANELS
 
 __all__ = ["TensorLooks"]
@@ -73,5 +72,4 @@ class TensorLooks(Magics):
             raise UsageError(f"%{magic} takes the name of a lazy value; {what}")
         spans = [s for s in site.of(value.node) if s.role == "value"]
         cell = newest(spans).cell if spans else ""
-        source = next((c.source for c in reversed(context.cells.values()) if c.label == cell), "")
-        return portrait({name: value.node}, {}, cell), source
+        return portrait({name: value.node}, {}, cell), source_of(cell)

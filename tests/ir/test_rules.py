@@ -44,7 +44,7 @@ def once(node: Node, *groups: tuple) -> Node:
 
 @exact
 def signs(x: Node):
-    yield -(-x), x
+    yield negative(negative(x)), x
 
 
 @stable
@@ -190,7 +190,8 @@ def test_numbers_of_all_dtypes_look_the_same():
 
 
 def test_rewriting_goes_bottom_up_and_repeats():
-    node = -(-(-(-log(1 + -(-x)))))
+    twice = negative(negative(x))
+    node = negative(negative(negative(negative(log(1 + twice)))))
     nodes, log_ = rewrite_nodes([node], rules(signs, logarithm))
     assert nodes == [log1p(x)]
     assert {f.rule.name for f in log_.fired} == {"-(-x) -> x", "log(1 + x) -> log1p(x)"}
@@ -318,7 +319,7 @@ def test_sites_are_inherited_with_the_rule_in_the_role():
 
 def test_rebuilt_nodes_keep_their_sites():
     w = parameter(8, array(np.float64, n))
-    node = tanh(-(-w))
+    node = tanh(negative(negative(w)))
     site.record(node, Site("In[5]", 1, 1))
     (result,), _ = rewrite_nodes([node], rules(signs))
     assert result is tanh(w)
@@ -339,7 +340,7 @@ def test_graphs_inside_nodes_are_rewritten():
 def test_fifty_thousand_links():
     h = x
     for k in range(25_000):
-        h = -(-multiply(h, y)) if k % 100 == 0 else multiply(h, y)
+        h = negative(negative(multiply(h, y))) if k % 100 == 0 else multiply(h, y)
         h = h + z
     (result,), log_ = rewrite_nodes([h], rules(signs))
     assert len(log_.fired) == 250

@@ -15,6 +15,7 @@ from traitlets.config import Config
 
 import tensormagic as tm
 from tensormagic import session
+from tensormagic.capture import context
 
 
 @dataclass
@@ -101,6 +102,7 @@ def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest
         del shell.user_ns[name]
     shell.execution_count = 1
     session._executables.clear()  # labels of cells begin anew: nothing may remember those of other tests
+    context.cells.clear()
     shell.config.pop("TensorMagics", None)  # where %config keeps what a test has set
     shell.run_line_magic("load_ext", "tensormagic")
     random = np.random.default_rng(0)

@@ -226,3 +226,23 @@ def test_the_heading_is_escaped():
     root = ET.fromstring(made)
     assert "a < b & c" in "".join(root.itertext())
     assert float(root.get("height")) == 48
+
+
+def test_a_closer_look(notebook):
+    notebook.ok(cell())
+    data = notebook.ok("%tensor_graph loss").data
+    assert WIDGET in data
+    assert data["text/plain"].startswith("loss: ")
+    assert "log1p(exp(x)) -> softplus(x)" in notebook.ok("%tensor_rules loss").data["text/plain"]
+    notebook.ok("loss")
+    assert "  2 z = X @ w + b" in notebook.ok("%tensor_profile").data["text/plain"]
+    assert " files, " in notebook.ok("%tensor_cache").out
+    assert "there is no variable los" in notebook("%tensor_graph los").out
+    assert "X is ndarray" in notebook("%tensor_rules X").out
+
+
+def test_a_terminal_gets_text_alone(notebook, monkeypatch):
+    monkeypatch.setattr(type(notebook.shell.magics_manager.registry["TensorMagics"]), "rich", False)
+    data = notebook.ok(cell("--show graph,rewrites")).data
+    assert list(data) == ["text/plain"]
+    assert data["text/plain"].splitlines()[1] == "rewrites"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
@@ -32,9 +32,9 @@ def rules(level: str) -> list[Rule]:
 
 
 @cache
-def table(level: str) -> Table:
-    """The rules of ``level``, indexed."""
-    return Table(rules(level))
+def table(level: str, extra: tuple[Rule, ...] = ()) -> Table:
+    """The rules of ``level``, indexed; ``extra`` ones are tried first."""
+    return Table([*extra, *rules(level)])
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,17 @@ class Rewritten:
     """
 
     graph: Graph
-    fired: list[Firing] = field(default_factory=list)
-    assumptions: list[str] = field(default_factory=list)
-    withheld: list[Withheld] = field(default_factory=list)
+    fired: list[Firing] = field(default_factory=list[Firing])
+    assumptions: list[str] = field(default_factory=list[str])
+    withheld: list[Withheld] = field(default_factory=list[Withheld])
+
+    @property
+    def notable(self) -> list[Firing]:
+        """What was done, less the housekeeping: for display."""
+        return [f for f in self.fired if not f.rule.quiet]
 
 
-def rewrite(graph: Graph, level: str = "stable") -> Rewritten:
+def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> Rewritten:
     """The normal form of ``graph``.
 
     Parameters
@@ -68,11 +73,13 @@ def rewrite(graph: Graph, level: str = "stable") -> Rewritten:
         A closed graph.
     level
         ``"exact"``, ``"stable"`` or ``"real"``.
+    extra
+        Rules of the user's own, see :func:`tensormagic.transform.rewriting.user.parse_rules`.
     """
-    new, log = rewrite_graph(graph, table(level))
+    new, log = rewrite_graph(graph, table(level, tuple(extra)))
     return Rewritten(new, log.fired, log.assumptions, log.withheld)
 
 
-def rewrite_nodes(results: Sequence[Node], level: str = "stable") -> tuple[list[Node], Log]:
+def rewrite_nodes(results: Sequence[Node], level: str = "stable", extra: Iterable[Rule] = ()) -> tuple[list[Node], Log]:
     """The normal forms of open nodes: what a gradient is taken of is rewritten first, and again with the gradient."""
-    return _rewrite_nodes(results, table(level))
+    return _rewrite_nodes(results, table(level, tuple(extra)))

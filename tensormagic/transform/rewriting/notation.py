@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Rule, rules_of
+from tensormagic.ir.rules import Rule, pattern_rule, rules_of
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.move import broadcast, broadcast_shapes
 
@@ -28,6 +28,20 @@ def fit(replacement: Any, node: Node) -> Node | None:
     if found.dtype != t.dtype or (found.shape == t.shape) or len(found.shape) > len(t.shape):
         return None
     return broadcast(replacement, t.shape) if broadcast_shapes([found.shape, t.shape]) == t.shape else None
+
+
+def rule_of(
+    pattern: Node,
+    replacement: Node,
+    checks: Sequence[tuple[Callable[[Node], bool], str]],
+    assumed: tuple[str, ...],
+    source: str,
+) -> Rule:
+    """A rule of a user's own, taken at their word: it may fire once for each node of a graph."""
+    readers = [(check, (name,)) for check, name in checks]
+    return pattern_rule(
+        pattern, replacement, readers, fit, level="real", kinds="iuf", source=source, assumptions=assumed, fuel=1
+    )
 
 
 def _level(level: str) -> Decorator:

@@ -41,7 +41,7 @@ def reshapes(node: Node) -> Node | None:
     return reshape(inner.args[0], node["shape"]) if inner.op is RESHAPE else None
 
 
-@exact(roots="broadcast", heads="")
+@exact(roots="broadcast", quiet=True)
 def broadcasts(node: Node) -> Node | None:
     """``broadcast(broadcast(x)) -> broadcast(x), and a reshape that only prepends axes goes too``."""
     inner = node.args[0]
@@ -57,7 +57,7 @@ def broadcasts(node: Node) -> Node | None:
     return None
 
 
-@exact(roots="reshape transpose slice", heads="broadcast")
+@exact(roots="reshape transpose slice", heads="broadcast", quiet=True)
 def moves_of_equals(node: Node) -> Node | None:
     """``reshape(broadcast(s)) -> broadcast(s) where s is one number, and for transpose and slice``."""
     inner = node.args[0]

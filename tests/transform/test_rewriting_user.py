@@ -1,0 +1,80 @@
+"""Rules that users write as text."""
+
+import numpy as np
+import pytest
+
+from tensormagic.ir.errors import ParseError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.type import array, symbol
+from tensormagic.ops.leaf import parameter
+from tensormagic.ops.scalar import absolute, arctan, cos, exp, log, sin, sqrt, square, tanh
+from tensormagic.transform.rewriting import rewrite
+from tensormagic.transform.rewriting.user import parse_rules
+
+x, y = (parameter(k, array(np.float64, symbol("n0"))) for k in range(2))
+
+
+def under(text, node):
+    return rewrite(Graph((x, y), (node,)), "exact", parse_rules(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [
+        ("sin(x) ** 2 + cos(x)**2 -> x / x", sin(y) ** 2 + cos(y) ** 2, "divide"),
+        ("np.sin(a) / np.cos(a) -> np.tan(a)", sin(x) / cos(x), "tan"),
+        ("abs(-x) -> x", absolute(-y), "parameter"),
+        ("sin(-x) -> -sin(x)", sin(-(x * y)), "negative"),
+    ],
+)
+def test_rules_as_text(text, before, after):
+    result = under(text, before)
+    assert result.graph.results[0].op.name == after
+    assert result.assumptions == []
+
+
+def test_conditions_are_checked():
+    text = "sqrt(square(x)) -> x if not_negative(x)"
+    assert under(text, sqrt(square(exp(x)))).graph.results == (exp(x),)
+    assert under(text, sqrt(square(x))).fired == []
+    assert under("tanh(x * c) -> c if constant(c)", tanh(x * y)).fired == []
+    assert under("tanh(x * c) -> c if constant(c)", tanh(x * 3.0)).graph.results[0].op.name == "broadcast"
+
+
+def test_comparisons_are_assumptions():
+    result = under("log(exp(x) * y) -> x + log(y) if y > 0 and x != 0", log(exp(x) * y))
+    assert result.graph.results == (x + log(y),)
+    assert result.assumptions == ["y > 0 and x != 0: log(exp(x) * y) -> x + log(y)"]
+
+
+def test_a_rule_that_does_not_end_is_bounded():
+    result = under("arctan(x) -> arctan(x + 1)", arctan(x))
+    assert len(result.notable) == 2
+
+
+def test_comments_and_empty_lines_say_nothing():
+    (rule,) = parse_rules("# mine\n\n  tanh(x) -> x  # near 0\n", "In[7]")
+    assert rule.name == "tanh(x) -> x"
+    assert rule.source == "In[7]:3"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tanh(x)", "line 1: 'tanh(x)' has no replacement"),
+        ("tanh(x) ->", "line 1: 'tanh(x) ->' has no replacement"),
+        ("\ntanh(x) -> y", "line 2: y is not in the pattern"),
+        ("x -> 1", "line 1: 'x' is no pattern"),
+        ("3 -> 4", "line 1: '3' is no pattern"),
+        ("tanh(x, y) -> x", "line 1: tanh takes 1 operands, not x, y"),
+        ("solve(x, y) -> x", "line 1: there is no pointwise operation solve"),
+        ("tanh(x) -> x[0]", "line 1: 'x[0]' is no pointwise expression"),
+        ("tanh(x) -> x if print(x)", "line 1: 'print(x)' is no condition"),
+        ("tanh(x -> x", "line 1: "),
+        ("tanh(x) -> 'x'", "line 1: \"'x'\" is no pointwise expression"),
+    ],
+)
+def test_what_is_no_rule_is_an_error_with_its_line(text, message):
+    with pytest.raises(ParseError) as error:
+        parse_rules(text)
+    assert str(error.value).startswith(message)

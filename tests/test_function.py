@@ -37,7 +37,7 @@ BODIES = {
     "ramp": lambda x: np.arange(x.shape[0])[:, None] * x + np.linspace(0, 1, x.shape[1]),
     "identity": lambda x: np.eye(x.shape[1]) + x.T @ x,
     "joined": lambda x: np.concatenate([x, x[::-1], np.zeros((2, x.shape[1]))]),
-    "stored": lambda x: _stored(x),  # noqa: PLW0108 (it is defined below)
+    "stored": lambda x: _stored(x),
     "tiled": lambda x: np.tile(x, (2, 1)) + np.repeat(x, 2, axis=0),
     "scaled": lambda x: x * x.shape[0] / x.size,
     "rolled": lambda x: np.roll(x, 2, axis=0) + np.diff(x, axis=1, n=1).sum(),
@@ -286,8 +286,8 @@ def test_what_needs_a_value_is_refused():
     for body in (
         lambda x: float(x.sum()),
         lambda x: 1 if x.sum() > 0 else 2,
-        lambda x: print(x),
-        lambda x: x.numpy(),
+        lambda x: str(x) + "text",
+        lambda x: x.numpy() + 1,
         lambda x: x[x > 0],
     ):
         with pytest.raises(CaptureError):

@@ -76,9 +76,9 @@ class TensorMagics(Magics):
     @property
     def rich(self) -> bool:
         """Whether there is a page beside the text."""
-        from IPython.terminal.interactiveshell import TerminalInteractiveShell
-
-        return not isinstance(self.shell, TerminalInteractiveShell)
+        return all(
+            kind.__name__ != "TerminalInteractiveShell" for kind in type(self.shell).__mro__
+        )  # not imported: slow
 
     def _run(self, code: Code, options: Options) -> Any:
         plain = options.plain or config.plain
@@ -91,9 +91,9 @@ class TensorMagics(Magics):
             return None
         if plain and not outcome.gradients:
             return outcome.result if outcome.shown else None
-        return report_of(
-            outcome, self.views, graph="graph" in options.show, rich=self.rich, panels=self._panels(outcome)
-        )
+        panels = self._panels(outcome)
+        outcome.release()
+        return report_of(outcome, self.views, graph="graph" in options.show, rich=self.rich, panels=panels)
 
     def _tell(self, outcome: Outcome, seconds: float, *, plain: bool) -> None:
         """Say what happened."""

@@ -79,6 +79,11 @@ class Outcome:
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
     notebook: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    def release(self) -> None:
+        """Let go of what only comparisons need, so that what is shown keeps no variable of the notebook alive."""
+        self.notebook, self.inputs = {}, {}
+        self.outputs = {} if tensors_in(self.result) else self.outputs
+
     @property
     def results(self) -> dict[str, Tensor]:
         """The lazy arrays that the cell is about: those in its value, else those it binds; and what gradients are of."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
+import numpy as np
 import pytest
 
 import tensormagic as tm
@@ -78,6 +80,16 @@ def test_deleted_values_are_freed(notebook):
     session._executables.clear()
     gc.collect()
     assert len(session._values) < count
+
+
+def test_what_is_shown_keeps_no_variable_alive(notebook):
+    notebook["big"] = np.ones(1000)
+    gone = weakref.ref(notebook["big"])
+    notebook.ok("%%tensor objective --grad w\nu = big * 2\nnp.sum(u) + np.sum(w)")
+    notebook.ok("del big, u")
+    gc.collect()
+    assert gone() is None
+    assert float(notebook.ok("_").value) == 2000
 
 
 def test_in_a_kernel():

@@ -23,7 +23,7 @@ def under(text, node):
     [
         ("sin(x) ** 2 + cos(x)**2 -> x / x", sin(y) ** 2 + cos(y) ** 2, "divide"),
         ("np.sin(a) / np.cos(a) -> np.tan(a)", sin(x) / cos(x), "tan"),
-        ("abs(-x) -> x", absolute(-y), "parameter"),
+        ("abs(x * y) -> abs(x) * abs(y)", absolute(y * x), "multiply"),
         ("sin(-x) -> -sin(x)", sin(-(x * y)), "negative"),
     ],
 )

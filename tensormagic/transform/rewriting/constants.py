@@ -29,9 +29,12 @@ def fold_constants(node: Node) -> Node | None:
     most = max(LIMIT, *(a["bits"].array().size for a in node.args))
     if len(sizes) < node.type.ndim or math.prod(sizes) > most:
         return None
-    with np.errstate(all="ignore"):
-        values = [a.op.evaluate(a, (), int) for a in node.args]  # type: ignore[attr-defined]
-        value = node.op.evaluate(node, values, lambda s: evaluate(s, _unknown))  # type: ignore[attr-defined]
+    try:
+        with np.errstate(all="ignore"):
+            values = [a.op.evaluate(a, (), int) for a in node.args]  # type: ignore[attr-defined]
+            value = node.op.evaluate(node, values, lambda s: evaluate(s, _unknown))  # type: ignore[attr-defined]
+    except (ValueError, ArithmeticError):  # raised again when the graph runs, as NumPy would
+        return None
     folded = constant(np.asarray(value), node.type.form)
     return folded if folded.type == node.type else None
 

@@ -1,0 +1,153 @@
+"""Every op of the registry on compiled code: each dtype's ops in a few graphs, so that they compile together, against the NumPy tier."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic  # noqa: F401 (fills the registry)
+from tensormagic.backend.native import compiled
+from tensormagic.backend.plan import plan_graph
+from tensormagic.backend.reference import evaluate_graph
+from tensormagic.ir.errors import DTypeError
+from tensormagic.ir.graph import close
+from tensormagic.ir.node import Node
+from tensormagic.ops import fold
+from tensormagic.ops.leaf import INPUT, Source, input_node, open_type, parameter
+from tensormagic.ops.move import broadcast, flip, reshape, slice_, transpose
+from tensormagic.ops.op import registry
+from tensormagic.ops.pointwise import Cast, Pointwise, astype
+
+DTYPES = "?bhilBHILfdFD"
+# Units in the last place that compiled functions may be off; vector math documents at most these (benchmarks/results/vecmath.md).
+ULPS = {"softplus": 3, "logaddexp": 4, "erfc": 4, "logaddexp2": 4, "log1mexp": 6, "sigmoid": 4, "xlogy": 3, "power": 2}
+LOOSE = 2
+EDGES = {
+    "f": [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, np.inf, -np.inf, np.nan, 1e-30, -1e-8, 30.0, -40.0, 80.0, -85.0, 1e5, 3.7],
+    "i": [0, 1, -1, 2, 7, -8, 100, -100, 127, -128],
+    "u": [0, 1, 2, 3, 7, 8, 100, 127, 128, 255],
+    "b": [False, True],
+    "c": [0, 1, -1j, 1 + 2j, -0.5 - 3j, complex(np.inf, 0), complex(np.nan, 1), 1e5j],
+}
+
+
+def samples(char: str) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of operands: every pair of edges, limits of the dtype, and random ones."""
+    dtype = np.dtype(char)
+    rng = np.random.default_rng(7)
+    edges = np.array(EDGES[dtype.kind], dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        edges = np.append(edges, np.array([limits.min, limits.max, limits.max - 1], dtype))
+    x, y = (v.ravel() for v in np.meshgrid(edges, edges))
+    size = 1500
+    if dtype.kind == "f":
+        more = [(rng.normal(size=size) * 10 ** rng.uniform(-3, 1.5, size)).astype(dtype) for _ in range(2)]
+    elif dtype.kind == "c":
+        more = [(rng.normal(size=size) + 1j * rng.normal(size=size)).astype(dtype) for _ in range(2)]
+    else:
+        top = 2 if dtype.kind == "b" else min(np.iinfo(dtype).max, 1000)
+        low = 0 if dtype.kind in "bu" else -top
+        more = [rng.integers(low, top, size).astype(dtype) for _ in range(2)]
+    return np.concatenate([x, more[0]]), np.concatenate([y, more[1]])
+
+
+def pointwise(x: Node, y: Node) -> Iterator[tuple[str, Node]]:
+    """Every scalar function that takes operands of this dtype."""
+    for op in list(registry.values()):
+        if isinstance(op, Cast) or not isinstance(op, Pointwise):
+            continue
+        operands = {1: (x,), 2: (x, y), 3: (registry["less"](x, y) if x.type.dtype.kind != "c" else registry["equal"](x, y), x, y)}
+        if op.name == "power" and x.type.dtype.kind == "i":  # NumPy refuses negative integer exponents
+            operands[2] = (x, registry["bitwise_and"](y, 3))
+        try:
+            yield op.name, op(*operands[op.arity])
+        except DTypeError:
+            continue
+    for char in DTYPES:
+        if not (x.type.dtype.kind == "c" and np.dtype(char).kind != "c"):
+            yield f"astype to {char}", astype(x, char)
+
+
+def run_both(results: list[Node]) -> tuple[list[Any], list[Any]]:
+    found = close(results, lambda n: n.op is INPUT, parameter)
+    values = [leaf["source"].value for leaf in found.leaves]
+    handle = compiled(plan_graph(found.graph), timeout=240)
+    assert handle.ready(), handle.error
+    with np.errstate(all="ignore"):
+        expected = evaluate_graph(found.graph, values)
+        got = handle.run(found.graph.bind([np.shape(v) for v in values]), *values)
+    return got, expected
+
+
+def variable(name: str, value: np.ndarray) -> Node:
+    source = Source(name, value)
+    return input_node(source, open_type(source, value.dtype, value.shape))
+
+
+def assert_near(name: str, found: Any, expected: Any, ulps: float) -> None:
+    a, b = np.asarray(found), np.asarray(expected)
+    assert (type(found), a.dtype, a.shape) == (type(expected), b.dtype, b.shape), name
+    if a.dtype.kind not in "fc":
+        np.testing.assert_array_equal(a, b, err_msg=name)
+        return
+    parts = [(a.real, b.real), (a.imag, b.imag)] if a.dtype.kind == "c" else [(a, b)]
+    for left, right in parts:
+        with np.errstate(invalid="ignore", over="ignore"):
+            near = np.abs(left - right) <= ulps * np.spacing(np.abs(right))
+        same = (left == right) | (np.isnan(left) & np.isnan(right)) | near
+        worst = np.flatnonzero(~same.ravel())[:3]
+        assert same.all(), (name, left.ravel()[worst], right.ravel()[worst])
+
+
+def skips_unseeded_casts(name: str, x: np.ndarray) -> bool:
+    """Casts of floats that do not fit an integer type: what C gives is the processor's own."""
+    return name.startswith("astype to") and x.dtype.kind == "f" and np.dtype(name[-1]).kind in "iu"
+
+
+@pytest.mark.parametrize("char", DTYPES)
+def test_scalar_functions(char):
+    x, y = samples(char)
+    a, b = variable("x", x), variable("y", y)
+    named = list(pointwise(a, b))
+    assert len(named) > {"b": 25, "c": 25}.get(np.dtype(char).kind, 50)
+    got, expected = run_both([node for _, node in named])
+    for (name, _), left, right in zip(named, got, expected, strict=True):
+        if skips_unseeded_casts(name, x):
+            inside = np.abs(x) < 100
+            left, right = left[inside], right[inside]
+        assert_near(name, left, right, ULPS.get(name, LOOSE))
+
+
+@pytest.mark.parametrize("char", DTYPES)
+def test_folds_and_moves(char):
+    rng = np.random.default_rng(3)
+    dtype = np.dtype(char)
+    data = rng.integers(0, 2 if char == "?" else 5, (7, 6, 5)).astype(dtype)
+    x = variable("x", data)
+    named: list[tuple[str, Node]] = []
+    for op in registry.values():
+        if not isinstance(op, fold.Fold):
+            continue
+        for axes in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)):
+            if isinstance(op, fold.Row) and op.name.startswith("cum") and len(axes) > 1:
+                continue
+            if op.name in {"argmax", "argmin"} and len(axes) > 1:
+                continue
+            try:
+                named.append((f"{op.name} over {axes}", fold.fold(op, x, axes)))
+            except DTypeError:
+                continue
+    one = astype(x, dtype)
+    named += [
+        ("transpose", transpose(one, (2, 0, 1))),
+        ("flip", flip(one, (0, 2))),
+        ("slice", slice_(one, ((1, 3, 2), (5, 3, -2), (0, 5, 1)))),
+        ("reshape", reshape(one, (42, 5))),
+        ("broadcast", broadcast(reshape(one, (7, 6, 5, 1)), (7, 6, 5, 3))),
+    ]
+    got, expected = run_both([node for _, node in named])
+    for (name, _), left, right in zip(named, got, expected, strict=True):
+        # Small integers: sums are exact in any order, and only quotients and exponentials round.
+        assert_near(name, left, right, 8 if "soft" in name or "logsumexp" in name else 0)

@@ -240,7 +240,7 @@ def _outcome(code: Code, options: Options, captured: Captured, notebook: Mapping
     result, name = captured.result, "" if captured.shown else code.parsed.last_name
     target = captured.values.get(options.of, notebook.get(options.of)) if options.of else result
     moving = {n: _moving(n, captured, notebook) for n in options.grad}
-    gradients = _gradients(options, target, moving)
+    gradients = _gradients(options, target, moving, code.cell.label)
     shown = captured.shown or bool(options.grad)
     read = {n: t for n, t in captured.inputs.items() if options.inputs is None or n in options.inputs}
     outputs = {n: v for n, v in captured.outputs.items() if options.outputs is None or n in options.outputs}
@@ -249,7 +249,7 @@ def _outcome(code: Code, options: Options, captured: Captured, notebook: Mapping
     )
 
 
-def _gradients(options: Options, result: Any, nodes: Mapping[str, Node]) -> dict[str, Tensor]:
+def _gradients(options: Options, result: Any, nodes: Mapping[str, Node], label: str) -> dict[str, Tensor]:
     if not nodes:
         return {}
     if result is None:

@@ -48,11 +48,8 @@ class Gradients:
             bound = f"grad_{name}"
             mine = self._bound.get(bound)
             if bound in space and (mine is None or space[bound] is not mine.gradient):
-                warnings.warn(
-                    f"{bound} was a variable of the notebook; it is now the gradient with respect to {name}",
-                    UserWarning,
-                    stacklevel=2,
-                )
+                message = f"{bound} was a variable of the notebook; it is now the gradient with respect to {name}"
+                warnings.warn_explicit(message, UserWarning, cell, 1)
             self._bound[bound] = _Bound(gradient, name, nodes[name], cell)
             space[bound] = gradient
 

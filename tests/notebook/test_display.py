@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
+import tensormagic as tm
 from tensormagic.notebook.display import value_text, with_heading
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -124,6 +125,15 @@ def test_speed(notebook):
     assert "captured (numpy)" in text
     row = next(line for line in text.splitlines() if line.startswith("largest difference"))
     assert float(row.split()[2]) < 1e-12
+
+
+def test_speed_of_compiled_code(notebook, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "auto")
+    notebook["v"] = np.linspace(-3, 3, 1000)
+    rows = notebook.ok("%%tensor -t --show none\nnp.sum(np.log(1 + np.exp(v)))").data["text/plain"].splitlines()
+    assert any(row.startswith("captured (numba)") for row in rows)
+    assert any(row.startswith("compiling") for row in rows)
+    assert float(rows[-1].split()[2]) < 1e-12
 
 
 def test_speed_leaves_everything_as_it_was(notebook):

@@ -366,3 +366,8 @@ def test_levels_nest():
     assert len(real) >= 120
     assert all(r.source and r.name for r in real)
     assert not [r for r in stable if r.assumptions]
+
+
+def test_what_raises_is_not_folded():
+    node = constant(np.int64(2)) ** constant(np.int64(-1))
+    assert normal(node, level="exact") == [node]

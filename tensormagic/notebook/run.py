@@ -258,9 +258,8 @@ def _gradients(options: Options, result: Any, nodes: Mapping[str, Node], label: 
     for name, node in nodes.items():
         if not depends([top], node):
             what = options.of or "the cell's value"
-            warnings.warn(
-                f"{what} does not depend on {name}: grad_{name} is zero", ConstantGradientWarning, stacklevel=2
-            )
+            message = f"{what} does not depend on {name}: grad_{name} is zero"
+            warnings.warn_explicit(message, ConstantGradientWarning, label, 1)
     moving = list(nodes.values())
     apart = [
         n for n in moving if any(m is not n and depends([m], n) for m in moving)

@@ -16,11 +16,11 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402 (the threads are set first)
-from IPython.core.interactiveshell import InteractiveShell  # noqa: E402, TID251 (cells are what is measured)
-from IPython.utils.capture import capture_output  # noqa: E402, TID251
+import numpy as np
+from IPython.core.interactiveshell import InteractiveShell  # noqa: TID251 (cells are what is measured)
+from IPython.utils.capture import capture_output  # noqa: TID251
 
-import tensormagic as tm  # noqa: E402
+import tensormagic as tm
 
 CELLS = {
     "logistic loss, 569 x 30": "np.mean(np.log(1 + np.exp(-y * (X @ w + {k}))))",
@@ -98,12 +98,12 @@ def _timed(function: tm.Function, *args: np.ndarray) -> float:
 def main() -> None:
     """Measure and print."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "numba", "ipython"))
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     page = "\n".join(
         [
             "# First results, and calls",
             "",
-            f"Made by `python benchmarks/latency.py`, {dt.datetime.now(dt.UTC).date()}; {platform.machine()}, {os.cpu_count()} cores, "
-            f"Python {platform.python_version()}, {versions}.",
+            f"Made by `python benchmarks/latency.py`, {dt.datetime.now(dt.UTC).date()}; {machine}, {versions}.",
             "",
             f"Wall milliseconds of a cell with its display, median of {RUNS}; each run is a cell that was never seen before.",
             "",

@@ -77,7 +77,7 @@ def main() -> None:
     write(", ".join(f"{module.__name__} {module.__version__}" for module in (nb, llvmlite, np, scipy)))
     write(f", {size} elements\n\n| function | dtype | vecmath, ns an element | NumPy | ratio | compile, ms |\n")
     write("|---|---|---:|---:|---:|---:|\n")
-    compiled("exp", np.float64)                 # the first compile of a process starts Numba
+    compiled("exp", np.float64)  # the first compile of a process starts Numba
     for name in sorted(NUMPY):
         for dtype in (np.float64, np.float32):
             x = np.random.default_rng(0).uniform(0.1, 5.0, size).astype(dtype)

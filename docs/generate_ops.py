@@ -11,8 +11,8 @@ from tensormagic.ops.pointwise import Pointwise
 HEAD = """# Operations
 
 Made by `python docs/generate_ops.py` from the registry. *Loop*: for which dtype kinds (b bool, i and u integers, f floats, c complex) the
-operation is printed into compiled loops; for the others NumPy runs it. *Derivative*: a rule of its own, from its body in simpler operations,
-zero (piecewise constant), or none.
+operation is printed into compiled loops; for the others NumPy runs it. *Derivative*: a rule of its own, from its body in simpler
+operations, zero (piecewise constant), or none.
 """
 KINDS = ("leaf", "pointwise", "fold", "move", "update", "contract", "opaque", "region")
 

@@ -4,54 +4,75 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensormagic.api import (
+from tensormagic.capture.value import Tensor
+from tensormagic.config import config
+from tensormagic.functions.batching import vmap
+from tensormagic.functions.controlflow import cond, fori_loop, scan, while_loop
+from tensormagic.functions.derivatives import grad, hvp, jvp, linearize, stop_gradient, value_and_grad, vjp
+from tensormagic.functions.function import Function
+from tensormagic.functions.jacobians import hessian, jacobian
+from tensormagic.functions.tensor import evaluate, tensor
+from tensormagic.functions.tracing import Compiled, compile, parse, rewrite, trace
+from tensormagic.ir.errors import (
     CaptureError,
-    Compiled,
-    DTypeError,
     DifferentiationError,
-    Function,
+    DTypeError,
     GuardError,
     ParseError,
     ShapeError,
     StaleGradientWarning,
-    Tensor,
     TensorError,
     TransferError,
-    compile,
-    cond,
-    config,
-    evaluate,
-    fori_loop,
-    grad,
-    hessian,
-    hvp,
-    jacobian,
-    jvp,
-    linearize,
-    parse,
-    rewrite,
-    scan,
-    stop_gradient,
-    tensor,
-    trace,
-    value_and_grad,
-    vjp,
-    vmap,
-    while_loop,
 )
+
+__all__ = [
+    "CaptureError",
+    "Compiled",
+    "DTypeError",
+    "DifferentiationError",
+    "Function",
+    "GuardError",
+    "ParseError",
+    "ShapeError",
+    "StaleGradientWarning",
+    "Tensor",
+    "TensorError",
+    "TransferError",
+    "compile",
+    "cond",
+    "config",
+    "evaluate",
+    "fori_loop",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "linearize",
+    "parse",
+    "rewrite",
+    "scan",
+    "stop_gradient",
+    "tensor",
+    "trace",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+    "while_loop",
+]
 
 __version__ = "0.1.0.dev0"
 
 
 def load_ipython_extension(ip: Any) -> None:
     """``%load_ext tensormagic``."""
-    from tensormagic.notebook import extension  # noqa: PLC0415 (only notebooks need it)
+    from tensormagic.notebook import extension
 
     extension.load(ip)
 
 
 def unload_ipython_extension(ip: Any) -> None:
     """``%unload_ext tensormagic``."""
-    from tensormagic.notebook import extension  # noqa: PLC0415 (only notebooks need it)
+    from tensormagic.notebook import extension
 
     extension.unload(ip)

@@ -10,7 +10,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.capture.cell import compile_cell
-from tensormagic.function import of_cell
+from tensormagic.functions.function import of_cell
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 
 RNG = np.random.default_rng(3)
@@ -122,7 +122,7 @@ def captured_scaled(x):
     return SCALE * (x**POWER).sum()
 
 
-@pytest.mark.parametrize("function", [scaled, captured_scaled, lambda x: captured_scaled(x), lambda x: scaled(x)])  # noqa: PLW0108 (helpers)
+@pytest.mark.parametrize("function", [scaled, captured_scaled, lambda x: captured_scaled(x), lambda x: scaled(x)])
 def test_names_that_are_bound_again(function, monkeypatch):
     gradient = tm.grad(function)
     same(gradient(V), 4 * V)

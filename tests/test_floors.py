@@ -15,7 +15,6 @@ FLOORS = [
     ["capture", "transform", "backend"],
     ["session"],
     ["functions"],
-    ["api"],
     ["notebook", "distributed"],
     ["__init__"],
     ["doctor"],

@@ -26,7 +26,12 @@ def compile(graph: Graph) -> Run:
         last.update({slots[a]: k for a in node.args})
     kept = {slots[r] for r in graph.results} | set(range(len(graph.parameters)))
     steps = [
-        (node, slots[node], [slots[a] for a in node.args], [s for s in {slots[a] for a in node.args} if last[s] == k and s not in kept])
+        (
+            node,
+            slots[node],
+            [slots[a] for a in node.args],
+            [s for s in {slots[a] for a in node.args} if last[s] == k and s not in kept],
+        )
         for k, node in enumerate(nodes)
     ]
     results = [slots[r] for r in graph.results]

@@ -155,7 +155,7 @@ def expm1(x: Value) -> Value:
     r = near - low
     slope = ((near - r) - low).fma(r, -low)
     high, low = _fast_sum(near, (r * r).fma(r.polynomial(*f.polynomials.expm1), slope))
-    half = _power_of_two(n - 1)                 # 2**n itself may overflow before its product with a small factor
+    half = _power_of_two(n - 1)  # 2**n itself may overflow before its product with a small factor
     level = half - 0.5
     lost = (half - level) - 0.5
     total, error = _fast_sum(level, half * high)

@@ -105,8 +105,8 @@ def _places(number: Value, start: int, count: int) -> Value:
 def _reduce_large(x: Value) -> tuple[Value, Value, Value]:
     """The same as `_reduce` for doubles beyond the bound: the reduction of Payne and Hanek, in integers."""
     turns = _turns(x)
-    quadrant = (turns + (1 << 125)).unsigned_shift(126).resized(64)      # the nearest
-    fraction = turns << 2                                                # of a quarter, signed, from there
+    quadrant = (turns + (1 << 125)).unsigned_shift(126).resized(64)  # the nearest
+    fraction = turns << 2  # of a quarter, signed, from there
     magnitude = (fraction < 0).select(-fraction, fraction)
     is_zero_undefined = x.emitter.constant(0, ir.IntType(1))
     zeros = x.emitter.call("ctlz", magnitude, is_zero_undefined)
@@ -148,10 +148,8 @@ def _corrected(x: Value, result: Value, large: Any) -> Any:
     start, slow, done = builder.block, builder.append_basic_block("slow"), builder.append_basic_block("done")
     builder.cbranch(_any(builder, mask, x.emitter.lanes), slow, done)
     builder.position_at_end(slow)
-    if x.emitter.lanes:
-        replaced = _lane_loop(builder, x.raw, result.raw, mask, large)
-    else:
-        replaced = _exact_call(builder, x.raw, large)
+    lanes = x.emitter.lanes
+    replaced = _lane_loop(builder, x.raw, result.raw, mask, large) if lanes else _exact_call(builder, x.raw, large)
     last = builder.block
     builder.branch(done)
     builder.position_at_end(done)

@@ -75,7 +75,9 @@ def free_names(code: Code, notebook: Mapping[str, Any]) -> list[str]:
     return [n for n in code.parsed.reads if n in notebook]
 
 
-def lift_inputs(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def lift_inputs(
+    code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The namespace for captured code, and the inputs in it."""
     visible: dict[str, Any] = {}
     found: dict[str, Tensor] = {}
@@ -101,7 +103,9 @@ def lift_inputs(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | N
 def _place(code: Code, name: str) -> Site:
     """Where the cell first reads ``name``."""
     at = code.parsed.places[name]
-    return Site(code.cell.label, code.cell.run, at.lineno, at.col_offset, at.end_lineno or at.lineno, at.end_col_offset or 0)
+    return Site(
+        code.cell.label, code.cell.run, at.lineno, at.col_offset, at.end_lineno or at.lineno, at.end_col_offset or 0
+    )
 
 
 def _note_overlaps(found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
@@ -110,8 +114,8 @@ def _note_overlaps(found: dict[str, Tensor], notebook: Mapping[str, Any]) -> Non
     for k, (name, array) in enumerate(arrays):
         for other, held in arrays[:k]:
             if array is not held and np.may_share_memory(array, held) and np.shares_memory(array, held):
-                found[name].place.buffer.overlaps.append(other)  # noqa: SLF001 (places are the capture's)
-                found[other].place.buffer.overlaps.append(name)  # noqa: SLF001 (as above)
+                found[name].place.buffer.overlaps.append(other)
+                found[other].place.buffer.overlaps.append(name)
 
 
 def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None = None) -> Captured:
@@ -128,7 +132,7 @@ def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None
         _one_each(visible, found, notebook)
         result, space = execute(code, {**notebook, **visible}, capture)
     outputs = {n: restored(space[n]) for n in code.parsed.binds if n in space and not n.startswith("_")}
-    buffers = {id(t.place.buffer): t.place.buffer for t in found.values()}  # noqa: SLF001 (places are the capture's)
+    buffers = {id(t.place.buffer): t.place.buffer for t in found.values()}
     stores = [b for b in buffers.values() if b.array is not None and b.version]
     for buffer in stores:  # names that still hold the input hold the notebook's array
         for name, value in list(outputs.items()):
@@ -170,7 +174,7 @@ class located:  # noqa: N801 (used like a function)
     def __enter__(self) -> None:
         """Nothing to set up."""
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is None or hasattr(error, "tensor_site"):
             return
         site = innermost(trace, lambda name: name == self.code.filename)

@@ -119,7 +119,7 @@ def span_at(code: CodeType, instruction: int, line: int) -> Site:
     """The span of one instruction of ``code``."""
     positions = _positions.get(code)
     if positions is None:
-        if len(_positions) > 4096:  # noqa: PLR2004 (a bound on what long sessions keep)
+        if len(_positions) > 4096:
             _positions.clear()
         positions = _positions[code] = list(code.co_positions())
     first, last, column, end_column = positions[instruction // 2]
@@ -138,7 +138,7 @@ def record(node: Node) -> Node:
     if capture is not None:
         capture.nodes += 1
         if capture.nodes > LIMIT:
-            from tensormagic.ir.errors import CaptureError  # noqa: PLC0415 (rare)
+            from tensormagic.ir.errors import CaptureError
 
             raise CaptureError(
                 f"{capture.label} unrolls to more than {LIMIT:,} operations",

@@ -65,10 +65,14 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **opt
 
 
 def _like(value: Any) -> Any:
-    def make(a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **options: Any) -> Tensor:
+    def make(
+        a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **options: Any
+    ) -> Tensor:
         del order, subok, options
         x = node_of(a)
-        return _stretched(constant(np.dtype(dtype or x.type.dtype).type(value)), x.type.shape if shape is None else _shape(shape))
+        return _stretched(
+            constant(np.dtype(dtype or x.type.dtype).type(value)), x.type.shape if shape is None else _shape(shape)
+        )
 
     return make
 
@@ -78,15 +82,28 @@ implements(np.ones_like)(_like(1))
 
 
 @implements(np.full_like)
-def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None) -> Tensor:
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None
+) -> Tensor:
     """``np.full_like``."""
     del order, subok
     x = node_of(a)
-    return _stretched(astype(node_of(fill_value), dtype or x.type.dtype), x.type.shape if shape is None else _shape(shape))
+    return _stretched(
+        astype(node_of(fill_value), dtype or x.type.dtype), x.type.shape if shape is None else _shape(shape)
+    )
 
 
 @implements(np.array)
-def array(value: Any, dtype: Any = None, *, copy: bool | None = True, order: str = "K", subok: bool = False, ndmin: int = 0, like: Any = None) -> Tensor:
+def array(
+    value: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
+) -> Tensor:
     """``np.array``: a copy, as a lazy array."""
     if ndmin or like is not None or copy is False:
         refuse("np.array with ndmin, like or copy=False", "Use reshape, or leave the option out.")
@@ -139,7 +156,9 @@ def _known(value: Any) -> Any:
 
 
 @implements(np.linspace)
-def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Any:
+def linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
+) -> Any:
     """``np.linspace`` between numbers."""
     if retstep or axis:
         refuse("np.linspace with retstep or axis", "Compute the step yourself.")

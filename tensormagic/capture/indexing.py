@@ -76,14 +76,18 @@ def basic(items: list[Any], shape: tuple[Size, ...], as_size: Any) -> Basic:
 
 def _integer(item: Any, as_size: Any) -> Size:
     if not hasattr(item, "__index__"):
-        raise BoundsError("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices")
+        raise BoundsError(
+            "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
+        )
     return as_size(item)
 
 
 def _position(index: Size, extent: Size, axis: int, shape: tuple[Size, ...]) -> Size:
     seen, size = hint(index), hint(extent)
     if seen is not None and size is not None and not -size <= seen < size:
-        raise BoundsError(f"index {seen} is out of bounds for axis {axis} with size {size}", f"The array has shape {show(shape)}.")
+        raise BoundsError(
+            f"index {seen} is out of bounds for axis {axis} with size {size}", f"The array has shape {show(shape)}."
+        )
     negative = index < 0 if isinstance(index, int) else seen is not None and seen < 0
     return index + extent if negative else index
 

@@ -47,7 +47,7 @@ _live: weakref.WeakSet[Snapshot] = weakref.WeakSet()
 
 def fingerprint(array: np.ndarray[Any, Any]) -> int:
     """A checksum of all bytes of ``array``."""
-    import zlib  # noqa: PLC0415 (large arrays only)
+    import zlib
 
     return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
 
@@ -67,7 +67,10 @@ def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def check_dtype(dtype: np.dtype[Any], name: str) -> None:
     """Refuse what is no number, by name."""
     advice = {
-        "O": ("an object array", "Convert it: np.asarray(list, dtype=float). A column of a table with gaps or text is often the reason."),
+        "O": (
+            "an object array",
+            "Convert it: np.asarray(list, dtype=float). A column of a table with gaps or text is often the reason.",
+        ),
         "U": ("an array of strings", "Encode the strings as numbers first (np.unique(..., return_inverse=True))."),
         "S": ("an array of bytes", "Decode and encode it as numbers first."),
         "M": ("an array of dates", "Subtract a start and divide by np.timedelta64(1, 's') first."),
@@ -80,14 +83,19 @@ def check_dtype(dtype: np.dtype[Any], name: str) -> None:
     if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise DTypeError(f"{name} has dtype {dtype}, which is not supported", f"Convert it: {name}.astype(float).")
     if not dtype.isnative:
-        raise DTypeError(f"{name} has byte-swapped dtype {dtype}", f"Convert it: {name}.astype({name}.dtype.newbyteorder('=')).")
+        raise DTypeError(
+            f"{name} has byte-swapped dtype {dtype}", f"Convert it: {name}.astype({name}.dtype.newbyteorder('='))."
+        )
 
 
 def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
     """The input node of an array: the same one as before, where the array has not changed since."""
     if type(array) is not np.ndarray:
         if isinstance(array, np.ma.MaskedArray | np.matrix):
-            raise DTypeError(f"{name} is a {type(array).__name__}, which is not supported", f"Use np.asarray({name}), or fill the masked values.")
+            raise DTypeError(
+                f"{name} is a {type(array).__name__}, which is not supported",
+                f"Use np.asarray({name}), or fill the masked values.",
+            )
         array = np.asarray(array)
     check_dtype(array.dtype, name)
     known = _nodes.get(id(array))

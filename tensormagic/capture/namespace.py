@@ -10,14 +10,44 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import (
+    creation,
+    fancy,
+    linear_algebra,
+    operators,
+    ordering,
+    products,
+    reductions,
+    shaping,
+    special,
+    transforms,
+)
 from tensormagic.capture.names import find, unknown
 from tensormagic.capture.value import Tensor, build, has_lazy, node_of, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ops.form import to_form
 
+# The files that register what is captured, by being imported.
+LIBRARY: tuple[ModuleType, ...] = (
+    creation, shaping, ordering, fancy, reductions, products, operators, linear_algebra, transforms, special,
+)  # fmt: skip
 _MATH = {"fabs": "absolute", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "sinh": "sinh", "asinh": "arcsinh",
          "acosh": "arccosh", "atanh": "arctanh", "lgamma": "gammaln", "pow": "power"}  # fmt: skip
-_CREATE = {"zeros", "ones", "empty", "full", "array", "asarray", "asanyarray", "ascontiguousarray", "arange", "linspace", "eye", "identity", "tri"}
+_CREATE = {
+    "zeros",
+    "ones",
+    "empty",
+    "full",
+    "array",
+    "asarray",
+    "asanyarray",
+    "ascontiguousarray",
+    "arange",
+    "linspace",
+    "eye",
+    "identity",
+    "tri",
+}
 _MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy", "scipy.special", "scipy.linalg", "math", "numpy.random"}
 
 
@@ -58,7 +88,9 @@ class Random:
     """``np.random`` in captured code: refused, since draws have to stay in program order."""
 
     def __getattr__(self, name: str) -> Any:
-        raise CaptureError(f"np.random.{name} is not captured", "Draw the numbers in a cell of its own, and use the array here.")
+        raise CaptureError(
+            f"np.random.{name} is not captured", "Draw the numbers in a cell of its own, and use the array here."
+        )
 
 
 def captured(value: Any) -> Any:
@@ -68,7 +100,11 @@ def captured(value: Any) -> Any:
         name = getattr(value, "__name__", "")
         dispatched = hasattr(value, "__wrapped__") and not isinstance(value, FunctionType)
         return _dispatching(value, own) if dispatched and name not in _CREATE else own
-    if isinstance(value, FunctionType) and (value.__module__ or "").startswith(("numpy", "scipy")) and not hasattr(value, "__wrapped__"):
+    if (
+        isinstance(value, FunctionType)
+        and (value.__module__ or "").startswith(("numpy", "scipy"))
+        and not hasattr(value, "__wrapped__")
+    ):
         return _refusing(value)
     return value
 
@@ -117,5 +153,3 @@ def value_of(value: Any) -> Any:
     if value is math or isinstance(value, np.ufunc):
         return value
     return captured(value) if callable(value) and not isinstance(value, type) else value
-
-

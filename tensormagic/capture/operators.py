@@ -34,7 +34,9 @@ def _op(name: str) -> Pointwise:
 
 
 def _operand(value: Any) -> bool:
-    return isinstance(value, Tensor | int | float | complex | np.ndarray | np.generic | list | tuple) or hasattr(value, "__array__")
+    return isinstance(value, Tensor | int | float | complex | np.ndarray | np.generic | list | tuple) or hasattr(
+        value, "__array__"
+    )
 
 
 def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
@@ -80,7 +82,8 @@ def store_result(target: Tensor, node: Any, name: str) -> Tensor:
         )
     cast = astype(node, target.dtype)
     if cast.type.ndim > target.ndim:
-        raise ShapeError(f"non-broadcastable output operand with shape {show(target.type.shape)} doesn't match the broadcast shape {show(cast.type.shape)}")
+        own, given = show(target.type.shape), show(cast.type.shape)
+        raise ShapeError(f"non-broadcastable output operand with shape {own} doesn't match the broadcast shape {given}")
     target.place.write(context.record(broadcast(cast, target.type.shape) if target.ndim else to_form(cast, "array")))
     return target
 
@@ -105,7 +108,11 @@ for _name, _target in _UNARY.items():
 
 
 def _matmul(self: Tensor, other: Any) -> Any:
-    if self.type.form == "python" and isinstance(other, Tensor | int | float | complex) and node_of(other).type.form == "python":
+    if (
+        self.type.form == "python"
+        and isinstance(other, Tensor | int | float | complex)
+        and node_of(other).type.form == "python"
+    ):
         raise DTypeError(f"unsupported operand types for @: {self.type} and {node_of(other).type}")
     return wrap(context.record(matmul(node_of(self), node_of(other))))
 
@@ -125,9 +132,18 @@ Tensor.__divmod__ = _divmod  # type: ignore[attr-defined]
 # ufuncs ---------------------------------------------------------------------------------------------------------------
 
 _SPECIAL = {"expit": "sigmoid", "psi": "digamma"}
-UFUNCS: dict[Any, Pointwise] = {op.numpy: op for op in registry.values() if isinstance(op, Pointwise) and isinstance(op.numpy, np.ufunc)}
+UFUNCS: dict[Any, Pointwise] = {
+    op.numpy: op for op in registry.values() if isinstance(op, Pointwise) and isinstance(op.numpy, np.ufunc)
+}
 UFUNCS.update({np.deg2rad: scalar.radians, np.rad2deg: scalar.degrees})
-_REDUCE = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
+_REDUCE = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_and": "all",
+    "logical_or": "any",
+}
 _ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
 
 
@@ -172,7 +188,9 @@ def _cast(value: Any, dtype: np.dtype[Any], name: str) -> Tensor:
     """An operand of a ufunc with ``dtype=``, which chooses the loop."""
     node = node_of(value)
     if node.type.form != "python" and not np.can_cast(node.type.dtype, dtype, "same_kind"):
-        raise DTypeError(f"Cannot cast ufunc '{name}' input from dtype('{node.type.dtype}') to dtype('{dtype}') with casting rule 'same_kind'")
+        raise DTypeError(
+            f"Cannot cast ufunc '{name}' input from dtype('{node.type.dtype}') to dtype('{dtype}') with casting rule 'same_kind'"
+        )
     return wrap(astype(node, dtype))
 
 
@@ -187,7 +205,9 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
         return hooks.methods[table[name]](operands[0], *operands[1:], **options)
     if method == "outer":
         left, right = (wrap(node_of(v)) for v in operands)
-        return _ufunc_result(ufunc, "__call__", (left.reshape(*left.type.shape, *(1 for _ in right.type.shape)), right), options)
+        return _ufunc_result(
+            ufunc, "__call__", (left.reshape(*left.type.shape, *(1 for _ in right.type.shape)), right), options
+        )
     if method != "__call__":
         refuse(f"np.{name}.{method}", "Write it as array operations, or run the cell with --plain.")
     if options:
@@ -221,10 +241,19 @@ def _into(out: Any, result: Tensor, name: str) -> Any:
     if isinstance(target, Tensor):
         return store_result(target, result.node, name)
     if context.current() is not None:
-        raise CaptureError("out= with an array that is not the cell's own is not captured", "Use an array that the cell reads by its name.")
+        raise CaptureError(
+            "out= with an array that is not the cell's own is not captured",
+            "Use an array that the cell reads by its name.",
+        )
     if not np.can_cast(result.dtype, target.dtype, "same_kind"):
-        raise DTypeError(f"Cannot cast ufunc '{name}' output from {result.dtype!r} to {target.dtype!r} with casting rule 'same_kind'")
-    value = np.broadcast_to(np.asarray(result.numpy()), target.shape) if result.ndim <= target.ndim else np.asarray(result.numpy())
+        raise DTypeError(
+            f"Cannot cast ufunc '{name}' output from {result.dtype!r} to {target.dtype!r} with casting rule 'same_kind'"
+        )
+    value = (
+        np.broadcast_to(np.asarray(result.numpy()), target.shape)
+        if result.ndim <= target.ndim
+        else np.asarray(result.numpy())
+    )
     np.copyto(target, value, casting="same_kind")
     return target
 

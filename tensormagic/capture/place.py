@@ -1,4 +1,4 @@
-"""Places: where a lazy array lives. A buffer holds the node that is its current value; a view is a buffer and the moves that lead to its part."""
+"""Places: where a lazy array lives. A buffer holds the node that is its value now; a view, the moves that lead to its part."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class Buffer:
             raise ValueError("assignment destination is read-only")
         if self.overlaps:
             raise CaptureError(
-                f"{self.name} shares memory with {', '.join(self.overlaps)}, which this cell reads too: a store into it is not captured yet",
+                f"{self.name} shares memory with {', '.join(self.overlaps)}, which this cell reads too: "
+                "a store into it is not captured yet",
                 f"Work on a copy, {self.name} = {self.name}.copy(), or run the cell with --plain.",
             )
         self.node = node
@@ -125,7 +126,11 @@ def in_c_order(node: Node) -> bool:
         seen.add(found)
         kind = getattr(found.op, "kind", "")
         source = found.params.get("source")
-        if kind == "opaque" or found.op.name == "transpose" or (source is not None and not _c_like(getattr(source, "value", None))):
+        if (
+            kind == "opaque"
+            or found.op.name == "transpose"
+            or (source is not None and not _c_like(getattr(source, "value", None)))
+        ):
             return False
         if kind in {"pointwise", "move"} and (found.op.name != "reshape" or squeezes(found)):
             pending += found.args
@@ -134,5 +139,9 @@ def in_c_order(node: Node) -> bool:
 
 def _c_like(value: Any) -> bool:
     """Whether the axes of an array stand in memory in their order."""
-    steps = [abs(s) for s, n in zip(value.strides, value.shape, strict=True) if n > 1] if isinstance(value, np.ndarray) else []
+    steps = (
+        [abs(s) for s, n in zip(value.strides, value.shape, strict=True) if n > 1]
+        if isinstance(value, np.ndarray)
+        else []
+    )
     return steps == sorted(steps, reverse=True)

@@ -29,7 +29,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     if not x.type.ndim or not y.type.ndim:
         return build(scalar.multiply, x, y)
     _fit("dot", x, y, -1, -2 if y.type.ndim > 1 else -1)
-    if x.type.ndim <= 2 and y.type.ndim <= 2:  # noqa: PLR2004 (matrices)
+    if x.type.ndim <= 2 and y.type.ndim <= 2:
         return _done(contract.matmul(x, y))
     left = LETTERS[: x.type.ndim]
     right = LETTERS[x.type.ndim : x.type.ndim + y.type.ndim]
@@ -38,11 +38,13 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _fit(name: str, x: Node, y: Node, left: int, right: int) -> None:
-    from tensormagic.ops.move import same  # noqa: PLC0415 (only here)
+    from tensormagic.ops.move import same
 
     if not same(x.type.shape[left], y.type.shape[right]):
         shapes = f"{show(x.type.shape)} and {show(y.type.shape)}"
-        raise ShapeError(f"{name}: shapes {shapes} not aligned: {show(x.type.shape[left:][:1])} != {show(y.type.shape[right:][:1])}")
+        raise ShapeError(
+            f"{name}: shapes {shapes} not aligned: {show(x.type.shape[left:][:1])} != {show(y.type.shape[right:][:1])}"
+        )
 
 
 @implements(np.vdot)
@@ -90,7 +92,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     right = list(LETTERS[x.type.ndim : x.type.ndim + y.type.ndim])
     for p, q in zip(left_axes, right_axes, strict=True):
         right[q] = left[p]
-    out = [c for k, c in enumerate(left) if k not in left_axes] + [c for k, c in enumerate(right) if k not in right_axes]
+    out = [c for k, c in enumerate(left) if k not in left_axes] + [
+        c for k, c in enumerate(right) if k not in right_axes
+    ]
     return _done(einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x, y))
 
 
@@ -98,7 +102,9 @@ def _tensordot_axes(axes: Any, rank: int) -> tuple[list[int], list[int]]:
     if isinstance(axes, int | np.integer):
         return list(range(rank - int(axes), rank)), list(range(int(axes)))
     first, second = axes
-    return ([int(first)] if np.ndim(first) == 0 else [int(k) for k in first]), ([int(second)] if np.ndim(second) == 0 else [int(k) for k in second])
+    return ([int(first)] if np.ndim(first) == 0 else [int(k) for k in first]), (
+        [int(second)] if np.ndim(second) == 0 else [int(k) for k in second]
+    )
 
 
 @implements(np.einsum)
@@ -135,8 +141,8 @@ def explicit(subscripts: str, operands: list[Node]) -> str:
 @implements(np.trace, method="trace")
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     """``np.trace``."""
-    from tensormagic.capture.reductions import _reduction  # noqa: PLC0415 (the sum of the diagonal)
-    from tensormagic.capture.shaping import diagonal  # noqa: PLC0415 (as above)
-    from tensormagic.ops.fold import SUM  # noqa: PLC0415 (as above)
+    from tensormagic.capture.reductions import _reduction
+    from tensormagic.capture.shaping import diagonal
+    from tensormagic.ops.fold import SUM
 
     return _reduction(SUM)(diagonal(a, offset, axis1, axis2), -1, dtype, out)

@@ -35,7 +35,7 @@ def _finish(result: Node, out: Any, name: str) -> Any:
     tensor = wrap(context.record(result))
     if not _given(out):
         return tensor
-    from tensormagic.capture.operators import store_result  # noqa: PLC0415 (rare)
+    from tensormagic.capture.operators import store_result
 
     if not isinstance(out, Tensor):
         refuse(f"{name} with out=", "Assign the result instead.")
@@ -50,7 +50,15 @@ def _unsupported(name: str, where: Any, initial: Any) -> None:
 
 
 def _reduction(op: folds.Fold) -> Any:
-    def reduction(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
+    def reduction(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
         _unsupported(op.name, where, initial)
         x = node_of(a)
         if _given(dtype):
@@ -64,7 +72,9 @@ def _reduction(op: folds.Fold) -> Any:
 def _plain_reduction(op: folds.Fold) -> Any:
     general = _reduction(op)
 
-    def reduction(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True) -> Any:
+    def reduction(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+    ) -> Any:
         return general(a, axis, None, out, keepdims, initial, where)
 
     return reduction
@@ -94,7 +104,9 @@ def _arg(op: folds.Fold) -> Any:
         if axis is None:
             x = reshape(x, (-1,)) if x.type.ndim != 1 else x
             result = fold(op, x, (0,))
-            return _finish(expand_dims(result, tuple(range(node_of(a).type.ndim))) if keepdims is True else result, out, op.name)
+            return _finish(
+                expand_dims(result, tuple(range(node_of(a).type.ndim))) if keepdims is True else result, out, op.name
+            )
         return _finish(fold(op, x, axes_of(x, axis_of(axis)), keepdims=keepdims is True), out, op.name)
 
     return reduction
@@ -105,7 +117,9 @@ implements(np.argmin, method="argmin")(_arg(folds.ARGMIN))
 
 
 @implements(np.mean, method="mean")
-def mean_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+def mean_(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
     """``np.mean``."""
     _unsupported("mean", where, None)
     x = node_of(a)
@@ -116,7 +130,18 @@ def mean_(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims
 
 
 @implements(np.var, method="var")
-def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *, where: Any = True, mean: Any = None, correction: Any = None) -> Any:
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
     """``np.var``: the mean of the squared distances from the mean, as NumPy computes it."""
     _unsupported("var", where, mean)
     x = node_of(a)
@@ -125,7 +150,7 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
     elif x.type.dtype.kind in "biu":
         x = astype(x, np.float64)
     axes = axes_of(x, axis_of(axis))
-    from tensormagic.ops.fold import mean as mean_of  # noqa: PLC0415 (a parameter has NumPy's name)
+    from tensormagic.ops.fold import mean as mean_of
 
     centre = expand_dims(mean_of(x, axes), axes)
     distance = x - centre
@@ -137,7 +162,9 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
 
 
 @implements(np.std, method="std")
-def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **options: Any) -> Any:
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **options: Any
+) -> Any:
     """``np.std``."""
     variance = var(a, axis, dtype, None, ddof, keepdims, **options)
     return _finish(scalar.sqrt(variance.node), out, "std")
@@ -156,11 +183,15 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """``np.count_nonzero``."""
     x = node_of(a)
-    return _finish(reduce_sum(astype(scalar.not_equal(x, 0), np.int64), axes_of(x, axis_of(axis)), keepdims=keepdims), None, "count_nonzero")
+    return _finish(
+        reduce_sum(astype(scalar.not_equal(x, 0), np.int64), axes_of(x, axis_of(axis)), keepdims=keepdims),
+        None,
+        "count_nonzero",
+    )
 
 
 @implements(np.average)
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:  # noqa: FBT001, FBT002 (NumPy's signature)
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     """``np.average``."""
     if returned:
         refuse("np.average with returned=True", "Compute the sum of the weights yourself.")
@@ -170,7 +201,11 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     if w.type.ndim != x.type.ndim:
         refuse("np.average with weights of another shape", "Broadcast the weights to the array's shape first.")
     axes = axes_of(x, axis_of(axis))
-    return _finish(reduce_sum(x * w, axes, keepdims=keepdims is True) / reduce_sum(w, axes, keepdims=keepdims is True), None, "average")
+    return _finish(
+        reduce_sum(x * w, axes, keepdims=keepdims is True) / reduce_sum(w, axes, keepdims=keepdims is True),
+        None,
+        "average",
+    )
 
 
 def _cumulative(op: folds.Fold) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ def _done(node: Node) -> Tensor:
 @implements(np.reshape)
 def reshape_(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     """``np.reshape``."""
-    result = tensor(a).reshape(shape, order=order) if isinstance(shape, tuple | list) else tensor(a).reshape(shape, order=order)
+    result = tensor(a).reshape(shape, order=order)
     return result.copy() if copy else result
 
 
@@ -105,7 +106,11 @@ def expand_dims_(a: Any, axis: Any) -> Any:
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     rank = x.ndim + len(axes)
     found = tuple(normalise_axis(int(k), rank) for k in axes)
-    return x.view_of(lambda n: expand_dims(n, found), lambda old, new: reshape(new, old.type.shape), lambda v: np.expand_dims(v, found))
+    return x.view_of(
+        lambda n: expand_dims(n, found),
+        lambda old, new: reshape(new, old.type.shape),
+        lambda v: np.expand_dims(v, found),
+    )
 
 
 @implements(np.squeeze, method="squeeze")
@@ -113,11 +118,19 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     """``np.squeeze``."""
     x = tensor(a)
     shape = x.type.shape
-    axes = [k for k, s in enumerate(shape) if s == 1] if axis is None else [normalise_axis(int(k), x.ndim) for k in (axis if isinstance(axis, tuple) else (axis,))]
+    axes = (
+        [k for k, s in enumerate(shape) if s == 1]
+        if axis is None
+        else [normalise_axis(int(k), x.ndim) for k in (axis if isinstance(axis, tuple) else (axis,))]
+    )
     if any(shape[k] != 1 for k in axes):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one")
     kept = tuple(s for k, s in enumerate(shape) if k not in axes)
-    return x.view_of(lambda n: to_form(reshape(n, kept), "array") if not kept else reshape(n, kept), lambda old, new: reshape(new, old.type.shape), lambda v: np.squeeze(v, tuple(axes)))
+    return x.view_of(
+        lambda n: to_form(reshape(n, kept), "array") if not kept else reshape(n, kept),
+        lambda old, new: reshape(new, old.type.shape),
+        lambda v: np.squeeze(v, tuple(axes)),
+    )
 
 
 def _shape(shape: Any) -> tuple[Size, ...]:
@@ -151,7 +164,9 @@ def _promoted(arrays: Sequence[Any]) -> list[Node]:
 
 
 @implements(np.concatenate)
-def concatenate_(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def concatenate_(
+    arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
     """``np.concatenate``."""
     del casting
     if out is not None:
@@ -240,7 +255,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     else:
         bounds = list(indices_or_sections)
     edges = [0, *bounds, extent if isinstance(extent, int) else None]
-    return [x[(slice(None),) * axis + (slice(a, b),)] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [x[(slice(None),) * axis + (slice(a, b),)] for a, b in itertools.pairwise(edges)]
 
 
 # order ----------------------------------------------------------------------------------------------------------------
@@ -250,7 +265,11 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 def flip_(m: Any, axis: Any = None) -> Any:
     """``np.flip``: a view."""
     x = tensor(m)
-    axes = tuple(range(x.ndim)) if axis is None else tuple(normalise_axis(k, x.ndim) for k in (axis if isinstance(axis, tuple) else (axis,)))
+    axes = (
+        tuple(range(x.ndim))
+        if axis is None
+        else tuple(normalise_axis(k, x.ndim) for k in (axis if isinstance(axis, tuple) else (axis,)))
+    )
     return x.view_of(lambda n: flip(n, axes), lambda _old, new: flip(new, axes), lambda v: np.flip(v, axes))
 
 
@@ -332,7 +351,11 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     order = [k for k in range(x.ndim) if k not in {normalise_axis(axis1, x.ndim), normalise_axis(axis2, x.ndim)}]
     moved = x.transpose([*order, normalise_axis(axis1, x.ndim), normalise_axis(axis2, x.ndim)]).node
     *lead, rows, columns = moved.type.shape
-    length = context.settle(apply("max", apply("min", rows if offset >= 0 else rows + offset, columns - offset if offset > 0 else columns), 0))
+    length = context.settle(
+        apply(
+            "max", apply("min", rows if offset >= 0 else rows + offset, columns - offset if offset > 0 else columns), 0
+        )
+    )
     from tensormagic.ops.fold import reduce_sum
 
     first: Size = 0 if offset >= 0 else -offset
@@ -356,7 +379,9 @@ def diag(v: Any, k: int = 0) -> Any:
         refuse("np.diag of a vector off the main diagonal", "Use np.diag(v) and pad, or run the cell with --plain.")
     n = x.type.shape[0]
     shape = (n, n)
-    return _done(scalar.where(scalar.equal(iota(shape, 0), iota(shape, 1)), broadcast(x, shape), x.type.dtype.type(0).item()))
+    return _done(
+        scalar.where(scalar.equal(iota(shape, 0), iota(shape, 1)), broadcast(x, shape), x.type.dtype.type(0).item())
+    )
 
 
 def _triangle(m: Any, k: int, keep: Any) -> Any:
@@ -396,7 +421,9 @@ def where(condition: Any, /, *values: Any) -> Any:
 
 
 @implements(np.clip, method="clip")
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **options: Any) -> Any:
+def clip(
+    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None, **options: Any
+) -> Any:
     """``np.clip``."""
     if options:
         refuse(f"np.clip with {', '.join(options)}", "Leave the option out.")
@@ -441,7 +468,7 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     x = tensor(a)
     if x.dtype.kind in "biu" and decimals >= 0:
         return _out(x.copy() if x.dtype.kind != "b" else build(scalar.rint, x), out, "round")
-    if x.dtype.kind not in "f":
+    if x.dtype.kind != "f":
         refuse(f"np.round of {x.dtype} to {decimals} decimals", "Convert it with astype(float), or round the parts.")
     power = 10.0 ** abs(decimals)
     if decimals == 0:
@@ -474,7 +501,9 @@ def float_power(x1: Any, x2: Any) -> Any:
     return build(scalar.power, *(v.astype(kind) for v in values))
 
 
-implements(np.isscalar)(lambda element: element.type.form != "array" if isinstance(element, Tensor) else np.isscalar(element))
+implements(np.isscalar)(
+    lambda element: element.type.form != "array" if isinstance(element, Tensor) else np.isscalar(element)
+)
 implements(np.iscomplexobj)(lambda x: tensor(x).dtype.kind == "c")
 implements(np.isrealobj)(lambda x: tensor(x).dtype.kind != "c")
 
@@ -495,7 +524,9 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
     near = build(scalar.less_equal, abs(x - y), atol + rtol * abs(y))
     result = build(scalar.logical_or, build(scalar.logical_and, near, build(scalar.isfinite, y)), x == y)
     if equal_nan:
-        result = build(scalar.logical_or, result, build(scalar.logical_and, build(scalar.isnan, x), build(scalar.isnan, y)))
+        result = build(
+            scalar.logical_or, result, build(scalar.logical_and, build(scalar.isnan, x), build(scalar.isnan, y))
+        )
     return result
 
 

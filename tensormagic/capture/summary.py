@@ -38,5 +38,9 @@ def describe(value: Tensor) -> str:
 def value_text(value: Any) -> str:
     """A value as NumPy shows it, called a Tensor."""
     if isinstance(value, np.ndarray):
-        return "Tensor(" + np.array2string(value, separator=", ", prefix="Tensor(", threshold=20, edgeitems=3) + f", {value.dtype}[{', '.join(map(str, value.shape))}])"
+        return (
+            "Tensor("
+            + np.array2string(value, separator=", ", prefix="Tensor(", threshold=20, edgeitems=3)
+            + f", {value.dtype}[{', '.join(map(str, value.shape))}])"
+        )
     return f"Tensor({value!r})"

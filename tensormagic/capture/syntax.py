@@ -160,10 +160,15 @@ class _Imports(ast.NodeTransformer):
     """After each import, what was imported as the capture sees it."""
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt]:
-        names = [a.asname or (a.name if isinstance(node, ast.ImportFrom) else a.name.partition(".")[0]) for a in node.names]
+        names = [
+            a.asname or (a.name if isinstance(node, ast.ImportFrom) else a.name.partition(".")[0]) for a in node.names
+        ]
         seen: list[ast.stmt] = [
             ast.copy_location(
-                ast.Assign([ast.Name(n, ast.Store())], ast.Call(ast.Name(CAPTURED, ast.Load()), [ast.Name(n, ast.Load())], [])), node
+                ast.Assign(
+                    [ast.Name(n, ast.Store())], ast.Call(ast.Name(CAPTURED, ast.Load()), [ast.Name(n, ast.Load())], [])
+                ),
+                node,
             )
             for n in names
             if n != "*"

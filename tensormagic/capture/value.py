@@ -29,9 +29,12 @@ class Hooks:
 
     compute: Callable[[Sequence[Node]], list[Any]]
     is_computed: Callable[[Node], bool]
-    methods: dict[str, Callable[..., Any]] = {}
+    methods: dict[str, Callable[..., Any]]
     call_numpy: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
     call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
+
+    def __init__(self) -> None:
+        self.methods = {}
 
 
 hooks = Hooks()
@@ -278,10 +281,16 @@ class Tensor:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.type.form != "array":
-            raise DTypeError(f"a number of type {self.type} does not support item assignment", "Numbers are no arrays: bind the name anew.")
+            raise DTypeError(
+                f"a number of type {self.type} does not support item assignment",
+                "Numbers are no arrays: bind the name anew.",
+            )
         items = expand(index, self.ndim)
         if any(is_array(i) or isinstance(i, bool | np.bool_) or _depends_on_data(i) for i in items):
-            refuse("a store through a mask or an array of indices", "Use np.where(mask, new, old), or run the cell with --plain.")
+            refuse(
+                "a store through a mask or an array of indices",
+                "Use np.where(mask, new, old), or run the cell with --plain.",
+            )
         part = basic(items, self.type.shape, as_size)
         node = node_of(value)
         if node.type.ndim and not part.shape and not _has_ellipsis(index):
@@ -292,10 +301,17 @@ class Tensor:
         try:
             fitted = broadcast(_storable(node, self.dtype), part.shape)
         except ShapeError:
-            raise ShapeError(f"could not broadcast input array from shape {show(node.type.shape)} into shape {show(part.shape)}") from None
+            raise ShapeError(
+                f"could not broadcast input array from shape {show(node.type.shape)} into shape {show(part.shape)}"
+            ) from None
         self.place.write(context.record(_put(part, self.node, fitted)))
 
-    def view_of(self, forward: Callable[[Node], Node], backward: Callable[[Node, Node], Node] | None, moved: Callable[[Any], Any]) -> Tensor:
+    def view_of(
+        self,
+        forward: Callable[[Node], Node],
+        backward: Callable[[Node, Node], Node] | None,
+        moved: Callable[[Any], Any],
+    ) -> Tensor:
         """A view: the part that ``forward`` takes, stored through ``backward``, where ``moved`` says in memory."""
         view = Tensor(self.place.view(forward, backward, moved))
         context.record(view.node)
@@ -305,16 +321,26 @@ class Tensor:
         """``ndarray.reshape``: a view, where it is one in NumPy."""
         if order != "C":
             refuse(f"reshape with order={order!r}", "Use order='C', or transpose first.")
-        sizes = tuple(as_size(s) for s in (shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape))
+        sizes = tuple(
+            as_size(s) for s in (shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape)
+        )
         result = reshape(self.node, sizes)
         sizes = tuple(context.settle(s) for s in result.type.shape)
         result = reshape(self.node, sizes)
         if not result.type.shape:
-            return self.view_of(lambda x: to_form(reshape(x, ()), "array"), lambda old, new: reshape(new, old.type.shape), lambda a: a.reshape(()))
+            return self.view_of(
+                lambda x: to_form(reshape(x, ()), "array"),
+                lambda old, new: reshape(new, old.type.shape),
+                lambda a: a.reshape(()),
+            )
         layout = self.place.layout()
         if layout is not None and _reshapes_in_place(layout, result.type.shape):
             whole = tuple(hint(s) or 7 for s in result.type.shape)
-            return self.view_of(lambda x: reshape(x, sizes), lambda old, new: reshape(new, old.type.shape), lambda a: np.reshape(a, whole, copy=False))
+            return self.view_of(
+                lambda x: reshape(x, sizes),
+                lambda old, new: reshape(new, old.type.shape),
+                lambda a: np.reshape(a, whole, copy=False),
+            )
         copy = wrap(context.record(result))
         if layout is None:  # a view or a copy in NumPy: nobody may store into either
             copy.place.buffer.overlaps.append("the array that it was reshaped from")
@@ -333,7 +359,9 @@ class Tensor:
         order = tuple(operator.index(a) for a in given) if given else tuple(reversed(range(self.ndim)))
         checked = tuple(a % self.ndim if -self.ndim <= a < self.ndim else a for a in order)
         inverse = tuple(checked.index(k) for k in range(self.ndim)) if sorted(checked) == list(range(self.ndim)) else ()
-        return self.view_of(lambda x: transpose(x, order), lambda _old, new: transpose(new, inverse), lambda a: a.transpose(order))
+        return self.view_of(
+            lambda x: transpose(x, order), lambda _old, new: transpose(new, inverse), lambda a: a.transpose(order)
+        )
 
     def swapaxes(self, first: int, second: int) -> Tensor:
         """``ndarray.swapaxes``: a view."""
@@ -378,7 +406,9 @@ def _concrete(items: list[Any]) -> tuple[Any, ...]:
     def number(item: Any) -> Any:
         return None if item is None else hint(as_size(item)) or 0
 
-    return tuple(slice(number(i.start), number(i.stop), number(i.step)) if isinstance(i, slice) else number(i) for i in items)
+    return tuple(
+        slice(number(i.start), number(i.stop), number(i.step)) if isinstance(i, slice) else number(i) for i in items
+    )
 
 
 def _has_ellipsis(index: Any) -> bool:
@@ -387,7 +417,12 @@ def _has_ellipsis(index: Any) -> bool:
 
 def _depends_on_data(item: Any) -> bool:
     """Whether an index is an integer that is known only when the graph runs."""
-    return isinstance(item, Tensor) and item.dtype.kind in "iu" and size_of(item.node) is None and static_value(item.node) is None
+    return (
+        isinstance(item, Tensor)
+        and item.dtype.kind in "iu"
+        and size_of(item.node) is None
+        and static_value(item.node) is None
+    )
 
 
 def _put(part: Basic, old: Node, new: Node) -> Node:
@@ -397,7 +432,9 @@ def _put(part: Basic, old: Node, new: Node) -> Node:
 def _storable(node: Node, dtype: np.dtype[Any]) -> Node:
     """A value as it is stored into an array of ``dtype``: NumPy casts as it must, but complex into real."""
     if node.type.dtype.kind == "c" and dtype.kind != "c":
-        raise DTypeError(f"a value of type {node.type} cannot be stored into an array of dtype {dtype}", "Take its .real first.")
+        raise DTypeError(
+            f"a value of type {node.type} cannot be stored into an array of dtype {dtype}", "Take its .real first."
+        )
     return astype(node, dtype)
 
 
@@ -442,7 +479,10 @@ def node_of(value: Any) -> Node:
         return _stacked(value)
     if hasattr(value, "__array__"):
         return inputs.of_array(np.asarray(value), _name_of(value) or type(value).__name__)
-    raise DTypeError(f"{type(value).__name__} is no operand: arrays and numbers are", "Convert it with np.asarray, if it holds numbers.")
+    raise DTypeError(
+        f"{type(value).__name__} is no operand: arrays and numbers are",
+        "Convert it with np.asarray, if it holds numbers.",
+    )
 
 
 def _stacked(values: Sequence[Any]) -> Node:
@@ -454,7 +494,10 @@ def _stacked(values: Sequence[Any]) -> Node:
         dtype = np.result_type(*(n.type.dtype for n in nodes))
         first = nodes[0].type.shape
         if any(len(n.type.shape) != len(first) or not all(map(same, n.type.shape, first)) for n in nodes):
-            raise ShapeError("setting an array element with a sequence. The elements have different shapes: " + ", ".join(show(n.type.shape) for n in nodes))
+            raise ShapeError(
+                "setting an array element with a sequence. The elements have different shapes: "
+                + ", ".join(show(n.type.shape) for n in nodes)
+            )
         return concatenate([expand_dims(astype(n, dtype), (0,)) for n in nodes], 0)
     array = np.array(values)
     inputs.check_dtype(array.dtype, "the list")
@@ -562,12 +605,15 @@ def abstract(why: str) -> None:
     """Refuse in a trace whose inputs have no values."""
     capture = context.current()
     if capture is not None and capture.abstract:
-        raise CaptureError(f"a function is being captured, and the value has to be known because {why}", "Return the value, and print or plot it outside the function.")
+        raise CaptureError(
+            f"a function is being captured, and the value has to be known because {why}",
+            "Return the value, and print or plot it outside the function.",
+        )
 
 
-def needs_value(what: str, advice: str = "Do that in the next cell, where the value can be computed; or run this one with --plain.") -> None:
+def needs_value(
+    what: str, advice: str = "Do that in the next cell, where the value can be computed; or run this one with --plain."
+) -> None:
     """Refuse, inside a capture, what would turn a captured value into a number."""
     if context.current() is not None:
         raise CaptureError(f"{what} needs the value of what is being captured", advice)
-
-

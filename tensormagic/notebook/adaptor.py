@@ -236,7 +236,7 @@ class _Drawing:
             ", ".join(map(str, node.types)),
             line if kind not in {"input", "constant"} else None,
             self.shown.cell if line is not None else newest(spans).cell if spans else "",
-            _role(spans),
+            _role(spans) if kind not in {"input", "constant"} else "value",
             rules,
             kernel,
             yellow,

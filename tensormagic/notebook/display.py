@@ -14,8 +14,9 @@ from tensormagic import session
 from tensormagic.capture import context
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
+from tensormagic.notebook import svg
 from tensormagic.notebook.adaptor import Portrait, newest, portrait
-from tensormagic.notebook.labels import clean
+from tensormagic.notebook.labels import clean, width
 from tensormagic.notebook.run import Outcome, tensors_in
 from tensormagic.notebook.scene import Scene
 from tensormagic.notebook.widgets.graph import GraphView
@@ -290,7 +291,7 @@ def with_heading(picture: str, line: str) -> str:
     if found is None:
         return picture
     wide, tall = max(float(found[1]), 480.0), float(found[2])
-    rows = _wrapped(clean(line, 600), int((wide - 32) / 7.4))
+    rows = _wrapped(clean(line, 600), wide - 2 * svg.MARGIN)
     top = 20.0 * len(rows) + 8
     texts = "".join(f'<text class="view" x="16" y="{20 * k + 22}">{escape(row)}</text>' for k, row in enumerate(rows))
     inner = (
@@ -304,10 +305,12 @@ def with_heading(picture: str, line: str) -> str:
     return f"{head}{ground}{texts}{inner}{picture[found.end() :].rstrip()}</svg>\n"
 
 
-def _wrapped(text: str, most: int) -> list[str]:
+def _wrapped(text: str, most: float) -> list[str]:
     rows = [""]
     for word in text.split(" "):
-        if rows[-1] and len(rows[-1]) + len(word) + 1 > most:
-            rows.append("")
-        rows[-1] = f"{rows[-1]} {word}".strip()
+        longer = f"{rows[-1]} {word}".strip()
+        if rows[-1] and width(longer, 14, bold=True) > most:
+            rows.append(word)
+        else:
+            rows[-1] = longer
     return rows

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-import tensormagic
 from tensormagic.capture import context
 from tensormagic.capture.summary import type_text
 from tensormagic.capture.value import Tensor
@@ -33,7 +32,7 @@ _MESSAGE = 3  # lines of a message
 _NAMES = 6
 _FOLDERS = (
     *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
-    Path(tensormagic.__file__).parent,
+    Path(context.__file__).parents[1],
 )
 _LIBRARIES = tuple(str(Path(folder).resolve()) for folder in _FOLDERS)
 

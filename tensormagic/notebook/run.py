@@ -20,8 +20,8 @@ from tensormagic.capture.cell import Captured, Code, compile_cell, run_cell
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, input_tensor, node_of, wrap
 from tensormagic.config import config
-from tensormagic.derivatives import gradient_nodes
-from tensormagic.function import Function, of_cell
+from tensormagic.functions.derivatives import gradient_nodes
+from tensormagic.functions.function import Function, of_cell
 from tensormagic.ir.errors import ConstantGradientWarning, DifferentiationError
 from tensormagic.ir.node import Node
 from tensormagic.notebook.lines import plain_python
@@ -79,6 +79,12 @@ class Outcome:
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
     notebook: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    @property
+    def _written(self) -> str:
+        """The name that the cell ends in, where it ends in one."""
+        last = self.code.parsed.last
+        return last.body.id if last is not None and isinstance(last.body, ast.Name) else ""
+
     def release(self) -> None:
         """Let go of what only comparisons need, so that what is shown keeps no variable of the notebook alive."""
         self.notebook, self.inputs = {}, {}
@@ -89,7 +95,7 @@ class Outcome:
         """The lazy arrays that the cell is about: those in its value, else those it binds; and what gradients are of."""
         found = tensors_in(self.result)
         if isinstance(self.result, Tensor):
-            named = {self.name or "value": self.result}
+            named = {self.name or self._written or "value": self.result}
         elif found:
             named = {f"value[{k}]": tensor for k, tensor in enumerate(found)}
         else:

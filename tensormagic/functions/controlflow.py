@@ -13,7 +13,7 @@ import numpy as np
 
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import arithmetic, as_size, node_of, wrap
-from tensormagic.function import Function, of_callable, refuse_stores, stand_in_tensor
+from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.graph import Graph, bare_symbol, close
 from tensormagic.ir.node import Node, topological

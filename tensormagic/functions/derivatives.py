@@ -11,7 +11,7 @@ from tensormagic.capture import context
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, build, hooks, node_of, wrap
 from tensormagic.config import config
-from tensormagic.function import Function, of_callable, refuse_stores, stand_in_tensor
+from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, rebuild, topological

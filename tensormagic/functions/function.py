@@ -20,12 +20,7 @@ from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of, wrap
-from tensormagic.ir.errors import CaptureError, GuardError
-from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node
-from tensormagic.ir.type import Type
-from tensormagic.ops.leaf import Source, input_node, open_type
-from tensormagic.reading import (
+from tensormagic.functions.reading import (
     Body,
     Helper,
     Read,
@@ -37,6 +32,11 @@ from tensormagic.reading import (
     reads_of,
     settled,
 )
+from tensormagic.ir.errors import CaptureError, GuardError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Type
+from tensormagic.ops.leaf import Source, input_node, open_type
 
 _EXACT = 128  # argument shapes whose sizes are remembered
 
@@ -131,7 +131,9 @@ def trace(body: Body, given: Given, names: Sequence[str], label: str) -> Trace:
     capture.lifted.update(zip(map(place_of, given.reads), tensors[count:], strict=True))
     own = iter(tensors[:count])
     with context.capturing(capture):
-        args, options = given.build(iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)]))
+        args, options = given.build(
+            iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)])
+        )
         result = body(*args, **options)
         found, build = flatten(result)
         nodes = [node_of(v) for v in found]
@@ -154,7 +156,9 @@ class Specialisation:
         return results[0] if self.single else self.build(iter(results))
 
 
-Exact = tuple[Specialisation, dict[Any, int], list[Any]]  # with what keys know by its id, so that no other object gets that
+Exact = tuple[
+    Specialisation, dict[Any, int], list[Any]
+]  # with what keys know by its id, so that no other object gets that
 
 
 @dataclass(eq=False)
@@ -225,7 +229,10 @@ class Function:
 
     def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
         leaves, build = flatten((args, options))
-        leaves = [np.asarray(v) if hasattr(v, "__array__") and not isinstance(v, np.ndarray | np.generic) else v for v in leaves]
+        leaves = [
+            np.asarray(v) if hasattr(v, "__array__") and not isinstance(v, np.ndarray | np.generic) else v
+            for v in leaves
+        ]
         held = [(read, read[1][read[0]]) for read in self.reads if read[0] in read[1]]
         return Given(leaves, [is_input(v) for v in leaves], build, held)
 
@@ -269,7 +276,9 @@ class Function:
             given = Given(given.leaves, given.moving, given.build, [*given.held, *((r, r[1][r[0]]) for r in new)])
         closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
         extra = [leaf for leaf in closed.leaves if leaf not in found.leaves]
-        return Specialisation(closed.graph, session.executable(closed.graph), found.build, extra, _is_single(found)), given
+        return Specialisation(
+            closed.graph, session.executable(closed.graph), found.build, extra, _is_single(found)
+        ), given
 
     def graph(self, *args: Any, **options: Any) -> Graph:
         """The graph for arguments of these types, before rewriting."""
@@ -309,7 +318,9 @@ def _fixed(value: Any) -> Any:
 # functions of the user ------------------------------------------------------------------------------------------------
 
 
-def _by_position(function: types.FunctionType) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]:
+def _by_position(
+    function: types.FunctionType,
+) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]:
     signature = inspect.signature(function)
 
     def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -19,7 +19,8 @@ from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, hooks, node_of
 from tensormagic.config import config
-from tensormagic.function import abstract_tensor, of_callable, refuse_stores, stand_in_tensor
+from tensormagic.functions.function import abstract_tensor, of_callable, refuse_stores, stand_in_tensor
+from tensormagic.functions.reading import is_input
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -28,7 +29,6 @@ from tensormagic.ir.text import parse_type
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, input_node
 from tensormagic.ops.op import registry
-from tensormagic.reading import is_input
 from tensormagic.transform.rewriting import rewrite as rewrite_graph
 
 _TYPE = re.compile(r"(float|int|bool|complex|bool_|u?int(8|16|32|64)|float(16|32|64)|complex(64|128))(\[.*\])?$")

@@ -9,8 +9,8 @@ import numpy as np
 
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import node_of, wrap
-from tensormagic.derivatives import ArgNums, Closed, argument_positions, derived, normal_form
-from tensormagic.function import Function, of_callable
+from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, derived, normal_form
+from tensormagic.functions.function import Function, of_callable
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type, hint

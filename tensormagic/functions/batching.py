@@ -9,8 +9,8 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
-from tensormagic.derivatives import derived
-from tensormagic.function import Function, of_callable, refuse_stores, stand_in_tensor
+from tensormagic.functions.derivatives import derived
+from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint

@@ -162,7 +162,7 @@ def execute(code: Code, space: dict[str, Any], capture: Capture) -> tuple[Any, d
 
 def restored(value: Any) -> Any:
     """What is handed back to the notebook: modules as they are."""
-    return value._module if isinstance(value, namespace.Module) else value  # noqa: SLF001 (our own wrapper)
+    return value.__wrapped__ if isinstance(value, namespace.Module) else value
 
 
 class located:  # noqa: N801 (used like a function)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+import inspect
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -84,7 +84,7 @@ def current() -> Capture | None:
 
 
 @contextmanager
-def capturing(capture: Capture) -> Iterator[Capture]:
+def capturing(capture: Capture) -> Generator[Capture]:
     """Make ``capture`` the current one."""
     token = _current.set(capture)
     try:
@@ -104,7 +104,7 @@ def _own(frame: FrameType) -> bool:
 
 def user_frame() -> FrameType | None:
     """The innermost frame that is the user's."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (there is no public way that is fast)
+    frame: FrameType | None = inspect.currentframe()
     while frame is not None and _own(frame):
         frame = frame.f_back
     return frame

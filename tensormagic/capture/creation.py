@@ -128,9 +128,9 @@ def arange(*bounds: Any, dtype: Any = None, **options: Any) -> Tensor:
     options.pop("device", None)
     if options.get("like") is not None:
         refuse("like=", "Leave the option out.")
-    start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1), 3: bounds}[len(bounds)]
+    start, stop, step = _bounds(*bounds)
     if any(_is_float(b) for b in (start, stop, step)):
-        return wrap(constant(np.arange(_known(start), _known(stop), _known(step), dtype)))
+        return wrap(constant(np.arange(_known(start), _known(stop), _known(step), dtype=dtype)))
     low, high, by = (as_size(b) for b in (start, stop, step))
     if not isinstance(by, int):
         refuse("np.arange with a step that is no number", "Multiply np.arange(n) by the step.")
@@ -140,6 +140,11 @@ def arange(*bounds: Any, dtype: Any = None, **options: Any) -> Tensor:
     ramp = ramp * by if by != 1 else ramp
     ramp = ramp + size_node(low) if low != 0 else ramp
     return _done(astype(ramp, dtype) if dtype is not None else ramp)
+
+
+def _bounds(first: Any, stop: Any = None, step: Any = 1) -> tuple[Any, Any, Any]:
+    """The start, stop and step that ``arange`` is given."""
+    return (0, first, step) if stop is None else (first, stop, step)
 
 
 def _is_float(value: Any) -> bool:

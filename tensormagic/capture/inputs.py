@@ -132,7 +132,7 @@ def of_number(number: Any, name: str) -> Node:
     known = _floats.get(key)
     if known is None:
         source = Snapshot(name, number)
-        known = _floats[key] = input_node(source, Type(array.dtype, (), form))  # type: ignore[arg-type]
+        known = _floats[key] = input_node(source, Type(array.dtype, (), form))
     return known
 
 

@@ -55,21 +55,21 @@ class Module:
     """A module as captured code sees it: functions that make arrays are ours, the rest is the module's own."""
 
     def __init__(self, module: ModuleType) -> None:
-        self._module = module
+        self.__wrapped__ = module
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._module, name)
+        value = getattr(self.__wrapped__, name)
         if isinstance(value, ModuleType):
             return proxy(value)
-        if self._module.__name__ == "math" and callable(value):
+        if self.__wrapped__.__name__ == "math" and callable(value):
             return math_function(name, value)
         return captured(value)
 
     def __dir__(self) -> list[str]:
-        return dir(self._module)
+        return dir(self.__wrapped__)
 
     def __repr__(self) -> str:
-        return f"{self._module!r} (captured)"
+        return f"{self.__wrapped__!r} (captured)"
 
 
 _proxies: dict[str, Module] = {}

@@ -151,7 +151,8 @@ def op_of(ufunc: Any) -> Pointwise | None:
     """The op of a ufunc of NumPy or ``scipy.special``."""
     found = UFUNCS.get(ufunc)
     if found is None:
-        named = registry.get(_SPECIAL.get(ufunc.__name__, ufunc.__name__))
+        name = str(ufunc.__name__)
+        named = registry.get(_SPECIAL.get(name, name))
         found = named if isinstance(named, Pointwise) and not isinstance(named.numpy, np.ufunc) else None
     return found
 

@@ -141,8 +141,8 @@ def explicit(subscripts: str, operands: list[Node]) -> str:
 @implements(np.trace, method="trace")
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     """``np.trace``."""
-    from tensormagic.capture.reductions import _reduction
+    from tensormagic.capture.reductions import reduction_of
     from tensormagic.capture.shaping import diagonal
     from tensormagic.ops.fold import SUM
 
-    return _reduction(SUM)(diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    return reduction_of(SUM)(diagonal(a, offset, axis1, axis2), -1, dtype, out)

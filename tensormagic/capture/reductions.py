@@ -49,7 +49,9 @@ def _unsupported(name: str, where: Any, initial: Any) -> None:
         refuse(f"{name} with initial=", "Add it to the result instead.")
 
 
-def _reduction(op: folds.Fold) -> Any:
+def reduction_of(op: folds.Fold) -> Any:
+    """NumPy's reduction by ``op``, with NumPy's options."""
+
     def reduction(
         a: Any,
         axis: Any = None,
@@ -70,7 +72,7 @@ def _reduction(op: folds.Fold) -> Any:
 
 
 def _plain_reduction(op: folds.Fold) -> Any:
-    general = _reduction(op)
+    general = reduction_of(op)
 
     def reduction(
         a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
@@ -80,8 +82,8 @@ def _plain_reduction(op: folds.Fold) -> Any:
     return reduction
 
 
-implements(np.sum, method="sum")(_reduction(folds.SUM))
-implements(np.prod, method="prod")(_reduction(folds.PROD))
+implements(np.sum, method="sum")(reduction_of(folds.SUM))
+implements(np.prod, method="prod")(reduction_of(folds.PROD))
 implements(np.max, np.amax, method="max")(_plain_reduction(folds.MAX))
 implements(np.min, np.amin, method="min")(_plain_reduction(folds.MIN))
 

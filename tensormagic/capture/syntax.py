@@ -175,7 +175,7 @@ class _Imports(ast.NodeTransformer):
         ]
         return [node, *seen]
 
-    visit_ImportFrom = visit_Import  # type: ignore[assignment]
+    visit_ImportFrom = visit_Import
 
 
 def parse(source: str, filename: str) -> Parsed:

@@ -526,7 +526,7 @@ def build(op: Pointwise, *operands: Any) -> Tensor:
     return wrap(context.record(arithmetic(op, nodes)))
 
 
-_ON_SIZES: dict[str, Callable[[Size, Size], Size]] = {
+_ON_SIZES: dict[str, Callable[[Any, Any], Size]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,

@@ -48,7 +48,7 @@ def fresh_input(value: Any, name: str) -> Node:
         check_dtype(value.dtype, name)
         return input_node(source, open_type(source, value.dtype, value.shape))
     form = "python" if type(value) in {float, complex} else "scalar"
-    return input_node(source, Type(np.asarray(value).dtype, (), form))  # type: ignore[arg-type]
+    return input_node(source, Type(np.asarray(value).dtype, (), form))
 
 
 def abstract_tensor(value: Any, name: str) -> Tensor:

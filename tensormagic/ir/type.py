@@ -263,7 +263,10 @@ def atoms(size: Size) -> list[Atom]:
 
 def product(sizes: tuple[Size, ...]) -> Size:
     """The number of elements of a shape."""
-    return reduce(mul, sizes, 1)
+    total: Size = 1
+    for size in sizes:
+        total = total * size
+    return total
 
 
 def _terms(size: Size) -> tuple[tuple[Monomial, int], ...]:

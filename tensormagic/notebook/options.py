@@ -102,7 +102,7 @@ def read(parser: MagicArgumentParser, line: str, defaults: Mapping[str, Any]) ->
     """
     line = re.sub(r",\s+", ",", line.strip())
     try:
-        given = parser.parse_argstring(line)
+        given: Any = parser.parse_argstring(line)
     except UsageError as error:
         raise UsageError(_explained(str(error), line)) from None
     except ValueError as error:  # quotation marks that are not closed

@@ -376,7 +376,7 @@ class Concatenate(Move):
         for arg, wanted in zip(node.args, linear, strict=True):
             slices = tuple((offset if k == axis else 0, s, 1) for k, s in enumerate(arg.type.shape))
             parts.append(slice_(cotangent, slices) if wanted else None)
-            offset = offset + arg.type.shape[axis]  # type: ignore[assignment]
+            offset = offset + arg.type.shape[axis]
         return parts
 
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:

@@ -214,7 +214,7 @@ def multiply_by(partial: Node, tangent: Node) -> Node:
 
 
 def _to_kind(value: Value, dtype: np.dtype[Any]) -> Value:
-    array = np.asarray(value)
+    array: Any = np.asarray(value)
     if array.dtype.kind == "c" and dtype.kind != "c":
         array = array != 0 if dtype.kind == "b" else array.real
     return array.astype(dtype)

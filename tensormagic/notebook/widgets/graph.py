@@ -58,7 +58,7 @@ class GraphView(anywidget.AnyWidget):
         first = scene.view(view).name if view is not None else scene.views[0].name if scene.views else ""
         self._scene = scene
         super().__init__(scene=scene.message(), expanded=expanded, view=first, **traits)
-        self._made_layout = None if "layout" in traits else cast("Widget", self.layout)  # pyright: ignore[reportUnknownMemberType]
+        self._made_layout = None if "layout" in traits else cast("Widget", self.layout)
 
     def close(self) -> None:
         """Take the widget off the page and free it, with the layout that ipywidgets made for it."""
@@ -72,5 +72,5 @@ class GraphView(anywidget.AnyWidget):
         return svg.render(self._scene, (self.view,) if self.view else ())
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        live, metadata = cast("_Bundle", super()._repr_mimebundle_() or ({}, {}))  # pyright: ignore[reportUnknownMemberType]
+        live, metadata = cast("_Bundle", super()._repr_mimebundle_() or ({}, {}))
         return {**live, "text/plain": self._scene.text(), "image/svg+xml": self.svg()}, metadata

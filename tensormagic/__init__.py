@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.value import Tensor, hooks
 from tensormagic.config import config
 from tensormagic.functions.batching import vmap
 from tensormagic.functions.controlflow import cond, fori_loop, scan, while_loop
@@ -62,6 +63,16 @@ __all__ = [
 ]
 
 __version__ = "0.1.0.dev0"
+
+
+def _to_html(self: Tensor, path: str | Path) -> None:
+    """Write a page that shows the graph, with pan, zoom and search, and needs neither a kernel nor a network."""
+    from tensormagic.notebook.adaptor import page_of
+
+    Path(path).write_text(page_of(self), encoding="utf-8")
+
+
+hooks.methods["to_html"] = _to_html
 
 
 def load_ipython_extension(ip: Any) -> None:

@@ -114,6 +114,12 @@ def executable(graph: Graph, level: str | None = None) -> Executable:
         return found
 
 
+def prepare() -> None:
+    """Have the compiler started in the background, where it may be wanted."""
+    if config.tier != "numpy":
+        native.prepare()
+
+
 def forget(graph: Graph) -> None:
     """Drop what is kept for a graph."""
     with _lock:

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import stat
-import sys
 import tempfile
 import warnings
 from contextlib import suppress
@@ -17,8 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tensormagic.config import config
+
 MOST_BYTES = 512 << 20
-_VARIABLE = "TENSORMAGIC_CACHE_FOLDER"
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,11 @@ class Code:
 
 
 def folder() -> Path:
-    """The cache folder, made if it is not there: ``TENSORMAGIC_CACHE_FOLDER``, or the platform's place for caches.
+    """``config.cache_folder``, made if it is not there.
 
     A folder that others own or can write is refused with a warning; a private temporary one serves this process then.
     """
-    return _usable(_wanted())
-
-
-def _wanted() -> Path:
-    chosen = os.environ.get(_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "tensormagic"
+    return _usable(config.cache_folder)
 
 
 @cache

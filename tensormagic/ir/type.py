@@ -133,6 +133,12 @@ def _hint_of(a: Atom) -> int:
     return int(number)
 
 
+def size_text(size: Size) -> str:
+    """A size for people: the number that was seen, or the expression."""
+    number = hint(size)
+    return str(size if number is None else number)
+
+
 def lower_bound(size: Size) -> int | None:
     """A number that ``size`` is never below, where one is known; symbols are at least 2."""
     if isinstance(size, int):
@@ -350,7 +356,7 @@ class Type:
         if self.form == "python":
             return {"f": "float", "i": "int", "b": "bool", "c": "complex"}[self.dtype.kind]
         if self.shape or self.form == "array":
-            return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+            return f"{self.dtype}[{', '.join(map(size_text, self.shape))}]"
         return "bool_" if self.dtype.kind == "b" else f"{self.dtype}"  # NumPy's name, which is not Python's
 
     __repr__ = __str__

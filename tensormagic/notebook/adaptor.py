@@ -11,11 +11,13 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.backend.plan import Plan
+from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type, evaluate
+from tensormagic.notebook.html import to_html
 from tensormagic.notebook.scene import KINDS, Edge, Scene, Vertex, View
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
@@ -167,6 +169,13 @@ def portrait(
     if len(closed.graph.nodes) > MOST_HISTORY:
         closed = session.close_over(wanted)
     return Portrait(closed.graph, tuple(results), tuple(gradients), closed.leaves, cell, level)
+
+
+def page_of(value: Tensor) -> str:
+    """A page with the graph of a lazy value, which needs neither a kernel nor a network."""
+    spans = [s for s in site.of(value.node) if s.role == "value"]
+    cell = newest(spans).cell if spans else ""
+    return to_html(portrait({"value": value.node}, {}, cell).scene(""))
 
 
 def newest(spans: Sequence[Site]) -> Site:

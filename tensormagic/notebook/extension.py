@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from tensormagic import session
 from tensormagic.capture import inputs
 from tensormagic.capture.value import Tensor, hooks
 from tensormagic.ir.errors import TensorError
@@ -101,6 +102,7 @@ def load(shell: Any) -> None:
     extension = Extension(shell)
     extension.register()
     setattr(shell, _ATTRIBUTE, extension)
+    session.prepare()
 
 
 def unload(shell: Any) -> None:

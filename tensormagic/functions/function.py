@@ -32,7 +32,7 @@ from tensormagic.functions.reading import (
     reads_of,
     settled,
 )
-from tensormagic.ir.errors import CaptureError, GuardError
+from tensormagic.ir.errors import ArgumentError, CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
@@ -361,18 +361,18 @@ def of_cell(code: Code, name: str, inputs: Sequence[str], notebook: Mapping[str,
 
     def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if len(args) > len(inputs):
-            raise TypeError(f"{name}() takes {len(inputs)} arguments ({', '.join(inputs)}) but {len(args)} were given")
+            raise ArgumentError(f"{name}() takes {len(inputs)} arguments ({', '.join(inputs)}) but {len(args)} were given")
         unknown = sorted(set(options) - set(inputs))
         if unknown:
-            raise TypeError(f"{name}() got an unexpected argument {unknown[0]!r}; its inputs are {', '.join(inputs)}")
+            raise ArgumentError(f"{name}() got an unexpected argument {unknown[0]!r}; its inputs are {', '.join(inputs)}")
         given = dict(zip(inputs, args, strict=False))
         twice = sorted(set(given) & set(options))
         if twice:
-            raise TypeError(f"{name}() got two values for {twice[0]!r}")
+            raise ArgumentError(f"{name}() got two values for {twice[0]!r}")
         given |= options
         missing = [n for n in inputs if n not in given and n not in notebook]
         if missing:
-            raise TypeError(f"{name}() needs {missing[0]!r}: it is neither given nor a variable of the notebook")
+            raise ArgumentError(f"{name}() needs {missing[0]!r}: it is neither given nor a variable of the notebook")
         traced = context.current() is not None
         return tuple([given[n] if n in given else look((n, notebook)) if traced else notebook[n] for n in inputs]), {}
 

@@ -39,6 +39,10 @@ class BoundsError(TensorError, IndexError):
     """An index out of bounds, or of a kind that NumPy does not take."""
 
 
+class ArgumentError(TensorError, TypeError):
+    """A function is called with arguments that it does not take."""
+
+
 class CaptureError(TensorError, TypeError):
     """Code that cannot be captured."""
 

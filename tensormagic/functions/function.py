@@ -361,10 +361,14 @@ def of_cell(code: Code, name: str, inputs: Sequence[str], notebook: Mapping[str,
 
     def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if len(args) > len(inputs):
-            raise ArgumentError(f"{name}() takes {len(inputs)} arguments ({', '.join(inputs)}) but {len(args)} were given")
+            raise ArgumentError(
+                f"{name}() takes {len(inputs)} arguments ({', '.join(inputs)}) but {len(args)} were given"
+            )
         unknown = sorted(set(options) - set(inputs))
         if unknown:
-            raise ArgumentError(f"{name}() got an unexpected argument {unknown[0]!r}; its inputs are {', '.join(inputs)}")
+            raise ArgumentError(
+                f"{name}() got an unexpected argument {unknown[0]!r}; its inputs are {', '.join(inputs)}"
+            )
         given = dict(zip(inputs, args, strict=False))
         twice = sorted(set(given) & set(options))
         if twice:

@@ -307,7 +307,9 @@ def test_assumptions_are_reported():
 def test_withholding_is_reported():
     u = 1 + x
     result = rewrite(graph(x * log(u) / (u - 1)))
-    assert [str(k) for k in result.withheld] == ["withheld: log(1 + x) -> log1p(x): add has another use"]
+    (withheld,) = map(str, result.withheld)  # between the two: the lines of other tests that built an equal graph
+    assert withheld.startswith("withheld: log(1 + x) -> log1p(x)")
+    assert withheld.endswith(": add has another use")
 
 
 @pytest.mark.parametrize("x0", [3e-9, 1e-3, 0.5])

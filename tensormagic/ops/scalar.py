@@ -233,9 +233,20 @@ sigmoid = leaf(
     partials=lambda out, x: out * sigmoid(-x),
     doc="The logistic function 1/(1 + exp(-x)).",
 )
+def _softplus(x: Value) -> Value:
+    """In place where it can be: NumPy's logaddexp takes three times as long."""
+    x = np.asarray(x)
+    e = np.array(np.abs(x))
+    np.negative(e, out=e)
+    np.exp(e, out=e)
+    np.log1p(e, out=e)
+    e += np.maximum(x, x.dtype.type(0))
+    return e
+
+
 softplus = leaf(
     "softplus",
-    lambda x: np.logaddexp(x, x.dtype.type(0)),
+    _softplus,
     dtypes=real_loop,
     partials=lambda _out, x: sigmoid(x),
     body=lambda x: maximum(x, 0) + log1p(exp(-absolute(x))),

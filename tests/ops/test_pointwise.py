@@ -52,7 +52,7 @@ ORACLES = {
     "digamma": in_loop(scipy.special.digamma, np.cbrt),
     "gammaln": in_loop(scipy.special.gammaln, np.cbrt),
 }
-ULP = {"sigmoid": 4}
+ULP = {"sigmoid": 4, "softplus": 4}
 EXTREMES = {
     "b": (False, True),
     "i": (0, 1, -1, 2, 7, 100),

@@ -9,6 +9,7 @@ import datetime as dt
 import importlib.metadata
 import os
 import platform
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -22,7 +23,7 @@ os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import numpy as np  # noqa: E402 (the threads are set first)
 
-RUNS = 31
+ROUNDS, BLOCK = 9, 5
 Program = Callable[[], object]
 rng = np.random.default_rng(0)
 X1, Y1 = rng.normal(size=10**6), rng.normal(size=10**6)
@@ -142,35 +143,54 @@ PEERS = {
 }
 
 
-def measure(program: Program) -> tuple[float, float]:
-    """Wall seconds of the first call, and median CPU milliseconds of later ones."""
+def seconds(program: Program) -> float:
+    """Wall seconds of one call."""
     start = time.perf_counter()
     program()
-    first = time.perf_counter() - start
+    return time.perf_counter() - start
+
+
+def cpu(program: Program) -> list[float]:
+    """CPU milliseconds of each call of a block; the first, which finds the caches full of another's data, is not counted."""
     program()
     times = []
-    for _ in range(RUNS):
+    for _ in range(BLOCK):
         begin = time.process_time_ns()
         program()
-        times.append(time.process_time_ns() - begin)
-    return first, sorted(times)[RUNS // 2] / 1e6
+        times.append((time.process_time_ns() - begin) / 1e6)
+    return times
+
+
+def table(found: dict[str, dict[str, Program]]) -> list[str]:
+    """Rows: in turn, a block of calls of each peer, so that a machine whose speed drifts treats all alike."""
+    rows = []
+    for name in ("loss", "softmax", "logistic"):
+        programs = {peer: these[name] for peer, these in found.items() if name in these}
+        first = {peer: seconds(program) for peer, program in programs.items()}
+        times: dict[str, list[float]] = {peer: [] for peer in programs}
+        for _ in range(ROUNDS):
+            for peer, program in programs.items():
+                times[peer] += cpu(program)
+        median = {peer: statistics.median(t) for peer, t in times.items()}
+        rows += [
+            f"| {name} | {peer} | {first[peer]:.2f} | {median[peer]:.2f} | {median['NumPy'] / median[peer]:.1f} |"
+            for peer in programs
+        ]
+    return rows
 
 
 def main() -> None:
-    rows, missing, versions = [], [], []
-    base: dict[str, float] = {}
+    """Measure and print."""
+    found: dict[str, dict[str, Program]] = {}
+    missing, versions = [], []
     for peer, (package, programs) in PEERS.items():
         try:
-            found = programs()
+            found[peer] = programs()
         except ImportError as error:
             missing.append(f"{peer} ({error})")
             continue
         versions.append(f"{package} {importlib.metadata.version(package)}")
-        for name, program in found.items():
-            first, cpu = measure(program)
-            base.setdefault(name, cpu)
-            rows.append(f"| {name} | {peer} | {first:.2f} | {cpu:.2f} | {base[name] / cpu:.1f} |")
-    rows.sort(key=lambda row: row.split("|")[1])
+    rows = table(found)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     when = dt.datetime.now(dt.UTC).date()
     text = [
@@ -178,7 +198,8 @@ def main() -> None:
         "",
         f"Made by `python benchmarks/peers.py`, {when}; {machine}, {', '.join(versions)}; one thread, malloc as it comes.",
         "First call: wall seconds, compiling included (tensormagic: waiting for the compiler, with its cache as it is).",
-        f"CPU: median milliseconds of process time of {RUNS} calls. Ratio: NumPy's over it; above 1 is faster than NumPy.",
+        f"CPU: median milliseconds of process time of {ROUNDS * BLOCK} calls, in blocks of {BLOCK}, the peers in turn.",
+        "Ratio: NumPy's over it; above 1 is faster than NumPy.",
         "",
         "- *loss*: `mean(log(1+exp(-abs(x))) + maximum(x,0) - x*y)`, 10^6 elements",
         "- *softmax*: rows of 1000 x 1000",

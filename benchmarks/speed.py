@@ -41,81 +41,63 @@ def medians_ms(calls, rounds=5):
 
 
 def cases():
-    """For each benchmark: the graph's results, and NumPy's function of nothing."""
+    """For each benchmark: what the user writes, captured; the same in NumPy (gradients by hand); the arguments; what is wanted."""
     import numpy as np
 
-    from tensormagic.ops import contract
-    from tensormagic.ops.fold import SOFTMAX, mean, row
-    from tensormagic.ops.leaf import Source, input_node, open_type
-    from tensormagic.ops.scalar import absolute, exp, log, log1p, maximum
-    from tensormagic.transform.grad import gradient
+    import tensormagic as tm
 
     rng = np.random.default_rng(0)
-
-    def node(name, value):
-        source = Source(name, value)
-        return input_node(source, open_type(source, np.asarray(value).dtype, np.shape(value)))
-
     x, y = rng.normal(size=10**6), rng.normal(size=10**6)
     S = rng.normal(size=(1000, 1000))
     X, w, b, t = rng.normal(size=(100_000, 30)), rng.normal(size=30), np.array(0.1), np.sign(rng.normal(size=100_000))
 
-    def softmax():
-        e = np.exp(S - S.max(1, keepdims=True))
-        return (e / e.sum(1, keepdims=True),)
+    def cross_entropy(x, y):
+        return np.mean(np.log(1 + np.exp(-abs(x))) + np.maximum(x, 0) - x * y)
 
-    def logistic():
+    def softmax(S):
+        e = np.exp(S - S.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    def loss(w, b, X, t):
+        return np.mean(np.log(1 + np.exp(-t * (X @ w + b))))
+
+    def by_hand(w, b, X, t):
         z = X @ w + b
         m = -t * z
         e = np.exp(m)
         g = -(t * (e / (1 + e))) / len(t)
-        return np.mean(np.log1p(e)), X.T @ g, g.sum()
+        return np.mean(np.log1p(e)), (X.T @ g, g.sum())
 
-    nx, ny, nS, nX, nw, nb, nt = (
-        node(*item) for item in {"x": x, "y": y, "S": S, "X": X, "w": w, "b": b, "t": t}.items()
-    )
-    loss = mean(log1p(exp(-nt * (contract.matmul(nX, nw) + nb))), (0,))
     return {
-        "stable loss, 10⁶": (
-            [mean(log(1 + exp(-absolute(nx))) + maximum(nx, 0) - nx * ny, (0,))],
-            lambda: (np.mean(np.log(1 + np.exp(-abs(x))) + np.maximum(x, 0) - x * y),),
-            (3.0, 2.2),
-        ),
-        "softmax over rows, 1000×1000": ([row(SOFTMAX, nS, (1,))], softmax, (3.0, 2.2)),
-        "logistic loss and gradient, 10⁵×30": ([loss, *gradient(loss, [nw, nb])], logistic, (2.0, 2.0)),
+        "cross entropy, 10⁶": (tm.tensor(cross_entropy), cross_entropy, (x, y), (3.0, 2.2)),
+        "softmax over rows, 1000×1000": (tm.tensor(softmax), softmax, (S,), (3.0, 2.2)),
+        "logistic loss and gradient, 10⁵×30": (tm.value_and_grad(loss, (0, 1)), by_hand, (w, b, X, t), (2.0, 2.0)),
     }
-
-
-def closed(results):
-    import numpy as np
-
-    from tensormagic.ir.graph import close
-    from tensormagic.ops.leaf import INPUT, parameter
-
-    found = close(results, lambda n: n.op is INPUT, parameter)
-    values = [leaf["source"].value for leaf in found.leaves]
-    return found.graph, found.graph.bind([np.shape(v) for v in values]), values
 
 
 def measure():
     """One setting: everything that is measured, as plain data."""
     import numpy as np
 
+    import tensormagic as tm
     from tensormagic.backend.native import compiled
     from tensormagic.backend.plan import plan_graph
+    from tensormagic.capture.tree import flatten
+    from tensormagic.transform.rewriting import rewrite
 
+    tm.config.tier = "numba"
     report = {"speed": [], "compile": []}
-    for name, (results, numpy, wanted) in cases().items():
-        graph, sizes, values = closed(results)
+    for name, (function, numpy, values, wanted) in cases().items():
+        graph = rewrite(function.graph(*values)).graph
         begin = time.perf_counter()
         plan = plan_graph(graph)
         planning = (time.perf_counter() - begin) * 1e3
         begin = time.perf_counter()
         handle = compiled(plan)
         ready = (time.perf_counter() - begin) * 1e3
-        for found, expected in zip(handle.run(sizes, *values), numpy(), strict=True):
+        for found, expected in zip(flatten(function(*values))[0], flatten(numpy(*values))[0], strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-        ours, theirs = medians_ms([lambda h=handle, s=sizes, v=values: h.run(s, *v), numpy])
+        ours, theirs = medians_ms([lambda f=function, v=values: f(*v), lambda f=numpy, v=values: f(*v)])
         report["speed"].append([name, ours, theirs, wanted])
         report["compile"].append(
             [name, len(plan.kernels), planning, handle.compile_seconds * 1e3, ready, handle.from_cache]
@@ -125,25 +107,17 @@ def measure():
 
 
 def small_call():
-    """Microseconds for a run on three small arrays with two results, sizes bound beforehand."""
+    """Microseconds for a call of a compiled function on three small arrays."""
     import numpy as np
 
-    from tensormagic.backend.native import compiled
-    from tensormagic.backend.plan import plan_graph
-    from tensormagic.ops.fold import SUM, fold
-    from tensormagic.ops.leaf import Source, input_node, open_type
+    import tensormagic as tm
 
-    nodes = []
-    for name in "xyz":
-        source = Source(name, np.arange(3.0))
-        nodes.append(input_node(source, open_type(source, "f8", (3,))))
-    x, y, z = nodes
-    graph, sizes, values = closed([x * y + z, fold(SUM, x, (0,))])
-    run = compiled(plan_graph(graph)).run
+    function = tm.tensor(lambda x, y, z: np.exp(x) * y + z)
+    x, y, z = np.ones(3), np.full(3, 2.0), np.zeros(3)
 
     def many():
         for _ in range(10_000):
-            run(sizes, *values)
+            function(x, y, z)
 
     return median_ms(many, 11) / 10
 
@@ -196,7 +170,7 @@ def main():
         "",
         "The first row of compiling and of loading holds the start of the compiler and of the loader.",
         "",
-        f"A run on three arrays of 3 elements with two results takes {plain['call']:.2f} µs.",
+        f"A call of a compiled function with three arrays of 3 elements takes {plain['call']:.2f} µs.",
         "",
     ]
     text = "\n".join(lines)

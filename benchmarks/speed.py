@@ -34,9 +34,9 @@ def median_ms(call, repetitions=41):
     return sorted(times)[repetitions // 2] / 1e6
 
 
-def medians_ms(calls, rounds=5):
+def medians_ms(calls, rounds=25):
     """The medians of several calls, measured in turns, so that a busy moment of the machine meets all of them."""
-    times = [[median_ms(call, 15) for call in calls] for _ in range(rounds)]
+    times = [[median_ms(call, 5) for call in calls] for _ in range(rounds)]
     return [sorted(own)[rounds // 2] for own in zip(*times, strict=True)]
 
 

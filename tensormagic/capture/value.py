@@ -478,7 +478,8 @@ def node_of(value: Any) -> Node:
     if isinstance(value, list | tuple):
         return _stacked(value)
     if hasattr(value, "__array__"):
-        return inputs.of_array(np.asarray(value), _name_of(value) or type(value).__name__)
+        column = getattr(value, "name", None)  # a Series says which column it is
+        return inputs.of_array(np.asarray(value), f"column {column!r}" if column is not None else type(value).__name__)
     raise DTypeError(
         f"{type(value).__name__} is no operand: arrays and numbers are",
         "Convert it with np.asarray, if it holds numbers.",

@@ -233,6 +233,8 @@ sigmoid = leaf(
     partials=lambda out, x: out * sigmoid(-x),
     doc="The logistic function 1/(1 + exp(-x)).",
 )
+
+
 def _softplus(x: Value) -> Value:
     """In place where it can be: NumPy's logaddexp takes three times as long."""
     x = np.asarray(x)

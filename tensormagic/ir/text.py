@@ -47,7 +47,8 @@ def _show_node(node: Node, numbers: Mapping[Node, str], regions: dict[Graph, str
 
 
 def _type(t: Type) -> str:
-    return f"{t}"
+    """A type with its sizes as they are written, whatever sizes were seen."""
+    return f"{t.dtype}[{', '.join(map(str, t.shape))}]" if t.shape else f"{t}"
 
 
 def _value(value: Any, regions: dict[Graph, str]) -> str:

@@ -30,15 +30,9 @@ from tensormagic.ops.scalar import (
     tanh,
     xlogy,
 )
-from tensormagic.transform.rewriting.notation import exact, real, stable
+from tensormagic.transform.rewriting.notation import real, stable
 
 Yields = Iterator[tuple[Any, ...]]
-
-
-@exact
-def names(x: Node) -> Yields:
-    """Two names of one function."""
-    yield logaddexp(x, 0), softplus(x)
 
 
 @stable
@@ -80,6 +74,7 @@ def inverses(x: Node, p: Positive) -> Yields:
 @stable
 def logistic(x: Node, y: Node) -> Yields:
     """The logistic function and its logarithm, without overflow."""
+    yield logaddexp(x, 0), softplus(x)
     yield log1p(exp(x)), softplus(x)
     yield log(sigmoid(x)), -softplus(-x)
     yield log(exp(x) + exp(y)), logaddexp(x, y)

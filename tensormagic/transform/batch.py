@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.type import Size, Type, atoms, hint, symbol
+from tensormagic.ir.type import Size, Type, atoms, symbol
 from tensormagic.ops.control import CALL, COND, GRAD, LOOP, WHILE, call, cond, loop, while_loop
 from tensormagic.ops.fold import ANY, MAX, fold
 from tensormagic.ops.leaf import constant, parameter
@@ -62,7 +62,7 @@ def _inner_size(graph: Graph, size: Size) -> Size:
         return size
     used = {str(a) for n in graph.nodes for t in n.types for s in t.shape for a in atoms(s)}
     number = next(k for k in range(len(used) + 1) if f"n{k}" not in used)
-    return symbol(f"n{number}", hint(size))
+    return symbol(f"n{number}")
 
 
 def _parameters(graph: Graph, flags: Sequence[bool], size: Size) -> tuple[Node, ...]:

@@ -81,7 +81,7 @@ def fft_params(axis, n):
 
 # regions: closed graphs over a vector of n0 elements, and numbers
 
-VECTOR = array(float, symbol("n0", 3))
+VECTOR = array(float, symbol("n0"))
 NUMBER = array(float)
 COUNT = array(np.int64)
 

@@ -1,6 +1,7 @@
 """Captured functions: sizes without retracing, guards, names from outside, containers, errors, threads."""
 
 import threading
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -369,3 +370,20 @@ def test_on_what_is_no_function():
     assert tm.tensor(3).numpy() == 3
     with pytest.raises(TypeError):
         tm.tensor("text")
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (lambda x: np.var(x, ddof=3), np.array([0.0, 2.0])),
+        (lambda x: np.var(x, ddof=2), np.zeros(1)),
+        (lambda x: np.std(x, axis=-1, ddof=1), np.zeros((3, 0))),
+        (lambda x: np.log(np.sum(np.exp(x), axis=-1)), np.zeros((3, 0))),
+        (lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True), np.zeros((3, 0))),
+    ],
+)
+def test_nothing_to_divide_by_or_to_take_the_largest_of(function, x):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = function(x)
+    np.testing.assert_array_equal(tm.tensor(function)(x), expected)

@@ -6,7 +6,7 @@ import builtins
 import linecache
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import CodeType, TracebackType
+from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ def lift_inputs(
         if tensor is not None:
             found[name] = tensor
         visible[name] = namespace.value_of(value) if tensor is None else tensor
-    _note_overlaps(found, notebook)
+    _note_overlaps(code, found, notebook)
     return visible, found
 
 
@@ -108,7 +108,7 @@ def _place(code: Code, name: str) -> Site:
     )
 
 
-def _note_overlaps(found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
+def _note_overlaps(code: Code, found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
     """Inputs that share memory: the same array is one lazy array; partly shared ones refuse stores."""
     arrays = [(n, notebook[n]) for n in found if isinstance(notebook[n], np.ndarray)]
     for k, (name, array) in enumerate(arrays):
@@ -116,6 +116,30 @@ def _note_overlaps(found: dict[str, Tensor], notebook: Mapping[str, Any]) -> Non
             if array is not held and np.may_share_memory(array, held) and np.shares_memory(array, held):
                 found[name].place.buffer.overlaps.append(other)
                 found[other].place.buffer.overlaps.append(name)
+    others = [
+        (n, a) for n in code.parsed.reads if n in notebook and n not in found for a in _arrays_within(notebook[n])
+    ]
+    for name, array in arrays:
+        found[name].place.buffer.overlaps += [n for n, a in others if np.may_share_memory(array, a)]
+
+
+def _arrays_within(value: Any) -> list[np.ndarray[Any, Any]]:
+    """The arrays that a container, an object or a function of the notebook leads to."""
+    if isinstance(value, FunctionType):
+        names = value.__code__.co_names
+        held: list[Any] = [value.__globals__[n] for n in names if n in value.__globals__]
+        held += [v for f in held if isinstance(f, FunctionType) and f is not value for v in _globals_of(f)]
+    elif isinstance(value, dict):
+        held = list(value.values())
+    elif isinstance(value, list | tuple | set):
+        held = list(value)
+    else:
+        held = list(getattr(value, "__dict__", {}).values()) if not isinstance(value, ModuleType | type) else []
+    return [v for v in held if isinstance(v, np.ndarray)]
+
+
+def _globals_of(function: FunctionType) -> list[Any]:
+    return [function.__globals__[n] for n in function.__code__.co_names if n in function.__globals__]
 
 
 def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None = None) -> Captured:
@@ -134,6 +158,7 @@ def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None
     outputs = {n: restored(space[n]) for n in code.parsed.binds if n in space and not n.startswith("_")}
     buffers = {id(t.place.buffer): t.place.buffer for t in found.values()}
     stores = [b for b in buffers.values() if b.array is not None and b.version]
+    _send_away(outputs, code)
     for buffer in stores:  # names that still hold the input hold the notebook's array
         for name, value in list(outputs.items()):
             if isinstance(value, Tensor) and value is found.get(name) and notebook.get(name) is buffer.array:
@@ -141,6 +166,13 @@ def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None
     if code.last is None and code.parsed.last_name:
         result = space.get(code.parsed.last_name)
     return Captured(outputs, restored(result), code.last is not None, found, stores, capture, code.parsed, space)
+
+
+def _send_away(outputs: Mapping[str, Any], code: Code) -> None:
+    """What is handed back and is a part of a notebook's array: reading is all that is left to it."""
+    for value in outputs.values():
+        if isinstance(value, Tensor) and value.place.buffer.array is not None:
+            value.place.buffer.away = code.cell.label
 
 
 def _one_each(visible: dict[str, Any], found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
@@ -163,6 +195,15 @@ def execute(code: Code, space: dict[str, Any], capture: Capture) -> tuple[Any, d
 def restored(value: Any) -> Any:
     """What is handed back to the notebook: modules as they are."""
     return value.__wrapped__ if isinstance(value, namespace.Module) else value
+
+
+def at_home(value: Any, notebook: dict[str, Any]) -> Any:
+    """A function that the cell has defined, over the notebook's own names: later calls read what these are then."""
+    if not isinstance(value, FunctionType) or CAPTURED not in value.__globals__:
+        return value
+    home = FunctionType(value.__code__, notebook, value.__name__, value.__defaults__, value.__closure__)
+    home.__kwdefaults__, home.__doc__, home.__dict__ = value.__kwdefaults__, value.__doc__, value.__dict__
+    return home
 
 
 class located:  # noqa: N801 (used like a function)

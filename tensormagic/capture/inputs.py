@@ -55,7 +55,10 @@ def fingerprint(array: np.ndarray[Any, Any]) -> int:
 def secure_all() -> None:
     """Copy every large input that pending values still need: called before other code runs."""
     for snapshot in list(_live):
-        snapshot.secure()
+        try:
+            snapshot.secure()
+        except GuardError:  # lost: whoever asks for its value is told
+            _live.discard(snapshot)
 
 
 def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

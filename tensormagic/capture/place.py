@@ -29,6 +29,10 @@ class Buffer:
         The current value.
     array
         The notebook's array, for an input: a store into the buffer is to be handed back to it.
+    overlaps
+        Other inputs, and what else the cell reads, that share the array's memory: stores are refused.
+    away
+        The cell that read the array, once that has ended: what it handed back cannot be stored into.
     """
 
     node: Node
@@ -37,6 +41,7 @@ class Buffer:
     version: int = 0
     writeable: bool = True
     overlaps: list[str] = field(default_factory=list)
+    away: str = ""
 
     def layout(self) -> Layout | None:
         """Where the elements lie in NumPy; None where that is not known."""
@@ -52,6 +57,11 @@ class Buffer:
         """Replace the value."""
         if not self.writeable:
             raise ValueError("assignment destination is read-only")
+        if self.away:
+            raise CaptureError(
+                f"this is a part of the notebook's {self.name} as it was in {self.away}: it cannot be stored into",
+                f"Store into {self.name} itself, or into a copy.",
+            )
         if self.overlaps:
             raise CaptureError(
                 f"{self.name} shares memory with {', '.join(self.overlaps)}, which this cell reads too: "

@@ -10,6 +10,7 @@ from tensormagic.capture import context
 from tensormagic.capture.names import implements
 from tensormagic.capture.value import Tensor, as_size, node_of, refuse, wrap
 from tensormagic.ir.node import Node
+from tensormagic.ir.type import apply
 from tensormagic.ops import fold as folds
 from tensormagic.ops import scalar
 from tensormagic.ops.fold import axes_of, fold, mean, reduce_sum
@@ -158,7 +159,7 @@ def var(
     distance = x - centre
     squares = distance * distance if x.type.dtype.kind != "c" else scalar.real(distance * scalar.conjugate(distance))
     total = reduce_sum(squares, axes)
-    count = folds.count(x, axes) - as_size(correction if _given(correction) else ddof)
+    count = apply("max", folds.count(x, axes) - as_size(correction if _given(correction) else ddof), 0)
     result = total / astype(size_node(count), total.type.dtype)
     return _finish(expand_dims(result, axes) if keepdims is True else result, out, "var")
 

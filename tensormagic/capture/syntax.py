@@ -43,6 +43,7 @@ class _Names(ast.NodeVisitor):
         self.reads: dict[str, ast.expr] = {}
         self.binds: dict[str, None] = {}
         self.counters: set[str] = set()
+        self.assigned: set[str] = set()
         self.bound: set[str] = set()  # by every way that leads here
         self.local: list[set[str]] = []  # names of the functions and loops around
         self.depth = 0
@@ -61,6 +62,8 @@ class _Names(ast.NodeVisitor):
             self._read(node.id, node)
         else:
             self._bind(node.id)
+            if self.depth == 0:
+                self.assigned.add(node.id)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self.visit(node.value)  # the value is read before the name is bound
@@ -192,5 +195,5 @@ def parse(source: str, filename: str) -> Parsed:
         final = tree.body[-1]
         target = final.targets[0] if isinstance(final, ast.Assign) else final.target
         last_name = target.id if isinstance(target, ast.Name) else ""
-    binds = tuple(n for n in names.binds if n not in names.counters)
+    binds = tuple(n for n in names.binds if n not in names.counters - names.assigned)
     return Parsed(tree, last, last_name, tuple(names.reads), binds, names.reads)

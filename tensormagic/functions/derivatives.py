@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from tensormagic.capture import context
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, build, hooks, node_of, wrap
@@ -319,10 +321,30 @@ def stop_gradient(value: Any) -> Any:
     return build(scalar.stop_gradient, value)
 
 
+def _input_of(result: Node, wrt: Any) -> Node:
+    """The node that a gradient is with respect to: a lazy value's, or the input of that name, or that array's."""
+    if not isinstance(wrt, str | np.ndarray):
+        return node_of(wrt)
+    sources = {n: n["source"] for n in topological([result]) if n.op is INPUT}
+    if isinstance(wrt, str):
+        found = [n for n, source in sources.items() if source.name == wrt]
+    else:
+        found = [n for n in (node_of(wrt),) if n in sources]
+    what = repr(wrt) if isinstance(wrt, str) else "the array"
+    if len(found) != 1:
+        names = ", ".join(sorted({source.name for source in sources.values()})) or "nothing"
+        many = "several inputs are called so" if found else f"it depends on {names}"
+        raise DifferentiationError(
+            f"{what} is no input of this value: {many}",
+            "Name an input; an array has to be the one that the cell read, and unchanged since.",
+        )
+    return found[0]
+
+
 def _tensor_grad(self: Tensor, wrt: Any) -> Any:
     """The gradient of this lazy scalar with respect to ``wrt``: a lazy value, an array known by identity, or a tuple of these."""
     several = isinstance(wrt, tuple | list)
-    nodes = [node_of(v) for v in (wrt if several else (wrt,))]
+    nodes = [_input_of(self.node, v) for v in (wrt if several else (wrt,))]
     found = [wrap(n) for n in gradient_nodes(self.node, nodes)]
     return tuple(found) if several else found[0]
 

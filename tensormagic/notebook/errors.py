@@ -232,7 +232,7 @@ def _hint(error: BaseException, near: Mapping[str, Any]) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "The computation was stopped; no variable has changed."
     if isinstance(error, NameError) and error.name:
-        words = [*(n for n in near if not n.startswith("_")), *dir(builtins)]
+        words = list(dict.fromkeys([*(n for n in near if not n.startswith("_")), *dir(builtins)]))
         found = difflib.get_close_matches(error.name, words, 3, 0.6)
         known = (
             f"Did you mean {' or '.join(found)}?"

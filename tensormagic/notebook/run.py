@@ -16,7 +16,7 @@ from IPython.core.error import UsageError
 
 from tensormagic import session
 from tensormagic.capture import inputs
-from tensormagic.capture.cell import Captured, Code, compile_cell, run_cell
+from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, run_cell
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, input_tensor, node_of, wrap
 from tensormagic.config import config
@@ -332,7 +332,7 @@ def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
     for buffer, value in stores:
         np.copyto(buffer.array, value, casting="same_kind")
     outcome.stored = tuple(buffer.name for buffer, _ in stores)
-    bound = dict(outcome.outputs)
+    bound = {name: at_home(value, shell.user_ns) for name, value in outcome.outputs.items()}
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)
     shell.push(bound)

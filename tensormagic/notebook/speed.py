@@ -67,6 +67,8 @@ def copies(code: Code, notebook: Mapping[str, Any]) -> dict[str, Any]:
             value = value.numpy()
         if isinstance(value, np.ndarray):
             value = memo.setdefault(id(value), value.copy())
+        elif isinstance(value, list | dict | set):
+            value = memo.setdefault(id(value), copy.deepcopy(value))
         if name in space:
             space[name] = value
     return space

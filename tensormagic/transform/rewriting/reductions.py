@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import not_negative, plain
+from tensormagic.ir.type import lower_bound
 from tensormagic.ops.fold import LOG_SOFTMAX, LOGSUMEXP, MAX, MIN, PROD, SOFTMAX, SUM, count, fold, row, spread
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast, expand_dims, reshape, squeezes
@@ -132,7 +133,13 @@ def _exponents(node: Node) -> tuple[Node, Axes] | None:
     """``v`` and the axes, for ``sum(exp(v), axes)`` of real floats."""
     if node.op is not SUM or node.args[0].op is not exp or node.type.dtype.kind != "f":
         return None
-    return node.args[0].args[0], node["axes"]
+    v = node.args[0].args[0]
+    return (v, node["axes"]) if _filled(v, node["axes"]) else None
+
+
+def _filled(x: Node, axes: Axes) -> bool:
+    """Whether there is an element to take the largest of: of nothing, a sum is 0 and a largest element an error."""
+    return all((lower_bound(x.type.shape[k]) or 0) >= 1 for k in axes)
 
 
 def _below(node: Node) -> Node:
@@ -145,7 +152,7 @@ def _row_sum(divisor: Node, e: Node) -> Axes | None:
     found = spread_of(divisor)
     if found is None or found[0].op is not SUM or found[0].args[0] is not e or found[0]["axes"] != found[1]:
         return None
-    return found[1]
+    return found[1] if _filled(e, found[1]) else None
 
 
 @stable(roots="log", heads="")

@@ -1,0 +1,53 @@
+"""What a hostile user tried: stores through aliases, other ways to an array, functions that a cell defines, names that are lost."""
+
+import numpy as np
+import pytest
+
+from tensormagic.ir.errors import CaptureError, DifferentiationError
+
+
+def test_what_a_cell_handed_back_is_not_a_way_to_store(notebook):
+    notebook["x"] = np.arange(3.0)
+    notebook.ok("%%tensor -q\ny = x[1:]")
+    notebook["x"][:] = 7
+    assert isinstance(notebook("%%tensor -q\ny[0] = 9.0").error, CaptureError)
+    assert notebook["x"].tolist() == [7, 7, 7]
+    notebook.ok("%%tensor -q\nz = y * 1\nz[0] = 9.0")
+    assert notebook["z"].tolist() == [9, 2]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["H += 1\nr = total()\nr", "H[0] = 7.0\nr = box['h'] * 1\nr", "H[0] = 7.0\nr = row[0] * 1\nr"],
+)
+def test_an_array_with_another_way_to_it_is_not_stored_into(notebook, cell):
+    notebook["H"] = np.zeros(3)
+    notebook.ok("def total():\n    return H.sum()")
+    notebook.shell.push({"box": {"h": notebook["H"]}, "row": [notebook["H"]]})
+    ran = notebook(f"%%tensor\n{cell}")
+    assert isinstance(ran.error, CaptureError)
+    assert notebook["H"].tolist() == [0, 0, 0]
+
+
+def test_a_function_of_a_cell_reads_the_notebook(notebook):
+    notebook.shell.push({"s": 2.0, "v": np.ones(3)})
+    notebook.ok("%%tensor -q\ndef scaled(a): return a * s")
+    notebook.shell.push({"s": 20.0})
+    assert np.asarray(notebook.shell.user_ns["scaled"](notebook["v"])).tolist() == [20, 20, 20]
+    assert float(notebook.ok("%%tensor\nscaled(v).sum()").value) == 60.0
+
+
+def test_a_counter_that_is_assigned_too_is_handed_back(notebook):
+    notebook.ok("%%tensor -q\nfor k in range(3):\n    z = X * k\nk = k * 10")
+    assert notebook["k"] == 20
+
+
+def test_gradients_by_name_and_by_array(notebook):
+    notebook["p"] = np.arange(3.0)
+    notebook.ok("%%tensor -q\nc = np.sum(p ** 2)")
+    value = notebook["c"]
+    assert value.grad("p").tolist() == [0, 2, 4]
+    assert value.grad(notebook["p"]).tolist() == [0, 2, 4]
+    for wrong in ("q", np.arange(3.0)):
+        with pytest.raises(DifferentiationError, match="no input of this value"):
+            value.grad(wrong)

@@ -16,7 +16,7 @@ from IPython.core.error import UsageError
 
 from tensormagic import session
 from tensormagic.capture import inputs
-from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, run_cell
+from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, input_tensor, node_of, wrap
 from tensormagic.config import config
@@ -27,6 +27,8 @@ from tensormagic.ir.node import Node
 from tensormagic.notebook.lines import plain_python
 from tensormagic.notebook.options import Options
 from tensormagic.transform.grad import depends
+
+_WHOLE = (bool, int, np.bool_, np.integer)
 
 __all__ = ["Outcome", "Source", "compiled", "run", "run_plain", "setting"]
 
@@ -346,5 +348,7 @@ def _keep_read(outcome: Outcome, changing: list[Any]) -> None:
 
 
 def function_of(code: Code, options: Options, read: Mapping[str, Tensor], shell: Any) -> Function:
-    """The cell as a function of what it reads."""
-    return of_cell(code, options.name, list(read), shell.user_ns)
+    """The cell as a function of what it reads: arrays and floats, and ints and bools, which are taken for their values."""
+    values = shell.user_ns
+    numbers = set() if options.inputs else {n for n in free_names(code, values) if isinstance(values[n], _WHOLE)}
+    return of_cell(code, options.name, [n for n in free_names(code, values) if n in read or n in numbers], values)

@@ -51,3 +51,14 @@ def test_gradients_by_name_and_by_array(notebook):
     for wrong in ("q", np.arange(3.0)):
         with pytest.raises(DifferentiationError, match="no input of this value"):
             value.grad(wrong)
+
+
+def test_ints_and_bools_are_arguments_of_a_named_cell(notebook):
+    notebook.shell.push({"v": np.arange(3.0), "power": 2, "flipped": False})
+    notebook.ok("%%tensor -q named\nr = v ** power\nr = -r if flipped else r\nr")
+    named = notebook.shell.user_ns["named"]
+    assert named.parameters == ("v", "power", "flipped")
+    assert named(power=3, flipped=True).tolist() == [0, -1, -8]
+    assert named(np.ones(2), 5).tolist() == [1, 1]
+    notebook.shell.push({"power": 4})
+    assert named().tolist() == [0, 1, 16]

@@ -147,15 +147,6 @@ def record(node: Node) -> Node:
     return node
 
 
-def source_line(place: Site) -> str:
-    """The text of the line of ``place``, where its cell is known."""
-    for cell in reversed(cells.values()):
-        if cell.label == place.cell and cell.run == place.run:
-            lines = cell.source.splitlines()
-            return lines[place.line - 1] if 0 < place.line <= len(lines) else ""
-    return ""
-
-
 def user_names(frame: FrameType | None) -> dict[str, Any]:
     """The variables that are visible in a frame."""
     return {} if frame is None else {**frame.f_globals, **frame.f_locals}

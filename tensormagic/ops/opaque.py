@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.move import lead
@@ -103,10 +101,3 @@ def item(node: Node, index: int) -> Node:
 def items(node: Node) -> tuple[Node, ...]:
     """Every result of ``node``."""
     return tuple(item(node, k) for k in range(len(node.types)))
-
-
-def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that ``numpy.linalg`` computes in."""
-    if dtype.kind in "biu":
-        return np.dtype(np.float64)
-    return dtype

@@ -105,16 +105,9 @@ def multiply_arrays(subscripts: str, x: np.ndarray[Any, Any], y: np.ndarray[Any,
     if not batch and not shared:
         value = np.multiply.outer(x, y)
         return value.transpose([(a + b).index(c) for c in out])
-    if (
-        a == "".join(batch + left + shared)
-        and b == "".join(batch + shared + right)
-        and out == "".join(batch + left + right)
-        and len(left) <= 1
-        and len(right) <= 1
-        and len(shared) == 1
-        and (not batch or (left and right))
-    ):
-        return np.matmul(x, y)
+    natural = _of_matmul(a, b, shared)
+    if natural is not None and sorted(natural) == sorted(out):
+        return np.matmul(x, y).transpose([natural.index(c) for c in out])
     extents = dict(zip(a, x.shape, strict=True)) | dict(zip(b, y.shape, strict=True))
 
     def merged(v: np.ndarray[Any, Any], letters: str, *groups: list[str]) -> np.ndarray[Any, Any]:
@@ -126,6 +119,19 @@ def multiply_arrays(subscripts: str, x: np.ndarray[Any, Any], y: np.ndarray[Any,
     value = np.matmul(merged(x, a, batch, left, shared), merged(y, b, batch, shared, right))
     value = value.reshape([extents[c] for c in batch + left + right])
     return value.transpose([(batch + left + right).index(c) for c in out])
+
+
+def _of_matmul(a: str, b: str, shared: list[str]) -> str | None:
+    """The letters of what ``np.matmul`` gives, where it computes the contraction: over the last axis of ``a``.
+
+    None for a stack of matrices times one matrix too: taken as one taller matrix it is one call of BLAS.
+    """
+    if len(shared) != 1 or a[-1:] != shared[0]:
+        return None
+    if len(b) == 1 or len(a) == 1:
+        return a[:-1] + b[1:] if len(a) <= 2 and len(b) <= 2 and b[:1] == shared[0] else None
+    stack, rows = b[:-2], a[:-2]
+    return stack + a[-2] + b[-1] if b[-2] == shared[0] and rows in {stack, ""} else None
 
 
 def _diagonal(letters: str, x: Node) -> tuple[str, Node]:

@@ -47,9 +47,9 @@ def test_it_is_used_by_keys_and_pointer_and_closed(notebook: Callable[[str, Path
     page.keyboard.press("Enter")
     assert page.locator(".tm-live").inner_text().startswith("1 of 1: sigmoid")
     assert page.locator(".jp-Cell").count() == before
-    page.evaluate(
-        READ, "assert graph.selected == 'sigma' and graph.expanded and graph.view == 'kernels'; graph.close()"
-    )
+    reply = page.evaluate(READ, "assert (graph.selected, graph.expanded, graph.view) == ('sigma', True, 'kernels')")
+    assert reply["content"]["status"] == "ok", reply["content"]
+    page.evaluate(READ, "graph.close()")
     header.wait_for(state="detached")
     assert opened.console_errors == []
     assert opened.offsite_requests == []

@@ -98,6 +98,11 @@ def scaled_erfc(center: int) -> Function:
     return function
 
 
+def odd_rest(function: Function) -> Function:
+    """What follows x in an odd function, over x**3, in x*x."""
+    return of_square(lambda x: (function(x) - x) / x**3)
+
+
 def one(_: Any) -> Any:
     return mp.mpf(1)
 
@@ -131,6 +136,11 @@ def fits(p: Polynomials, bits: int) -> dict[str, Fit]:
         ),
         "erf_near": Fit(of_square(lambda x: mp.erf(x) / x - 1), one, TINY, 1, 12 if double else 6),
         "erf_far": Fit(lambda a: -mp.log(mp.erfc(a)), mp.erfc, 1, str(p.erf_one), 17 if double else 7),
+        "tan": Fit(odd_rest(mp.tan), lambda z: z, TINY, eighth, 14 if double else 6),
+        "arcsin": Fit(odd_rest(mp.asin), lambda z: z, TINY, mp.mpf("0.25"), 12 if double else 4),
+        "arctan": Fit(odd_rest(mp.atan), lambda z: z, TINY, mp.mpf("0.41422") ** 2, 10 if double else 4),
+        "sinh": Fit(odd_rest(mp.sinh), lambda z: z, TINY, 1, 6 if double else 3),
+        "cbrt": Fit(lambda m: 1 / mp.cbrt(m), mp.cbrt, mp.mpf("0.7071"), mp.mpf("1.41422"), 6 if double else 4),
         "erfc": Fit(scaled_erfc(center), one, -1, (erfc_zero - center) / (erfc_zero + center), 23 if double else 10),
     }
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tensormagic import numpy
 from tensormagic.capture.value import Tensor, hooks
 from tensormagic.config import config
 from tensormagic.functions.batching import vmap
 from tensormagic.functions.controlflow import cond, fori_loop, scan, while_loop
+from tensormagic.functions.customs import checkpoint, custom_gradient
 from tensormagic.functions.derivatives import grad, hvp, jvp, linearize, stop_gradient, value_and_grad, vjp
 from tensormagic.functions.function import Function
 from tensormagic.functions.jacobians import hessian, jacobian
+from tensormagic.functions.rules import rule, rules
 from tensormagic.functions.tensor import evaluate, tensor
 from tensormagic.functions.tracing import Compiled, compile, parse, rewrite, trace
 from tensormagic.ir.errors import (
@@ -20,6 +23,7 @@ from tensormagic.ir.errors import (
     DTypeError,
     GuardError,
     ParseError,
+    RuleError,
     ShapeError,
     StaleGradientWarning,
     TensorError,
@@ -34,14 +38,17 @@ __all__ = [
     "Function",
     "GuardError",
     "ParseError",
+    "RuleError",
     "ShapeError",
     "StaleGradientWarning",
     "Tensor",
     "TensorError",
     "TransferError",
+    "checkpoint",
     "compile",
     "cond",
     "config",
+    "custom_gradient",
     "evaluate",
     "fori_loop",
     "grad",
@@ -50,8 +57,11 @@ __all__ = [
     "jacobian",
     "jvp",
     "linearize",
+    "numpy",
     "parse",
     "rewrite",
+    "rule",
+    "rules",
     "scan",
     "stop_gradient",
     "tensor",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -67,6 +69,29 @@ class Config:
         if name == "cache_folder":
             value = Path(str(value))
         object.__setattr__(self, name, value)
+
+    @contextmanager
+    def using(self, **values: object) -> Generator[None]:
+        """Other settings for a while; empty ones stay as they are.
+
+        Examples
+        --------
+        >>> settings = Config(math="exact")
+        >>> with settings.using(math="real"):
+        ...     settings.math
+        'real'
+        >>> settings.math
+        'exact'
+        """
+        kept = {name: getattr(self, name) for name in values}
+        try:
+            for name, value in values.items():
+                if value:
+                    setattr(self, name, value)
+            yield
+        finally:
+            for name, value in kept.items():
+                setattr(self, name, value)
 
 
 config = Config()

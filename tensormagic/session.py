@@ -15,14 +15,16 @@ import numpy as np
 
 from tensormagic.backend import native, reference
 from tensormagic.backend.plan import Plan, plan_graph
+from tensormagic.capture import context, floating
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.value import hooks
 from tensormagic.config import config
+from tensormagic.ir import site
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Closed, Graph, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
-from tensormagic.transform.rewriting import Rewritten, rewrite
+from tensormagic.transform.rewriting import Rewritten, own_rules, rewrite
 
 WORTH_COMPILING = 1e-3  # seconds of NumPy's time above which a graph is compiled at its first run
 
@@ -75,6 +77,13 @@ class Executable:
             return self._native(sizes, *values)
         return self._slow(sizes, *values)
 
+    def by_numpy(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
+        """The results, by NumPy: floating-point errors are raised or told, as ``np.errstate`` asks."""
+        if self._reference is None:
+            self._reference = reference.compile(self.graph)
+        with floating.watched():
+            return reference.owned(self._reference(sizes, *values), values)
+
     def _slow(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
         handle = self.compile() if config.tier == "numba" else self._handle
         if config.tier == "numba" and handle is not None:
@@ -82,11 +91,8 @@ class Executable:
         if config.tier != "numpy" and handle is not None and handle.ready():
             self._native = handle.run
             return handle.run(sizes, *values)
-        if self._reference is None:
-            self._reference = reference.compile(self.graph)
         start = time.perf_counter()
-        with np.errstate(all="ignore"):
-            results = reference.owned(self._reference(sizes, *values), values)
+        results = self.by_numpy(sizes, *values)
         elapsed = time.perf_counter() - start
         self.seconds["numpy"] = elapsed
         self.runs += 1
@@ -96,18 +102,19 @@ class Executable:
 
 
 _lock = threading.RLock()
-_executables: OrderedDict[tuple[Graph, str], Executable] = OrderedDict()
+_executables: OrderedDict[tuple[Any, ...], Executable] = OrderedDict()
 _values: weakref.WeakKeyDictionary[Node, Any] = weakref.WeakKeyDictionary()
 _KEPT = 512
 
 
 def executable(graph: Graph, level: str | None = None) -> Executable:
     """The executable of a closed graph: the same one for an equal graph."""
-    key = (graph, level or config.math)
+    level = level or config.math
+    key = (graph, level, own_rules(level))
     with _lock:
         found = _executables.get(key)
         if found is None:
-            found = _executables[key] = Executable(rewrite(graph, key[1]))
+            found = _executables[key] = Executable(rewrite(graph, level))
             if len(_executables) > _KEPT:
                 _executables.popitem(last=False)
         _executables.move_to_end(key)
@@ -168,13 +175,25 @@ def compute(nodes: Sequence[Node]) -> list[Any]:
             _values[node] = _kept(value_of(node) if node.op is INPUT else node.op.evaluate(node, (), int))  # type: ignore[attr-defined]
         pending = [n for n in pending if n not in _values]
         if pending:
-            closed = close_over(pending)
-            values = [value_of(leaf) for leaf in closed.leaves]
+            closed, values, sizes = _bound(pending)
             program = executable(closed.graph)
-            results = program.run(closed.graph.bind([np.shape(v) for v in values]), *values)
+            with floating.told(lambda: site.Lens(closed.mapping)):
+                results = (program.by_numpy if floating.raises() else program.run)(sizes, *values)
             for node, result in zip(pending, results, strict=True):
                 _values[node] = _kept(result)
     return [_values[n] for n in nodes]
+
+
+def _bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:
+    """The graph of ``nodes``, what its parameters are, and the sizes; cut at known values, where their shapes say what sizes are."""
+    closed = close_over(nodes)
+    values = [value_of(leaf) for leaf in closed.leaves]
+    try:
+        return closed, values, closed.graph.bind([np.shape(v) for v in values])
+    except GuardError:  # a value of half the size of an input does not say what size that has
+        closed = close_over(nodes, use_values=False)
+        values = [value_of(leaf) for leaf in closed.leaves]
+        return closed, values, closed.graph.bind([np.shape(v) for v in values])
 
 
 def _kept(value: Any) -> Any:
@@ -189,5 +208,14 @@ def is_computed(node: Node) -> bool:
     return node in _values or node.op is CONSTANT
 
 
+def _at_once(node: Node) -> None:
+    """Compute a node as soon as code has built it; not one that depends on a region's arguments, which have no values."""
+    try:
+        compute([node])
+    except GuardError:
+        return
+
+
+context.at_once.append(_at_once)
 hooks.compute = compute
 hooks.is_computed = is_computed

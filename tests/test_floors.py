@@ -15,7 +15,7 @@ FLOORS = [
     ["capture", "transform", "backend"],
     ["session"],
     ["functions"],
-    ["notebook", "distributed"],
+    ["notebook", "distributed", "numpy"],
     ["__init__"],
     ["doctor"],
     ["cli"],

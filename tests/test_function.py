@@ -271,25 +271,11 @@ def test_results_alias_nothing():
     assert again[0].tolist() == [0, 1, 2]
 
 
-def test_stores_into_arguments_are_refused():
-    @tm.tensor
-    def f(x):
-        x[0] = 1
-        return x
-
-    x = np.zeros(3)
-    with pytest.raises(CaptureError, match="stores into its argument x"):
-        f(x)
-    assert x.tolist() == [0, 0, 0]
-
-
 def test_what_needs_a_value_is_refused():
     for body in (
         lambda x: float(x.sum()),
-        lambda x: 1 if x.sum() > 0 else 2,
         lambda x: str(x) + "text",
         lambda x: x.numpy() + 1,
-        lambda x: x[x > 0],
     ):
         with pytest.raises(CaptureError):
             tm.tensor(body)(np.ones(3))

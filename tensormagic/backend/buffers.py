@@ -46,7 +46,9 @@ class Pool:
         blocks = self._blocks
         for k in range(len(blocks)):
             if blocks[k].nbytes == size and sys.getrefcount(blocks[k]) == _FREE:
-                return blocks.pop(k)
+                block = blocks.pop(k)
+                block.flags.writeable = True  # whoever had an array of it may have set its base read-only
+                return block
         return None
 
     def _shrink(self, size: int) -> None:

@@ -173,7 +173,8 @@ def _rounding(name: str, llvm_name: str) -> Callable[..., Any]:
 
 NAMES: dict[str, Any] = {
     **{name: _rounding(name, name) for name in ("floor", "ceil", "trunc", "rint", "sqrt")},
-    **{name: getattr(vecmath, name) for name in vecmath.__all__ if name != "FUNCTIONS"},
+    **vecmath.FUNCTIONS,
+    **vecmath.FOLDS,
     "array": array,
     "scratch": scratch,
     "real": real,

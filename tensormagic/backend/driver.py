@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import linecache
 import struct
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -13,14 +12,21 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend.buffers import LARGE, owned, packed, pool
-from tensormagic.backend.cpu import tile_rows
-from tensormagic.backend.kernel_text import Entry
-from tensormagic.backend.lower import Lowered, is_base, is_leaf, is_library, stripped
+from tensormagic.backend.cpu import TILE_ROOM, tile_rows
+from tensormagic.backend.inline import is_room
+from tensormagic.backend.kernel_text import Entry, Printed
+from tensormagic.backend.kinds import is_base, is_leaf, is_library, kind_of, stripped
+from tensormagic.backend.lower import Stage
+from tensormagic.backend.memory import Memory
+from tensormagic.backend.running import IDLE, UNUSED, Interpreted, patiently, raised
 from tensormagic.backend.schedule import Kernel, Step
-from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node
-from tensormagic.ir.type import Apply, Dim, Size, Symbol, evaluate, lower_bound, product
+from tensormagic.backend.sizes import RefusedError, is_fixed, upper
+from tensormagic.backend.steps import Block, Check, Region, needed, produced
+from tensormagic.ir.graph import Graph, sizer
+from tensormagic.ir.node import Node, as_size
+from tensormagic.ir.size import Apply, Dim, Size, is_at_least, nodes_of, product
 from tensormagic.ops.contract import CONTRACT
+from tensormagic.ops.control import COND
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.op import as_form
 
@@ -33,19 +39,43 @@ class Driver:
 
     Parameters
     ----------
-    graph, lowered, steps
+    graph, block, memory, steps
         What is run.
-    entries
-        The table of each kernel, in the order of the kernels.
+    printed
+        The text of each kernel, in their order.
+    driven
+        Regions that have plans of their own.
+    carried
+        Parameters that are this function's own, to be changed and given back.
+    wanted
+        For each kernel the nodes that something else needs.
+    failed
+        The numbers of kernels that do not compile: NumPy computes what they would.
     """
 
     def __init__(
-        self, graph: Graph, lowered: Lowered, steps: Sequence[Step], entries: Sequence[Sequence[Entry]]
+        self,
+        graph: Graph,
+        block: Block,
+        memory: Memory,
+        steps: Sequence[Step],
+        printed: Sequence[Printed],
+        driven: Container[Node] = (),
+        carried: Container[Node] = (),
+        wanted: Sequence[set[Node]] = (),
+        failed: Container[int] = (),
     ) -> None:
         self.graph = graph
-        self.results = lowered.results
+        self.results = block.results
+        self.memory = memory
         self.steps = steps
-        self.entries = entries
+        self.printed = printed
+        self.driven = driven
+        self.carried = carried
+        self.wanted = wanted
+        self.failed = failed
+        self.kernels = len(printed)
+        self.regions: dict[Node, str] = {}
         self.names: dict[str, Any] = {
             "ndarray": np.ndarray,
             "empty": np.empty,
@@ -54,14 +84,19 @@ class Driver:
             "take": pool.take,
             "packed": packed,
             "owned": owned,
-            "evaluate": evaluate,
+            "sizer": sizer,
             "tile_rows": tile_rows,
             "patiently": patiently,
             "idle": IDLE,
             "unused": UNUSED,
+            "int64": np.dtype(np.int64),
+            "zeros": np.zeros,
+            "raised": raised,
         }
         self.variables: dict[Any, str] = {}
         self.made: set[Node] = set()
+        self.known: set[Node] = set(graph.parameters)
+        self.region: Node | None = None
         self.packs: dict[Node, str] = {}
         self.symbols: dict[Any, str] = {}
         self.lines: list[str] = []
@@ -74,37 +109,45 @@ class Driver:
         kernel = 0
         for number, step in enumerate(self.steps):
             if isinstance(step, Kernel):
-                self._print_kernel(kernel, self.entries[kernel])
+                if kernel in self.failed:
+                    self._print_failed(step, self.wanted[kernel])
+                else:
+                    self._print_kernel(step, kernel, self.printed[kernel])
                 kernel += 1
             else:
                 self._print_library(step)
-            dead = [self.variables[n] for n in self.dies.get(number, []) if n in self.variables]
-            dead += [
-                self.packs[n]
-                for n in self.dies.get(number, [])
-                if self.packs.get(n, self.variables.get(n)) != self.variables.get(n)
-            ]
+            dying = self.dies.get(number, [])
+            dead = [self.variables[n] for n in dying if n in self.variables]
+            dead += [self.packs[n] for n in dying if self.packs.get(n, self.variables.get(n)) != self.variables.get(n)]
             if dead and number + 1 < len(self.steps):
                 self.lines.append(f"del {', '.join(dead)}")
         self._print_results()
 
     def _deaths(self) -> dict[int, list[Node]]:
-        """For each step the stored values that nothing needs behind it."""
+        """For each step the owners of arrays that nothing needs behind it."""
         last: dict[Node, int] = {}
+        printed = iter(self.printed)
+        owner = self.memory.owner
         for number, step in enumerate(self.steps):
             if isinstance(step, Kernel):
-                for stage in step.stages:
-                    last[stage.root] = number
-                    last.update((n, number) for n, _ in stage.reads)
+                last.update((e.key, number) for e in next(printed).entries if e.kind == "array")
             else:
                 last[step] = number
-                last.update((stripped(a), number) for a in step.args)
-        kept = {*self.results, *self.graph.parameters}
+                last.update((owner(n), number) for a in step.needs for n in (a, stripped(a)))
+            last.update((n, number) for n in self._sizes_of(step))
+        kept = {*map(owner, self.results), *self.graph.parameters}
         dies: dict[int, list[Node]] = {}
         for node, number in last.items():
-            if node not in kept and not is_base(node) and not is_leaf(node):
+            if node not in kept and not (is_base(node) and node.op is CONSTANT) and not is_leaf(node):
                 dies.setdefault(number, []).append(node)
         return dies
+
+    def _sizes_of(self, step: Step) -> Iterator[Node]:
+        """The integers that the shapes of what a step makes mention."""
+        made = [step] if isinstance(step, Node) else [s.root for s in step.stages]
+        for node in made:
+            for t in node.types:
+                yield from (n for s in t.shape for n in nodes_of(s))
 
     # parts
 
@@ -125,6 +168,8 @@ class Driver:
                 if a.function in {"min", "max"}
                 else f"(({left}) {'//' if a.function == 'floordiv' else '%'} ({right}))"
             )
+        if isinstance(a, Node):
+            return f"int({self.operand(a)})"
         return self.symbols.setdefault(a, f"n{len(self.symbols)}")
 
     def shape(self, shape: Sequence[Size]) -> str:
@@ -148,8 +193,9 @@ class Driver:
         return name
 
     def _allocate(self, node: Node) -> str:
-        name, shape, dtype = self._new(node), self.shape(node.type.shape), self.dtype(node)
-        size = node.type.size
+        extents, dtype = self._extents(node), self.dtype(node)
+        shape, size = self.shape(extents), product(extents)
+        name = self._new(node)
         if isinstance(size, int) and size < LARGE:
             self.lines.append(f"{name} = empty({shape}, {dtype})")
         else:
@@ -158,6 +204,18 @@ class Driver:
             )
         self.made.add(node)
         return name
+
+    def _extents(self, node: Node) -> tuple[Size, ...]:
+        """The shape of a new array; where it changes from turn to turn, room for the largest."""
+        if all(is_fixed(s, self.known) for s in node.type.shape):
+            return node.type.shape
+        return (self._most(node.type.size),)
+
+    def _most(self, size: Size) -> Size:
+        found = upper(size, self.known)
+        if found is None:
+            raise RefusedError(self.region)
+        return found
 
     def _packed(self, node: Node) -> str:
         """The name of a node's value as an array that kernels take."""
@@ -184,27 +242,72 @@ class Driver:
 
     # steps
 
-    def _print_kernel(self, number: int, entries: Sequence[Entry]) -> None:
-        kernel = [s for s in self.steps if isinstance(s, Kernel)][number]
-        own = {s.root for s in kernel.stages}
+    def _print_failed(self, kernel: Kernel, wanted: set[Node]) -> None:
+        """What a kernel computes, node by node."""
+        made = {n for step in kernel.steps for n in produced(step)}
+        results = [n for n in dict.fromkeys(n for step in kernel.steps for n in produced(step)) if n in wanted]
+        given = list(dict.fromkeys(n for step in kernel.steps for n in needed(step) if n not in made))
+        given = [n for n in given if n.op is not CONSTANT and not is_room(n)]
+        guards = [step.guard for step in kernel.steps if isinstance(step, Check)]
+        values = ", ".join(self.operand(n) for n in given)
+        call = f"{self.constant('i', Interpreted(results, given, guards))}(sizes, [{values}])"
+        names: list[str] = []
+        for node in results:
+            owner = self.memory.owner(node)
+            there = owner in self.variables
+            names.append(self._packed(owner) if there and owner.type.shape else self._new(owner))
+            self.made.add(owner)
+        self.lines.append(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}" if names else call)
+
+    def _print_kernel(self, kernel: Kernel, number: int, printed: Printed) -> None:
+        self.known = {n for n in self.variables if n is self.memory.owner(n)}
+        self.region = next((s.root for s in (*kernel.regions, *kernel.stages)), None)
         items: list[str] = []
-        for entry in entries:
+        after: list[str] = []
+        for entry in printed.entries:
             if entry.kind == "size":
                 items.append(self._atom(entry.key))
             elif entry.kind == "number":
                 items.append(str(entry.key))
             elif entry.kind == "tile":
-                tile = f"t{len(items)}"
-                rows = f"tile_rows({self.size(entry.width)})"
-                self.lines.append(f"{tile} = empty(({self.size(entry.count)}) * {rows}, {self.dtype(entry.key)})")
-                items.append(f"id({tile})")
+                items.append(f"id({self._tile(entry, len(items))})")
+            elif entry.kind == "fault":
+                items.append("id(fault)")
+                self.lines.append("fault = zeros(4, int64)")
+                after.append(f"if fault[0]: raised({self.constant('f', printed.faults)}, fault)")
+            elif entry.kind == "traded":
+                items.append("id(traded)")
+                after += self._trade(entry)
             else:
-                node = entry.key
-                name = self._allocate(node) if node in own and node not in self.variables else self._packed(node)
-                items.append(f"id({name})")
+                items.append(f"id({self._array(entry.key)})")
         self.names[f"table{number}"] = struct.Struct(f"{len(items) + 1}q").pack
         self.names[f"kernel{number}"] = None
         self.lines.append(f"kernel{number}(unused, unused, table{number}({', '.join(['flag', *items])}))")
+        self.lines += after
+
+    def _array(self, owner: Node) -> str:
+        there = owner in self.variables or owner.op is CONSTANT
+        return self._packed(owner) if there else self._allocate(owner)
+
+    def _tile(self, entry: Entry, number: int) -> str:
+        tile = f"t{number}"
+        if is_fixed(entry.count, self.known) and is_fixed(entry.width, self.known):
+            room = f"({self.size(entry.count)}) * tile_rows({self.size(entry.width)})"
+        else:
+            room = f"max({TILE_ROOM}, {self.size(self._most(entry.count))})"
+        self.lines.append(f"{tile} = empty({room}, {self.dtype(entry.key)})")
+        return tile
+
+    def _trade(self, entry: Entry) -> list[str]:
+        """What arrays are called after they have traded places."""
+        names = [self._array(owner) for owner in entry.key]
+        self.lines.append(f"traded = empty({len(names)}, int64)")
+        both = ", ".join(names)
+        return [
+            f"places = ({both})",
+            f"{both} = {', '.join(f'places[traded[{k}]]' for k in range(len(names)))}",
+            "del places",
+        ]
 
     def operand(self, node: Node) -> str:
         """A value as NumPy's own functions take it."""
@@ -212,9 +315,14 @@ class Driver:
             return self.variables[node]
         if node.op is CONSTANT:
             return self.constant("c", as_form(node["bits"].array(), node.type.form))
-        if node in self.variables:
-            name = self.variables[node]
-            if node in self.made and not node.type.shape:
+        if kind_of(node) == "view":
+            return f"{self.operand(node.args[0])}.reshape({self.shape(node.type.shape)})"
+        owner = self.memory.owner(node)
+        if owner is not node and owner in self.graph.parameters:
+            return self._packed(owner)
+        if owner in self.variables:
+            name = self.variables[owner]
+            if owner in self.made and not node.type.shape:
                 return {"array": name, "scalar": f"{name}[()]", "python": f"{name}.item()"}[node.type.form]
             return name
         return self._call(node)
@@ -223,8 +331,15 @@ class Driver:
         values = ", ".join(self.operand(a) for a in node.args)
         if node.op is CONTRACT and _is_matmul(node["subscripts"]):
             return f"matmul({values})"
+        if node in self.driven:
+            name = self.regions.setdefault(node, f"region{len(self.regions)}")
+            return f"{name}([{values}], 0 if flag == idle else flag)"
+        evaluated = self.constant("e", partial(node.op.evaluate, node))  # type: ignore[attr-defined]
+        if node.sized_by:
+            known = ", ".join(f"{self.constant('k', n)}: {self._atom(n)}" for n in node.sized_by)
+            return f"{evaluated}([{values}], sizer(sizes, {{{known}}}))"
         self.names["needs_size"] = True
-        return f"{self.constant('e', partial(node.op.evaluate, node))}([{values}], size)"  # type: ignore[attr-defined]
+        return f"{evaluated}([{values}], size)"
 
     def _print_library(self, node: Node) -> None:
         call = self._call(node)
@@ -244,9 +359,9 @@ class Driver:
         text = self.operand(node)
         if node.type.form != "array" and not node.type.shape:
             return text
-        if is_base(node):
+        if is_base(node) and (again or node not in self.carried):
             return f"array({text}, order='C')"
-        if again:
+        if again or kind_of(node) == "view":
             return f"{text}.copy()"
         return f"owned({text}, ({''.join(f'{p}, ' for p in self.parameters)}))" if is_library(node) else text
 
@@ -269,7 +384,7 @@ class Driver:
         )
         sizes = [f"{name} = sizes[{self.constant('s', a)}]" for a, name in self.symbols.items()]
         if "needs_size" in self.names:
-            sizes.append("size = lambda s: s if type(s) is int else evaluate(s, sizes.__getitem__)")
+            sizes.append("size = sizer(sizes, {})")
         lines = [*sizes, *checks, *guard, "flag = flag or idle", *self.lines]
         return f"def run(sizes, {''.join(f'{p}, ' for p in self.parameters)}flag=0):\n" + "".join(
             f"    {line}\n" for line in lines
@@ -280,26 +395,44 @@ class Driver:
         checks: list[str] = []
         for stage in (s for step in self.steps if isinstance(step, Kernel) for s in step.stages):
             extent = product(tuple(stage.domain[k] for k in stage.reduced))
-            bound = lower_bound(extent)
-            if stage.reduced and getattr(stage.root.op, "start", 0) is None and (bound is None or bound < 1):
+            open_ = not is_at_least(extent, 1) and not nodes_of(extent) and stage.kind == "fold"
+            if stage.reduced and getattr(stage.root.op, "start", 0) is None and open_:
                 message = f"zero-size array to reduction operation {stage.root.op.name} which has no identity"
                 checks.append(f"if {self.size(extent)} == 0: raise ValueError({message!r})")
         return checks
 
     def _work(self) -> str:
         total: Size = 0
-        for stage in (s for step in self.steps if isinstance(step, Kernel) for s in step.stages):
-            total = total + product(stage.domain) * (stage.ops + 1)
-        return self.size(total) if isinstance(total, Dim) else ""
+        for step in self.steps:
+            if isinstance(step, Kernel):
+                total = total + sum((work_of(s) for s in step.steps if not isinstance(s, Check)), 0)
+        return self.size(total) if isinstance(total, Dim) or total > LONG else ""
 
-    def compile(self, kernels: Sequence[Callable[..., None]]) -> Callable[..., list[Any]]:
-        """The function, with the kernels that it calls."""
+    def compile(
+        self, kernels: Mapping[int, Callable[..., None]], regions: Mapping[Node, Callable[..., Any]]
+    ) -> Callable[..., list[Any]]:
+        """The function, with the kernels and regions that it calls."""
         source = self.source
         filename = f"<tensormagic run {next(_serial)}>"
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-        names = dict(self.names) | {f"kernel{k}": kernel for k, kernel in enumerate(kernels)}
+        names = dict(self.names) | {f"kernel{k}": kernel for k, kernel in kernels.items()}
+        names |= {name: regions[node] for node, name in self.regions.items()}
         exec(compile(source, filename, "exec"), names)  # noqa: S102 (our own text)
         return names["run"]  # type: ignore[no-any-return]
+
+
+def work_of(step: Stage | Region) -> Size:
+    """About how many operations a step is; what repeats for as long as data says is taken for long."""
+    if isinstance(step, Stage):
+        domain = [s for s in step.domain if not nodes_of(s)]
+        return product(tuple(domain)) * (step.ops + 1)
+    inner: Size = 1
+    for block in step.blocks.values():
+        inner = inner + sum((work_of(s) for s in block.steps if isinstance(s, (Stage, Region))), 0)
+    if step.root.op is COND:
+        return inner
+    turns = None if step.head is None else as_size(step.head)
+    return inner * turns if turns is not None and not nodes_of(turns) else inner * LONG
 
 
 def _is_matmul(subscripts: str) -> bool:
@@ -307,41 +440,3 @@ def _is_matmul(subscripts: str) -> bool:
     order = dict.fromkeys(c for c in subscripts if c.isalpha())
     names = dict(zip(order, "abcdef", strict=False))
     return "".join(names.get(c, c) for c in subscripts) in {"ab,bc->ac", "ab,b->a", "a,ab->b", "a,a->"}
-
-
-# interrupts -----------------------------------------------------------------------------------------------------------
-
-_idle_flag = np.zeros(1, np.uint8)
-IDLE: int = _idle_flag.ctypes.data
-_unused = np.zeros(1, np.uint64)
-UNUSED: int = (
-    _unused.ctypes.data
-)  # where Numba's calling convention puts a result and an exception, which kernels do not have
-
-
-def patiently(run: Callable[..., list[Any]], sizes: dict[Symbol, int], values: tuple[Any, ...]) -> list[Any]:
-    """Run something long beside the main thread: an interrupt reaches that, and then the kernels stop early."""
-    if threading.current_thread() is not threading.main_thread():
-        return run(sizes, *values, flag=IDLE)
-    flag = np.zeros(1, np.uint8)
-    outcome: list[Any] = []
-
-    def work() -> None:
-        try:
-            outcome.append((True, run(sizes, *values, flag=flag.ctypes.data)))
-        except BaseException as error:  # noqa: BLE001 (raised again by the thread that waits)
-            outcome.append((False, error))
-
-    thread = threading.Thread(target=work, name="tensormagic run", daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(0.1)
-    except BaseException:
-        flag[0] = 1
-        thread.join()
-        raise
-    done, value = outcome[0]
-    if done:
-        return value
-    raise value

@@ -5,15 +5,16 @@ from __future__ import annotations
 import keyword
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.memory import Memory
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Apply, Dim, Size
+from tensormagic.ir.size import Apply, Dim, Size, Symbol
 
 FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
 ROW_TILE = 256  # the most rows in a tile with further axes
@@ -30,9 +31,10 @@ class Entry:
     Parameters
     ----------
     kind
-        ``"array"``, ``"tile"`` (memory for one tile), ``"size"`` or ``"number"``.
+        ``"array"``, ``"tile"`` (memory for one tile), ``"size"``, ``"number"``, ``"fault"`` (what went wrong) or
+        ``"traded"`` (where arrays of one group are at the end).
     key
-        The node, the symbol, or the constant's bits as an integer.
+        The node, the symbol, the constant's bits as an integer, or the group.
     count, width
         For a tile: elements for one row, and what the number of rows depends on.
     """
@@ -41,6 +43,13 @@ class Entry:
     key: Any
     count: Size = 1
     width: Size = 1
+
+
+Fault = tuple[type[Exception], str]  # what is raised, and its message, with {0}, {1}, {2} for what the kernel noted
+
+
+class Local(Symbol):
+    """A variable of a kernel in a size: where an index array says what is meant."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +64,14 @@ class Printed:
         The same with the user's names, and where each line comes from.
     entries
         What the table holds behind the stop flag.
+    faults
+        What each number in the fault stands for.
     """
 
     source: str
     readable: str
     entries: tuple[Entry, ...]
+    faults: tuple[Fault, ...] = ()
 
 
 Line = tuple[str, Node | None]
@@ -71,6 +83,9 @@ class KernelText:
 
     stored: Callable[[Node], bool]
     exported: Callable[[Node], bool]
+    memory: Memory = field(default_factory=Memory)
+    copied: Mapping[Node, set[Node]] = field(default_factory=dict)
+    depth: int = 0  # how many regions there are around what is printed
     entries: list[Entry] = field(default_factory=list)
     names: dict[Any, str] = field(default_factory=dict)
     head: list[Line] = field(default_factory=list)
@@ -79,6 +94,9 @@ class KernelText:
     literals: dict[str, str] = field(default_factory=dict)
     counter: int = 0
     buffers: int = 0
+    groups: dict[Node, int] = field(default_factory=dict)
+    traded: dict[Node, list[str]] = field(default_factory=dict)
+    faults: dict[Fault, int] = field(default_factory=dict)
 
     def fresh(self, stem: str) -> str:
         """A new name."""
@@ -98,10 +116,51 @@ class KernelText:
         return name
 
     def array(self, node: Node) -> str:
-        """The name of a node's array."""
-        return self._declare(
-            node, "a", Entry("array", node), lambda k: f'array(table, {k}, "{node.type.dtype.name}", {self._number()})'
+        """The name of the array that holds a node."""
+        owner = self.memory.owner(node)
+        if owner not in self.names:
+            number = self._number_of(owner)
+            self._declare(
+                owner, "a", Entry("array", owner), lambda k: f'array(table, {k}, "{owner.type.dtype.name}", {number})'
+            )
+        return self.names[owner]
+
+    def _number_of(self, owner: Node) -> int:
+        """The number of an array: the same one for all that trade places."""
+        group = self.memory.group(owner)
+        if group not in self.groups:
+            self.groups[group] = self._number()
+        return self.groups[group]
+
+    def fault(self, error: type[Exception], message: str, *values: str) -> list[str]:
+        """Statements that note what went wrong, and leave."""
+        number = self.faults.setdefault((error, message), len(self.faults) + 1)
+        name = self._declare(
+            "fault", "fault", Entry("fault", None), lambda k: f'array(table, {k}, "int64", {MOST_BUFFERS - 1})'
         )
+        noted = [f"{name}[{k}] = {value}" for k, value in enumerate((str(number), *values))]
+        return [*noted, "return"]
+
+    def copy(self, to: Node, of: Node) -> list[Line]:
+        """A loop that copies a whole array."""
+        target, source, k = self.array(to), self.array(of), self.fresh("k")
+        return [(f"for {k} in range({self.size(of.type.size)}):", to), (f"    {target}[{k}] = {source}[{k}]", to)]
+
+    def trade(self, moves: Sequence[tuple[Node, Node]]) -> list[str]:
+        """Statements after which each first owner has the array of the second."""
+        pairs = [(self.array(a), self.array(b)) for a, b in moves]
+        for owner in dict.fromkeys(n for pair in moves for n in pair):
+            known = self.traded.setdefault(self.memory.group(owner), [])
+            if self.names[owner] not in known:
+                known.append(self.names[owner])
+                self.head.append((f"at_{self.names[owner]} = {len(known) - 1}", None))
+        kept = [(f"old_{b}", f"at_old_{b}", b) for _, b in pairs]
+        return [
+            *(f"{old} = {b}" for old, _, b in kept),
+            *(f"{at} = at_{b}" for _, at, b in kept),
+            *(f"{a} = {old}" for (a, _), (old, _, _) in zip(pairs, kept, strict=True)),
+            *(f"at_{a} = {at}" for (a, _), (_, at, _) in zip(pairs, kept, strict=True)),
+        ]
 
     def tile(self, node: Node, count: Size, width: Size | None) -> str:
         """The name of the memory for one tile of a node: on the stack where a row is one element."""
@@ -135,6 +194,11 @@ class KernelText:
             if a.function in {"min", "max"}:
                 return f"({left} if {left} {'<' if a.function == 'min' else '>'} {right} else {right})"
             return f"({left} {'//' if a.function == 'floordiv' else '%'} {right})"
+        if isinstance(a, Local):
+            return a.name
+        if isinstance(a, Node):
+            number = self.scalars[a, ()]
+            return number if a.type.dtype == np.dtype(np.int64) else f"np.int64({number})"
         return self._declare(a, "n", Entry("size", a), lambda k: f"table[{k}]")
 
     def product(self, size: Size) -> str:
@@ -162,7 +226,16 @@ class KernelText:
 
     def finish(self, names: Mapping[Node, str]) -> Printed:
         """The whole function."""
-        body = [*self.head, *self.lines] or [("pass", None)]
+        ends: list[Line] = []
+        for group, known in self.traded.items():
+            place = self._declare(
+                ("traded", group),
+                "t",
+                Entry("traded", tuple(self._owner(n) for n in known)),
+                lambda k: f'array(table, {k}, "int64", {MOST_BUFFERS - 1})',
+            )
+            ends += [(f"{place}[{k}] = at_{name}", None) for k, name in enumerate(known)]
+        body = [*self.head, *self.lines, *ends] or [("pass", None)]
         source = "def kernel(table):\n" + "".join(f"    {text}\n" for text, _ in body)
         shown = _shown_names(self.names, names)
         pattern = re.compile(r"\b(" + "|".join(map(re.escape, shown)) + r")\b") if shown else None
@@ -173,7 +246,12 @@ class KernelText:
             places = site.of(line[1]) if line[1] is not None else ()
             return f"    {text}  # {places[0]}\n" if places else f"    {text}\n"
 
-        return Printed(source, "def kernel(table):\n" + "".join(map(readable, body)), tuple(self.entries))
+        return Printed(
+            source, "def kernel(table):\n" + "".join(map(readable, body)), tuple(self.entries), tuple(self.faults)
+        )
+
+    def _owner(self, name: str) -> Node:
+        return next(key for key, known in self.names.items() if known == name)
 
 
 def _float_literal(value: float) -> str:

@@ -1,98 +1,40 @@
-"""From a closed graph to stages: what is computed by loops, what is stored, and what NumPy does. Prints nothing.
+"""From nodes to stages: what is computed by loops, and what is stored. Prints nothing, and orders nothing.
 
-A *stage* computes one stored node by a loop nest over a domain: a pointwise result, or a fold. Everything between
-stored nodes is written into the stages that use it: pointwise functions by their scalar text, moves by index maps.
+A *stage* computes one stored node by a loop nest over a domain: a pointwise result, a fold, or a store into an array.
+Everything between stored nodes is written into the stages that use it: pointwise functions by their scalar text, moves
+by index maps.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from tensormagic.ir import site
-from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, Operation, make, topological
-from tensormagic.ir.type import Size
+from tensormagic.backend.kinds import (
+    WORTH_STORING,
+    carried,
+    cost_of,
+    is_fold,
+    is_heavy,
+    is_inline,
+    is_inline_move,
+    is_leaf,
+    is_loop,
+    is_map,
+    kind_of,
+    stripped,
+)
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ops.contract import CONTRACT, split
-from tensormagic.ops.fold import Fold, Row
-from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE, constant_value
-from tensormagic.ops.move import BROADCAST, RESHAPE, Index, Move, squeezes
-from tensormagic.ops.pointwise import Pointwise
+from tensormagic.ops.leaf import IOTA
+from tensormagic.ops.move import BROADCAST, Index
+from tensormagic.ops.update import ADD_AT
 
 IndexTuple = tuple[Index, ...]
 Read = tuple[Node, IndexTuple]
 
 MOST_OPS = 48  # in one stage: LLVM's time grows faster than the length of a function
-MIDDLING_COST = 4
-WORTH_STORING = MIDDLING_COST  # the cost from which a value that is used twice is stored, and not computed twice
-DTYPES = frozenset(map(np.dtype, ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]))
-CHEAP = frozenset(
-    [
-        "add",
-        "subtract",
-        "multiply",
-        "negative",
-        "positive",
-        "absolute",
-        "square",
-        "maximum",
-        "minimum",
-        "where",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "equal",
-        "not_equal",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "logical_not",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "invert",
-        "floor",
-        "ceil",
-        "trunc",
-        "rint",
-        "sign",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "astype",
-        "real",
-        "imag",
-        "conjugate",
-    ]
-)
-MIDDLING = frozenset(["divide", "sqrt", "reciprocal", "floor_divide", "remainder"])
-
-
-# Functions for which a kernel would call the C library element by element: NumPy has vector code for arrays.
-NUMPY_FASTER = frozenset(
-    ["tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "arcsinh", "arccosh", "arctanh", "erfc"]
-)
-EXPONENTS = frozenset({-1.0, 0.5, 2.0, 3.0, 4.0})
-
-
-def exponent(node: Node) -> float | None:
-    """The constant exponent of a power that a kernel computes without the general function."""
-    value = constant_value(node.args[1])
-    return float(value) if value is not None and not value.shape and float(value) in EXPONENTS else None
-
-
-def cost_of(op: Operation) -> int:
-    """What one application of a pointwise op costs, in additions."""
-    return 1 if op.name in CHEAP else MIDDLING_COST if op.name in MIDDLING else 12
-
-
-def is_heavy(node: Node) -> bool:
-    """Whether a map is a function that takes a loop of its own."""
-    return cost_of(node.op) > MIDDLING_COST
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +54,13 @@ class Stage:
     body
         What is stored, or folded (several factors for a contraction): nodes with their indices.
     reads
-        Every stored node, parameter or ramp that the body reads, with the index.
+        Every stored node, parameter or ramp that the body reads, with the index; numbers that sizes mention, too.
     ops
         The number of scalar operations, for keeping kernels small.
     heavy
         Whether there is a function among them that takes a loop of its own.
+    written
+        Of a store, the index of the element that an iteration writes, in the array that is stored into.
     """
 
     root: Node
@@ -127,10 +71,19 @@ class Stage:
     reads: tuple[Read, ...]
     ops: int
     heavy: bool
+    written: IndexTuple | None = None
 
     def identity(self) -> IndexTuple:
         """The index of the element of the result that an iteration is about."""
+        if self.written is not None:
+            return self.written
         return tuple(Index(None) if k is None else Index(variable(k)) for k in self.place)
+
+    @property
+    def kind(self) -> str:
+        """How it is printed: ``"map"``, ``"fold"``, ``"store"`` or ``"sequence"``."""
+        kind = kind_of(self.root)
+        return kind if kind in {"fold", "store", "sequence"} else "map"
 
 
 def variable(position: int) -> str:
@@ -138,169 +91,42 @@ def variable(position: int) -> str:
     return f"d{position}"
 
 
-@dataclass(frozen=True)
-class Lowered:
-    """What :func:`lower` finds: stages and library nodes, in an order in which they can run.
-
-    Parameters
-    ----------
-    results
-        The graph's results, in simple ops.
-    steps
-        A :class:`Stage`, or a node that NumPy computes.
-    """
-
-    results: tuple[Node, ...]
-    steps: tuple[Stage | Node, ...]
-
-
-def lower(graph: Graph) -> Lowered:
-    """Stages and library steps for the results of ``graph``."""
-    results = expand_all(graph.results)
-    nodes = topological(results)
-    roots = _Roots(nodes, results)
-    steps: list[Stage | Node] = []
-    for node in nodes:
-        if node in roots.found:
-            steps += roots.stages_of(node)
-        elif is_library(node):
-            steps.append(node)
-    return Lowered(tuple(results), tuple(steps))
-
-
-# simple ops -----------------------------------------------------------------------------------------------------------
-
-
-def expand_all(results: Sequence[Node]) -> list[Node]:
-    """The same results in ops that have no simpler form."""
-    memo: dict[Node, Node] = {}
-
-    def simple(root: Node) -> Node:
-        for node in topological([root], stop=lambda n: n in memo):
-            if node in memo:
-                continue
-            args = tuple(memo[a] for a in node.args)
-            rebuilt = node if args == node.args else make(node.op, args, **node.params)
-            site.inherit(rebuilt, node)
-            body = None if _has_source(rebuilt) else rebuilt.op.expand(rebuilt)  # type: ignore[attr-defined]
-            if body is None or body.type != rebuilt.type:
-                memo[node] = rebuilt
-                continue
-            site.inherit(body, node)
-            memo.update((a, a) for a in args)
-            memo[node] = simple(body)
-        return memo[root]
-
-    return [simple(r) for r in results]
-
-
-def _has_source(node: Node) -> bool:
-    return isinstance(node.op, Pointwise) and node.op.scalar_source(node) is not None
-
-
-# kinds of nodes -------------------------------------------------------------------------------------------------------
-
-_kinds: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
-
-
-def _kind(node: Node) -> str:
-    """What the planner does with a node: ``"base"``, ``"leaf"``, ``"move"``, ``"map"``, ``"fold"`` or ``"library"``."""
-    known = _kinds.get(node)
-    if known is None:
-        known = _kinds[node] = _kind_of(node)
-    return known
-
-
-def _kind_of(node: Node) -> str:
-    op = node.op
-    if op.name in {"parameter", "input"}:
-        return "base"
-    if op is CONSTANT:
-        return "leaf" if not node.type.shape and node.type.dtype in DTYPES else "base"
-    if op is SIZE or op is IOTA:
-        return "leaf"
-    if len(node.types) != 1 or any(t.dtype not in DTYPES for n in (node, *node.args) for t in n.types):
-        return "library"
-    if isinstance(op, Pointwise):
-        faster = bool(node.type.shape) and (op.name in NUMPY_FASTER or (op.name == "power" and exponent(node) is None))
-        return "map" if op.scalar_source(node) is not None and not faster else "library"
-    if isinstance(op, Move) and op.index is not None and (op is not RESHAPE or squeezes(node)):
-        return "move"
-    return "fold" if _folds(node) else "library"
-
-
-def _folds(node: Node) -> bool:
-    op = node.op
-    if op is CONTRACT:
-        (a, b), out = split(node["subscripts"])
-        whole = set(a) | set(b)
-        return node.type.dtype.kind != "b" and whole in (set(a), set(b)) and len(set(out)) < len(whole)
-    return isinstance(op, Fold) and not isinstance(op, Row) and op.step is not None
-
-
-def is_inline_move(node: Node) -> bool:
-    """Whether a node only changes where elements are, in a way that an index says."""
-    return _kind(node) == "move"
-
-
-def is_leaf(node: Node) -> bool:
-    """Whether loops write a node as a number: a rank-0 constant, a size, a ramp."""
-    return _kind(node) == "leaf"
-
-
-def is_map(node: Node) -> bool:
-    """Whether a node is a scalar function that has code."""
-    return _kind(node) == "map"
-
-
-def is_fold(node: Node) -> bool:
-    """Whether a node is a fold that has code: a reduction, or a product with a vector."""
-    return _kind(node) == "fold"
-
-
-def is_base(node: Node) -> bool:
-    """Whether a value is there before anything runs: a parameter or a constant array."""
-    return _kind(node) == "base"
-
-
-def is_library(node: Node) -> bool:
-    """Whether NumPy computes a node."""
-    return _kind(node) == "library"
-
-
-def is_loop(node: Node) -> bool:
-    """Whether loops compute a node (it may be written into the loops of others)."""
-    return _kind(node) not in {"base", "library"}
-
-
-def stripped(node: Node) -> Node:
-    """The node below moves that NumPy does as views."""
-    while is_inline_move(node):
-        node = node.args[0]
-    return node
-
-
 # stored nodes ---------------------------------------------------------------------------------------------------------
 
 
-class _Roots:
-    """Which nodes are stored."""
+class Roots:
+    """Which nodes are stored.
 
-    def __init__(self, nodes: list[Node], results: Sequence[Node]) -> None:
-        self.found: set[Node] = set()
-        self.position = {node: k for k, node in enumerate(nodes)}
-        self.wanted = {r for r in results if is_loop(r)}
+    Parameters
+    ----------
+    nodes
+        All nodes, operands first, down to those that are there already.
+    results
+        What is wanted of them.
+    there
+        Nodes that are stored already.
+    forced
+        Nodes that have to be stored.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], results: Iterable[Node], there: Iterable[Node] = (), forced: Iterable[Node] = ()
+    ) -> None:
+        self.there = frozenset(there)
+        self.found: set[Node] = set(self.there)
+        self.wanted = {r for r in results if is_loop(r)} | set(forced)
         self.shared: dict[Node, int] = {}
         self.stretched: set[Node] = set()
         self.heavy: set[Node] = set()  # what has a heavy function in the text that it would be written as
-        for node in nodes:
+        own = [n for n in nodes if n not in self.there]
+        for node in own:
             self._use(node)
         costs: dict[Node, int] = {}
-        for node in nodes:
+        for node in own:
             if not is_loop(node):
                 continue
-            own = cost_of(node.op) if is_map(node) else 0
-            costs[node] = min(100, own + sum(costs.get(a, 0) for a in node.args if a not in self.found))
+            cost = cost_of(node.op) if is_map(node) else 0
+            costs[node] = min(100, cost + sum(costs.get(a, 0) for a in node.args if a not in self.found))
             self._part(node)
             if self._stored(node, costs[node]):
                 self.found.add(node)
@@ -318,17 +144,19 @@ class _Roots:
     def _use(self, node: Node) -> None:
         for arg in dict.fromkeys(node.args):
             self.shared[arg] = self.shared.get(arg, 0) + 1
-            if is_library(node):
-                inner = stripped(arg)
-                if is_map(inner) or is_fold(inner):
-                    self.wanted.add(inner)
             if _stretches(node, arg):
                 self.stretched.add(stripped(arg))
+        self.wanted.update(n for n in node.sized_by if is_inline(n))
+        kind = kind_of(node)
+        if kind in {"library", "region"}:
+            inner = [stripped(a) if a.types[0].shape else a for a in node.args]
+            self.wanted.update(a for a in inner if is_inline(a) and not is_leaf(a))
+        self.wanted.update(a for a in carried(node) if is_loop(a))
 
     def _stored(self, node: Node, cost: int) -> bool:
         if is_leaf(node):
             return node in self.wanted
-        if is_fold(node) or node in self.wanted:
+        if not is_inline(node) or node in self.wanted:
             return True
         if not node.type.shape:  # computed once for a kernel in any case
             return False
@@ -350,8 +178,8 @@ class _Roots:
 
     def _inside(self, root: Node) -> list[Node]:
         """Operations that are written into the stage of ``root``, operands first."""
-        order = topological(root.args, stop=lambda n: n in self.found or is_base(n) or is_library(n))
-        return [n for n in order if is_map(n) and n not in self.found]
+        order = topological(root.args, stop=lambda n: n in self.found or not is_inline(n))
+        return [n for n in order if kind_of(n) in {"map", "take"} and n not in self.found]
 
 
 def _last_uses(inside: Sequence[Node], root: Node) -> dict[Node, int]:
@@ -384,7 +212,7 @@ def _stretches(node: Node, arg: Node) -> bool:
         (a, b), _ = split(node["subscripts"])
         letters = a if arg is node.args[0] else b
         return set(letters) != set(a) | set(b)
-    return False
+    return kind_of(node) == "take" and "axis" in node.params
 
 
 # stages ---------------------------------------------------------------------------------------------------------------
@@ -392,40 +220,74 @@ def _stretches(node: Node, arg: Node) -> bool:
 
 def make_stage(root: Node, stored: set[Node]) -> Stage:
     """The stage that computes ``root``, its loops ordered so that most reads are contiguous."""
-    domain, reduced, place, body = _natural(root)
-    reads, ops, heavy = _reads(body, root, stored)
-    order = _order(reads, place if not reduced else None, len(domain))
+    domain, reduced, place, body, written = _natural(root)
+    reads, ops, heavy = _reads(root, domain, body, written, stored)
+    order = list(range(len(domain)))
+    if root.op.name.startswith("arg"):
+        order.sort(key=lambda k: k in reduced)
+    elif kind_of(root) not in {"store", "sequence"} or root.op.name in {"set", "add_at"}:
+        target = [int(i.variable[1:]) for i in written if i.variable is not None] if written else place
+        order = _order(reads, target if not reduced else None, len(domain))
     if order != list(range(len(domain))):
         move = {old: new for new, old in enumerate(order)}
         rename = {variable(old): variable(new) for old, new in move.items()}
         body = tuple((n, _renamed(i, rename)) for n, i in body)
         reads = tuple((n, _renamed(i, rename)) for n, i in reads)
+        written = None if written is None else _renamed(written, rename)
         domain = tuple(domain[old] for old in order)
         reduced = frozenset(move[k] for k in reduced)
         place = tuple(None if k is None else move[k] for k in place)
-    return Stage(root, domain, reduced, place, body, reads, ops, heavy)
+    return Stage(root, domain, reduced, place, body, reads, ops, heavy, written)
 
 
 def _renamed(index: IndexTuple, rename: dict[str, str]) -> IndexTuple:
     return tuple(i if i.variable is None else i._replace(variable=rename[i.variable]) for i in index)
 
 
-Natural = tuple[tuple[Size, ...], frozenset[int], tuple[int | None, ...], tuple[Read, ...]]
+Natural = tuple[tuple[Size, ...], frozenset[int], tuple[int | None, ...], tuple[Read, ...], IndexTuple | None]
 
 
 def _natural(root: Node) -> Natural:
     if root.op is CONTRACT:
         return _natural_contraction(root)
-    shape = root.args[0].type.shape if is_fold(root) else root.type.shape
+    if kind_of(root) == "store":
+        return _natural_store(root)
+    folds = is_fold(root) or kind_of(root) == "sequence"
+    domain, index = axes_of(root.args[0].type.shape if folds else root.type.shape)
+    if not folds:
+        return domain, frozenset(), _positions(index), ((root, index),), None
+    axes = set(root.params.get("axes", (0,)))
+    reduced = frozenset(p for k, p in enumerate(_positions(index)) if k in axes and p is not None)
+    kept = tuple(p for k, p in enumerate(_positions(index)) if k not in axes)
+    place = kept if root.type.ndim != len(index) or is_fold(root) else _positions(index)
+    return domain, reduced, place, ((root.args[0], index),), None
+
+
+def axes_of(shape: Sequence[Size]) -> tuple[tuple[Size, ...], IndexTuple]:
+    """The loops over a shape, none for an extent of 1, and the index of an element."""
     axes = [k for k, s in enumerate(shape) if s != 1]
     position = {axis: k for k, axis in enumerate(axes)}
     index = tuple(Index(variable(position[k])) if k in position else Index(None) for k in range(len(shape)))
-    domain = tuple(shape[k] for k in axes)
-    if not is_fold(root):
-        return domain, frozenset(), tuple(position.get(k) for k in range(len(shape))), ((root, index),)
-    folded = set(root["axes"])
-    place = tuple(position.get(k) for k in range(len(shape)) if k not in folded)
-    return domain, frozenset(position[k] for k in folded if k in position), place, ((root.args[0], index),)
+    return tuple(shape[k] for k in axes), index
+
+
+def _positions(index: IndexTuple) -> tuple[int | None, ...]:
+    return tuple(None if i.variable is None else int(i.variable[1:]) for i in index)
+
+
+def _natural_store(root: Node) -> Natural:
+    """A store goes over what is stored; where an index array says where, it is read at each element."""
+    value = root.args[-1]
+    domain, index = axes_of(value.type.shape)
+    body: list[Read] = [(value, index)]
+    if "slices" in root.params:
+        written = tuple(i.through(start, step) for i, (start, _, step) in zip(index, root["slices"], strict=True))
+    else:
+        axis = root["axis"]
+        count = 1 if root.op.name.endswith("along_axis") else root.args[1].type.ndim
+        body.append((root.args[1], index if root.op.name.endswith("along_axis") else index[axis : axis + count]))
+        written = (*index[:axis], Index(None), *index[axis + count :])
+    return domain, frozenset(), (), tuple(body), written
 
 
 def _natural_contraction(root: Node) -> Natural:
@@ -441,41 +303,54 @@ def _natural_contraction(root: Node) -> Natural:
 
     body = ((root.args[0], index(a)), (root.args[1], index(b)))
     reduced = frozenset(position[c] for c in kept if c not in out)
-    return tuple(extents[c] for c in kept), reduced, tuple(position.get(c) for c in out), body
+    return tuple(extents[c] for c in kept), reduced, tuple(position.get(c) for c in out), body, None
 
 
-def operand_index(node: Node, index: IndexTuple) -> IndexTuple:
-    """The index into the operands of a map or move, for an index into its result."""
+def operand_reads(node: Node, index: IndexTuple) -> list[Read]:
+    """What a map, a move or a take reads for the element at ``index`` of its result."""
     if is_inline_move(node):
-        return node.op.index(node, index)  # type: ignore[attr-defined, no-any-return]
-    return index
+        return [(node.args[0], node.op.index(node, index))]  # type: ignore[attr-defined]
+    if kind_of(node) == "take" and "axis" in node.params:
+        axis, indices = node["axis"], node.args[1]
+        if node.op.name == "gather":
+            count = indices.type.ndim
+            own = index[axis : axis + count]
+            return [(node.args[0], (*index[:axis], Index(None), *index[axis + count :])), (indices, own)]
+        return [(node.args[0], (*index[:axis], Index(None), *index[axis + 1 :])), (indices, index)]
+    return [(a, index if a.type.shape else ()) for a in node.args]
 
 
-def _reads(body: Iterable[Read], root: Node, stored: set[Node]) -> tuple[tuple[Read, ...], int, bool]:
-    """What the body reads, how many operations it has, and whether one is heavy."""
+def _reads(
+    root: Node, domain: tuple[Size, ...], body: Sequence[Read], written: IndexTuple | None, stored: set[Node]
+) -> tuple[tuple[Read, ...], int, bool]:
+    """What a stage reads, how many operations it has, and whether one is heavy."""
     reads: dict[Read, None] = {}
     seen: set[Read] = set()
     ops = 0
     heavy = False
-    stack = list(body)
+    stack = [*body, *((n, ()) for s in domain for n in nodes_of(s)), *((n, ()) for n in root.sized_by)]
+    if root.op is ADD_AT and written is not None:
+        stack.append((root.args[0], written))
     while stack:
         item = stack.pop()
         if item in seen:
             continue
         seen.add(item)
         node, index = item
-        outside = node is not root and (node in stored or is_base(node) or is_library(node))
+        outside = node is not root and (node in stored or not is_inline(node))
+        stack.extend((n, ()) for s in node.type.shape for n in nodes_of(s))
         if outside or node.op is IOTA:
             reads[item] = None
-        elif not is_leaf(node):
+            continue
+        stack.extend((n, ()) for n in node.sized_by)
+        if is_inline(node) and not is_leaf(node):
             ops += is_map(node)
             heavy |= is_map(node) and is_heavy(node)
-            inner = operand_index(node, index)
-            stack.extend((arg, inner) for arg in node.args[: 1 if is_inline_move(node) else None])
-    return tuple(reversed(reads)), ops + (1 if is_fold(root) else 0), heavy
+            stack.extend(operand_reads(node, index))
+    return tuple(reversed(reads)), ops + (kind_of(root) in {"fold", "sequence", "store"}), heavy
 
 
-def _order(reads: Sequence[Read], place: tuple[int | None, ...] | None, rank: int) -> list[int]:
+def _order(reads: Sequence[Read], place: Sequence[int | None] | None, rank: int) -> list[int]:
     """The order of the loops in which most full reads (and the store of a map) go through memory in order."""
     natural = list(range(rank))
     if rank < 2:

@@ -45,7 +45,8 @@ class Handle:
         self.run: Callable[..., list[Any]] = self._not_ready
         self._on_ready = on_ready
         self._done = threading.Event()
-        self._functions: dict[str, Callable[..., None]] = {}
+        self._functions: dict[str, Callable[..., None] | None] = {}
+        self._errors: list[str] = []
 
     def _not_ready(self, sizes: dict[Symbol, int], *values: Any) -> list[Any]:
         raise RuntimeError(self.error or "the machine code is not ready")
@@ -66,10 +67,15 @@ class Handle:
         self._done.wait(timeout)
         return self.ready()
 
-    def take(self, source: str, function: Callable[..., None]) -> None:
-        """One kernel is there; with the last one the handle is ready."""
+    def take(self, source: str, function: Callable[..., None] | None, error: str = "") -> None:
+        """One kernel is there, or will not be: NumPy does its part. With the last one the handle is ready."""
         self._functions[source] = function
+        if function is None:
+            self._errors.append(error)
         if len(self._functions) == len(self.plan.sources):
+            if len(self._errors) == len(self._functions):
+                self.finish(self._errors[0])
+                return
             self.run = self.plan.compile([self._functions[s] for s in self.plan.sources])
             self.finish("")
 
@@ -183,8 +189,9 @@ class _Service:
         for handle, _ in waiting:
             handle.compile_seconds += seconds
             if error or not self._offer(key, source, handle):
-                handle.finish(error or "the compiled code cannot be read")
-                _warn_once(handle.error)
+                error = error or "the compiled code cannot be read"
+                handle.take(source, None, error)
+                _warn_once(error)
 
 
 def _warm_loader() -> None:

@@ -19,8 +19,16 @@ _INFIX = {
     "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
     "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>",
 }  # fmt: skip
+_SELECTIONS = {
+    "places": "np.flatnonzero({0})",
+    "count_unique": "np.unique({0}, equal_nan={nan}).size",
+    "unique": "np.unique({0}, True, True, True, equal_nan={nan})[1:]",
+}
 _SPECIAL = {"sigmoid": "expit", "erf": "erf", "erfc": "erfc", "xlogy": "xlogy", "logit": "logit", "digamma": "digamma",
-            "gammaln": "gammaln", "polygamma": "polygamma"}  # fmt: skip
+            "gammaln": "gammaln", "polygamma": "polygamma"} | {name: name for name in (
+                "exprel", "exp1", "expi", "erfcx", "erfinv", "erfcinv", "log_ndtr", "ndtri", "gamma", "beta", "betaln", "binom",
+                "gammainc", "gammaincc", "betainc", "zeta", "j0", "j1", "jv", "y0", "y1", "yv", "i0", "i1", "iv", "i0e", "i1e", "ive",
+                "kv")}  # fmt: skip
 _FORMULAS = {
     "softplus": "np.logaddexp({0}, 0)",
     "log1mexp": "np.where({0} > -np.log(2), np.log(-np.expm1({0})), np.log1p(-np.exp({0})))",
@@ -170,9 +178,15 @@ class _Text:
     def _opaque(self, node: Node, args: list[str]) -> str | None:
         name = node.op.name
         options = "".join(f", {k}={self.size(v) if isinstance(v, Dim) else repr(v)}" for k, v in node.params.items())
+        if name == "pinv" and node["rcond"] == "size":
+            options = ", rtol=None"
         for names, module in ((_LINALG, "np.linalg"), (_FFT, "np.fft"), ({"sort", "argsort", "take_along_axis"}, "np")):
             if name in names:
                 return f"{module}.{name}({', '.join(args)}{options})"
+        if name == "position":  # counts from the front, and checks
+            return f"range({self.size(node['extent'])})[{args[0]}]"
+        if name in _SELECTIONS:
+            return _SELECTIONS[name].format(*args, nan=node.params.get("equal_nan"))
         return f"np.take({', '.join(args)}{options})" if name == "gather" else None
 
     # sizes ------------------------------------------------------------------------------------------------------------
@@ -218,7 +232,7 @@ class _Text:
             left, right = self.size(atom.left), self.size(atom.right)
             infix = {"floordiv": "//", "mod": "%"}.get(atom.function)
             return f"(({left}) {infix} ({right}))" if infix else f"{atom.function}({left}, {right})"
-        return str(atom)
+        return self.names[atom] if isinstance(atom, Node) else str(atom)
 
 
 def _number(node: Node) -> str:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from tensormagic.backend.blocks import plan_block
 from tensormagic.backend.cpu import print_kernel
+from tensormagic.backend.driven import bound, changed, is_driven
 from tensormagic.backend.driver import Driver
+from tensormagic.backend.inline import expand_all
 from tensormagic.backend.kernel_text import Printed
-from tensormagic.backend.lower import is_base, is_inline_move, is_library, is_map, lower, stripped
-from tensormagic.backend.schedule import Kernel, Step, schedule
+from tensormagic.backend.kinds import is_inline, refuse, stored_below
+from tensormagic.backend.memory import Memory
+from tensormagic.backend.schedule import Kernel, Step, arrange, schedule
+from tensormagic.backend.sizes import RefusedError
+from tensormagic.backend.steps import Block, Region, arrays, needed, produced
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import nodes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +57,15 @@ class Plan:
     steps
         Kernels and library calls, in order.
     kernels
-        The kernels, in order.
+        The kernels, in order; those of ``regions`` after its own.
     library_steps
         The nodes that NumPy computes.
     driver
         What prints the function that runs them.
+    drive
+        What makes a driver that leaves kernels with these numbers to NumPy.
+    regions
+        For regions that Python runs turn by turn the plans of their graphs.
     """
 
     graph: Graph
@@ -62,68 +73,127 @@ class Plan:
     kernels: tuple[PlannedKernel, ...]
     library_steps: tuple[Node, ...]
     driver: Driver
+    drive: Callable[[frozenset[int]], Driver]
+    regions: dict[Node, dict[str, Plan]] = field(default_factory=dict)
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """What has to be compiled: each different kernel once."""
+        """What has to be compiled: each different kernel once, those of regions too."""
         return tuple(dict.fromkeys(k.printed.source for k in self.kernels))
 
-    def compile(self, functions: Sequence[Callable[..., None]]) -> Callable[..., list[object]]:
-        """``run(sizes, *values)``, given a function for each of ``sources``."""
-        of = dict(zip(self.sources, functions, strict=True))
-        return self.driver.compile([of[k.printed.source] for k in self.kernels])
+    def compile(self, functions: Sequence[Callable[..., None] | None]) -> Callable[..., list[object]]:
+        """``run(sizes, *values)``, given a function for each of ``sources``; what has none NumPy does."""
+        return self.linked(dict(zip(self.sources, functions, strict=True)))
+
+    def linked(self, of: Mapping[str, Callable[..., None] | None]) -> Callable[..., list[object]]:
+        """As :meth:`compile`, given functions by source."""
+        regions = {
+            node: bound(node, {name: plan.linked(of) for name, plan in plans.items()})
+            for node, plans in self.regions.items()
+        }
+        own = {k: of[p.printed.source] for k, p in enumerate(self.kernels[: self.driver.kernels])}
+        failed = frozenset(k for k, function in own.items() if function is None)
+        driver = self.drive(failed) if failed else self.driver
+        return driver.compile({k: function for k, function in own.items() if function is not None}, regions)
 
 
-def plan_graph(graph: Graph) -> Plan:
-    """The plan of a closed graph."""
-    lowered = lower(graph)
-    steps = schedule(lowered)
-    roots = {s.root for step in steps if isinstance(step, Kernel) for s in step.stages}
-    needed = _needed(steps, lowered.results)
+def plan_graph(graph: Graph, changed: Iterable[int] = ()) -> Plan:
+    """The plan of a closed graph; the parameters whose numbers are ``changed`` belong to it."""
+    while True:
+        try:
+            return _plan(graph, [graph.parameters[k] for k in changed])
+        except RefusedError as error:
+            if error.region is None:
+                raise
+            refuse(error.region)
+
+
+def _plan(graph: Graph, carries: Sequence[Node]) -> Plan:
+    memory = Memory()
+    found = expand_all([*graph.results, *graph.checked])
+    count = len(graph.results)
+    guards = graph.guards_over(dict(zip(graph.checked, found[count:], strict=True)))
+    guards = tuple(g for g in guards if nodes_of(g[0]) or nodes_of(g[2]))
+    latch = [(c, r) for c, r in zip(carries, found, strict=False) if r.type.shape]
+    block = plan_block(found[:count], memory, (), arrays(carries), latch, guards)
+    blocks = list(_blocks(block))
+    for inner in blocks[1:]:
+        for carry, result in inner.latch:
+            left, right = memory.owner(carry), memory.owner(result)
+            if left is not right:
+                memory.trade(left, right)
+    for inner in blocks[1:]:
+        inner.parts = arrange(inner, memory)
+    steps = schedule(block, memory)
+    copied = {root: takers for inner in blocks for root, takers in inner.copied.items()}
+    stored = {n for inner in blocks for step in inner.steps for n in produced(step)}
+    stored |= {n for inner in blocks for step in inner.steps if isinstance(step, Region) for n in step.carries}
+    wanted = _needed(steps, block)
     names = dict(zip(graph.parameters, graph.names, strict=False))
 
-    def stored(node: Node) -> bool:
-        return node in roots or is_base(node) or is_library(node)
+    def is_stored(node: Node) -> bool:
+        return node in stored or not is_inline(node)
 
     planned: list[PlannedKernel] = []
     for step in steps:
         if isinstance(step, Kernel):
-            outside = needed[step]
-            printed = print_kernel(step, stored, lambda n, outside=outside: bool(n.type.shape) or n in outside, names)
-            planned.append(PlannedKernel(step, printed, _nodes_of(step, stored)))
+            outside = wanted[step]
+            printed = print_kernel(
+                step, memory, copied, is_stored, lambda n, outside=outside: bool(n.type.shape) or n in outside, names
+            )
+            planned.append(PlannedKernel(step, printed, _nodes_of(step, is_stored)))
     library = tuple(s for s in steps if isinstance(s, Node))
-    return Plan(
-        graph,
-        tuple(steps),
-        tuple(planned),
-        library,
-        Driver(graph, lowered, steps, [k.printed.entries for k in planned]),
-    )
+    regions = {
+        node: {
+            name: plan_graph(value, changed(node, name))
+            for name, value in node.params.items()
+            if isinstance(value, Graph)
+        }
+        for node in library
+        if is_driven(node)
+    }
+    printed = [k.printed for k in planned]
+    planned += [k for plans in regions.values() for plan in plans.values() for k in plan.kernels]
+
+    def drive(failed: frozenset[int]) -> Driver:
+        return Driver(graph, block, memory, steps, printed, regions, carries, [wanted[k] for k in wanted], failed)
+
+    return Plan(graph, tuple(steps), tuple(planned), library, drive(frozenset()), drive, regions)
 
 
-def _needed(steps: Sequence[Step], results: Sequence[Node]) -> dict[Kernel, set[Node]]:
+def _blocks(block: Block) -> Iterator[Block]:
+    """A block and those within it."""
+    yield block
+    for step in block.steps:
+        if isinstance(step, Region):
+            for inner in step.blocks.values():
+                yield from _blocks(inner)
+
+
+def _needed(steps: Sequence[Step], block: Block) -> dict[Kernel, set[Node]]:
     """For each kernel the nodes that something else needs."""
-    needed: dict[Kernel, set[Node]] = {s: set() for s in steps if isinstance(s, Kernel)}
-    home = {stage.root: kernel for kernel in needed for stage in kernel.stages}
+    wanted: dict[Kernel, set[Node]] = {s: set() for s in steps if isinstance(s, Kernel)}
+    home = {n: kernel for kernel in wanted for part in kernel.steps for n in produced(part)}
 
     def use(node: Node, by: Step | None) -> None:
         kernel = home.get(node)
         if kernel is not None and kernel is not by:
-            needed[kernel].add(node)
+            wanted[kernel].add(node)
 
-    for r in results:
-        use(r, None)
+    for r in block.results:
+        use(stored_below(r), None)
     for step in steps:
-        reads = (
-            [stripped(a) for a in step.args] if isinstance(step, Node) else [n for s in step.stages for n, _ in s.reads]
-        )
-        for node in reads:
-            use(node, step)
-    return needed
+        for part in step.steps if isinstance(step, Kernel) else [step]:
+            for node in needed(part):
+                use(node, step)
+    return wanted
 
 
 def _nodes_of(kernel: Kernel, stored: Callable[[Node], bool]) -> tuple[Node, ...]:
-    roots = [s.root for s in kernel.stages]
-    own = set(roots)
-    order = topological(roots, stop=lambda n: stored(n) and n not in own)
-    return tuple(n for n in order if n in own or is_map(n) or is_inline_move(n))
+    found: dict[Node, None] = {}
+    for step in kernel.steps:
+        roots = produced(step)
+        found.update(dict.fromkeys(topological(roots, stop=lambda n, own=roots: stored(n) and n not in own)))
+        found.update(dict.fromkeys([step.root] if isinstance(step, Region) else []))
+    own = {n for step in kernel.steps for n in produced(step)}
+    return tuple(n for n in found if n in own or not stored(n) or len(n.types) > 1)

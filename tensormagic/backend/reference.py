@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.graph import Graph
-from tensormagic.ir.type import evaluate
+from tensormagic.ir.graph import Graph, check, checks_after, sizer
+from tensormagic.ir.size import nodes_of
 
 Run = Callable[..., list[Any]]
 
@@ -18,40 +18,33 @@ def compile(graph: Graph) -> Run:
 
     The caller has checked the guards: ``run(sizes, *values)`` takes the sizes that :meth:`Graph.bind` gave.
     """
-    slots = {node: k for k, node in enumerate(graph.parameters)}
-    nodes = [n for n in graph.nodes if n not in slots]
-    slots |= {node: len(slots) + k for k, node in enumerate(nodes)}
-    last: dict[int, int] = {}
-    for k, node in enumerate(nodes):
-        last.update({slots[a]: k for a in node.args})
-    kept = {slots[r] for r in graph.results} | set(range(len(graph.parameters)))
+    nodes = [n for n in graph.nodes if n not in set(graph.parameters)]
+    checks = checks_after(graph)
+    needed = [(*node.needs, *(n for a, _, b in checks.get(node, ()) for n in (*nodes_of(a), *nodes_of(b)))) for node in nodes]
+    last = {a: k for k, needs in enumerate(needed) for a in needs}
+    kept = {*graph.results, *graph.parameters}
     steps = [
-        (
-            node,
-            slots[node],
-            [slots[a] for a in node.args],
-            [s for s in {slots[a] for a in node.args} if last[s] == k and s not in kept],
-        )
+        (node, node.args, [a for a in dict.fromkeys(needed[k]) if last[a] == k and a not in kept], checks.get(node, ()))
         for k, node in enumerate(nodes)
     ]
-    results = [slots[r] for r in graph.results]
-    total = len(slots)
+    first = checks.get(None, ())
 
     def run(sizes: dict[Any, int], *values: Any) -> list[Any]:
-        table: list[Any] = [*values, *[None] * (total - len(values))]
-
-        def size(s: Any) -> int:
-            return s if isinstance(s, int) else evaluate(s, sizes.__getitem__)
-
-        for node, slot, operands, dead in steps:
+        table: dict[Any, Any] = dict(zip(graph.parameters, values, strict=True))
+        size = sizer(sizes, table)
+        for guard in first:
+            check(guard, size.atom)
+        for node, operands, dead, guards in steps:
             try:
-                table[slot] = node.op.evaluate(node, [table[k] for k in operands], size)  # type: ignore[attr-defined]
+                table[node] = node.op.evaluate(node, [table[a] for a in operands], size)  # type: ignore[attr-defined]
+                for guard in guards:
+                    check(guard, size.atom)
             except Exception as error:
                 error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it
                 raise
-            for k in dead:
-                table[k] = None
-        return [table[k] for k in results]
+            for a in dead:
+                del table[a]
+        return [table[r] for r in graph.results]
 
     return run
 

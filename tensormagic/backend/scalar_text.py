@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tensormagic.backend.kernel_text import KernelText
-from tensormagic.backend.lower import exponent
+from tensormagic.backend.kinds import exponent
 from tensormagic.ir.node import Node
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import SUM
@@ -117,3 +118,30 @@ def step_text(root: Node, total: str, value: str, *, free: bool, whole: bool = F
     if dtype.kind == "b":
         return f"bool({expression})"
     return expression if dtype.itemsize == 8 or dtype == np.dtype("f4") else f"np.{dtype.name}({expression})"
+
+
+_COMBINED = {"add_at": "add", "scatter_add": "add", "add_along_axis": "add", "scatter_multiply": "multiply",
+             "scatter_maximum": "maximum", "scatter_minimum": "minimum"}  # fmt: skip
+_RUNNING = {"cumsum": "add", "cumprod": "multiply", "cummax": "maximum", "cummin": "minimum"}
+
+
+def _joined(name: str, dtype: np.dtype[Any], left: str, right: str) -> str:
+    """Two values of a dtype as one of the same dtype, by a function of two numbers."""
+    text = registry[name].source[dtype.kind].format(left, right)  # type: ignore[attr-defined]
+    if dtype.kind == "b":
+        return f"bool({text})"
+    return f"({text})" if dtype.itemsize == 8 or dtype.kind == "f" else f"np.{dtype.name}({text})"
+
+
+def combine_text(root: Node, old: str, value: str) -> str:
+    """What a store leaves in place of ``old``."""
+    name = _COMBINED.get(root.op.name)
+    if name is None:
+        dtype = root.type.dtype
+        return f"bool({value})" if dtype.kind == "b" else f"np.{dtype.name}({value})"
+    return _joined(name, root.type.dtype, old, value)
+
+
+def accumulate_text(root: Node, total: str, value: str) -> str:
+    """One step of a fold that keeps every step."""
+    return _joined(_RUNNING[root.op.name], root.type.dtype, total, value)

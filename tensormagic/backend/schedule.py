@@ -12,9 +12,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 
-from tensormagic.backend.lower import Lowered, Stage, stripped, variable
+from tensormagic.backend.kinds import stored_below
+from tensormagic.backend.lower import Stage, variable
+from tensormagic.backend.memory import Memory
+from tensormagic.backend.steps import Block, Check, Region, needed, produced
+from tensormagic.backend.steps import Step as BlockStep
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Size, product
+from tensormagic.ir.size import Size, nodes_of, product
 from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.move import Index
 
@@ -48,11 +52,12 @@ class Nest:
     """Stages that share their leading axes.
 
     ``depths`` are the numbers of leading axes that may be the rows; ``depth`` and ``loops`` are set when the nest is
-    complete. A nest of rank-0 stages has the depth 0 and no rows.
+    complete. A nest of rank-0 stages has the depth 0 and no rows. No other stage joins a nest that is ``alone``.
     """
 
     stages: list[Stage] = field(default_factory=list)
     depths: frozenset[int] = frozenset()
+    alone: bool = False
     depth: int = 0
     loops: list[Loop] = field(default_factory=list)
     storage: dict[Node, Storage] = field(default_factory=dict)
@@ -72,103 +77,169 @@ class Nest:
         return bool(self.depth) and 0 in stage.reduced
 
 
+Part = Nest | Region | Check
+
+
 @dataclass(eq=False)
 class Kernel:
-    """Nests that are compiled into one machine function."""
+    """Nests, regions and checks that are compiled into one machine function."""
 
-    nests: list[Nest] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def nests(self) -> list[Nest]:
+        """The nests that are not within a region."""
+        return [part for part in self.parts if isinstance(part, Nest)]
+
+    @property
+    def regions(self) -> list[Region]:
+        """The regions."""
+        return [part for part in self.parts if isinstance(part, Region)]
 
     @property
     def stages(self) -> list[Stage]:
-        """The stages of all nests, in order."""
+        """The stages of all nests, in order; not those of regions."""
         return [s for nest in self.nests for s in nest.stages]
+
+    @property
+    def steps(self) -> list[Stage | Region | Check]:
+        """Stages, regions and checks, in order."""
+        return [s for part in self.parts for s in (part.stages if isinstance(part, Nest) else [part])]
+
+    @property
+    def ops(self) -> int:
+        """How many scalar operations the nests have."""
+        return sum(nest.ops for nest in self.nests)
 
 
 Step = Kernel | Node
 
 
-def schedule(lowered: Lowered) -> list[Step]:
+def schedule(block: Block, memory: Memory) -> list[Step]:
     """Kernels and library nodes, in the order in which they run."""
-    items = _assign(_by_level(lowered))
-    outside = _used_outside(lowered, items)
+    items = arrange(block, memory, _by_level(block))
     steps: list[Step] = []
     for item in items:
         if isinstance(item, Node):
             steps.append(item)
             continue
-        _complete(item, outside[item])
         last = steps[-1] if steps else None
-        if isinstance(last, Kernel) and sum(n.ops for n in (*last.nests, item)) <= MOST_KERNEL_OPS:
-            last.nests.append(item)
+        joins = isinstance(last, Kernel) and not last.regions and not isinstance(item, Region)
+        joins = joins and not (isinstance(item, Nest) and _sized_within(item, last))
+        if joins and isinstance(last, Kernel) and last.ops + getattr(item, "ops", 0) <= MOST_KERNEL_OPS:
+            last.parts.append(item)
         else:
             steps.append(Kernel([item]))
     return steps
 
 
-def _by_level(lowered: Lowered) -> list[Stage | Node]:
+def _sized_within(nest: Nest, kernel: Step | None) -> bool:
+    """Whether an array that a nest makes has a size that the kernel computes."""
+    made = {s.root for s in kernel.stages} if isinstance(kernel, Kernel) else set()
+    return any(n in made for s in nest.stages for size in s.root.type.shape for n in nodes_of(size))
+
+
+def arrange(block: Block, memory: Memory, steps: Sequence[BlockStep] | None = None) -> list[Part | Node]:
+    """The steps of a block with its stages in nests."""
+    items = _Arrangement(memory, block, steps or block.steps).items
+    outside = _used_outside(block, items)
+    for item in items:
+        if isinstance(item, Nest):
+            _complete(item, outside[item])
+    return items
+
+
+def _by_level(block: Block) -> list[BlockStep]:
     """The steps in an order in which library calls interrupt the loops as seldom as possible."""
-    level: dict[Node, int] = {}
-    keyed: list[tuple[tuple[int, int, int], Stage | Node]] = []
-    for k, step in enumerate(lowered.steps):
-        if isinstance(step, Stage):
-            deps = max((level.get(n, 0) for n, _ in step.reads), default=0)
-            level[step.root] = deps
-            keyed.append(((deps, 1, k), step))
-        else:
-            deps = max((level.get(stripped(a), 0) for a in step.args), default=0)
-            level[step] = deps + 1
-            keyed.append(((deps + 1, 0, k), step))
+    level: dict[BlockStep, int] = {}
+    keyed: list[tuple[tuple[int, int, int], BlockStep]] = []
+    for k, step in enumerate(block.steps):
+        deps = max((level[other] for other in block.before[step]), default=0)
+        calls = isinstance(step, Node)
+        level[step] = deps + calls
+        keyed.append(((deps + calls, not calls, k), step))
     return [step for _, step in sorted(keyed, key=lambda item: item[0])]
 
 
 # nests ----------------------------------------------------------------------------------------------------------------
 
 
-def _assign(steps: Sequence[Stage | Node]) -> list[Nest | Node]:
-    items: list[Nest | Node] = []
-    where: dict[Node, int] = {}
-    owner: dict[Node, Stage] = {}
-    for step in steps:
-        if isinstance(step, Node):
-            items.append(step)
-            where[step] = len(items) - 1
-            continue
-        owner[step.root] = step
-        where[step.root] = _place(step, items, where, owner)
-    return items
+class _Arrangement:
+    """Stages in nests: each joins an earlier one where it can."""
 
+    def __init__(self, memory: Memory, block: Block, steps: Sequence[BlockStep]) -> None:
+        self.memory = memory
+        self.before = block.before
+        self.items: list[Part | Node] = []
+        self.number: dict[BlockStep, int] = {}
+        self.where: dict[Node, int] = {}
+        self.owner: dict[Node, Stage] = {}
+        for step in steps:
+            if isinstance(step, Stage):
+                self.owner[step.root] = step
+                number = self._place(step)
+            else:
+                self.items.append(step)
+                number = len(self.items) - 1
+            self.number[step] = number
+            self.where.update(dict.fromkeys(produced(step), number))
 
-def _place(stage: Stage, items: list[Nest | Node], where: dict[Node, int], owner: dict[Node, Stage]) -> int:
-    """The number of the item that ``stage`` joins, or begins."""
-    earliest = max((where.get(n, -1) for n, _ in stage.reads), default=-1)
-    for k in range(len(items) - 1, max(earliest, len(items) - LOOK_BACK, 0) - 1, -1):
-        nest = items[k]
-        if isinstance(nest, Nest) and _join(stage, nest, k, where, owner):
-            return k
-    items.append(Nest([stage], _depths(stage)))
-    return len(items) - 1
+    def _place(self, stage: Stage) -> int:
+        """The number of the item that ``stage`` joins, or begins."""
+        earliest = max((self.number[s] for s in self.before[stage]), default=-1)
+        for k in range(len(self.items) - 1, max(earliest, len(self.items) - LOOK_BACK, 0) - 1, -1):
+            nest = self.items[k]
+            if isinstance(nest, Nest) and self._join(stage, nest, k):
+                return k
+        self.items.append(Nest([stage], _depths(stage), alone=stage.kind == "sequence"))
+        return len(self.items) - 1
 
+    def _changes_what_is_read(self, stage: Stage, nest: Nest) -> bool:
+        """Whether a stage changes an array that others of a nest read."""
+        changed = self.memory.home.get(stage.root)
+        if changed is None:
+            return False
+        owner = self.memory.owner(changed)
+        return any(self.memory.owner(n) is owner for s in nest.stages for n in needed(s))
 
-def _join(stage: Stage, nest: Nest, number: int, where: dict[Node, int], owner: dict[Node, Stage]) -> bool:
-    if nest.ops + stage.ops > MOST_NEST_OPS:
-        return False
-    if not stage.domain or not nest.depths:
+    def _join(self, stage: Stage, nest: Nest, number: int) -> bool:
+        if nest.ops + stage.ops > MOST_NEST_OPS or nest.alone or stage.kind == "sequence":
+            return False
+        if self._changes_what_is_read(stage, nest):
+            return False
+        if not stage.domain or not nest.depths:
+            return self._join_numbers(stage, nest)
+        if any(self.where.get(n) == number for n in hidden_reads(stage)):
+            return False
+        own = [(self.owner[n], index) for n, index in stage.reads if self.where.get(n) == number]
+        if any(producer.written is not None for producer, _ in own):
+            return False
+        if not own and not _shares(stage, nest):
+            return False
+        head = nest.stages[0].domain
+        depths = {d for d in nest.depths & _depths(stage) if head[:d] == stage.domain[:d]}
+        for producer, index in own:
+            depths = {d for d in depths if 0 not in producer.reduced and d <= _aligned(producer, index)}
+        if not depths:
+            return False
+        nest.depths = frozenset(depths)
+        nest.stages.append(stage)
+        return True
+
+    @staticmethod
+    def _join_numbers(stage: Stage, nest: Nest) -> bool:
+        """Numbers are computed one after the other."""
         if stage.domain or nest.depths:
             return False
         nest.stages.append(stage)
         return True
-    own = [(owner[n], index) for n, index in stage.reads if where.get(n) == number]
-    if not own and not _shares(stage, nest):
-        return False
-    head = nest.stages[0].domain
-    depths = {d for d in nest.depths & _depths(stage) if head[:d] == stage.domain[:d]}
-    for producer, index in own:
-        depths = {d for d in depths if 0 not in producer.reduced and d <= _aligned(producer, index)}
-    if not depths:
-        return False
-    nest.depths = frozenset(depths)
-    nest.stages.append(stage)
-    return True
+
+
+def hidden_reads(stage: Stage) -> list[Node]:
+    """What a stage needs all of, whatever its iteration is: the memory below views, and what it stores into."""
+    return [n for n in needed(stage) if n not in {r for r, _ in stage.reads}] + (
+        [stored_below(stage.root.args[0])] if stage.written is not None else []
+    )
 
 
 def _shares(stage: Stage, nest: Nest) -> bool:
@@ -198,26 +269,22 @@ def _aligned(producer: Stage, index: tuple[Index, ...]) -> int:
     return count
 
 
-def _used_outside(lowered: Lowered, items: Sequence[Nest | Node]) -> dict[Nest, set[Node]]:
+def _used_outside(block: Block, items: Sequence[Part | Node]) -> dict[Nest, set[Node]]:
     """For each nest the nodes that are results, or read by another item."""
     home = {s.root: item for item in items if isinstance(item, Nest) for s in item.stages}
     outside: dict[Nest, set[Node]] = {item: set() for item in items if isinstance(item, Nest)}
 
-    def use(node: Node, by: Nest | None) -> None:
+    def use(node: Node, by: Part | Node | None) -> None:
         nest = home.get(node)
         if nest is not None and nest is not by:
             outside[nest].add(node)
 
-    for r in lowered.results:
-        use(r, None)
+    for r in block.results:
+        use(stored_below(r), None)
     for item in items:
-        if isinstance(item, Nest):
-            for s in item.stages:
-                for n, _ in s.reads:
-                    use(n, item)
-        else:
-            for a in item.args:
-                use(stripped(a), None)
+        for step in item.stages if isinstance(item, Nest) else [item]:
+            for n in needed(step):
+                use(n, item)
     return outside
 
 
@@ -238,7 +305,8 @@ def _complete(nest: Nest, outside: set[Node]) -> None:
     loop_of = {s.root: k for k, loop in enumerate(nest.loops) for s in loop.stages}
     later = {n for k, loop in enumerate(nest.loops) for s in loop.stages for n, _ in s.reads if loop_of.get(n, k) < k}
     for s in nest.stages:
-        kept = Storage.FULL if s.root in outside else Storage.TILE if s.root in later else Storage.LOCAL
+        full = s.root in outside or s.kind in {"store", "sequence"}
+        kept = Storage.FULL if full else Storage.TILE if s.root in later else Storage.LOCAL
         if kept is Storage.LOCAL and s.reduced:
             kept = Storage.TILE
         nest.storage[s.root] = kept

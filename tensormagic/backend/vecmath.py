@@ -1,13 +1,15 @@
 """Scalar functions and reductions for kernels compiled by Numba, which LLVM turns into vector code in innermost loops.
 
-Call them inside nopython code: ``exp(x)`` with x float64 or float32 is of the same type. Importing compiles nothing; a
-function emits its instructions into the kernel that calls it. What the instructions are is written in
-`vecmath_formulas` and `vecmath_trig`; this file knows only how Numba asks for them.
+Call them inside nopython code: with ``exp = FUNCTIONS["exp"]``, ``exp(x)`` is of the type of x, float64 or float32.
+Importing compiles nothing; a function emits its instructions into the kernel that calls it. What the instructions are is
+written in the files `vecmath_*`, each of which names its functions once, in ``__all__``; this file knows only how Numba
+asks for them.
 
-Errors are below 1 ulp (unit in the last place) but for softplus 1.4, erfc 3.2, and logaddexp 1.4, that in ulps of the
-largest of result and operands: as measured on every float32 and many float64 (`benchmarks/results/vecmath.md`).
-Infinities, nans, signed zeros and subnormal numbers are as in NumPy; sin and cos are right for every finite argument.
-Results depend on whether the machine has fma, and not on the width of its vectors.
+Errors are at most 1 ulp (unit in the last place) but for softplus 1.4, erfc 3.2, arctan2 1.2 (where the smaller operand
+is about to underflow), and logaddexp 1.4, that in ulps of the largest of result and operands: as measured on many
+float32 and float64 (`benchmarks/results/vecmath.md`). Infinities, nans, signed zeros and subnormal numbers are as in
+NumPy; sin, cos and tan are right for every finite argument. Results depend on whether the machine has fma, and not on
+the width of its vectors.
 
 Why intrinsics, and no jitted functions: in a warm process a kernel of one loop compiles in 41 ms without exp, in 48
 with exp as an intrinsic, in 54 with a jitted function (129 where it is used first), in 51 with ``forceinline`` (119),
@@ -16,6 +18,7 @@ element against 0.52. Integers keep their width, where Numba would widen 32 bits
 EPYC with 2 cores, numba 0.68.1.)
 
 >>> import numba
+>>> exp = FUNCTIONS["exp"]
 >>> numba.njit(lambda x: exp(x))(0.0)
 1.0
 """
@@ -23,38 +26,22 @@ EPYC with 2 cores, numba 0.68.1.)
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numba
 from numba import extending
 from numba.core import errors
 
+from tensormagic.backend import vecmath_folds as folds
 from tensormagic.backend import vecmath_formulas as formulas
+from tensormagic.backend import vecmath_hyperbolic as hyperbolic
+from tensormagic.backend import vecmath_inverse as inverse
+from tensormagic.backend import vecmath_roots as roots
 from tensormagic.backend import vecmath_trig as trig
 from tensormagic.backend.vecmath_ir import Emitter, Value
 
-__all__ = [
-    "FUNCTIONS",
-    "add_reassoc",
-    "cos",
-    "erf",
-    "erfc",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "max_propagate",
-    "min_propagate",
-    "power",
-    "sigmoid",
-    "sin",
-    "softplus",
-    "tanh",
-]
+__all__ = ["FOLDS", "FUNCTIONS"]
 
 _numba: Any = numba  # untyped, as are its parts
 _intrinsic: Any = extending.intrinsic
@@ -88,63 +75,30 @@ def _generator(formula: Formula, kind: Any) -> Callable[..., Any]:
     return generate
 
 
-def _unary(name: str, formula: Formula) -> Any:
-    def typed(_typing: Any, x: Any) -> Any:
-        _check(name, (x,))
-        return x(x), _generator(formula, x)
+def _function(formula: Formula) -> Any:
+    """The formula as a function for compiled code, of one operand or of two of one kind."""
+    if len(signature(formula).parameters) == 1:
 
-    return _named(typed, name, formula)
+        def typed(_typing: Any, x: Any) -> Any:
+            _check(formula.__name__, (x,))
+            return x(x), _generator(formula, x)
 
+    else:
 
-def _binary(name: str, formula: Formula) -> Any:
-    def typed(_typing: Any, a: Any, b: Any) -> Any:
-        _check(name, (a, b))
-        return a(a, b), _generator(formula, a)
+        def typed(_typing: Any, a: Any, b: Any) -> Any:
+            _check(formula.__name__, (a, b))
+            return a(a, b), _generator(formula, a)
 
-    return _named(typed, name, formula)
-
-
-def _named(typed: Callable[..., Any], name: str, formula: Formula) -> Any:
-    typed.__name__, typed.__doc__ = name, formula.__doc__
+    typed.__name__, typed.__doc__ = formula.__name__, formula.__doc__
     return _intrinsic(typed)
 
 
-cos = _unary("cos", trig.cos)
-erf = _unary("erf", formulas.erf)
-erfc = _unary("erfc", formulas.erfc)
-exp = _unary("exp", formulas.exp)
-exp2 = _unary("exp2", formulas.exp2)
-expm1 = _unary("expm1", formulas.expm1)
-log = _unary("log", formulas.log)
-log1p = _unary("log1p", formulas.log1p)
-log2 = _unary("log2", formulas.log2)
-log10 = _unary("log10", formulas.log10)
-logaddexp = _binary("logaddexp", formulas.logaddexp)
-power = _binary("power", formulas.power)
-sigmoid = _unary("sigmoid", formulas.sigmoid)
-sin = _unary("sin", trig.sin)
-softplus = _unary("softplus", formulas.softplus)
-tanh = _unary("tanh", formulas.tanh)
-add_reassoc = _binary("add_reassoc", formulas.add_reassoc)
-max_propagate = _binary("max_propagate", formulas.max_propagate)
-min_propagate = _binary("min_propagate", formulas.min_propagate)
+def _functions(*modules: Any) -> dict[str, Any]:
+    return {name: _function(getattr(module, name)) for module in modules for name in module.__all__}
 
-FUNCTIONS: dict[str, Any] = {
-    "cos": cos,
-    "erf": erf,
-    "erfc": erfc,
-    "exp": exp,
-    "exp2": exp2,
-    "expm1": expm1,
-    "log": log,
-    "log1p": log1p,
-    "log2": log2,
-    "log10": log10,
-    "logaddexp": logaddexp,
-    "power": power,
-    "sigmoid": sigmoid,
-    "sin": sin,
-    "softplus": softplus,
-    "tanh": tanh,
-}
-"""The functions by the names of the operations they are; logaddexp and power take two operands, the others one."""
+
+FUNCTIONS: dict[str, Any] = _functions(formulas, hyperbolic, inverse, roots, trig)
+"""The functions by the names of the operations they are; arctan2, hypot, logaddexp and power take two operands."""
+
+FOLDS: dict[str, Any] = _functions(folds)
+"""The steps of folds, of two operands."""

@@ -1,4 +1,4 @@
-"""Sine and cosine for every finite argument, vectorised for usual ones.
+"""Sine, cosine and tangent for every finite argument, vectorised for usual ones.
 
 An argument below a bound is reduced by pi/2 in three parts. A larger one needs hundreds of digits of 2/pi, and a
 branch. A branch in a loop would keep LLVM from vectorising it, so a kernel calls a function of its own module that has
@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tensormagic.backend.vecmath_formulas import FORMATS
 from tensormagic.backend.vecmath_ir import Emitter, Value, ir
+from tensormagic.backend.vecmath_parts import FORMATS, divided
 from tensormagic.backend.vecmath_tables import TWO_OVER_PI
 
-__all__ = ["cos", "sin"]
+__all__ = ["cos", "sin", "tan"]
 
 _BOUND = {64: 2.0**30, 32: 2.0**16}
 _TABLE = "tensormagic.two_over_pi"
@@ -49,6 +49,23 @@ def _sine(quadrant: Value, r: Value, tail: Value) -> Value:
     cosine = level + (drop + (z * z).fma(z.polynomial(*f.polynomials.cos), -(r * tail)))
     sign = (quadrant & 2) << (r.emitter.bits - 2)
     return ((quadrant & 1).equals(0).select(sine, cosine).bits() ^ sign).real()
+
+
+def _tangent(quadrant: Value, r: Value, tail: Value) -> Value:
+    """The tangent of quadrant * pi/2 + r + tail, where abs(r) is at most pi/4."""
+    z, lost = r.product(r)
+    factor = z.polynomial(*FORMATS[r.emitter.bits].polynomials.tan)
+    more = z * factor
+    high = r.fma(more, r)
+    low = r.fma(more, r - high) + r * lost * factor
+    low = tail.fma(high.fma(high, 1.0), low)
+    inverse, rest = divided(r.emitter.constant(-1.0, r.emitter.real), 0.0, high, low)
+    even = low.equals(0.0).select(high, high + low)  # which keeps -0.0
+    return (quadrant & 1).equals(0).select(even, inverse + rest)
+
+
+def _result(name: str, quadrant: Value, r: Value, tail: Value) -> Value:
+    return _tangent(quadrant, r, tail) if name == "tan" else _sine(quadrant + int(name == "cos"), r, tail)
 
 
 def _is_large(x: Value) -> Value:
@@ -121,16 +138,16 @@ def _reduce_large(x: Value) -> tuple[Value, Value, Value]:
     return quadrant, (r.bits() ^ sign).real(), (tail.bits() ^ sign).real()
 
 
-def _large(emitter: Emitter, quarter: int) -> Any:
+def _large(emitter: Emitter, function_name: str) -> Any:
     """The function of one double beyond the bound, made at the first use."""
     module = emitter.builder.module
-    name = f"tensormagic.large.{('sin', 'cos')[quarter]}"
+    name = f"tensormagic.large.{function_name}"
     if name in module.globals:
         return module.globals[name]
     function = _declare(module, name, _DOUBLE, _DOUBLE)
     builder = ir.IRBuilder(function.append_basic_block())
     quadrant, r, tail = _reduce_large(Value(replace(emitter, builder=builder, bits=64, lanes=0), function.args[0]))
-    builder.ret(_sine(quadrant + quarter, r, tail).raw)
+    builder.ret(_result(function_name, quadrant, r, tail).raw)
     return function
 
 
@@ -190,11 +207,11 @@ def _lane_loop(builder: Any, x: Any, result: Any, mask: Any, large: Any) -> Any:
     return following
 
 
-def _fill(function: Any, emitter: Emitter, lanes: int, quarter: int) -> None:
+def _fill(function: Any, emitter: Emitter, lanes: int, name: str) -> None:
     builder = ir.IRBuilder(function.append_basic_block())
     x = Value(replace(emitter, builder=builder, lanes=lanes), function.args[0])
     quadrant, r, tail = _reduce(x)
-    builder.ret(_corrected(x, _sine(quadrant + quarter, r, tail), _large(emitter, quarter)))
+    builder.ret(_corrected(x, _result(name, quadrant, r, tail), _large(emitter, name)))
 
 
 def _keep(module: Any, functions: list[Any]) -> None:
@@ -211,10 +228,10 @@ def _keep(module: Any, functions: list[Any]) -> None:
     used.initializer = ir.Constant(used.type.pointee, kept)
 
 
-def _function(emitter: Emitter, quarter: int) -> Any:
+def _function(emitter: Emitter, function_name: str) -> Any:
     """The scalar function of the module with its vector variants, made at the first use."""
     module, scalar = emitter.builder.module, emitter.real
-    name = f"tensormagic.{('sin', 'cos')[quarter]}.f{emitter.bits}"
+    name = f"tensormagic.{function_name}.f{emitter.bits}"
     if name in module.globals:
         return module.globals[name]
     function = _declare(module, name, scalar, scalar)
@@ -224,23 +241,28 @@ def _function(emitter: Emitter, quarter: int) -> Any:
     for lanes in widths:
         kind = ir.VectorType(scalar, lanes)
         variants.append(_declare(module, f"{name}.v{lanes}", kind, kind))
-        _fill(variants[-1], emitter, lanes, quarter)
+        _fill(variants[-1], emitter, lanes, function_name)
     mappings = ",".join(f"_ZGV_LLVM_N{lanes}v_{name}({name}.v{lanes})" for lanes in widths)
     _attribute(function, f'"vector-function-abi-variant"="{mappings}"')
-    _fill(function, emitter, 0, quarter)
+    _fill(function, emitter, 0, function_name)
     _keep(module, variants)
     return function
 
 
-def _call(x: Value, quarter: int) -> Value:
-    return Value(x.emitter, x.emitter.builder.call(_function(x.emitter, quarter), [x.raw]))
+def _call(x: Value, name: str) -> Value:
+    return Value(x.emitter, x.emitter.builder.call(_function(x.emitter, name), [x.raw]))
 
 
 def sin(x: Value) -> Value:
     """The sine."""
-    return _call(x, 0)
+    return _call(x, "sin")
 
 
 def cos(x: Value) -> Value:
     """The cosine."""
-    return _call(x, 1)
+    return _call(x, "cos")
+
+
+def tan(x: Value) -> Value:
+    """The tangent."""
+    return _call(x, "tan")

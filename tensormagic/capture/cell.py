@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import linecache
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, namespace
+from tensormagic.capture import context, holding, items, namespace, random
 from tensormagic.capture.context import Capture, Cell
+from tensormagic.capture.overlap import connect, share
 from tensormagic.capture.place import Buffer
+from tensormagic.capture.staging.source import as_written, staged_cell
 from tensormagic.capture.syntax import CAPTURED, Parsed, parse
-from tensormagic.capture.value import Tensor, input_tensor
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.site import Site
 
@@ -65,8 +68,7 @@ def compile_cell(source: str, label: str, run: int, filename: str) -> Code:
     cell = Cell(label, run, source)
     context.cells[filename] = cell
     linecache.cache.setdefault(filename, (len(source), None, source.splitlines(keepends=True), filename))
-    body = compile(parsed.body, filename, "exec")
-    last = compile(parsed.last, filename, "eval") if parsed.last is not None else None
+    body, last = staged_cell(parsed.body, parsed.last, filename, {*parsed.binds, parsed.last_name})
     return Code(cell, filename, parsed, body, last)
 
 
@@ -89,7 +91,7 @@ def lift_inputs(
             found[name] = value
             continue
         try:
-            tensor = input_tensor(value, name) if wanted is None or name in wanted else None
+            tensor = items.input_of(value, name) if wanted is None or name in wanted else None
         except TensorError as error:
             error.tensor_site = _place(code, name)  # type: ignore[attr-defined]
             raise
@@ -109,18 +111,21 @@ def _place(code: Code, name: str) -> Site:
 
 
 def _note_overlaps(code: Code, found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
-    """Inputs that share memory: the same array is one lazy array; partly shared ones refuse stores."""
+    """Inputs that share memory see each other's stores; the same array is one lazy array."""
     arrays = [(n, notebook[n]) for n in found if isinstance(notebook[n], np.ndarray)]
-    for k, (name, array) in enumerate(arrays):
-        for other, held in arrays[:k]:
-            if array is not held and np.may_share_memory(array, held) and np.shares_memory(array, held):
-                found[name].place.buffer.overlaps.append(other)
-                found[other].place.buffer.overlaps.append(name)
-    others = [
-        (n, a) for n in code.parsed.reads if n in notebook and n not in found for a in _arrays_within(notebook[n])
-    ]
-    for name, array in arrays:
-        found[name].place.buffer.overlaps += [n for n, a in others if np.may_share_memory(array, a)]
+    distinct = {id(a): (n, a) for n, a in reversed(arrays)}.values()
+    for (name, array), (other, held) in itertools.combinations(distinct, 2):
+        if share(array, held):
+            connect(found[name].place.buffer, found[other].place.buffer)
+
+
+def _note_unseen(code: Code, found: dict[str, Tensor], visible: Mapping[str, Any], held: holding.Held) -> None:
+    """Arrays that something else leads to, and that stay as they are while the cell runs: what shares memory with one refuses stores."""
+    unseen = [(n, visible[n]) for n in code.parsed.reads if n in visible and n not in found]
+    others = [(n, a) for n, v in unseen for a in ([v] if isinstance(v, np.ndarray) else _arrays_within(v))]
+    for tensor in held.tensors.values():
+        array = tensor.place.buffer.array
+        tensor.place.buffer.overlaps += [n for n, a in others if np.may_share_memory(array, a)]
 
 
 def _arrays_within(value: Any) -> list[np.ndarray[Any, Any]]:
@@ -154,10 +159,14 @@ def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None
     with located(code):
         visible, found = lift_inputs(code, notebook, only)
         _one_each(visible, found, notebook)
-        result, space = execute(code, {**notebook, **visible}, capture)
-    outputs = {n: restored(space[n]) for n in code.parsed.binds if n in space and not n.startswith("_")}
-    buffers = {id(t.place.buffer): t.place.buffer for t in found.values()}
-    stores = [b for b in buffers.values() if b.array is not None and b.version]
+        random.lift(visible, notebook, capture)
+        items.note(capture, found, notebook, code.parsed.reads)
+        with holding.lifted(code.cell.source, visible, notebook, found) as held:
+            _note_unseen(code, found, visible, held)
+            result, space = execute(code, {**notebook, **visible}, capture)
+    outputs = {n: held.original(restored(space[n])) for n in code.parsed.binds if n in space and not n.startswith("_")}
+    buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh)}
+    stores = [b for b in buffers.values() if b.array is not None and b.version and b.stored]
     _send_away(outputs, code)
     for buffer in stores:  # names that still hold the input hold the notebook's array
         for name, value in list(outputs.items()):
@@ -185,7 +194,7 @@ def _one_each(visible: dict[str, Any], found: dict[str, Tensor], notebook: Mappi
 
 def execute(code: Code, space: dict[str, Any], capture: Capture) -> tuple[Any, dict[str, Any]]:
     """Run the cell's code over ``space``; gives the last expression's value and the namespace."""
-    space = {**space, CAPTURED: namespace.value_of, "__builtins__": builtins}
+    space = {**space, CAPTURED: namespace.value_of, items.ITEM: items.read_item, "__builtins__": builtins}
     with context.capturing(capture):
         exec(code.body, space)  # noqa: S102 (running the user's cell is what this is for)
         result = eval(code.last, space) if code.last is not None else None  # noqa: S307 (as above)
@@ -193,17 +202,18 @@ def execute(code: Code, space: dict[str, Any], capture: Capture) -> tuple[Any, d
 
 
 def restored(value: Any) -> Any:
-    """What is handed back to the notebook: modules as they are."""
-    return value.__wrapped__ if isinstance(value, namespace.Module) else value
+    """What is handed back to the notebook: modules, distributions and generators as they are."""
+    if value is namespace.proxy(np.random):
+        return np.random
+    value = random.handed_back(value)
+    return value.__wrapped__ if isinstance(value, namespace.Module | namespace.densities.Distribution) else value
 
 
 def at_home(value: Any, notebook: dict[str, Any]) -> Any:
     """A function that the cell has defined, over the notebook's own names: later calls read what these are then."""
     if not isinstance(value, FunctionType) or CAPTURED not in value.__globals__:
         return value
-    home = FunctionType(value.__code__, notebook, value.__name__, value.__defaults__, value.__closure__)
-    home.__kwdefaults__, home.__doc__, home.__dict__ = value.__kwdefaults__, value.__doc__, value.__dict__
-    return home
+    return as_written(value, notebook)
 
 
 class located:  # noqa: N801 (used like a function)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
+
+import numpy as np
 
 from tensormagic.ir import site
 from tensormagic.ir.graph import Guard
@@ -28,6 +30,7 @@ class Cell:
     source: str
 
 
+at_once: list[Callable[[Node], None]] = []  # what computes a node in a cell where floating-point errors are to raise
 cells: dict[str, Cell] = {}  # by the file name that the code was compiled under
 
 
@@ -47,6 +50,20 @@ class Capture:
         The lazy arrays that stand for names that are read from outside, by name and dictionary.
     noted
         The names that were read from outside.
+    trials
+        Code that is being tried out, outermost first.
+    journals
+        For each trial, what the buffers that it stores into held before.
+    forcing
+        Whether Python runs a loop or a branch that cannot be staged: what it needs is computed.
+    unstaged
+        Why control flow was left to Python, by place.
+    checks
+        What stands for the checks of data that the graph makes when it runs: 0 where there is none.
+    attempts
+        In how many ``try`` blocks the code is.
+    stores, ordered
+        Whether something was stored into; and whether inputs without values were taken to lie in C order.
     """
 
     label: str
@@ -54,6 +71,14 @@ class Capture:
     guards: list[Guard] = field(default_factory=list)
     lifted: dict[Any, Any] = field(default_factory=dict)
     noted: dict[Any, Any] = field(default_factory=dict)
+    trials: list[Any] = field(default_factory=list)
+    journals: list[dict[Any, Any]] = field(default_factory=list)
+    forcing: int = 0
+    unstaged: dict[Site, str] = field(default_factory=dict)
+    checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
+    attempts: int = 0
+    stores: bool = False
+    ordered: bool = False
     nodes: int = 0
 
     def specialise(self, size: Size) -> int | None:
@@ -130,18 +155,23 @@ def span_at(code: CodeType, instruction: int, line: int) -> Site:
 
 def record(node: Node) -> Node:
     """Note that the user's current expression built ``node``."""
-    frame = user_frame()
+    frame, errors = user_frame(), np.geterr()
     if frame is not None:
         place = span(frame)
-        site.record_new(node, place)
+        quiet = tuple(kind for kind, how in errors.items() if how == "ignore" and kind != "under")
+        site.record_new(node, replace(place, quiet=quiet) if quiet else place)
     capture = _current.get()
     if capture is not None:
+        if "raise" in errors.values() and not capture.abstract:
+            for compute in at_once:
+                compute(node)
         capture.nodes += 1
         if capture.nodes > LIMIT:
             from tensormagic.ir.errors import CaptureError
 
+            why = "; ".join(f"{place}: {reason}" for place, reason in list(capture.unstaged.items())[:3])
             raise CaptureError(
-                f"{capture.label} unrolls to more than {LIMIT:,} operations",
+                f"{capture.label} unrolls to more than {LIMIT:,} operations" + (f" ({why})" if why else ""),
                 "Fewer rounds of the loop, or array operations in place of the loop; %%tensor --plain runs it as it is.",
             )
     return node

@@ -9,15 +9,18 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, as_size, hooks, node_of, refuse, wrap
+from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, refuse, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply, hint
 from tensormagic.ops import scalar
+from tensormagic.ops.checks import in_range
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, iota, size_node, size_of
-from tensormagic.ops.move import broadcast
+from tensormagic.ops.move import broadcast, normalise_axis, reshape, transpose
 from tensormagic.ops.pointwise import astype
+
+_SMALLEST = 5e-324  # the smallest float above 0
 
 
 def _done(node: Node) -> Tensor:
@@ -105,16 +108,23 @@ def array(
     like: Any = None,
 ) -> Tensor:
     """``np.array``: a copy, as a lazy array."""
-    if ndmin or like is not None or copy is False:
-        refuse("np.array with ndmin, like or copy=False", "Use reshape, or leave the option out.")
-    if copy is None:
+    if like is not None:
+        refuse("np.array with like=", "Leave the option out.")
+    if copy is False:
+        same = isinstance(value, Tensor) and value.type.form == "array" and (dtype is None or value.dtype == dtype)
+        if not same or ndmin > value.ndim:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        return value
+    if copy is None and ndmin <= np.ndim(value):
         return asarray(value, dtype)
     x = node_of(value)
     x = astype(x, dtype) if dtype is not None else x
+    if ndmin > x.type.ndim:
+        x = reshape(x, (*[1] * (ndmin - x.type.ndim), *x.type.shape))
     return _done(x if x.type.shape else to_form(x, "array"))
 
 
-@implements(np.asarray, np.asanyarray, np.ascontiguousarray)
+@implements(np.asarray, np.asanyarray)
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Tensor:
     """``np.asarray``: the array itself, where it is one of this dtype."""
     if isinstance(a, Tensor) and a.type.form == "array" and not copy and (dtype is None or a.dtype == dtype):
@@ -162,23 +172,94 @@ def _known(value: Any) -> Any:
 
 @implements(np.linspace)
 def linspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    **options: Any,
 ) -> Any:
-    """``np.linspace`` between numbers."""
-    if retstep or axis:
-        refuse("np.linspace with retstep or axis", "Compute the step yourself.")
-    if not any(isinstance(v, Tensor) for v in (start, stop, num)):
-        return wrap(constant(np.linspace(start, stop, num, endpoint, dtype=dtype)))
+    """``np.linspace`` between numbers or arrays."""
+    options.pop("device", None)
+    if not any(map(has_lazy, (start, stop, num))):
+        found: Any = np.linspace(start, stop, num, endpoint, bool(retstep), dtype, axis)  # type: ignore[call-overload]
+        return tuple(wrap(constant(v)) for v in found) if isinstance(found, tuple) else wrap(constant(found))
     low, high, n = node_of(start), node_of(stop), context.settle(as_size(num))
-    if low.type.shape or high.type.shape:
-        refuse("np.linspace between arrays", "Write start + (stop - start) * np.linspace(0, 1, n)[:, None].")
-    steps = size_node(n - 1 if endpoint else n)
-    ramp = astype(iota((n,), 0), np.float64)
-    low, high = (v if v.type.inexact else astype(v, np.float64) for v in (low, high))
-    values = ramp * ((high - low) / steps) + low
+    if (hint(n) or 0) < 0:
+        raise ShapeError(f"Number of samples, {hint(n)}, must be non-negative.")
+    kind = _inexact([low, high])
+    values, step = _spaced(astype(low, kind), astype(high, kind), n, endpoint=endpoint)
+    if axis:
+        rank = values.type.ndim
+        position = normalise_axis(axis, rank)
+        values = transpose(values, (*range(1, position + 1), 0, *range(position + 1, rank)))
+    if dtype is not None:
+        values = astype(scalar.floor(values) if np.dtype(dtype).kind in "iu" else values, dtype)
+    return (_done(values), _done(step)) if retstep else _done(values)
+
+
+def _inexact(nodes: list[Node]) -> np.dtype[Any]:
+    """The dtype that NumPy computes in: of the strong operands and a Python float."""
+    weak = {"b": 0, "i": 0, "f": 0.0, "c": 0j}
+    return np.result_type(*(weak[n.type.dtype.kind] if n.type.form == "python" else n.type.dtype for n in nodes), 0.0)
+
+
+def _spaced(low: Node, high: Node, n: Size, *, endpoint: bool) -> tuple[Node, Node]:
+    """``n`` values from ``low`` on, along a new first axis, and their distance."""
+    distance = high - low
+    count = n - 1 if endpoint else n
+    shape = (n, *distance.type.shape)
+    ramp = astype(iota(shape, 0), low.type.dtype)
+    if count in {0, -1}:
+        return ramp * distance + low, broadcast(constant(np.float64(np.nan)), distance.type.shape)
+    step = distance / astype(size_node(count), low.type.dtype)
+    values = scalar.where(scalar.equal(step, 0), ramp / size_node(count) * distance, ramp * step) + low
     if endpoint:  # the last element is the end itself, not what rounding makes of it
-        values = scalar.where(scalar.equal(iota((n,), 0), size_node(n - 1)), high, values)
-    return _done(astype(values, dtype) if dtype is not None else values)
+        values = scalar.where(scalar.equal(iota(shape, 0), size_node(n - 1)), high, values)
+    return values, step
+
+
+@implements(np.logspace)
+def logspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    """``np.logspace``: powers of ``base``."""
+    if np.ndim(base):
+        refuse("np.logspace with several bases", "Call it for each base.")
+    powers = linspace(start, stop, num, endpoint, axis=axis)
+    result = _done(scalar.power(node_of(base), powers.node))
+    return result if dtype is None else result.astype(dtype)
+
+
+@implements(np.geomspace)
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    """``np.geomspace`` between real numbers of one sign."""
+    low, high = node_of(start), node_of(stop)
+    if "c" in {low.type.dtype.kind, high.type.dtype.kind}:
+        refuse("np.geomspace between complex numbers", "Write start * (stop / start) ** np.linspace(0, 1, n).")
+    kind = np.result_type(low.type.dtype, high.type.dtype, np.float64)
+    low, high = (_not_zero(astype(v, kind)) for v in (low, high))
+    sign = scalar.sign(low)
+    low, high = low / sign, high / sign
+    n = context.settle(as_size(num))
+    values = node_of(logspace(_done(scalar.log10(low)), _done(scalar.log10(high)), num, endpoint))
+    place = iota(values.type.shape, 0)
+    values = scalar.where(scalar.equal(place, 0), low, values)
+    if endpoint and n != 1:
+        values = scalar.where(scalar.equal(place, size_node(n - 1)), high, values)
+    values = values * sign
+    if axis:
+        order = [*range(1, values.type.ndim)]
+        order.insert(normalise_axis(axis, values.type.ndim), 0)
+        values = transpose(values, tuple(order))
+    return _done(values if dtype is None else astype(values, dtype))
+
+
+def _not_zero(x: Node) -> Node:
+    size = in_range(scalar.absolute(x), _SMALLEST, constant(np.inf), "Geometric sequence cannot include zero")
+    return scalar.copysign(size, x)
 
 
 @implements(np.eye)
@@ -199,6 +280,3 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float, **options: Any) -
     del options
     shape = _shape((N, N if M is None else M))
     return _done(astype(scalar.greater_equal(iota(shape, 0) + k, iota(shape, 1)), dtype))
-
-
-hooks.methods["__array_namespace__"] = lambda self, api_version=None: np

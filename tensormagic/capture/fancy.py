@@ -1,4 +1,4 @@
-"""Reading by arrays of integers, ``x[rows, columns]``: NumPy's rule of what goes where, on top of one gather."""
+"""Reading by masks and arrays of integers, ``x[rows, columns]``: NumPy's rule of what goes where, on top of one gather."""
 
 from __future__ import annotations
 
@@ -6,30 +6,39 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture.arguments import done
 from tensormagic.capture.names import implements
 from tensormagic.capture.ordering import as_indices
-from tensormagic.capture.value import Tensor, refuse, wrap
+from tensormagic.capture.selection import coordinates
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Size, hint, product
-from tensormagic.ops import scalar
+from tensormagic.ir.size import Size, hint, product, size_text
+from tensormagic.ops import scalar, selection
 from tensormagic.ops.gather import gather
 from tensormagic.ops.leaf import constant_value, size_node
-from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, show, transpose
+from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, show, transpose
 
 
 @implements("getitem")
 def getitem(x: Tensor, items: list[Any]) -> Tensor:
-    """``x[items]``, one item an axis, where at least one is an array or a captured integer."""
-    if any(_is_mask(i) for i in items):
-        refuse(
-            "reading through a mask",
-            "Its size depends on data: use np.where(mask, x, 0), or run the cell with --plain.",
-        )
-    sliced = x[tuple(i if i is None or isinstance(i, slice) else slice(None) for i in items)].node
-    places = [k for k, i in enumerate(items) if not (i is None or isinstance(i, slice))]
-    nodes = [_checked(items[k], sliced.type.shape[k], _axis(items, k), x) for k in places]
+    """``x[items]``, one item an axis (a mask for several), where at least one is an array or a truth value."""
+    x, items = _with_masks(x, items)
+    advanced = [k for k, i in enumerate(items) if not (i is None or isinstance(i, slice))]
+    adjacent = advanced == list(range(advanced[0], advanced[-1] + 1))
+    sliced = x[tuple(part for k, i in enumerate(items) for part in _kept(i, k in advanced))].node
+    first = [sum(len(_kept(i, k in advanced)) for k, i in enumerate(items[:n])) for n in advanced]
+    if len(advanced) == 1 and is_mask(items[advanced[0]]):
+        return done(_selected(sliced, node_of(items[advanced[0]]), first[0]))
+    places: list[int] = []
+    nodes: list[Node] = []
+    for k, axis in zip(advanced, first, strict=True):
+        if is_mask(items[k]):
+            found = coordinates(_fitting(node_of(items[k]), sliced, axis))
+        else:
+            found = [_checked(items[k], sliced.type.shape[axis], _axis(items, k), x)]
+        places += range(axis, axis + len(found))
+        nodes += found
     try:
         shape = broadcast_shapes([n.type.shape for n in nodes])
     except ShapeError:
@@ -38,27 +47,78 @@ def getitem(x: Tensor, items: list[Any]) -> Tensor:
             f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}"
         ) from None
     if len(places) == 1:
-        return wrap(context.record(gather(sliced, nodes[0], places[0])))
-    rest = [k for k in range(sliced.type.ndim) if k not in places]
-    extents = [sliced.type.shape[k] for k in places]
-    front = transpose(sliced, (*places, *rest))
-    merged = reshape(front, (product(tuple(extents)), *(sliced.type.shape[k] for k in rest)))
-    result = gather(merged, _flat([broadcast(n, shape) for n in nodes], extents), 0)
-    if places == list(range(places[0], places[-1] + 1)):  # adjacent: the new axes stand where these stood
-        result = _moved(result, len(shape), places[0])
-    return wrap(context.record(result))
+        return done(gather(sliced, nodes[0], places[0]))
+    return done(_taken(sliced, places, [broadcast(n, shape) for n in nodes], adjacent))
 
 
-def _is_mask(item: Any) -> bool:
+def _taken(x: Node, places: list[int], nodes: list[Node], adjacent: bool) -> Node:
+    """The elements of ``x`` at indices of one shape into several axes."""
+    rest = [k for k in range(x.type.ndim) if k not in places]
+    extents = [x.type.shape[k] for k in places]
+    merged = reshape(transpose(x, (*places, *rest)), (product(tuple(extents)), *(x.type.shape[k] for k in rest)))
+    result = gather(merged, _flat(nodes, extents), 0)
+    # adjacent: the new axes stand where these stood
+    return _moved(result, nodes[0].type.ndim, places[0]) if adjacent else result
+
+
+# masks ----------------------------------------------------------------------------------------------------------------
+
+
+def is_mask(item: Any) -> bool:
+    """Whether an index entry is a mask."""
     if isinstance(item, bool | np.bool_):
         return True
     if isinstance(item, list):
-        return np.asarray(item).dtype == bool if not any(isinstance(v, Tensor) for v in item) else False
+        return bool(item) and not any(isinstance(v, Tensor) for v in item) and np.asarray(item).dtype == bool
     return getattr(item, "dtype", None) == np.bool_
 
 
+def _with_masks(x: Tensor, items: list[Any]) -> tuple[Tensor, list[Any]]:
+    """The same index with a mask of one axis, on an axis of its own, for every truth value."""
+    if not any(is_mask(i) and not node_of(i).type.ndim for i in items):
+        return x, items
+    axes: list[Any] = []
+    found: list[Any] = []
+    for item in items:
+        alone = is_mask(item) and not node_of(item).type.ndim
+        found.append(wrap(reshape(node_of(item), (1,))) if alone else item)
+        if item is not None:
+            axes += [None] if alone else [slice(None)] * len(_kept(item, not isinstance(item, slice)))
+    return x[tuple(axes)], found
+
+
+def _kept(item: Any, advanced: bool) -> list[Any]:
+    """What stands for an entry where only slices and new axes are taken."""
+    if not advanced:
+        return [item]
+    return [slice(None)] * (node_of(item).type.ndim if is_mask(item) else 1)
+
+
+def _fitting(mask: Node, x: Node, first: int) -> Node:
+    """``mask``, which covers axes of ``x`` from ``first`` on; raises where the extents differ, or guards that they do not."""
+    wanted = x.type.shape[first : first + mask.type.ndim]
+    for axis, (own, extent) in enumerate(zip(wanted, mask.type.shape, strict=True), first):
+        if not same(own, extent) or (extent == 1) != (own == 1):
+            raise BoundsError(
+                f"boolean index did not match indexed array along axis {axis}; size of axis is {size_text(own)} "
+                f"but size of corresponding boolean axis is {size_text(extent)}"
+            )
+    return broadcast(mask, wanted)
+
+
+def _selected(x: Node, mask: Node, first: int) -> Node:
+    """``x`` where a mask of some axes, from ``first`` on, is true."""
+    mask = _fitting(mask, x, first)
+    behind = x.type.shape[first + mask.type.ndim :]
+    merged = reshape(x, (*x.type.shape[:first], mask.type.size, *behind))
+    return gather(merged, selection.places(mask), first)
+
+
+# integers -------------------------------------------------------------------------------------------------------------
+
+
 def _axis(items: list[Any], place: int) -> int:
-    return sum(i is not None for i in items[:place])
+    return sum(0 if i is None else node_of(i).type.ndim if is_mask(i) else 1 for i in items[:place])
 
 
 def _checked(item: Any, extent: Size, axis: int, x: Tensor) -> Node:

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.context import settle
-from tensormagic.ir.errors import BoundsError, CaptureError
+from tensormagic.ir.errors import BoundsError, CaptureError, DTypeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Size, apply, hint
+from tensormagic.ir.size import Size, apply, atom, floor_of_nodes, hint, is_at_least, nodes_of
+from tensormagic.ops import scalar
+from tensormagic.ops.leaf import size_node
 from tensormagic.ops.move import Slices, reshape, show, slice_
+from tensormagic.ops.position import position
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Basic:
 
 def expand(index: Any, ndim: int) -> list[Any]:
     """The index with one entry an axis (and None for new ones), its ellipsis spelt out."""
-    items = list(index) if isinstance(index, tuple) else [index]
+    items = [_as_mask(i) for i in (index if isinstance(index, tuple) else (index,))]
     used = sum(_axes_used(i) for i in items if i is not Ellipsis and i is not None)
     if used > ndim:
         raise BoundsError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
@@ -44,9 +47,19 @@ def expand(index: Any, ndim: int) -> list[Any]:
     return items[:at] + [slice(None)] * (ndim - used) + items[at + 1 :]
 
 
+def _as_mask(item: Any) -> Any:
+    """A list of truth values as the array that NumPy makes of it."""
+    if isinstance(item, list) and item and all(isinstance(v, bool | list) for v in item):
+        found = np.asarray(item)
+        return found if found.dtype == bool else item
+    return item
+
+
 def _axes_used(item: Any) -> int:
+    if isinstance(item, bool | np.bool_):
+        return 0
     dtype = getattr(item, "dtype", None)
-    return int(item.ndim) if dtype is not None and dtype == np.bool_ and getattr(item, "ndim", 0) else 1
+    return int(item.ndim) if dtype is not None and dtype == np.bool_ else 1
 
 
 def is_array(item: Any) -> bool:
@@ -75,7 +88,8 @@ def basic(items: list[Any], shape: tuple[Size, ...], as_size: Any) -> Basic:
 
 
 def _integer(item: Any, as_size: Any) -> Size:
-    if not hasattr(item, "__index__"):
+    dtype = getattr(item, "dtype", None)
+    if not hasattr(item, "__index__") or (dtype is not None and dtype.kind not in "iu"):
         raise BoundsError(
             "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
         )
@@ -83,40 +97,76 @@ def _integer(item: Any, as_size: Any) -> Size:
 
 
 def _position(index: Size, extent: Size, axis: int, shape: tuple[Size, ...]) -> Size:
+    """An index counted from the front; where its sign or its bounds depend on data, that is found out when the graph runs."""
     seen, size = hint(index), hint(extent)
     if seen is not None and size is not None and not -size <= seen < size:
         raise BoundsError(
             f"index {seen} is out of bounds for axis {axis} with size {size}", f"The array has shape {show(shape)}."
         )
-    negative = index < 0 if isinstance(index, int) else seen is not None and seen < 0
-    return index + extent if negative else index
+    negative = _is_negative(index)
+    if negative is not None:
+        found = index + extent if negative else index
+        if not (nodes_of(index) or nodes_of(extent)) or (_holds(found) and _holds(extent - 1 - found)):
+            return found
+    return atom(position(index, extent, axis))
+
+
+def _is_negative(index: Size) -> bool | None:
+    """Whether an index counts from the end; None where that depends on data."""
+    if isinstance(index, int):
+        return index < 0
+    if not nodes_of(index):
+        return (hint(index) or 0) < 0
+    return False if is_at_least(index, 0) else True if is_at_least(-1 - index, 0) else None
+
+
+def _holds(size: Size) -> bool:
+    """Whether ``size >= 0``: for certain, or for the shapes that were seen, where a guard of the slice says the same."""
+    if is_at_least(size, 0):
+        return True
+    found = floor_of_nodes(size) if nodes_of(size) else None
+    return found is not None and (hint(found) or 0) >= 0
 
 
 def _slice(item: slice, extent: Size, as_size: Any) -> tuple[Size, Size, int]:
-    step = 1 if item.step is None else as_size(item.step)
+    step = 1 if item.step is None else _whole(item.step, as_size)
     if not isinstance(step, int):
         raise CaptureError("the step of a slice has to be a number that is known", "Write the step as a number.")
     if step == 0:
         raise ValueError("slice step cannot be zero")
-    start = None if item.start is None else _bound(as_size(item.start), extent, step)
-    stop = None if item.stop is None else _bound(as_size(item.stop), extent, step)
+    start = None if item.start is None else _bound(_whole(item.start, as_size), extent, step)
+    stop = None if item.stop is None else _bound(_whole(item.stop, as_size), extent, step)
     if step > 0:
         first = 0 if start is None else start
-        last = extent if stop is None else stop
-        length = apply("max", last - first, 0)
+        length = _length(extent if stop is None else stop, first)
         return first, settle(length if step == 1 else apply("floordiv", length + (step - 1), step)), step
     first = extent - 1 if start is None else start
-    last = -1 if stop is None else stop
-    length = apply("max", first - last, 0)
+    length = _length(first, -1 if stop is None else stop)
     return first, settle(apply("floordiv", length + (-step - 1), -step)), step
+
+
+def _whole(item: Any, as_size: Any) -> Size:
+    dtype = getattr(item, "dtype", None)
+    if not hasattr(item, "__index__") or (dtype is not None and dtype.kind not in "biu"):
+        raise DTypeError("slice indices must be integers or None or have an __index__ method")
+    return as_size(item)
+
+
+def _length(last: Size, first: Size) -> Size:
+    difference = last - first
+    return difference if nodes_of(difference) and _holds(difference) else apply("max", difference, 0)
 
 
 def _bound(bound: Size, extent: Size, step: int) -> Size:
     """A slice's bound, counted from the front and kept within the axis as Python does."""
-    negative = bound < 0 if isinstance(bound, int) else (hint(bound) or 0) < 0
-    if negative:
+    negative = _is_negative(bound)
+    if negative is None:
+        below = scalar.less(size_node(bound), 0)
+        bound = atom(scalar.where(below, size_node(bound + extent), size_node(bound)))
+    elif negative:
         bound = bound + extent
     low: Size = 0 if step > 0 else -1
     high: Size = extent if step > 0 else extent - 1
-    clipped = apply("max", bound, low) if negative else bound
-    return apply("min", clipped, high)
+    if negative is not False and not (nodes_of(bound) and _holds(bound - low)):
+        bound = apply("max", bound, low)
+    return bound if nodes_of(bound) and _holds(high - bound) else apply("min", bound, high)

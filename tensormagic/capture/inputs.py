@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import weakref
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import context
 from tensormagic.ir.errors import DTypeError, GuardError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
@@ -137,6 +139,34 @@ def of_number(number: Any, name: str) -> Node:
         source = Snapshot(name, number)
         known = _floats[key] = input_node(source, Type(array.dtype, (), form))
     return known
+
+
+def of_content(array: np.ndarray[Any, Any], name: str) -> Node:
+    """The input node of an array that is made anew at every reading: one for each name and content."""
+    check_dtype(array.dtype, name)
+    data = np.ascontiguousarray(array)
+    key = (
+        f"{name}:{array.shape}:{array.dtype.str}",
+        hashlib.blake2b(data.reshape(-1).view(np.uint8).data, digest_size=16).digest(),
+    )
+    known = _floats.get(key)
+    if known is None:
+        source = Snapshot(name, _frozen(array))
+        known = _floats[key] = input_node(source, open_type(source, array.dtype, array.shape))
+    return known
+
+
+def name_of_list(values: Any) -> str:
+    """The name under which captured code has read a list of numbers from the notebook; empty for any other."""
+    capture = context.current()
+    held, name = capture.lifted.get(("list", id(values)), (None, "")) if capture is not None else (None, "")
+    return name if held is values else ""
+
+
+def of_list(values: Any, array: np.ndarray[Any, Any]) -> Node:
+    """The node of a list of numbers, which NumPy reads as ``array``: an input, where it is the notebook's."""
+    name = name_of_list(values)
+    return of_content(array, name) if name and array.dtype.kind in "fc" else constant(array)
 
 
 def lift(value: Any, name: str = "") -> Node | None:

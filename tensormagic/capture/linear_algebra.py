@@ -1,27 +1,39 @@
-"""``np.linalg``, and what ``scipy.linalg`` has of the same, on lazy arrays; the ops know LAPACK and derivatives."""
+"""Products, inverses and factorisations of ``np.linalg`` on lazy arrays; the ops know LAPACK and derivatives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.complex_numbers import is_real
+from tensormagic.capture.diagonals import diagonal
+from tensormagic.capture.joining import stack
 from tensormagic.capture.names import implements
-from tensormagic.capture.products import outer, trace
-from tensormagic.capture.reductions import axis_of
-from tensormagic.capture.shaping import moveaxis, stack
+from tensormagic.capture.products import outer, tensordot, trace
+from tensormagic.capture.shaping import moveaxis
 from tensormagic.capture.value import Tensor, node_of, refuse, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.type import apply
 from tensormagic.ops import fold as folds
-from tensormagic.ops import linalg, scalar
+from tensormagic.ops import linalg, scalar, sorting, spectral
 from tensormagic.ops.contract import LETTERS, einsum, matmul
-from tensormagic.ops.fold import axes_of, fold, reduce_sum
-from tensormagic.ops.leaf import iota
-from tensormagic.ops.move import broadcast, expand_dims, reshape, same, show, transpose
+from tensormagic.ops.fold import axes_of, fold
+from tensormagic.ops.gather import take_along_axis
+from tensormagic.ops.leaf import iota, size_node
+from tensormagic.ops.move import broadcast, expand_dims, flip, reshape, same, show
 from tensormagic.ops.pointwise import astype
+
+_MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own mark for an option that is not given)
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues and right eigenvectors."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
@@ -66,49 +78,19 @@ implements(np.linalg.eigh)(lambda a, UPLO="L": EighResult(*map(_done, linalg.eig
 implements(np.linalg.eigvalsh)(lambda a, UPLO="L": _done(linalg.eigvalsh(node_of(a), UPLO)))
 implements(np.linalg.svdvals)(lambda x, /: _done(linalg.svdvals(node_of(x))))
 implements(np.linalg.matmul)(lambda x1, x2, /: _done(matmul(node_of(x1), node_of(x2))))
-implements(np.linalg.outer)(lambda x1, x2, /: outer(x1, x2))
+implements(np.linalg.tensordot)(lambda x1, x2, /, *, axes=2: tensordot(x1, x2, axes))
 implements(np.linalg.trace)(lambda x, /, *, offset=0, dtype=None: trace(x, offset, -2, -1, dtype))
-implements("scipy.linalg.inv")(lambda a, **options: _plain("inv", options, lambda: _done(linalg.inv(node_of(a)))))
-implements("scipy.linalg.det")(lambda a, **options: _plain("det", options, lambda: _done(linalg.det(node_of(a)))))
+implements(np.linalg.diagonal)(lambda x, /, *, offset=0: diagonal(x, offset, -2, -1))
+implements(np.linalg.matrix_transpose)(lambda x, /: wrap(node_of(x)).mT)
 
 
-def _plain(name: str, options: dict[str, Any], result: Callable[[], Any]) -> Any:
-    """A SciPy function whose options say only how it works, not what it gives."""
-    harmless = {"check_finite", "overwrite_a", "overwrite_b"}
-    others = sorted(set(options) - harmless)
-    if others:
-        refuse(f"scipy.linalg.{name} with {', '.join(others)}", "Leave the option out.")
-    return result()
-
-
-@implements("scipy.linalg.solve")
-def scipy_solve(a: Any, b: Any, **options: Any) -> Any:
-    """``scipy.linalg.solve``: a right side with one axis is a vector."""
-    return _plain("solve", options, lambda: _done(linalg.solve(node_of(a), node_of(b))))
-
-
-@implements("scipy.linalg.cholesky")
-def scipy_cholesky(a: Any, lower: bool = False, **options: Any) -> Any:
-    """``scipy.linalg.cholesky``: the upper factor, unless ``lower``."""
-    return _plain("cholesky", options, lambda: _done(linalg.cholesky(node_of(a), upper=not lower)))
-
-
-@implements("scipy.linalg.solve_triangular")
-def scipy_solve_triangular(
-    a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, **options: Any
-) -> Any:
-    """``scipy.linalg.solve_triangular``."""
-    x = node_of(a)
-    if trans in {1, "T"}:
-        x, lower = linalg.swap(x), not lower
-    elif trans in {2, "C"}:
-        x, lower = linalg.adjoint(x), not lower
-    elif trans not in {0, "N"}:
-        raise ValueError(f"trans is one of 0, 1, 2, 'N', 'T', 'C'; not {trans!r}")
-    build = linalg.solve_triangular
-    return _plain(
-        "solve_triangular", options, lambda: _done(build(x, node_of(b), lower=lower, unit_diagonal=unit_diagonal))
-    )
+@implements(np.linalg.outer)
+def outer_(x1: Any, x2: Any, /) -> Any:
+    """``np.linalg.outer`` of two vectors."""
+    ranks = [node_of(v).type.ndim for v in (x1, x2)]
+    if ranks != [1, 1]:
+        raise ShapeError(f"Input arrays must be one-dimensional, but they have {ranks[0]} and {ranks[1]} axes.")
+    return outer(x1, x2)
 
 
 # factorisations -------------------------------------------------------------------------------------------------------
@@ -118,10 +100,24 @@ def scipy_solve_triangular(
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """``np.linalg.svd``."""
     if hermitian:
-        refuse("np.linalg.svd with hermitian=True", "Leave the option out, or use np.linalg.eigh.")
+        return _svd_of_hermitian(a, compute_uv)
     if not compute_uv:
         return _done(linalg.svdvals(node_of(a)))
     return SVDResult(*map(_done, linalg.svd(node_of(a), full_matrices=full_matrices)))
+
+
+def _svd_of_hermitian(a: Any, compute_uv: bool) -> Any:
+    """Singular values are the sizes of eigenvalues, descending; their signs go to the right vectors."""
+    if not compute_uv:
+        sizes = sorting.sort(scalar.absolute(linalg.eigvalsh(node_of(a))))
+        return _done(flip(sizes, (sizes.type.ndim - 1,)))
+    values, vectors = linalg.eigh(node_of(a))
+    last = values.type.ndim - 1
+    order = flip(sorting.argsort(scalar.absolute(values)), (last,))
+    sign = take_along_axis(scalar.copysign(1.0, values), order, last)
+    left = take_along_axis(vectors, expand_dims(order, (last,)), last + 1)
+    right = linalg.adjoint(linalg.scaled(left, linalg.as_row(sign)))
+    return SVDResult(*map(_done, (left, take_along_axis(scalar.absolute(values), order, last), right)))
 
 
 @implements(np.linalg.qr)
@@ -134,14 +130,62 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 
 @implements(np.linalg.pinv)
-def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _MISSING) -> Any:
     """``np.linalg.pinv``."""
-    if hermitian or (rtol is not None and not isinstance(rtol, float | int)) or isinstance(rcond, Tensor):
-        refuse(
-            "np.linalg.pinv with hermitian, or a bound that is captured",
-            "Leave the option out, or write the bound as a number.",
-        )
-    return _done(linalg.pinv(node_of(a), rcond if rtol is None else rtol))
+    if rcond is not None and rtol is not _MISSING:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
+    bound = rtol if rcond is None else rcond
+    bound = 1e-15 if bound is _MISSING else "size" if bound is None else bound
+    if not hermitian and isinstance(bound, float | int | str):
+        return _done(linalg.pinv(node_of(a), bound))
+    x = linalg.prepared(node_of(a))
+    size = max_extent(x) * float(np.finfo(x.type.dtype).eps)
+    return _pinv_by_vectors(x, size if isinstance(bound, str) else node_of(bound), hermitian)
+
+
+def _pinv_by_vectors(x: Node, bound: Node, hermitian: bool) -> Tensor:
+    """The pseudo-inverse from singular vectors, leaving out those whose value is not above ``bound`` times the largest."""
+    u, s, vh = (t.node for t in svd(wrap(x), full_matrices=False, hermitian=hermitian))
+    last = s.type.ndim - 1
+    bound = expand_dims(bound, (bound.type.ndim,)) if bound.type.ndim else bound
+    large = scalar.greater(s, bound * fold(folds.MAX, s, (last,), keepdims=True))
+    inverse = scalar.where(large, 1 / scalar.where(large, s, 1), 0)
+    return _done(matmul(linalg.scaled(linalg.adjoint(vh), linalg.as_row(inverse)), linalg.adjoint(u)))
+
+
+def max_extent(x: Node) -> Node:
+    """The larger extent of matrices, as a number."""
+    return astype(size_node(apply("max", *x.type.shape[-2:])), np.float64)
+
+
+# eigenvalues of general matrices --------------------------------------------------------------------------------------
+
+
+_ADVICE = "convert the matrix to complex numbers first, a.astype(complex); or use np.linalg.eigh, if it is symmetric."
+
+
+def _is_real(node: Node, name: str) -> bool:
+    linalg.square(node)
+    if node.type.dtype.kind == "c":
+        return False
+    return is_real(node, f"{name} of a real matrix", np.linalg.eigvals, _ADVICE)
+
+
+@implements(np.linalg.eig)
+def eig(a: Any) -> Any:
+    """``np.linalg.eig``: of a real matrix only where its value is known at capture."""
+    x = node_of(a)
+    return EigResult(*map(_done, spectral.eig(x, real=_is_real(x, "np.linalg.eig"))))
+
+
+@implements(np.linalg.eigvals)
+def eigvals(a: Any) -> Any:
+    """``np.linalg.eigvals``: of a real matrix only where its value is known at capture."""
+    x = node_of(a)
+    return _done(spectral.eigvals(x, real=_is_real(x, "np.linalg.eigvals")))
+
+
+# powers ---------------------------------------------------------------------------------------------------------------
 
 
 @implements(np.linalg.matrix_power)
@@ -186,123 +230,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     return _done(einsum(f"{','.join(terms)}->{ends}", *nodes))
 
 
-# norms ----------------------------------------------------------------------------------------------------------------
-
-
-def _root(total: Node) -> Node:
-    """The square root, whose derivative at 0 is taken for 0."""
-    zero = scalar.equal(total, 0)
-    return scalar.where(zero, 0, scalar.sqrt(scalar.where(zero, 1, total)))
-
-
-def _floating(x: Node) -> Node:
-    return x if x.type.inexact else astype(x, np.float64)
-
-
-def _square_sum(x: Node) -> Node:
-    """The sum of the squared absolute values of all elements, by BLAS as NumPy's norm does."""
-    flat = reshape(x, (-1,)) if x.type.ndim != 1 else x
-    if x.type.dtype.kind != "c":
-        return einsum("a,a->", flat, flat)
-    parts = (scalar.real(flat), scalar.imag(flat))
-    return einsum("a,a->", parts[0], parts[0]) + einsum("a,a->", parts[1], parts[1])
-
-
-def _squares(x: Node) -> Node:
-    return scalar.real(scalar.conjugate(x) * x) if x.type.dtype.kind == "c" else x * x
-
-
-@implements(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """``np.linalg.norm`` of every order; where the 2-norm is 0, its gradient is 0."""
-    node = _floating(node_of(x))
-    rank = node.type.ndim
-    if axis is None and (ord is None or (ord in ("f", "fro") and rank == 2) or (ord == 2 and rank == 1)):
-        whole = _root(_square_sum(node))
-        return _done(expand_dims(whole, tuple(range(rank))) if keepdims else whole)
-    axes = tuple(range(rank)) if axis is None else _as_axes(axis)
-    if len(axes) == 1:
-        return _done(_vector_norm(node, ord, axes_of(node, axes), keepdims))
-    if len(axes) == 2:
-        return _done(_matrix_norm(node, ord, axes, keepdims))
-    raise ShapeError("Improper number of dimensions to norm.")
-
-
-def _as_axes(axis: Any) -> tuple[int, ...]:
-    found = axis_of(axis)
-    return found if isinstance(found, tuple) else (found,)
-
-
-def _vector_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> Node:
-    def reduced(op: folds.Fold, of: Node) -> Node:
-        return fold(op, of, axes, keepdims=keepdims)
-
-    if isinstance(order, str):
-        raise ValueError(f"Invalid norm order '{order}' for vectors")  # noqa: TRY004 (NumPy's)
-    if order is None or order == 2:
-        return _root(reduced(folds.SUM, _squares(x)))
-    size = scalar.absolute(x)
-    if order in {np.inf, -np.inf}:
-        return reduced(folds.MAX if order > 0 else folds.MIN, size)
-    if order == 0:
-        return astype(reduced(folds.SUM, astype(scalar.not_equal(x, 0), size.type.dtype)), size.type.dtype)
-    if order == 1:
-        return reduced(folds.SUM, size)
-    total = reduced(folds.SUM, scalar.power(size, order))
-    zero = scalar.equal(total, 0)
-    exponent = float(np.reciprocal(np.float64(order)))
-    return scalar.where(zero, 0.0**exponent if order > 0 else 0.0, scalar.power(scalar.where(zero, 1, total), exponent))
-
-
-def _matrix_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> Node:
-    rows, columns = (a % x.type.ndim if -x.type.ndim <= a < x.type.ndim else axes_of(x, a)[0] for a in axes)
-    if rows == columns:
-        raise ShapeError("Duplicate axes given.")
-    both = tuple(sorted((rows, columns)))
-    if order in (None, "fro", "f"):
-        result = _root(reduce_sum(_squares(x), both))
-    elif order in {2, -2, "nuc"}:
-        result = _singular_norm(x, order, rows, columns)
-    elif order in {1, -1, np.inf, -np.inf}:
-        inner, outside = (rows, columns) if abs(order) == 1 else (columns, rows)
-        sums = reduce_sum(scalar.absolute(x), (inner,))
-        result = fold(folds.MAX if order > 0 else folds.MIN, sums, (outside - (outside > inner),))
-    else:
-        raise ValueError("Invalid norm order for matrices.")
-    return expand_dims(result, both) if keepdims else result
-
-
-def _singular_norm(x: Node, order: Any, rows: int, columns: int) -> Node:
-    others = [k for k in range(x.type.ndim) if k not in {rows, columns}]
-    values = linalg.svdvals(transpose(x, (*others, rows, columns)))
-    op = folds.SUM if order == "nuc" else folds.MAX if order == 2 else folds.MIN
-    return fold(op, values, (values.type.ndim - 1,))
-
-
-@implements(np.linalg.vector_norm)
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """``np.linalg.vector_norm``: over all axes, or those given, taken together."""
-    node = _floating(node_of(x))
-    axes = axes_of(node, axis_of(axis))
-    return _done(_vector_norm(node, ord, axes, keepdims))
-
-
-@implements(np.linalg.matrix_norm)
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """``np.linalg.matrix_norm`` of the last two axes."""
-    return _done(_matrix_norm(_floating(node_of(x)), ord, (-2, -1), keepdims))
-
-
-@implements(np.linalg.cond)
-def cond(x: Any, p: Any = None) -> Any:
-    """``np.linalg.cond``: by singular values, or by the norms of the matrix and its inverse."""
-    node = _floating(node_of(x))
-    if p in {None, 2, -2}:
-        values = wrap(linalg.svdvals(node))
-        first, last = (values[..., 0], values[..., -1]) if p != -2 else (values[..., -1], values[..., 0])
-        return _done(first.node / last.node)
-    norms = [_matrix_norm(v, p, (-2, -1), keepdims=False) for v in (node, linalg.inv(node))]
-    return _done(norms[0] * norms[1])
+# products -------------------------------------------------------------------------------------------------------------
 
 
 @implements(np.linalg.vecdot, np.vecdot)
@@ -313,28 +241,49 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         raise ShapeError("vecdot takes arrays of at least one axis")
     if axis != -1:
         (k,), (m,) = axes_of(x, axis), axes_of(y, axis)
-        x, y = (wrap(v) for v in (x, y))
-        x, y = (v.swapaxes(p, -1).node for v, p in ((x, k), (y, m)))
+        orders = ([*(j for j in range(v.type.ndim) if j != p), p] for v, p in ((x, k), (y, m)))
+        x, y = (wrap(v).transpose(order).node for v, order in zip((x, y), orders, strict=True))
     x = scalar.conjugate(x) if x.type.dtype.kind == "c" else x
     rows = matmul(expand_dims(x, (x.type.ndim - 1,)), expand_dims(y, (y.type.ndim,)))
     return _done(reshape(rows, rows.type.shape[:-2]))
 
 
-@implements(np.cross, np.linalg.cross)
+@implements(np.cross)
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    """``np.cross`` of vectors of three components."""
+    """``np.cross`` of vectors of three components, or of two, whose third is 0."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = (_last(v, k) for v, k in ((a, axisa), (b, axisb)))
-    if x.shape[-1] != 3 or y.shape[-1] != 3:
-        raise ShapeError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
-    first, second = ([v[..., k].node for k in (0, 1, 2, 0, 1)] for v in (x, y))
-    parts = [first[k + 1] * second[k + 2] - first[k + 2] * second[k + 1] for k in range(3)]
-    return stack(parts, axis=axisc)
+    x, y = (_components(v, k) for v, k in ((a, axisa), (b, axisb)))
+    if len(x) == len(y) == 2:
+        return _done(x[0] * y[1] - x[1] * y[0])
+    parts = [_minor(x, y, k, m) for k, m in ((1, 2), (2, 0), (0, 1))]
+    return stack([wrap(part) for part in parts], axis=axisc)
 
 
-def _last(value: Any, axis: int) -> Tensor:
-    return moveaxis(wrap(node_of(value)), axis, -1)
+@implements(np.linalg.cross)
+def cross_(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """``np.linalg.cross`` of vectors of three components."""
+    if any(len(_components(v, axis)) != 3 for v in (x1, x2)):
+        raise ShapeError("Both input arrays must be (arrays of) 3-dimensional vectors")
+    return cross(x1, x2, axis=axis)
+
+
+def _components(value: Any, axis: int) -> list[Node]:
+    """The components of vectors along an axis."""
+    x = moveaxis(wrap(node_of(value)), axis, -1)
+    for count in (2, 3):
+        if x.shape[-1] == count:
+            return [x[..., k].node for k in range(count)]
+    raise ShapeError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
+
+
+def _minor(x: list[Node], y: list[Node], k: int, m: int) -> Node:
+    """``x[k] * y[m] - x[m] * y[k]``, without the term of a component that is not there."""
+    if k >= len(x) or m >= len(y):
+        return -(x[m] * y[k])
+    if m >= len(x) or k >= len(y):
+        return x[k] * y[m]
+    return x[k] * y[m] - x[m] * y[k]
 
 
 @implements(np.kron)
@@ -347,17 +296,3 @@ def kron(a: Any, b: Any) -> Any:
     right = expand_dims(y, tuple(range(0, 2 * rank, 2)))
     shape = tuple(m * n for m, n in zip(x.type.shape, y.type.shape, strict=True))
     return _done(reshape(scalar.multiply(left, right), shape))
-
-
-def _no_types_that_depend_on_values(name: str) -> Callable[..., Any]:
-    def call(*args: Any, **options: Any) -> Any:
-        refuse(
-            f"np.linalg.{name}",
-            "Whether its result is complex depends on the values: call it in a cell of its own, on arrays.",
-        )
-
-    return call
-
-
-for _name in ("eig", "eigvals"):
-    implements(getattr(np.linalg, _name))(_no_types_that_depend_on_values(_name))

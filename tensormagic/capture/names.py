@@ -35,14 +35,15 @@ def find(function: Any) -> Callable[..., Any] | None:
         return None
     module = getattr(function, "__module__", None) or ""
     if own is None and module.startswith("scipy."):
-        own = FUNCTIONS.get(".".join([*module.split(".")[:2], function.__name__]))
+        own = FUNCTIONS.get(".".join([*module.split(".")[:2], getattr(function, "__name__", "")]))
     return own
 
 
 def unknown(name: str) -> CaptureError:
     """The error for a function that is not captured, with the nearest one that is."""
     names = sorted(
-        {f.rpartition(".")[2] if isinstance(f, str) else f.__name__ for f in FUNCTIONS} - {"getitem"}
+        {f.rpartition(".")[2] if isinstance(f, str) else getattr(f, "__name__", "") for f in FUNCTIONS}
+        - {"getitem", ""}
         | {"matmul", "divmod"}
         | _pointwise()
     )

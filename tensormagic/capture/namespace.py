@@ -11,25 +11,51 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import (
+    applying,
+    choosing,
+    complex_numbers,
     creation,
+    densities,
+    densities_table,
+    diagonals,
+    equations,
     fancy,
+    filters,
+    grids,
+    histograms,
+    joining,
     linear_algebra,
+    norms,
     operators,
     ordering,
+    padding,
+    polynomials,
     products,
+    quadrature,
+    quantiles,
+    random,
     reductions,
+    scipy_linalg,
+    selection,
     shaping,
+    signal,
     special,
+    statistics,
+    storing,
     transforms,
+    views,
 )
+from tensormagic.capture.inputs import name_of_list
 from tensormagic.capture.names import find, unknown
 from tensormagic.capture.value import Tensor, build, has_lazy, node_of, wrap
-from tensormagic.ir.errors import CaptureError
 from tensormagic.ops.form import to_form
 
 # The files that register what is captured, by being imported.
 LIBRARY: tuple[ModuleType, ...] = (
-    creation, shaping, ordering, fancy, reductions, products, operators, linear_algebra, transforms, special,
+    creation, shaping, joining, diagonals, choosing, signal, statistics, quantiles, ordering, fancy, selection, reductions,
+    products, grids, histograms, padding, polynomials, applying,
+    operators, linear_algebra, transforms,
+    special, storing, views, norms, equations, scipy_linalg, densities, densities_table, quadrature, filters, complex_numbers,
 )  # fmt: skip
 _MATH = {"fabs": "absolute", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "sinh": "sinh", "asinh": "arcsinh",
          "acosh": "arccosh", "atanh": "arctanh", "lgamma": "gammaln", "pow": "power"}  # fmt: skip
@@ -47,8 +73,14 @@ _CREATE = {
     "eye",
     "identity",
     "tri",
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "full_like",
+    "copy",
 }
-_MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy", "scipy.special", "scipy.linalg", "math", "numpy.random"}
+_MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy", "scipy.special", "scipy.linalg", "scipy.stats", "scipy.integrate",
+            "scipy.ndimage", "scipy.signal", "math", "numpy.random"}  # fmt: skip
 
 
 class Module:
@@ -80,33 +112,41 @@ def proxy(module: ModuleType) -> Any:
     if module.__name__ not in _MODULES:
         return module
     if module.__name__ == "numpy.random":
-        return Random()
+        return _RANDOM
     return _proxies.setdefault(module.__name__, Module(module))
 
 
-class Random:
-    """``np.random`` in captured code: refused, since draws have to stay in program order."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise CaptureError(
-            f"np.random.{name} is not captured", "Draw the numbers in a cell of its own, and use the array here."
-        )
+_RANDOM = random.Random()
 
 
 def captured(value: Any) -> Any:
     """A function as captured code sees it: ours, where NumPy's own protocol would not reach it."""
+    if densities.is_distribution(value):
+        return densities.stand_in(value)
     own = find(value)
+    scipys = (getattr(value, "__module__", None) or "").startswith("scipy.")
     if own is not None:
         name = getattr(value, "__name__", "")
-        dispatched = hasattr(value, "__wrapped__") and not isinstance(value, FunctionType)
+        dispatched = scipys or (hasattr(value, "__wrapped__") and not isinstance(value, FunctionType))
         return _dispatching(value, own) if dispatched and name not in _CREATE else own
     if (
         isinstance(value, FunctionType)
         and (value.__module__ or "").startswith(("numpy", "scipy"))
-        and not hasattr(value, "__wrapped__")
+        and (scipys or not hasattr(value, "__wrapped__"))
     ):
         return _refusing(value)
     return value
+
+
+def of_library(function: Any) -> Any:
+    """A function of NumPy or SciPy, or a method of one of its distributions or generators, as captured code sees it."""
+    drawing = random.method_of(function)
+    if drawing is not None:
+        return drawing
+    owner = getattr(function, "__self__", None)
+    if owner is not None and densities.is_distribution(owner):
+        return getattr(densities.stand_in(owner), function.__name__)
+    return captured(function)
 
 
 def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
@@ -114,7 +154,8 @@ def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Calla
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        return (own if any(map(has_lazy, (*args, *options.values()))) else function)(*args, **options)
+        given = (*args, *options.values())
+        return (own if any(has_lazy(v) or name_of_list(v) for v in given) else function)(*args, **options)
 
     return call
 
@@ -152,4 +193,8 @@ def value_of(value: Any) -> Any:
         return proxy(value)
     if value is math or isinstance(value, np.ufunc):
         return value
-    return captured(value) if callable(value) and not isinstance(value, type) else value
+    if isinstance(value, np.vectorize):
+        return applying.vectorized(value)
+    as_called = callable(value) and not isinstance(value, type)
+    own = not isinstance(value, str) and find(value) is not None  # np.r_, np.vectorize: objects and classes
+    return captured(value) if as_called or own or densities.is_distribution(value) else value

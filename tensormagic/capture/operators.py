@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ from tensormagic.capture import context
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.value import Tensor, arithmetic, build, hooks, node_of, refuse, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
+from tensormagic.ir.type import Size
 from tensormagic.ops import scalar
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.form import to_form
-from tensormagic.ops.move import broadcast, show
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move import broadcast, same, show
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise, astype
 
@@ -68,24 +70,43 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
     def method(self: Tensor, other: Any) -> Any:
         if self.type.form != "array":  # NumPy's scalars and Python's numbers are rebound, not changed
             return build(op, self, other)
-        return store_result(self, arithmetic(op, [self.node, node_of(other)]), op.name)
+        operand = node_of(other)
+        _check_cast(op.resolve([self.type, operand.type])[1], self.dtype, op.name)
+        return store_result(self, arithmetic(op, [self.node, operand]), op.name)
 
     return method
 
 
-def store_result(target: Tensor, node: Any, name: str) -> Tensor:
-    """Store a result into ``target`` as ``out=`` does: cast of the same kind, no stretching of the target."""
-    if not np.can_cast(node.type.dtype, target.dtype, "same_kind"):
-        raise DTypeError(
-            f"Cannot cast ufunc '{name}' output from dtype('{node.type.dtype}') to dtype('{target.dtype}') with casting rule 'same_kind'",
-            "Write x = x + y, which makes a new array of the wider type.",
-        )
+def store_result(target: Tensor, node: Any, name: str, *, reduced: bool = False) -> Tensor:
+    """Store a result into ``target`` as ``out=`` does: cast of the same kind, no stretching of the target.
+
+    What is ``reduced`` is cast in any case, and has the target's own shape.
+    """
+    if target.type.form != "array":
+        raise DTypeError(f"return arrays must be of ArrayType: {target.type} is a number")
+    if not reduced:
+        _check_cast(node.type.dtype, target.dtype, name)
     cast = astype(node, target.dtype)
+    if reduced and not _alike(cast.type.shape, target.type.shape):
+        own, given = show(target.type.shape), show(cast.type.shape)
+        raise ShapeError(f"output parameter for reduction operation {name} has the shape {own}, and not {given}")
     if cast.type.ndim > target.ndim:
         own, given = show(target.type.shape), show(cast.type.shape)
         raise ShapeError(f"non-broadcastable output operand with shape {own} doesn't match the broadcast shape {given}")
     target.place.write(context.record(broadcast(cast, target.type.shape) if target.ndim else to_form(cast, "array")))
     return target
+
+
+def _check_cast(dtype: np.dtype[Any], target: np.dtype[Any], name: str) -> None:
+    if not np.can_cast(dtype, target, "same_kind"):
+        raise DTypeError(
+            f"Cannot cast ufunc '{name}' output from {dtype!r} to {target!r} with casting rule 'same_kind'",
+            "Write x = x + y, which makes a new array of the wider type.",
+        )
+
+
+def _alike(left: Sequence[Size], right: Sequence[Size]) -> bool:
+    return len(left) == len(right) and all(map(same, left, right))
 
 
 def _unary(name: str) -> Callable[[Tensor], Any]:
@@ -121,11 +142,28 @@ def _rmatmul(self: Tensor, other: Any) -> Any:
     return wrap(context.record(matmul(node_of(other), node_of(self))))
 
 
+def _matmul_in_place(self: Tensor, other: Any) -> Any:
+    if self.type.form != "array":
+        return _matmul(self, other)
+    if not self.ndim or node_of(other).type.ndim < 2:
+        raise ShapeError(
+            "inplace matrix multiplication requires the first operand to have at least one and the second at least two dimensions."
+        )
+    result = matmul(self.node, node_of(other))
+    own = self.type.shape
+    if not _alike(own, result.type.shape):
+        raise ShapeError(
+            f"matmul: Output operand 0 has a mismatch: the product has shape {show(result.type.shape)}, the array {show(own)}"
+        )
+    return store_result(self, result, "matmul")
+
+
 def _divmod(self: Tensor, other: Any) -> Any:
     return build(scalar.floor_divide, self, other), build(scalar.remainder, self, other)
 
 
 Tensor.__matmul__ = _matmul  # type: ignore[attr-defined]
+Tensor.__imatmul__ = _matmul_in_place  # type: ignore[attr-defined]
 Tensor.__rmatmul__ = _rmatmul  # type: ignore[attr-defined]
 Tensor.__divmod__ = _divmod  # type: ignore[attr-defined]
 
@@ -136,15 +174,6 @@ UFUNCS: dict[Any, Pointwise] = {
     op.numpy: op for op in registry.values() if isinstance(op, Pointwise) and isinstance(op.numpy, np.ufunc)
 }
 UFUNCS.update({np.deg2rad: scalar.radians, np.rad2deg: scalar.degrees})
-_REDUCE = {
-    "add": "sum",
-    "multiply": "prod",
-    "maximum": "max",
-    "minimum": "min",
-    "logical_and": "all",
-    "logical_or": "any",
-}
-_ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
 
 
 def op_of(ufunc: Any) -> Pointwise | None:
@@ -168,21 +197,46 @@ def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict
 
 
 def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    if method == "at":
+        from tensormagic.capture.storing import at
+
+        return at(ufunc, op_of(ufunc), *operands)
     out = options.pop("out", None)
     dtype = options.pop("dtype", None)
-    if options.pop("where", True) is not True:
-        refuse(f"np.{ufunc.__name__} with where=", "Use np.where(condition, new, old).")
+    name = ufunc.__name__
+    chosen = options.pop("where", True) if method == "__call__" else True
     if dtype is not None:
         if method in {"reduce", "accumulate"}:
             options["dtype"] = dtype
         else:
-            operands = tuple(_cast(v, np.dtype(dtype), ufunc.__name__) for v in operands)
+            operands = tuple(_cast(v, np.dtype(dtype), name) for v in operands)
+    targets = out if isinstance(out, tuple) else (out,)
+    op = op_of(ufunc) if method == "__call__" and isinstance(targets[0], Tensor) else None
+    if op is not None:  # the dtype is wrong before the shape is
+        _check_cast(op.resolve([node_of(v).type for v in operands])[1], targets[0].dtype, name)
     result = _ufunc_result(ufunc, method, operands, options)
-    if isinstance(result, tuple):
+    results = result if isinstance(result, tuple) else (result,)
+    if dtype is not None and len(results) == 1 and results[0].dtype != dtype:
+        refuse(f"np.{name} with dtype={np.dtype(dtype)}", "Convert the operands, or the result, with astype.")
+    targets = targets if len(targets) == len(results) else (None,) * len(results)
+    reduced = method in {"reduce", "accumulate", "reduceat"}
+    stored = tuple(_into(t, _chosen(r, t, chosen), name, reduced) for t, r in zip(targets, results, strict=True))
+    return stored if isinstance(result, tuple) else stored[0]
+
+
+def _chosen(result: Tensor, out: Any, where: Any) -> Tensor:
+    """The result where ``where`` says so, and what ``out`` holds elsewhere; zeros, where there is no ``out``."""
+    if where is True:
         return result
-    if dtype is not None and result.dtype != dtype:
-        refuse(f"np.{ufunc.__name__} with dtype={np.dtype(dtype)}", "Convert the operands, or the result, with astype.")
-    return _into(out, result, ufunc.__name__)
+    mask = constant(np.asarray(where, bool)) if isinstance(where, list | tuple | int) else node_of(where)
+    if mask.type.dtype.kind != "b":
+        raise DTypeError(
+            f"Cannot cast array data from {mask.type.dtype!r} to dtype('bool') according to the rule 'safe'"
+        )
+    old = node_of(out) if out is not None else constant(result.dtype.type(0))
+    if not np.can_cast(result.dtype, old.type.dtype, "same_kind"):
+        return result
+    return wrap(scalar.where(mask, astype(result.node, old.type.dtype), old))
 
 
 def _cast(value: Any, dtype: np.dtype[Any], name: str) -> Tensor:
@@ -197,13 +251,10 @@ def _cast(value: Any, dtype: np.dtype[Any], name: str) -> Tensor:
 
 def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     name = ufunc.__name__
-    if method in {"reduce", "accumulate"}:
-        table = _REDUCE if method == "reduce" else _ACCUMULATE
-        if name not in table:
-            refuse(f"np.{name}.{method}", f"Those of {', '.join(table)} are captured.")
-        options.setdefault("axis", 0)
-        options.pop("initial", None) if options.get("initial") is None else None
-        return hooks.methods[table[name]](operands[0], *operands[1:], **options)
+    if method in {"reduce", "accumulate", "reduceat"}:
+        from tensormagic.capture.ufunc_methods import method_of
+
+        return method_of(ufunc, op_of(ufunc), method, operands, options)
     if method == "outer":
         left, right = (wrap(node_of(v)) for v in operands)
         return _ufunc_result(
@@ -217,12 +268,12 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
         return wrap(context.record(matmul(node_of(operands[0]), node_of(operands[1]))))
     if name == "divmod":
         return _divmod(wrap(node_of(operands[0])), operands[1])
+    own = None if ufunc in UFUNCS else FUNCTIONS.get(ufunc) or FUNCTIONS.get(f"scipy.special.{name}")
+    if own is not None:
+        return own(*operands)
     op = op_of(ufunc)
     if op is None:
-        own = FUNCTIONS.get(ufunc) or FUNCTIONS.get(f"scipy.special.{name}")
-        if own is None:
-            raise unknown(name)
-        return own(*operands)
+        raise unknown(name)
     return build(op, *_scalars(operands))
 
 
@@ -234,19 +285,19 @@ def _scalars(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(to_form(n, "scalar") for n in nodes)
 
 
-def _into(out: Any, result: Tensor, name: str) -> Any:
+def _into(target: Any, result: Tensor, name: str, reduced: bool) -> Any:
     """``out=``: a lazy array is stored into; an ndarray too, at once, where nothing is being captured."""
-    target = out[0] if isinstance(out, tuple) else out
     if target is None:
         return result
     if isinstance(target, Tensor):
-        return store_result(target, result.node, name)
+        return store_result(target, result.node, name, reduced=reduced)
     if context.current() is not None:
         raise CaptureError(
             "out= with an array that is not the cell's own is not captured",
             "Use an array that the cell reads by its name.",
         )
-    if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+    casting: Any = "unsafe" if reduced else "same_kind"
+    if not np.can_cast(result.dtype, target.dtype, casting):
         raise DTypeError(
             f"Cannot cast ufunc '{name}' output from {result.dtype!r} to {target.dtype!r} with casting rule 'same_kind'"
         )
@@ -255,7 +306,7 @@ def _into(out: Any, result: Tensor, name: str) -> Any:
         if result.ndim <= target.ndim
         else np.asarray(result.numpy())
     )
-    np.copyto(target, value, casting="same_kind")
+    np.copyto(target, value, casting=casting)
     return target
 
 

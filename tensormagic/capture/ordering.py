@@ -6,23 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture.arguments import done, into_out, one_axis, tensor
 from tensormagic.capture.names import implements
-from tensormagic.capture.reductions import axis_of
 from tensormagic.capture.value import Tensor, hooks, node_of, refuse, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import apply
-from tensormagic.ops import fold as folds
 from tensormagic.ops import gather, scalar, sorting
-from tensormagic.ops.fold import axes_of, fold
-from tensormagic.ops.leaf import size_node
-from tensormagic.ops.move import expand_dims, reshape, slice_, transpose
+from tensormagic.ops.checks import require
+from tensormagic.ops.fold import axes_of
+from tensormagic.ops.leaf import iota, size_node
+from tensormagic.ops.move import reshape
 from tensormagic.ops.pointwise import astype
-
-
-def _done(node: Node) -> Tensor:
-    return wrap(context.record(node))
 
 
 def _no_order(name: str, order: Any) -> None:
@@ -36,7 +30,7 @@ def sort(
 ) -> Any:
     """``np.sort``: a sorted copy."""
     _no_order("np.sort", order)
-    return _done(sorting.sort(node_of(a), axis, kind, stable=stable))
+    return done(sorting.sort(node_of(a), axis, kind, stable=stable))
 
 
 @implements(np.argsort, method="argsort")
@@ -45,7 +39,7 @@ def argsort(
 ) -> Any:
     """``np.argsort``."""
     _no_order("np.argsort", order)
-    return _done(sorting.argsort(node_of(a), axis, kind, stable=stable))
+    return done(sorting.argsort(node_of(a), axis, kind, stable=stable))
 
 
 def _sort_in_place(
@@ -61,8 +55,6 @@ hooks.methods["sort"] = _sort_in_place
 @implements(np.take, method="take")
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     """``np.take``; an index out of bounds is an IndexError, or with ``mode`` wraps around or is clipped."""
-    if out is not None:
-        refuse("np.take with out=", "Assign the result instead.")
     x, index = node_of(a), as_indices(indices)
     if mode != "raise":
         extent = size_node(x.type.size if axis is None else x.type.shape[axes_of(x, axis)[0]])
@@ -72,7 +64,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
             index = scalar.minimum(scalar.maximum(index, 0), extent - 1)
         else:
             raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
-    return _done(gather.gather(x, index, None if axis is None else int(axis)))
+    return into_out(gather.gather(x, index, None if axis is None else int(axis)), out, "take")
 
 
 def as_indices(value: Any) -> Node:
@@ -91,28 +83,87 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
         raise IndexError("`indices` must be an integer array")
     if axis is None and index.type.ndim != 1:
         raise ShapeError("when axis=None, `indices` must have a single dimension.")
-    return _done(gather.take_along_axis(node_of(arr), index, axis))
+    return done(gather.take_along_axis(node_of(arr), index, axis))
 
 
-@implements(np.median)
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    """``np.median``: the mean of the one or two middle elements; nan where there is one."""
-    if out is not None or overwrite_input:
-        refuse("np.median with out= or overwrite_input=", "Assign the result instead.")
+@implements(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    """``np.put_along_axis``: a store through arrays of indices, one for each axis."""
+    if not isinstance(arr, Tensor):
+        refuse(
+            "np.put_along_axis into an array that is not the cell's own", "Use an array that the cell reads by name."
+        )
+    index = node_of(indices)
+    if index.type.dtype.kind not in "iu":
+        raise IndexError("`indices` must be an integer array")
+    target = arr
+    if axis is None:
+        if index.type.ndim != 1:
+            raise ShapeError("when axis=None, `indices` must have a single dimension.")
+        target, axis = arr.reshape(-1), 0
+    axis = one_axis(axis, target.ndim)
+    if index.type.ndim != target.ndim:
+        raise ShapeError("`indices` and `arr` must have the same number of dimensions")
+    places = [wrap(index) if k == axis else _ramp(target.type.shape[k], k, target.ndim) for k in range(target.ndim)]
+    target[tuple(places)] = values
+
+
+def _ramp(extent: Any, axis: int, rank: int) -> Tensor:
+    """The index along one axis, in a shape that broadcasts with the others'."""
+    return wrap(reshape(iota((extent,), 0), tuple(extent if k == axis else 1 for k in range(rank))))
+
+
+# places ---------------------------------------------------------------------------------------------------------------
+
+
+@implements(np.searchsorted, method="searchsorted")
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """``np.searchsorted``."""
+    rows = node_of(a)
+    if sorter is not None:
+        rows = gather.gather(rows, node_of(sorter), 0)
+    return done(sorting.searchsorted(rows, node_of(v), side))
+
+
+@implements(np.lexsort)
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """``np.lexsort``: a stable sort by each key, the last one last."""
+    rows = [node_of(k) for k in (tensor(keys) if isinstance(keys, Tensor | np.ndarray) else keys)]
+    if not rows:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    axis = one_axis(axis, rows[0].type.ndim) if rows[0].type.ndim else 0
+    order = sorting.argsort(rows[0], axis, "stable")
+    for key in rows[1:]:
+        order = gather.take_along_axis(
+            order, sorting.argsort(gather.take_along_axis(key, order, axis), axis, "stable"), axis
+        )
+    return done(order)
+
+
+def _parted(name: str, whole: Any) -> Any:
+    def part(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
+        """``np.partition`` and ``np.argpartition``: what is sorted is partitioned at every place."""
+        del kind
+        _no_order(name, order)
+        x = node_of(a)
+        extent = x.type.size if axis is None else x.type.shape[one_axis(axis, x.type.ndim)]
+        if extent == 0:
+            return done(whole(x, axis))
+        places = astype(node_of(kth), np.int64)
+        inside = scalar.logical_and(
+            scalar.greater_equal(places, -size_node(extent)), scalar.less(places, size_node(extent))
+        )
+        return done(whole(require(x, inside, "kth out of bounds"), axis))
+
+    return part
+
+
+implements(np.partition)(_parted("np.partition", sorting.sort))
+implements(np.argpartition)(_parted("np.argpartition", sorting.argsort))
+implements(np.sort_complex)(lambda a: _sort_complex(a))
+
+
+def _sort_complex(a: Any) -> Any:
     x = node_of(a)
-    x = x if x.type.inexact else astype(x, np.float64)
-    if x.type.dtype.kind == "c":
-        refuse("np.median of complex numbers", "Take the real part.")
-    axes = axes_of(x, axis_of(axis))
-    rest = tuple(k for k in range(x.type.ndim) if k not in axes)
-    kept = tuple(x.type.shape[k] for k in rest)
-    count = folds.count(x, axes)
-    rows = sorting.sort(reshape(transpose(x, (*rest, *axes)), (*kept, count)))
-
-    def at(position: Any) -> Node:
-        return reshape(slice_(rows, (*((0, s, 1) for s in kept), (position, 1, 1))), kept)
-
-    low, high = at(apply("floordiv", count - 1, 2)), at(apply("floordiv", count, 2))
-    spoilt = fold(folds.ANY, scalar.isnan(rows), (len(kept),))
-    middle = scalar.where(spoilt, np.nan, (low + high) / 2)
-    return _done(expand_dims(middle, axes) if keepdims else middle)
+    single = x.type.dtype.char in "bhBHF"
+    return done(sorting.sort(astype(x, np.complex64 if single else np.complex128)))

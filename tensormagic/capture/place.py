@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import context
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
 from tensormagic.ops.move import squeezes
 
 Forward = Callable[[Node], Node]
 Backward = Callable[[Node, Node], Node]
+serials = itertools.count(1)
 Layout = np.ndarray[Any, Any]  # an array that is never read: what is where in memory
 
 
@@ -30,9 +34,22 @@ class Buffer:
     array
         The notebook's array, for an input: a store into the buffer is to be handed back to it.
     overlaps
-        Other inputs, and what else the cell reads, that share the array's memory: stores are refused.
+        What else the cell reads that shares the array's memory, and cannot be told: stores are refused.
+    shared
+        Buffers of arrays that share the array's memory, each with what it holds after a store: a function of what it held and of
+        what this one holds.
+    stored
+        Whether the code itself has stored into it.
     away
         The cell that read the array, once that has ended: what it handed back cannot be stored into.
+    version
+        0 until something is stored; then a number that no other value of any buffer has had.
+    born
+        Counts buffers, in the order in which they were made.
+    followers
+        What has to be told of a store.
+    first
+        The value that it was made with, which decides where the elements lie.
     """
 
     node: Node
@@ -41,7 +58,29 @@ class Buffer:
     version: int = 0
     writeable: bool = True
     overlaps: list[str] = field(default_factory=list)
+    shared: list[tuple[Buffer, Callable[[Node, Node], Node]]] = field(default_factory=list)
+    stored: bool = False
     away: str = ""
+    born: int = field(default_factory=lambda: next(serials))
+    followers: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    first: Node = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.first = self.node
+
+    @classmethod
+    def unread(cls, array: Any, name: str, make: Callable[[], Node]) -> Buffer:
+        """A buffer of a notebook's array that is read when its value is first asked for."""
+        made = cls(None, array, name, writeable=bool(array.flags.writeable))  # type: ignore[arg-type]
+        del made.node, made.first
+        made.__dict__["make"] = make
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in {"node", "first"} or "make" not in self.__dict__:
+            raise AttributeError(name)
+        self.node = self.first = self.__dict__.pop("make")()
+        return self.node
 
     def layout(self) -> Layout | None:
         """Where the elements lie in NumPy; None where that is not known."""
@@ -49,7 +88,7 @@ class Buffer:
         if isinstance(self.array, np.ndarray):
             strides = [s // self.array.itemsize for s in self.array.strides]
             return np.lib.stride_tricks.as_strided(_NOWHERE, self.array.shape, strides)
-        if not in_c_order(self.node):
+        if not in_c_order(self.first):
             return None
         return np.lib.stride_tricks.as_strided(_NOWHERE, shape, [math.prod(shape[k + 1 :]) for k in range(len(shape))])
 
@@ -68,8 +107,22 @@ class Buffer:
                 "a store into it is not captured yet",
                 f"Work on a copy, {self.name} = {self.name}.copy(), or run the cell with --plain.",
             )
+        self.put(node)
+        self.stored = True
+        for other, transfer in self.shared:
+            other.put(transfer(other.node, node))
+        for tell in (t for b in (self, *(other for other, _ in self.shared)) for t in b.followers):
+            tell()
+
+    def put(self, node: Node) -> None:
+        """Replace the value, and have whoever is trying code out note what it was."""
+        capture = context.current()
+        if capture is not None:
+            capture.stores = True
+            for journal in capture.journals:
+                journal.setdefault(self, (self.node, self.version, self.stored))
         self.node = node
-        self.version += 1
+        self.version = next(serials)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +154,10 @@ class Place:
         if self.parent is None or self.moved is None:
             return self.buffer.layout()
         base = self.parent.layout()
-        return None if base is None else self.moved(base)
+        try:
+            return None if base is None else self.moved(base)
+        except (IndexError, ValueError):  # an extent that is not known yet
+            return None
 
     def read(self) -> Node:
         """The current value."""
@@ -123,31 +179,65 @@ class Place:
         return Place(self.buffer, self, forward, backward, moved)
 
 
+def apart_in_numpy(buffer: Buffer, copy: Buffer, what: str) -> None:
+    """Note that NumPy may have made a view or a copy, which is not known: nobody may store into either."""
+    copy.overlaps.append("the array that it was made from")
+    buffer.overlaps.append(what)
+
+
 _NOWHERE = np.zeros(1, np.int8)
 
 
 def in_c_order(node: Node) -> bool:
-    """Whether NumPy's array for ``node`` has its elements in C order for sure: functions of elements take the order of their operands."""
+    """Whether NumPy's array for ``node`` has its elements in C order for sure: most operations keep the order of their operands."""
     pending, seen = [node], set[Node]()
     while pending:
         found = pending.pop()
-        if found in seen or found.type.ndim < 2:
+        if found in seen or (len(found.types) == 1 and found.type.ndim < 2):
             continue
         seen.add(found)
-        kind = getattr(found.op, "kind", "")
-        source = found.params.get("source")
-        if (
-            kind == "opaque"
-            or found.op.name == "transpose"
-            or (source is not None and not _c_like(getattr(source, "value", None)))
-        ):
+        if not _keeps_order(found):
             return False
-        if kind in {"pointwise", "move"} and (found.op.name != "reshape" or squeezes(found)):
-            pending += found.args
+        pending += _of_order(found)
     return True
 
 
-def _c_like(value: Any) -> bool:
+def _keeps_order(node: Node) -> bool:
+    """Whether a result lies in C order where the operands do."""
+    if node.op.name in {"input", "parameter"}:
+        return _leaf_in_order(node.params.get("source"))
+    kind = getattr(node.op, "kind", "")
+    if node.op.name == "gather":  # what several axes leave behind, NumPy lays out as it likes
+        return node.args[0].type.ndim == 1
+    if node.op.name == "transpose" or (kind == "opaque" and not node.op.name.startswith("scatter")):
+        return False
+    if kind == "contract":
+        left, _, right = node["subscripts"].partition("->")
+        return sorted(right, key=left.index) == list(right)
+    return all(in_c_order(r) for graph in node.params.values() if isinstance(graph, Graph) for r in graph.results)
+
+
+def _leaf_in_order(source: Any) -> bool:
+    value = getattr(source, "value", None)
+    capture = context.current()
+    if value is None and capture is not None:
+        capture.ordered = True  # arguments are taken to be in C order: checked at the call, where it matters
+    return value is None or in_memory_order(value)
+
+
+def _of_order(node: Node) -> tuple[Node, ...]:
+    """The operands whose order in memory decides that of the result."""
+    kind = getattr(node.op, "kind", "")
+    if kind == "update" or node.op.name.startswith("scatter"):
+        return node.args[:1]
+    if node.op.name == "gather":
+        return node.args[1:]
+    if kind in {"pointwise", "fold", "move", "region"} or node.op.name == "item":
+        return node.args if node.op.name != "reshape" or squeezes(node) else ()
+    return ()
+
+
+def in_memory_order(value: Any) -> bool:
     """Whether the axes of an array stand in memory in their order."""
     steps = (
         [abs(s) for s, n in zip(value.strides, value.shape, strict=True) if n > 1]

@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.arguments import into_out
 from tensormagic.capture.names import implements
 from tensormagic.capture.value import Tensor, build, node_of, refuse, wrap
+from tensormagic.capture.views import einsum_view
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import contract, scalar
 from tensormagic.ops.contract import LETTERS, einsum
-from tensormagic.ops.move import normalise_axis, reshape, show
+from tensormagic.ops.form import to_form
+from tensormagic.ops.move import normalise_axis, reshape, same, show
 
 
 def _done(node: Node) -> Tensor:
@@ -24,7 +27,7 @@ def _done(node: Node) -> Tensor:
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """``np.dot``."""
     if out is not None:
-        refuse("np.dot with out=", "Assign the result instead.")
+        return _exactly(dot(a, b), out)
     x, y = node_of(a), node_of(b)
     if not x.type.ndim or not y.type.ndim:
         return build(scalar.multiply, x, y)
@@ -37,9 +40,23 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     return _done(einsum(f"{left},{right}->{left[:-1]}{right[:-2]}{right[-1]}", x, y))
 
 
-def _fit(name: str, x: Node, y: Node, left: int, right: int) -> None:
-    from tensormagic.ops.move import same
+def _exactly(result: Tensor, out: Any) -> Any:
+    """The result in ``out``, which has its very type and lies in C order."""
+    layout = out.place.layout() if isinstance(out, Tensor) else None
+    lies = layout is None or layout.flags.c_contiguous
+    if (
+        out.dtype != result.dtype
+        or out.ndim != result.ndim
+        or not lies
+        or not all(map(same, out.type.shape, result.type.shape))
+    ):
+        raise ShapeError(
+            "output array is not acceptable (must have the right datatype, number of dimensions, and be a C-Array)"
+        )
+    return into_out(result.node, out, "dot")
 
+
+def _fit(name: str, x: Node, y: Node, left: int, right: int) -> None:
     if not same(x.type.shape[left], y.type.shape[right]):
         shapes = f"{show(x.type.shape)} and {show(y.type.shape)}"
         raise ShapeError(
@@ -72,7 +89,7 @@ def inner(a: Any, b: Any) -> Any:
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """``np.outer``."""
     if out is not None:
-        refuse("np.outer with out=", "Assign the result instead.")
+        return into_out(outer(a, b).node, out, "outer")
     x, y = (reshape(v, (-1,)) if v.type.ndim != 1 else v for v in (node_of(a), node_of(b)))
     return build(scalar.multiply, reshape(x, (*x.type.shape, 1)), y)
 
@@ -95,7 +112,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     out = [c for k, c in enumerate(left) if k not in left_axes] + [
         c for k, c in enumerate(right) if k not in right_axes
     ]
-    return _done(einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x, y))
+    result = einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x, y)
+    return _done(result if out else to_form(result, "array"))
 
 
 def _tensordot_axes(axes: Any, rank: int) -> tuple[list[int], list[int]]:
@@ -116,7 +134,25 @@ def einsum_(subscripts: Any, *operands: Any, optimize: Any = False, out: Any = N
     if out is not None or options:
         refuse("np.einsum with options", "Leave the options out.")
     nodes = [node_of(v) for v in operands]
-    return _done(einsum(explicit(subscripts.replace(" ", ""), nodes), *nodes))
+    spelt = explicit(subscripts.replace(" ", ""), nodes)
+    view = einsum_view(operands[0], *spelt.split("->")) if len(nodes) == 1 and isinstance(operands[0], Tensor) else None
+    return view if view is not None else _done(einsum(*_without_ones(spelt, nodes)))
+
+
+def _without_ones(spelt: str, nodes: list[Node]) -> tuple[Any, ...]:
+    """Subscripts and operands without the axes of extent 1 that stand for longer ones of other operands."""
+    left, out = spelt.split("->")
+    terms = left.split(",")
+    long = {c for term, x in zip(terms, nodes, strict=True) for c, s in zip(term, x.type.shape, strict=True) if s != 1}
+    kept = [
+        [k for k, c in enumerate(t) if x.type.shape[k] != 1 or c not in long] for t, x in zip(terms, nodes, strict=True)
+    ]
+    shorter = ["".join(t[k] for k in own) for t, own in zip(terms, kept, strict=True)]
+    operands = [
+        x if len(own) == x.type.ndim else reshape(x, tuple(x.type.shape[k] for k in own))
+        for x, own in zip(nodes, kept, strict=True)
+    ]
+    return f"{','.join(shorter)}->{out}", *operands
 
 
 def explicit(subscripts: str, operands: list[Node]) -> str:
@@ -141,8 +177,8 @@ def explicit(subscripts: str, operands: list[Node]) -> str:
 @implements(np.trace, method="trace")
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     """``np.trace``."""
+    from tensormagic.capture.diagonals import diagonal
     from tensormagic.capture.reductions import reduction_of
-    from tensormagic.capture.shaping import diagonal
     from tensormagic.ops.fold import SUM
 
     return reduction_of(SUM)(diagonal(a, offset, axis1, axis2), -1, dtype, out)

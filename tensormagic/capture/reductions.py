@@ -6,48 +6,73 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture.arguments import MISSING, axis_of, given, into_out, reduced_axis
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, as_size, node_of, refuse, wrap
+from tensormagic.capture.value import node_of
+from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import apply
+from tensormagic.ir.type import Size, apply
 from tensormagic.ops import fold as folds
 from tensormagic.ops import scalar
-from tensormagic.ops.fold import axes_of, fold, mean, reduce_sum
-from tensormagic.ops.leaf import size_node
-from tensormagic.ops.move import expand_dims, reshape
+from tensormagic.ops.fold import axes_of, fold, reduce_sum
+from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import constant, size_node
+from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape
 from tensormagic.ops.pointwise import astype
 
-_MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own mark for an option that is not given)
+__all__ = ["axis_of", "folded", "mean_of", "reduction_of", "variance"]
+
+_NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True}
+_JOIN = {
+    "sum": scalar.add,
+    "prod": scalar.multiply,
+    "max": scalar.maximum,
+    "min": scalar.minimum,
+    "any": scalar.logical_or,
+    "all": scalar.logical_and,
+}
+_NAMES = {"max": "maximum", "min": "minimum"}
 
 
-def _given(value: Any) -> bool:
-    return value is not None and value is not _MISSING
-
-
-def axis_of(axis: Any) -> Any:
-    """An axis argument as an int, a tuple of ints, or None."""
-    if axis is None:
+def _mask(where: Any, x: Node) -> Node | None:
+    """The mask of ``where=``, in the shape of ``x``; None where every element counts."""
+    if where is True or not given(where):
         return None
-    return tuple(int(a) for a in axis) if isinstance(axis, tuple | list) else int(axis)
+    mask = node_of(where)
+    if mask.type.dtype.kind != "b":
+        raise DTypeError(
+            f"Cannot cast array data from {mask.type.dtype!r} to dtype('bool') according to the rule 'safe'"
+        )
+    if mask.type.ndim > x.type.ndim:
+        raise ShapeError("input operand has more dimensions than allowed by the axis remapping")
+    return broadcast(mask, x.type.shape)
 
 
-def _finish(result: Node, out: Any, name: str) -> Any:
-    tensor = wrap(context.record(result))
-    if not _given(out):
-        return tensor
-    from tensormagic.capture.operators import store_result
-
-    if not isinstance(out, Tensor):
-        refuse(f"{name} with out=", "Assign the result instead.")
-    return store_result(out, result, name)
+def _number(value: Any, dtype: np.dtype[Any]) -> Node:
+    return to_form(astype(node_of(value), dtype), "scalar") if not np.ndim(value) else astype(node_of(value), dtype)
 
 
-def _unsupported(name: str, where: Any, initial: Any) -> None:
-    if where is not True and _given(where):
-        refuse(f"{name} with where=", "Use np.where(mask, x, neutral) first.")
-    if _given(initial):
-        refuse(f"{name} with initial=", "Add it to the result instead.")
+def folded(
+    op: folds.Fold, x: Node, axis: Any, *, keepdims: bool = False, initial: Any = MISSING, where: Any = True
+) -> Node:
+    """NumPy's reduction by ``op`` along ``axis``, with its ``where=`` and ``initial=``."""
+    axes = axes_of(x, reduced_axis(axis, x.type.ndim))
+    mask = _mask(where, x)
+    if mask is not None:
+        if op.name not in _NEUTRAL and not given(initial):
+            raise ShapeError(
+                f"reduction operation '{_NAMES.get(op.name, op.name)}' does not have an identity, "
+                "so to use a where mask one has to specify 'initial'"
+            )
+        x = scalar.where(mask, x, _number(_NEUTRAL.get(op.name, initial), x.type.dtype))
+    if given(initial) and op.name not in _NEUTRAL and any(x.type.shape[k] == 0 for k in axes):
+        shape = tuple(s for k, s in enumerate(x.type.shape) if k not in axes)
+        result = broadcast(_number(initial, x.type.dtype), shape)
+        return expand_dims(result, axes) if keepdims else result
+    result = fold(op, x, axes)
+    if given(initial):
+        result = _JOIN[op.name](_number(initial, result.type.dtype), result)
+    return expand_dims(result, axes) if keepdims else result
 
 
 def reduction_of(op: folds.Fold) -> Any:
@@ -59,24 +84,26 @@ def reduction_of(op: folds.Fold) -> Any:
         dtype: Any = None,
         out: Any = None,
         keepdims: Any = False,
-        initial: Any = None,
+        initial: Any = MISSING,
         where: Any = True,
     ) -> Any:
-        _unsupported(op.name, where, initial)
         x = node_of(a)
-        if _given(dtype):
-            x = astype(x, dtype)
-        result = fold(op, x, axes_of(x, axis_of(axis)), keepdims=keepdims is True)
-        return _finish(astype(result, dtype) if _given(dtype) else result, out, op.name)
+        x = astype(x, dtype) if given(dtype) else x
+        result = folded(op, x, axis, keepdims=_wide(keepdims), initial=initial, where=where)
+        return into_out(astype(result, dtype) if given(dtype) else result, out, op.name)
 
     return reduction
+
+
+def _wide(keepdims: Any) -> bool:
+    return given(keepdims) and bool(keepdims)
 
 
 def _plain_reduction(op: folds.Fold) -> Any:
     general = reduction_of(op)
 
     def reduction(
-        a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = MISSING, where: Any = True
     ) -> Any:
         return general(a, axis, None, out, keepdims, initial, where)
 
@@ -92,25 +119,27 @@ implements(np.min, np.amin, method="min")(_plain_reduction(folds.MIN))
 @implements(np.any, method="any")
 def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """``np.any``."""
-    return _plain_reduction(folds.ANY)(a, axis, out, keepdims, None, where)
+    return _plain_reduction(folds.ANY)(a, axis, out, keepdims, MISSING, where)
 
 
 @implements(np.all, method="all")
 def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
     """``np.all``."""
-    return _plain_reduction(folds.ALL)(a, axis, out, keepdims, None, where)
+    return _plain_reduction(folds.ALL)(a, axis, out, keepdims, MISSING, where)
 
 
 def _arg(op: folds.Fold) -> Any:
     def reduction(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         x = node_of(a)
-        if axis is None:
-            x = reshape(x, (-1,)) if x.type.ndim != 1 else x
-            result = fold(op, x, (0,))
-            return _finish(
-                expand_dims(result, tuple(range(node_of(a).type.ndim))) if keepdims is True else result, out, op.name
-            )
-        return _finish(fold(op, x, axes_of(x, axis_of(axis)), keepdims=keepdims is True), out, op.name)
+        found = reduced_axis(axis, x.type.ndim)
+        if isinstance(found, tuple):
+            raise TypeError("'tuple' object cannot be interpreted as an integer")
+        if found is None:
+            flat = reshape(x, (-1,)) if x.type.ndim != 1 else x
+            result = fold(op, flat, (0,))
+            axes = tuple(range(x.type.ndim))
+            return into_out(expand_dims(result, axes) if _wide(keepdims) else result, out, op.name)
+        return into_out(fold(op, x, axes_of(x, found), keepdims=_wide(keepdims)), out, op.name)
 
     return reduction
 
@@ -119,17 +148,58 @@ implements(np.argmax, method="argmax")(_arg(folds.ARGMAX))
 implements(np.argmin, method="argmin")(_arg(folds.ARGMIN))
 
 
+# means ----------------------------------------------------------------------------------------------------------------
+
+
+def _count(x: Node, axes: tuple[int, ...], mask: Node | None) -> Size | Node:
+    """How many elements are taken together: a size, or for a mask the number of its true elements."""
+    return folds.count(x, axes) if mask is None else reduce_sum(astype(mask, np.int64), axes)
+
+
+def _over(total: Node, count: Size | Node) -> Node:
+    divisor = count if isinstance(count, Node) else size_node(count)
+    return astype(total / astype(divisor, np.promote_types(total.type.dtype, np.float32)), total.type.dtype)
+
+
+def mean_of(x: Node, axes: tuple[int, ...], mask: Node | None = None) -> Node:
+    """The mean over ``axes`` of what ``mask`` leaves, in NumPy's dtype for means."""
+    if x.type.dtype.kind in "biu":
+        x = astype(x, np.float64)
+    kept = x if mask is None else scalar.where(mask, x, 0)
+    if x.type.dtype == np.float16:  # NumPy sums in single precision, and divides before it rounds
+        return astype(_over(reduce_sum(astype(kept, np.float32), axes), _count(x, axes, mask)), np.float16)
+    return _over(reduce_sum(kept, axes), _count(x, axes, mask))
+
+
 @implements(np.mean, method="mean")
 def mean_(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
     """``np.mean``."""
-    _unsupported("mean", where, None)
     x = node_of(a)
-    x = astype(x, dtype) if _given(dtype) else x
+    mask = _mask(where, x)
+    integer = given(dtype) and np.dtype(dtype).kind in "iu"
+    x = astype(x, dtype) if given(dtype) else x
     axes = axes_of(x, axis_of(axis))
-    result = mean(x, axes)
-    return _finish(expand_dims(result, axes) if keepdims is True else result, out, "mean")
+    result = mean_of(x, axes, mask)
+    result = astype(result, dtype) if integer else result
+    return into_out(expand_dims(result, axes) if _wide(keepdims) else result, out, "mean")
+
+
+def variance(x: Node, axes: tuple[int, ...], ddof: Any, mask: Node | None = None, centre: Node | None = None) -> Node:
+    """The mean of the squared distances from the mean, as NumPy computes it; ``centre`` is the mean where it is given."""
+    if centre is None:
+        total = reduce_sum(x if mask is None else scalar.where(mask, x, 0), axes)
+        centre = expand_dims(_over(total, _count(x, axes, mask)), axes)
+    distance = x - centre
+    squares = distance * distance if x.type.dtype.kind != "c" else scalar.real(distance * scalar.conjugate(distance))
+    squares = squares if mask is None else scalar.where(mask, squares, 0)
+    total = reduce_sum(squares, axes)
+    if isinstance(ddof, int) and mask is None:
+        return _over(total, apply("max", folds.count(x, axes) - ddof, 0))
+    count = _count(x, axes, mask)
+    count = count if isinstance(count, Node) else size_node(count)
+    return _over(total, scalar.maximum(astype(count, np.float64) - node_of(ddof), 0))
 
 
 @implements(np.var, method="var")
@@ -142,26 +212,24 @@ def var(
     keepdims: Any = False,
     *,
     where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
+    mean: Any = MISSING,
+    correction: Any = MISSING,
 ) -> Any:
-    """``np.var``: the mean of the squared distances from the mean, as NumPy computes it."""
-    _unsupported("var", where, mean)
+    """``np.var``."""
     x = node_of(a)
-    if _given(dtype):
+    mask = _mask(where, x)
+    if given(dtype):
         x = astype(x, dtype)
     elif x.type.dtype.kind in "biu":
         x = astype(x, np.float64)
+    if given(correction):
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
     axes = axes_of(x, axis_of(axis))
-    from tensormagic.ops.fold import mean as mean_of
-
-    centre = expand_dims(mean_of(x, axes), axes)
-    distance = x - centre
-    squares = distance * distance if x.type.dtype.kind != "c" else scalar.real(distance * scalar.conjugate(distance))
-    total = reduce_sum(squares, axes)
-    count = apply("max", folds.count(x, axes) - as_size(correction if _given(correction) else ddof), 0)
-    result = total / astype(size_node(count), total.type.dtype)
-    return _finish(expand_dims(result, axes) if keepdims is True else result, out, "var")
+    centre = node_of(mean) if given(mean) else None
+    result = variance(x, axes, ddof, mask, centre)
+    return into_out(expand_dims(result, axes) if _wide(keepdims) else result, out, "var")
 
 
 @implements(np.std, method="std")
@@ -169,58 +237,71 @@ def std(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **options: Any
 ) -> Any:
     """``np.std``."""
-    variance = var(a, axis, dtype, None, ddof, keepdims, **options)
-    return _finish(scalar.sqrt(variance.node), out, "std")
+    return into_out(scalar.sqrt(var(a, axis, dtype, None, ddof, keepdims, **options).node), out, "std")
 
 
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """``np.ptp``: largest less smallest."""
-    x = node_of(a)
-    axes = axes_of(x, axis_of(axis))
-    wide = keepdims is True
-    return _finish(fold(folds.MAX, x, axes, keepdims=wide) - fold(folds.MIN, x, axes, keepdims=wide), out, "ptp")
+    x, wide = node_of(a), _wide(keepdims)
+    largest, smallest = (folded(op, x, axis, keepdims=wide) for op in (folds.MAX, folds.MIN))
+    return into_out(largest - smallest, out, "ptp")
 
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """``np.count_nonzero``."""
     x = node_of(a)
-    return _finish(
-        reduce_sum(astype(scalar.not_equal(x, 0), np.int64), axes_of(x, axis_of(axis)), keepdims=keepdims),
-        None,
-        "count_nonzero",
-    )
+    true = x if x.type.dtype.kind == "b" else scalar.not_equal(x, 0)
+    return into_out(folded(folds.SUM, true, axis, keepdims=keepdims), None, "count_nonzero")
 
 
-@implements(np.average)
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
-    """``np.average``."""
-    if returned:
-        refuse("np.average with returned=True", "Compute the sum of the weights yourself.")
-    if weights is None:
-        return mean_(a, axis, keepdims=keepdims)
-    x, w = node_of(a), node_of(weights)
-    if w.type.ndim != x.type.ndim:
-        refuse("np.average with weights of another shape", "Broadcast the weights to the array's shape first.")
-    axes = axes_of(x, axis_of(axis))
-    return _finish(
-        reduce_sum(x * w, axes, keepdims=keepdims is True) / reduce_sum(w, axes, keepdims=keepdims is True),
-        None,
-        "average",
-    )
+# cumulative -----------------------------------------------------------------------------------------------------------
+
+
+def running(op: folds.Fold, x: Node, axis: Any) -> Node:
+    """``op`` along one axis, or along the flattened array."""
+    if axis is None or not x.type.ndim:
+        x, axis = (reshape(x, (-1,)) if x.type.ndim != 1 else x), (axis or 0)
+    return folds.row(op, x, axes_of(x, axis_of(axis)))
 
 
 def _cumulative(op: folds.Fold) -> Any:
     def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         x = node_of(a)
-        x = astype(x, dtype) if _given(dtype) else x
-        if axis is None or not x.type.ndim:
-            x, axis = (reshape(x, (-1,)) if x.type.ndim != 1 else x), (axis or 0)
-        return _finish(folds.row(op, x, axes_of(x, axis_of(axis))), out, op.name)
+        x = astype(x, dtype) if given(dtype) else x
+        result = running(op, x, axis)
+        return into_out(astype(result, dtype) if given(dtype) else result, out, op.name)
 
     return cumulative
 
 
 implements(np.cumsum, method="cumsum")(_cumulative(folds.CUMSUM))
 implements(np.cumprod, method="cumprod")(_cumulative(folds.CUMPROD))
+
+
+def _array_api(op: folds.Fold, first: int) -> Any:
+    """``np.cumulative_sum`` and ``np.cumulative_prod``."""
+
+    def cumulative(
+        x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+    ) -> Any:
+        node = node_of(x)
+        if axis is None and node.type.ndim > 1:
+            raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+        if not node.type.ndim:
+            node = reshape(node, (1,))
+        node = astype(node, dtype) if given(dtype) else node
+        result = running(op, node, 0 if axis is None else axis)
+        result = astype(result, dtype) if given(dtype) else result
+        if include_initial:
+            (k,) = axes_of(node, 0 if axis is None else axis)
+            shape = tuple(1 if j == k else s for j, s in enumerate(result.type.shape))
+            result = concatenate([broadcast(constant(result.type.dtype.type(first)), shape), result], k)
+        return into_out(result, out, op.name)
+
+    return cumulative
+
+
+implements(np.cumulative_sum)(_array_api(folds.CUMSUM, 0))
+implements(np.cumulative_prod)(_array_api(folds.CUMPROD, 1))

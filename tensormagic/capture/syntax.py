@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from tensormagic.capture.items import with_items
+
 CAPTURED = "__tensor_captured__"
 
 
@@ -47,6 +49,7 @@ class _Names(ast.NodeVisitor):
         self.bound: set[str] = set()  # by every way that leads here
         self.local: list[set[str]] = []  # names of the functions and loops around
         self.depth = 0
+        self.imports = False  # whether there is any
 
     def _read(self, name: str, where: ast.expr) -> None:
         if name not in self.bound and not any(name in names for names in self.local):
@@ -145,9 +148,11 @@ class _Names(ast.NodeVisitor):
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # type: ignore[assignment]
 
     def visit_Import(self, node: ast.Import) -> None:
+        self.imports = True
         self._bind(*(a.asname or a.name.partition(".")[0] for a in node.names))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        self.imports = True
         self._bind(*(a.asname or a.name for a in node.names))
 
 
@@ -167,11 +172,14 @@ class _Imports(ast.NodeTransformer):
             a.asname or (a.name if isinstance(node, ast.ImportFrom) else a.name.partition(".")[0]) for a in node.names
         ]
         seen: list[ast.stmt] = [
-            ast.copy_location(
-                ast.Assign(
-                    [ast.Name(n, ast.Store())], ast.Call(ast.Name(CAPTURED, ast.Load()), [ast.Name(n, ast.Load())], [])
-                ),
-                node,
+            ast.fix_missing_locations(
+                ast.copy_location(
+                    ast.Assign(
+                        [ast.Name(n, ast.Store())],
+                        ast.Call(ast.Name(CAPTURED, ast.Load()), [ast.Name(n, ast.Load())], []),
+                    ),
+                    node,
+                )
             )
             for n in names
             if n != "*"
@@ -186,7 +194,9 @@ def parse(source: str, filename: str) -> Parsed:
     tree = ast.parse(source, filename)
     names = _Names()
     names.visit(tree)
-    tree = ast.fix_missing_locations(_Imports().visit(tree))
+    tree = with_items(tree, names.reads)
+    if names.imports:
+        tree = _Imports().visit(tree)
     last: ast.Expression | None = None
     last_name = ""
     if tree.body and isinstance(tree.body[-1], ast.Expr):

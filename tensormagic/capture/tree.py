@@ -1,10 +1,13 @@
-"""Containers of arrays: tuples, lists, dicts and dataclasses, taken apart into leaves and put together again."""
+"""Containers of arrays: tuples, lists, dicts, dataclasses and tables, taken apart into leaves and put together again."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from tensormagic.capture.tables import Labelled, is_table, numbers_of, structure_of, with_labels
+from tensormagic.capture.value import Tensor
 
 
 def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
@@ -25,6 +28,12 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
 def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
     if tree is None:
         return lambda _rest: None
+    if isinstance(tree, Labelled):
+        leaves.append(tree)
+        return lambda rest: _relabelled(next(rest), tree)
+    if is_table(tree) and (array := numbers_of(tree, str(getattr(tree, "name", None) or "table"))) is not None:
+        leaves.append(array)
+        return lambda rest: _labelled(next(rest), tree)
     if isinstance(tree, dict):
         items = {k: _collect(v, leaves) for k, v in tree.items()}
         return lambda rest: type(tree)({k: build(rest) for k, build in items.items()})
@@ -43,10 +52,20 @@ def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
     return next
 
 
+def _labelled(value: Any, table: Any) -> Any:
+    return with_labels(value, table) if isinstance(value, Tensor) else value
+
+
+def _relabelled(value: Any, like: Labelled) -> Any:
+    return Labelled(value, like.labels, like.columns) if isinstance(value, Tensor) else value
+
+
 def structure(tree: Any) -> Any:
     """What two trees of the same form have in common: a key."""
     if tree is None:
         return None
+    if is_table(tree):
+        return structure_of(tree)
     if isinstance(tree, dict):
         return (dict, tuple((k, structure(v)) for k, v in tree.items()))
     if isinstance(tree, tuple | list):

@@ -12,14 +12,15 @@ import numpy as np
 from tensormagic.capture import context, inputs
 from tensormagic.capture.indexing import Basic, basic, expand, is_array
 from tensormagic.capture.numbers import as_python, is_huge, representable
-from tensormagic.capture.place import Buffer, Place
+from tensormagic.capture.place import Buffer, Place, apart_in_numpy
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Dim, Size, Type, hint
 from tensormagic.ops import scalar
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, constant, size_node, size_of
-from tensormagic.ops.move import broadcast, reshape, same, show, transpose
+from tensormagic.ops.move import reshape, same, show, transpose
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.update import set_at
 
@@ -32,6 +33,7 @@ class Hooks:
     methods: dict[str, Callable[..., Any]]
     call_numpy: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
     call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
+    batch: Callable[[Sequence[Node], dict[Node, Node], Size], list[Node | None]]
 
     def __init__(self) -> None:
         self.methods = {}
@@ -54,7 +56,7 @@ class Tensor:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self._cached: tuple[int, Node] | None = None
+        self._cached: tuple[Place, int, Node] | None = None
         self._origin: str = ""
 
     # what it is -------------------------------------------------------------------------------------------------------
@@ -63,9 +65,10 @@ class Tensor:
     def node(self) -> Node:
         """The node that is the current value."""
         version = self.place.buffer.version
-        if self._cached is None or self._cached[0] != version:
-            self._cached = (version, self.place.read())
-        return self._cached[1]
+        cached = self._cached
+        if cached is None or cached[0] is not self.place or cached[1] != version:
+            cached = self._cached = (self.place, version, self.place.read())
+        return cached[2]
 
     @property
     def type(self) -> Type:
@@ -117,10 +120,10 @@ class Tensor:
     @property
     def real(self) -> Tensor:
         """The real part: a view."""
+        if self.dtype.kind != "c" and self.type.form == "array":
+            return self
         if not self.ndim:
             return build(scalar.real, self)
-        if self.dtype.kind != "c":
-            return self.view_of(lambda x: x, lambda _old, new: new, lambda a: a)
         return self.view_of(scalar.real, lambda old, new: new + scalar.imag(old) * 1j, lambda a: a)
 
     @property
@@ -129,11 +132,6 @@ class Tensor:
         if not self.ndim or self.dtype.kind != "c":
             return read_only(build(scalar.imag, self))
         return self.view_of(scalar.imag, lambda old, new: scalar.real(old) + new * 1j, lambda a: a)
-
-    @property
-    def flat(self) -> NoReturn:
-        """Not captured."""
-        refuse("x.flat", "Use x.ravel().")
 
     # what computes it -------------------------------------------------------------------------------------------------
 
@@ -239,8 +237,9 @@ class Tensor:
     def __deepcopy__(self, memo: Any) -> Tensor:
         return self.copy()
 
-    if TYPE_CHECKING:  # operators.py sets these, with the others
+    if TYPE_CHECKING:  # operators.py and storing.py set these, with the others
 
+        def __setitem__(self, index: Any, value: Any) -> None: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __sub__(self, other: Any) -> Tensor: ...
         def __mul__(self, other: Any) -> Tensor: ...
@@ -277,34 +276,7 @@ class Tensor:
         if not part.shape and not _has_ellipsis(index):
             return wrap(context.record(to_form(part.take(self.node), "scalar")))  # a NumPy scalar: no view
         take = part.take if part.shape else lambda x: to_form(part.take(x), "array")
-        return self.view_of(take, lambda old, new: _put(part, old, new), lambda a: a[_concrete(items)])
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        if self.type.form != "array":
-            raise DTypeError(
-                f"a number of type {self.type} does not support item assignment",
-                "Numbers are no arrays: bind the name anew.",
-            )
-        items = expand(index, self.ndim)
-        if any(is_array(i) or isinstance(i, bool | np.bool_) or _depends_on_data(i) for i in items):
-            refuse(
-                "a store through a mask or an array of indices",
-                "Use np.where(mask, new, old), or run the cell with --plain.",
-            )
-        part = basic(items, self.type.shape, as_size)
-        node = node_of(value)
-        if node.type.ndim and not part.shape and not _has_ellipsis(index):
-            raise ShapeError("setting an array element with a sequence.")
-        if node.type.ndim > len(part.shape):  # NumPy drops leading axes of extent 1
-            extra = node.type.ndim - len(part.shape)
-            node = reshape(node, node.type.shape[extra:]) if set(node.type.shape[:extra]) == {1} else node
-        try:
-            fitted = broadcast(_storable(node, self.dtype), part.shape)
-        except ShapeError:
-            raise ShapeError(
-                f"could not broadcast input array from shape {show(node.type.shape)} into shape {show(part.shape)}"
-            ) from None
-        self.place.write(context.record(_put(part, self.node, fitted)))
+        return self.view_of(take, lambda old, new: put_part(part, old, new), lambda a: a[_concrete(items)])
 
     def view_of(
         self,
@@ -320,7 +292,8 @@ class Tensor:
     def reshape(self, *shape: Any, order: str = "C") -> Tensor:
         """``ndarray.reshape``: a view, where it is one in NumPy."""
         if order != "C":
-            refuse(f"reshape with order={order!r}", "Use order='C', or transpose first.")
+            given = shape[0] if len(shape) == 1 else shape
+            return hooks.call_numpy(np.reshape, (self, given), {"order": order})
         sizes = tuple(
             as_size(s) for s in (shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape)
         )
@@ -334,7 +307,7 @@ class Tensor:
                 lambda a: a.reshape(()),
             )
         layout = self.place.layout()
-        if layout is not None and _reshapes_in_place(layout, result.type.shape):
+        if layout is not None and reshapes_in_place(layout, result.type.shape):
             whole = tuple(hint(s) or 7 for s in result.type.shape)
             return self.view_of(
                 lambda x: reshape(x, sizes),
@@ -342,21 +315,23 @@ class Tensor:
                 lambda a: np.reshape(a, whole, copy=False),
             )
         copy = wrap(context.record(result))
-        if layout is None:  # a view or a copy in NumPy: nobody may store into either
-            copy.place.buffer.overlaps.append("the array that it was reshaped from")
-            self.place.buffer.overlaps.append("a reshape of it")
+        if layout is None:
+            apart_in_numpy(self.place.buffer, copy.place.buffer, "a reshape of it")
         return copy
 
     def ravel(self, order: str = "C") -> Tensor:
         """``ndarray.ravel``: a view of what is contiguous, else a copy."""
-        flat = self.reshape(-1, order=order)
+        if order != "C":
+            return hooks.call_numpy(np.ravel, (self,), {"order": order})
+        flat = self.reshape(-1)
         layout = self.place.layout()
         return flat if layout is None or layout.flags.c_contiguous else flat.copy()
 
     def transpose(self, *axes: Any) -> Tensor:
         """``ndarray.transpose``: a view."""
         given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)) else axes
-        order = tuple(operator.index(a) for a in given) if given else tuple(reversed(range(self.ndim)))
+        reverse = not axes or given is None
+        order = tuple(reversed(range(self.ndim))) if reverse else tuple(operator.index(a) for a in given)
         checked = tuple(a % self.ndim if -self.ndim <= a < self.ndim else a for a in order)
         inverse = tuple(checked.index(k) for k in range(self.ndim)) if sorted(checked) == list(range(self.ndim)) else ()
         return self.view_of(
@@ -371,7 +346,8 @@ class Tensor:
 
     def copy(self, order: str = "C") -> Tensor:
         """A copy that shares no memory."""
-        del order
+        if order != "C" and self.ndim > 1:
+            return hooks.call_numpy(np.copy, (self,), {"order": order})
         return wrap(self.node)
 
     def astype(self, dtype: Any, **options: Any) -> Tensor:
@@ -391,7 +367,7 @@ class Tensor:
         self[...] = value
 
 
-def _reshapes_in_place(layout: Any, shape: tuple[Size, ...]) -> bool:
+def reshapes_in_place(layout: Any, shape: tuple[Size, ...]) -> bool:
     """Whether NumPy reshapes without a copy."""
     try:
         np.reshape(layout, tuple(hint(s) or 7 for s in shape), copy=False)
@@ -417,25 +393,14 @@ def _has_ellipsis(index: Any) -> bool:
 
 def _depends_on_data(item: Any) -> bool:
     """Whether an index is an integer that is known only when the graph runs."""
-    return (
-        isinstance(item, Tensor)
-        and item.dtype.kind in "iu"
-        and size_of(item.node) is None
-        and static_value(item.node) is None
-    )
+    return isinstance(item, Tensor) and not item.ndim and item.dtype.kind == "b"
 
 
-def _put(part: Basic, old: Node, new: Node) -> Node:
+def put_part(part: Basic, old: Node, new: Node) -> Node:
+    """``old`` with a basic part of it replaced."""
+    if part.slices and part.slices == tuple((0, size, 1) for size in old.type.shape):
+        return reshape(new, part.part)
     return set_at(old, reshape(new, part.part), part.slices)
-
-
-def _storable(node: Node, dtype: np.dtype[Any]) -> Node:
-    """A value as it is stored into an array of ``dtype``: NumPy casts as it must, but complex into real."""
-    if node.type.dtype.kind == "c" and dtype.kind != "c":
-        raise DTypeError(
-            f"a value of type {node.type} cannot be stored into an array of dtype {dtype}", "Take its .real first."
-        )
-    return astype(node, dtype)
 
 
 def _restore(value: Any) -> Any:
@@ -477,6 +442,8 @@ def node_of(value: Any) -> Node:
         return node
     if isinstance(value, list | tuple):
         return _stacked(value)
+    if hasattr(value, "lazy"):
+        return value.lazy.node
     if hasattr(value, "__array__"):
         column = getattr(value, "name", None)  # a Series says which column it is
         return inputs.of_array(np.asarray(value), f"column {column!r}" if column is not None else type(value).__name__)
@@ -488,6 +455,8 @@ def node_of(value: Any) -> Node:
 
 def _stacked(values: Sequence[Any]) -> Node:
     """Nested lists, as ``np.array`` reads them."""
+    if isinstance(whole := getattr(values, "tensor", None), Tensor):
+        return whole.node
     if has_lazy(values):
         from tensormagic.ops.move import concatenate, expand_dims
 
@@ -502,7 +471,7 @@ def _stacked(values: Sequence[Any]) -> Node:
         return concatenate([expand_dims(astype(n, dtype), (0,)) for n in nodes], 0)
     array = np.array(values)
     inputs.check_dtype(array.dtype, "the list")
-    return constant(array)
+    return inputs.of_list(values, array)
 
 
 def has_lazy(value: Any) -> bool:
@@ -551,9 +520,10 @@ def extent(size: Size) -> Any:
     """A size as captured code sees it: symbolic during a capture, an int elsewhere."""
     if isinstance(size, int):
         return size
-    if context.current() is None:
-        return hint(size)
-    return wrap(size_node(size))
+    if context.current() is not None:
+        return wrap(to_form(size_node(size), "python"))
+    number = hint(size)
+    return int(hooks.compute([size_node(size)])[0]) if number is None and nodes_of(size) else number
 
 
 def as_size(value: Any) -> Size:
@@ -562,7 +532,10 @@ def as_size(value: Any) -> Size:
         return value
     if isinstance(value, Tensor):
         size = size_of(value.node)
-        return size if size is not None else operator.index(value)
+        if size is None or not nodes_of(size):
+            return operator.index(value) if size is None else size
+        known = static_value(value.node)  # of sizes and constants alone
+        return size if known is None else int(known)
     return operator.index(value)
 
 
@@ -615,6 +588,7 @@ def abstract(why: str) -> None:
 def needs_value(
     what: str, advice: str = "Do that in the next cell, where the value can be computed; or run this one with --plain."
 ) -> None:
-    """Refuse, inside a capture, what would turn a captured value into a number."""
-    if context.current() is not None:
+    """Refuse, inside a capture, what would turn a captured value into a number; where Python runs a loop, it is computed."""
+    capture = context.current()
+    if capture is not None and (capture.abstract or capture.trials or not capture.forcing):
         raise CaptureError(f"{what} needs the value of what is being captured", advice)

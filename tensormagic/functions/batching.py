@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.random import Drawn
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, hooks, node_of, wrap
 from tensormagic.functions.derivatives import derived
 from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
+from tensormagic.functions.sequential import one_by_one
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint
@@ -62,10 +64,11 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
             for k, (a, axes) in enumerate(zip(args, _each(in_axes, args, function), strict=True))
         ]
         size = stacks.size()
-        leaves, build = flatten(function.body(*single, **options))
+        with Drawn() as drawn:
+            leaves, build = flatten(function.body(*single, **options))
         refuse_stores(stacks.tensors, function.name)
         results = [node_of(v) for v in leaves]
-        found = batch(results, stacks.known, size)
+        found = one_by_one(results, stacks.known, size, drawn.before) if drawn.before else batch(results, stacks.known, size)
         axes = _spread(out_axes, build, len(leaves), f"out_axes of vmap({function.name})")
         placed = [_placed(r, f, axis, size, function) for r, f, axis in zip(results, found, axes, strict=True)]
         return build(iter([wrap(n) for n in placed]))
@@ -181,3 +184,6 @@ def _placed(result: Node, found: Node | None, axis: int | None, size: Size, func
     axis = normalise_axis(axis, stack.type.ndim)
     rest = list(range(1, stack.type.ndim))
     return transpose(stack, (*rest[:axis], 0, *rest[axis:]))
+
+
+hooks.batch = batch

@@ -9,21 +9,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from tensormagic.capture.staging.regions import around, common_type, graph_of, grown_type, of_type
+from tensormagic.capture.random import Drawn
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import arithmetic, as_size, node_of, wrap
 from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.ir.errors import DTypeError, ShapeError
-from tensormagic.ir.graph import Graph, bare_symbol, close
-from tensormagic.ir.node import Node, topological
-from tensormagic.ir.type import Dim, Size, Symbol, Type, atom, atoms, hint, python, python_kind
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size, Type, apply, atom, hint
 from tensormagic.ops import control, scalar
-from tensormagic.ops.form import to_form
-from tensormagic.ops.gather import gather
-from tensormagic.ops.leaf import CONSTANT, Source, constant, input_node, iota, parameter, size_node
-from tensormagic.ops.move import broadcast, reshape, same, show
+from tensormagic.ops.leaf import Source, constant, index_node, input_node, size_node
+from tensormagic.ops.move import Slices, broadcast, reshape, same, slice_
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.update import set_at
 
 # regions of functions -------------------------------------------------------------------------------------------------
 
@@ -43,46 +41,11 @@ def _traced(fun: Any, types: Sequence[Type], build: Callable[[Any], Any]) -> Tra
     function = of_callable(fun)
     stand_ins = [input_node(Source(f"operand{k}"), t) for k, t in enumerate(types)]
     tensors = [stand_in_tensor(n, f"number {k}") for k, n in enumerate(stand_ins)]
-    result = function.body(*build(iter(tensors)))
+    with Drawn(function.name):
+        result = function.body(*build(iter(tensors)))
     refuse_stores(tensors, function.name)
     leaves, again = flatten(result)
     return Traced(stand_ins, [node_of(v) for v in leaves], again, structure(result))
-
-
-def _around(results: Sequence[Node], stand_ins: Sequence[Node]) -> list[Node]:
-    """What ``results`` need beside ``stand_ins``: computed outside, and handed in."""
-    own = set(stand_ins)
-    order = topological(results, stop=lambda n: n in own)
-    inside = set(own)
-    for node in order:
-        if any(a in inside for a in node.args):
-            inside.add(node)
-    used = [a for n in order if n in inside and n not in own for a in n.args]
-    free = [n for n in dict.fromkeys([*used, *results]) if n not in inside and n.op is not CONSTANT]
-    bound = {bare_symbol(s) for n in (*stand_ins, *free) for s in n.type.shape}
-    needed = dict.fromkeys(a for n in order if n in inside for a in _symbols(n))
-    return free + [broadcast(constant(False), (atom(a),)) for a in needed if a not in bound]
-
-
-def _symbols(node: Node) -> Iterable[Symbol]:
-    """The sizes that a node mentions."""
-    stack: list[Any] = [*node.params.values(), *(t.shape for t in node.types)]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, Dim):
-            yield from (a for a in atoms(value) if isinstance(a, Symbol))
-        elif isinstance(value, tuple):
-            stack += value
-
-
-def _graph(results: Sequence[Node], leaves: Sequence[Node]) -> Graph:
-    cut = set(leaves)
-    return close(results, lambda n: n in cut, parameter, leaves=leaves).graph
-
-
-def _of_type(node: Node, t: Type) -> Node:
-    cast = broadcast(astype(node, t.dtype), t.shape)
-    return cast if t.shape else to_form(cast, t.form)
 
 
 def _run(label: str, body: Callable[..., Any], *args: Any) -> Any:
@@ -113,25 +76,17 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
         if first.form != second.form:
             raise DTypeError("cond: the branches give different containers", "Let both return the same.")
         pairs = list(zip(first.results, second.results, strict=True))
-        types = [_common(a.type, b.type) for a, b in pairs]
+        types = [common_type("cond: the branches give", a.type, b.type) for a, b in pairs]
         branches = []
         for traced in (first, second):
-            results = [_of_type(r, t) for r, t in zip(traced.results, types, strict=True)]
+            results = [of_type(r, t) for r, t in zip(traced.results, types, strict=True)]
             branches.append((results, traced.stand_ins))
-        free = list(dict.fromkeys(n for results, own in branches for n in _around(results, own)))
-        graphs = [_graph(results, [*own, *free]) for results, own in branches]
+        free = list(dict.fromkeys(n for results, own in branches for n in around(results, own)))
+        graphs = [graph_of(results, [*own, *free]) for results, own in branches]
         chosen = control.cond(astype(node_of(pred), bool), graphs[0], graphs[1], [*nodes, *free])
         return _built(chosen, first.build)
 
     return _run("cond", body, pred, *operands)
-
-
-def _common(left: Type, right: Type) -> Type:
-    """The type of a result that is one or the other."""
-    if len(left.shape) != len(right.shape) or not all(map(same, left.shape, right.shape)):
-        raise ShapeError(f"cond: the branches give shapes {show(left.shape)} and {show(right.shape)}")
-    form = left.form if left.form == right.form else "scalar"
-    return Type(np.result_type(left.dtype, right.dtype), left.shape, form)
 
 
 # loops ----------------------------------------------------------------------------------------------------------------
@@ -157,31 +112,13 @@ def _steady(
         if len(results) != len(starts):
             raise ShapeError(f"{label}: the function gives {len(results)} carries where {len(starts)} begin")
         grown = [
-            _grown(label, k, s.type, t, r.type) for k, (s, t, r) in enumerate(zip(starts, types, results, strict=True))
+            grown_type(label, f"carry number {k}", s.type, t, r.type)
+            for k, (s, t, r) in enumerate(zip(starts, types, results, strict=True))
         ]
         if grown == types:
-            begun = [_of_type(s, t) for s, t in zip(starts, types, strict=True)]
-            return begun, Turn(stand_ins, [_of_type(r, t) for r, t in zip(results, types, strict=True)], rest)
+            begun = [of_type(s, t) for s, t in zip(starts, types, strict=True)]
+            return begun, Turn(stand_ins, [of_type(r, t) for r, t in zip(results, types, strict=True)], rest)
         types = grown
-
-
-def _grown(label: str, number: int, start: Type, before: Type, after: Type) -> Type:
-    if len(before.shape) != len(after.shape) or not all(map(same, before.shape, after.shape)):
-        raise ShapeError(
-            f"{label}: carry number {number} begins with shape {show(before.shape)} and becomes {show(after.shape)}"
-        )
-    if start.form == "python":
-        if after.form == before.form == "python":
-            return Type(np.result_type(before.dtype, after.dtype), (), "python")
-        return Type(np.result_type(after.dtype, python_kind(start)()), (), "scalar")
-    if after.dtype != before.dtype and not (
-        after.form == "python" and np.result_type(before.dtype, after.dtype) == before.dtype
-    ):
-        raise DTypeError(
-            f"{label}: carry number {number} begins as {before} and becomes {after}",
-            "Begin with the type that it becomes.",
-        )
-    return before
 
 
 def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], start: Any) -> Any:
@@ -202,9 +139,9 @@ def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], start: An
             )
 
         begun, traced = _steady("while_loop", [node_of(v) for v in leaves], turn)
-        free = list(dict.fromkeys(n for part in (traced.results, traced.rest) for n in _around(part, traced.stand_ins)))
+        free = list(dict.fromkeys(n for part in (traced.results, traced.rest) for n in around(part, traced.stand_ins)))
         known = [*traced.stand_ins, *free]
-        graphs = [_graph([astype(r, bool) for r in traced.rest], known), _graph(traced.results, known)]
+        graphs = [graph_of([astype(r, bool) for r in traced.rest], known), graph_of(traced.results, known)]
         return _built(control.while_loop(graphs[0], graphs[1], begun, free), build)
 
     return _run("while_loop", run, start)
@@ -216,7 +153,8 @@ def _applied(
     """The nodes of ``fun(*before, carry)``, a carry again where ``like`` is one."""
     function = of_callable(fun)
     tensors = [stand_in_tensor(n, f"carry {k}") for k, n in enumerate(carries)]
-    result = function.body(*map(wrap, before), build(iter(tensors)))
+    with Drawn(function.name):
+        result = function.body(*map(wrap, before), build(iter(tensors)))
     refuse_stores(tensors, function.name)
     if like is not None and structure(result) != structure(like):
         raise DTypeError(
@@ -237,11 +175,11 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], start: An
     def run(lower: Any, upper: Any, start: Any) -> Any:
         leaves, build = flatten(start)
         first = node_of(lower)
-        turns = scalar.maximum(arithmetic(scalar.subtract, [node_of(upper), first]), 0)
-        index = input_node(Source("index"), python(int))
+        turns = size_node(apply("max", as_size(upper) - as_size(lower), 0))
+        index = index_node("index", 0, as_size(wrap(turns)))
 
         def turn(carries: list[Node]) -> tuple[list[Node], list[Node]]:
-            return _applied("fori_loop", body, carries, build, start, scalar.add(index, first)), []
+            return _applied("fori_loop", body, carries, build, start, arithmetic(scalar.add, [index, first])), []
 
         begun, traced = _steady("fori_loop", [node_of(v) for v in leaves], turn)
         return _built(_looped(turns, index, begun, traced.stand_ins, traced.results), build)
@@ -250,8 +188,8 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], start: An
 
 
 def _looped(turns: Node, index: Node, begun: list[Node], carries: list[Node], results: list[Node]) -> tuple[Node, ...]:
-    free = _around(results, [index, *carries])
-    return control.loop(turns, _graph(results, [index, *carries, *free]), begun, free)
+    free = around(results, [index, *carries])
+    return control.loop(turns, graph_of(results, [index, *carries, *free]), begun, free)
 
 
 def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length: Any = None) -> tuple[Any, Any]:
@@ -279,13 +217,14 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
         elements, build_element = flatten(xs)
         stacks = [node_of(v) for v in elements]
         turns = _turns(stacks, length)
-        index = input_node(Source("index"), python(int))
+        index = index_node("index", 0, turns)
         shape: list[Any] = []
 
         def turn(carries: list[Node]) -> tuple[list[Node], list[Node]]:
-            x = _built([gather(s, index, 0) for s in stacks], build_element)
+            x = _built([_element(s, index) for s in stacks], build_element)
             tensors = [stand_in_tensor(n, f"carry {k}") for k, n in enumerate(carries)]
-            carry, y = of_callable(fun).body(build(iter(tensors)), x)
+            with Drawn("the function of scan"):
+                carry, y = of_callable(fun).body(build(iter(tensors)), x)
             if structure(carry) != structure(start):
                 raise DTypeError("scan: the function gives another container of carries than it is given")
             results, again = flatten(y)
@@ -323,6 +262,14 @@ def _empty(y: Node, turns: Size) -> Node:
 
 def _written(stack: Node, index: Node, y: Node) -> Node:
     """``stack`` with ``y`` at ``index``."""
-    size, *shape = stack.type.shape
-    here = scalar.equal(reshape(iota((size,), 0), (size, *[1] * len(shape))), index)
-    return scalar.where(here, broadcast(y, stack.type.shape), stack)
+    return set_at(stack, reshape(y, (1, *y.type.shape)), _place(stack, index))
+
+
+def _element(stack: Node, index: Node) -> Node:
+    """The element of ``stack`` at ``index``."""
+    return reshape(slice_(stack, _place(stack, index)), stack.type.shape[1:])
+
+
+def _place(stack: Node, index: Node) -> Slices:
+    """One element along the first axis."""
+    return ((atom(index), 1, 1), *((0, s, 1) for s in stack.type.shape[1:]))

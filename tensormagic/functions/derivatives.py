@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.random import Drawn, Moment
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, build, hooks, node_of, wrap
 from tensormagic.config import config
@@ -33,6 +35,13 @@ def gradient_nodes(result: Node, wrt: Sequence[Node]) -> list[Node]:
     return modes.gradient(normal_form([result], wrt)[0], wrt)
 
 
+def value_and_gradient_nodes(result: Node, wrt: Sequence[Node]) -> tuple[Node, list[Node]]:
+    """As :func:`gradient_nodes`, with the value before it: the one whose loops also record what the gradient reads."""
+    stable = normal_form([result], wrt)[0]
+    value, gradient = modes.value_and_gradient(stable, wrt)
+    return result if value is stable else value, gradient
+
+
 def normal_form(results: Sequence[Node], keep: Sequence[Node] = ()) -> list[Node]:
     """``results`` after rewriting; ``keep`` are leaves for the rewriting, so that they stay what they are."""
     if not results:
@@ -50,7 +59,7 @@ def replace(results: Sequence[Node], mapping: dict[Node, Node]) -> list[Node]:
     memo = dict(mapping)
     for node in topological(results, stop=lambda n: n in mapping):
         if node not in memo:
-            memo[node] = rebuild(node, [memo[a] for a in node.args])
+            memo[node] = rebuild(node, [memo[a] for a in node.args], memo)
             if memo[node] is not node:
                 for place in site.of(node):
                     site.record(memo[node], place)
@@ -67,15 +76,25 @@ class Closed:
         self.moving: list[tuple[list[Node], Callable[[Any], Any]]] = []
         changed = list(args)
         tensors: list[Tensor] = []
+        given: list[Any] = []
         for position in positions:
             name = function.parameters[position] if position < len(function.parameters) else f"argument {position + 1}"
             leaves, build = flatten(args[position])
             nodes = [self._stand_in(node_of(v), function, name) for v in leaves]
             self.moving.append((nodes, build))
             tensors += (own := [stand_in_tensor(n, name) for n in nodes])
+            given += leaves
             changed[position] = build(iter(own))
-        self.result = function.body(*changed, **options)
-        refuse_stores(tensors, function.name)
+        outside = {t.place.buffer: t.place.buffer.version for t in _lazy(args, options)}
+        with Drawn() as drawn:
+            self.result = function.body(*changed, **options)
+        for buffer in drawn.before:
+            buffer.put(self.open([buffer.node])[0])
+        for buffer in [b for b, version in outside.items() if b.version != version]:
+            buffer.put(self.open([buffer.node])[0])
+        for tensor, value in zip(tensors, given, strict=True):
+            if tensor.place.buffer.stored:
+                self._store(tensor, value, function)
 
     def _stand_in(self, node: Node, function: Function, name: str) -> Node:
         if not node.type.inexact:
@@ -86,6 +105,12 @@ class Closed:
         stand_in = input_node(Source(str(node["source"]) if node.op is INPUT else "value"), node.type)
         self.actual[stand_in] = node
         return stand_in
+
+    def _store(self, tensor: Tensor, value: Any, function: Function) -> None:
+        """What the function has stored into its argument, stored into the array that it was called with."""
+        if not isinstance(value, Tensor):
+            refuse_stores([tensor], function.name)
+        value.place.write(self.open([tensor.place.buffer.node])[0])
 
     @property
     def wrt(self) -> list[Node]:
@@ -100,6 +125,13 @@ class Closed:
         rest = iter([wrap(n) for n in self.open(nodes)])
         parts = [build(rest) for _, build in self.moving]
         return parts[0] if single else tuple(parts)
+
+
+def _lazy(args: tuple[Any, ...], options: dict[str, Any]) -> list[Tensor]:
+    """The lazy arrays that a body may store into beside stand-ins: arguments, and names that are read from outside."""
+    capture = context.current()
+    read = list(capture.lifted.values()) if capture is not None else []
+    return [v for v in [*flatten((args, options))[0], *read] if isinstance(v, Tensor)]
 
 
 def argument_positions(function: Function, argnums: ArgNums, count: int) -> list[int]:
@@ -135,7 +167,7 @@ def derived(function: Function, name: str, body: Callable[..., Any]) -> Function
     """A function of the same arguments as ``function``, with another body."""
     label = f"{name}({function.name})"
     return Function(
-        body, label, function.parameters, function.complete, function.reads, function.fills, function.changes
+        body, label, function.parameters, function.complete, function.reads, function.fills, function.changes, function.math
     )
 
 
@@ -196,8 +228,8 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
     def body(*args: Any, **options: Any) -> Any:
         closed = Closed(function, args, options, argument_positions(function, argnums, len(args)))
         value, aux = closed.result if has_aux else (closed.result, None)
-        result = _scalar(value, function)
-        gradient = closed.arranged(gradient_nodes(result, closed.wrt), single)
+        result, found = value_and_gradient_nodes(_scalar(value, function), closed.wrt)
+        gradient = closed.arranged(found, single)
         first = wrap(closed.open([result])[0])
         if not has_aux:
             return first, gradient
@@ -251,12 +283,14 @@ def _pushing(fun: Any) -> Function:
         moves, _ = flatten(tuple(directions))
         stable = normal_form(results, closed.wrt)
         known = {n: _like(t, n) for n, t in zip(closed.wrt, moves, strict=True)}
-        changes = [zeros_like(r) if t is None else t for r, t in zip(results, modes.jvp(stable, known), strict=True)]
+        wider, found = modes.push(stable, known)
+        changes = [zeros_like(r) if t is None else t for r, t in zip(results, found, strict=True)]
+        results = [r if new is old else new for r, new, old in zip(results, wider, stable, strict=True)]
         return build(iter([wrap(n) for n in closed.open(results)])), build(
             iter([wrap(n) for n in closed.open(changes)])
         )
 
-    return Function(body, f"jvp({function.name})", reads=function.reads, changes=function.changes)
+    return Function(body, f"jvp({function.name})", reads=function.reads, changes=function.changes, math=function.math)
 
 
 def vjp(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -269,7 +303,29 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     (6.0,)
     """
     function, pulling = of_callable(fun), _kept(_pulling, fun)
-    return function(*primals), lambda cotangent: pulling(tuple(primals), cotangent)
+    value, again = _first(function, primals)
+
+    def pull(cotangent: Any) -> Any:
+        with again():
+            return pulling(tuple(primals), cotangent)
+
+    return value, pull
+
+
+def _first(function: Function, primals: Sequence[Any]) -> tuple[Any, Callable[[], AbstractContextManager[None]]]:
+    """The value, and what has generators draw the same numbers for the derivative."""
+    moment = Moment([*flatten(tuple(primals))[0], *_read(function)])
+    value = function(*primals)
+    if not all(map(moment.knows, _read(function))):
+        raise DifferentiationError(
+            f"{function.name} draws from a random generator that only a function which it calls reads",
+            "Pass the generator as an argument, or read it in the function itself.",
+        )
+    return value, moment.again
+
+
+def _read(function: Function) -> list[Any]:
+    return [space[name] for name, space in function.reads if name in space]
 
 
 def _pulling(fun: Any) -> Function:
@@ -285,7 +341,7 @@ def _pulling(fun: Any) -> Function:
             [zeros_like(n) if c is None else c for c, n in zip(found, closed.wrt, strict=True)], single=False
         )
 
-    return Function(body, f"vjp({function.name})", reads=function.reads, changes=function.changes)
+    return Function(body, f"vjp({function.name})", reads=function.reads, changes=function.changes, math=function.math)
 
 
 def linearize(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -298,7 +354,13 @@ def linearize(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
     12.0
     """
     function = of_callable(fun)
-    return function(*primals), lambda *tangents: jvp(function, primals, tangents)[1]
+    value, again = _first(function, primals)
+
+    def derivative(*tangents: Any) -> Any:
+        with again():
+            return jvp(function, primals, tangents)[1]
+
+    return value, derivative
 
 
 def hvp(fun: Any, primals: Any, vector: Any) -> Any:

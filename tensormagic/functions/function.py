@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,25 +14,30 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import context, namespace
+from tensormagic.capture import context, namespace, random
 from tensormagic.capture.cell import Code, execute
 from tensormagic.capture.context import Capture
 from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.place import Buffer, Place
+from tensormagic.capture.staging.raising import checked
+from tensormagic.capture.tables import in_dtype, is_table, labelled, whole
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.config import config
 from tensormagic.functions.reading import (
     Body,
     Helper,
     Read,
     captured_body,
     is_input,
+    is_moving,
     look,
     parameters_of,
     place_of,
     reads_of,
     settled,
 )
+from tensormagic.functions.stores import Stores, stores_of
 from tensormagic.ir.errors import ArgumentError, CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -63,10 +69,11 @@ def stand_in_tensor(node: Node, name: str) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What a body gave for abstract arguments: the nodes of arguments and results, and how results are put together."""
+    """What a body gave for abstract arguments: nodes of arguments, of results and then of stores, and how results are put together."""
 
     leaves: list[Node]
     results: list[Node]
+    stores: Stores
     build: Callable[[Any], Any]
     guards: list[Any]
     noted: list[Read]
@@ -92,18 +99,23 @@ class Given:
     @property
     def reads(self) -> list[Read]:
         """The reads that become inputs."""
-        return [read for read, value in self.held if is_input(value)]
+        return [read for read, value in self.held if is_moving(value)]
 
     @property
     def values(self) -> list[Any]:
         """What the inputs are: arguments, then reads."""
+        return [random.state_of(v) if random.is_generator(v) else v for v in self.objects]
+
+    @property
+    def objects(self) -> list[Any]:
+        """What stands behind the inputs: for the state of a generator, the generator."""
         own = [v for v, m in zip(self.leaves, self.moving, strict=True) if m]
-        return own + [value for _, value in self.held if is_input(value)]
+        return own + [value for _, value in self.held if is_moving(value)]
 
     @property
     def constants(self) -> list[Any]:
         """What the reads hold that become no inputs."""
-        return [value for _, value in self.held if not is_input(value)]
+        return [value for _, value in self.held if not is_moving(value)]
 
     @property
     def settled(self) -> bool:
@@ -128,8 +140,9 @@ def trace(body: Body, given: Given, names: Sequence[str], label: str) -> Trace:
     tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
     leaves = [t.node for t in tensors]
     count = sum(given.moving)
-    capture.lifted.update(zip(map(place_of, given.reads), tensors[count:], strict=True))
-    own = iter(tensors[:count])
+    seen = [random.over(o, t, capture) for o, t in zip(given.objects, tensors, strict=True)]
+    capture.lifted.update(zip(map(place_of, given.reads), seen[count:], strict=True))
+    own = iter(seen[:count])
     with context.capturing(capture):
         args, options = given.build(
             iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)])
@@ -137,8 +150,9 @@ def trace(body: Body, given: Given, names: Sequence[str], label: str) -> Trace:
         result = body(*args, **options)
         found, build = flatten(result)
         nodes = [node_of(v) for v in found]
-    refuse_stores(tensors, label)
-    return Trace(leaves, nodes, build, capture.guards, list(capture.noted.values()))
+        stores = stores_of(label, tensors, found, ordered=capture.stores and capture.ordered)
+    nodes += [tensors[k].place.buffer.node for k in stores.inputs]
+    return Trace(leaves, nodes, stores, build, capture.guards, list(capture.noted.values()))
 
 
 @dataclass(eq=False)
@@ -150,10 +164,25 @@ class Specialisation:
     build: Callable[[Any], Any]
     extra: list[Node]
     single: bool
+    stores: Stores
 
-    def finish(self, results: list[Any]) -> Any:
-        """The result as the user's function would give it."""
+    def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any]) -> Any:
+        """The result as the user's function would give it, with its stores done in the arrays that were ``given``."""
+        if not self.stores:
+            results = self.program.run(sizes, *values)
+            return results[0] if self.single else self.build(iter(results))
+        self.stores.check(values, given)
+        results = self.stores.commit(self.program.run(sizes, *values), values)
         return results[0] if self.single else self.build(iter(results))
+
+
+_live: weakref.WeakSet[Function] = weakref.WeakSet()
+
+
+def forget_programs() -> None:
+    """Let every function trace anew: other rewrite rules are in force."""
+    for function in list(_live):
+        function.forget()
 
 
 Exact = tuple[
@@ -181,6 +210,8 @@ class Function:
         The names that ``body`` reads beside its arguments, each with the dictionary that holds it; a trace adds to them.
     changes
         Whether ``body`` reads what cannot be followed, as methods do: then every call traces it again.
+    math
+        Which rewrites may be used; empty for what ``config.math`` says at the call.
     """
 
     body: Body
@@ -190,8 +221,18 @@ class Function:
     reads: tuple[Read, ...] = ()
     fills: bool = False
     changes: bool = False
+    math: str = ""
     _exact: OrderedDict[Any, Exact] = field(default_factory=OrderedDict, repr=False)
     _kinds: OrderedDict[Any, list[Specialisation]] = field(default_factory=OrderedDict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.body = checked(self.body)
+        _live.add(self)
+
+    def forget(self) -> None:
+        """Drop the programs, so that the next call traces anew."""
+        self._exact.clear()
+        self._kinds.clear()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         if context.current() is not None:
@@ -202,7 +243,7 @@ class Function:
                 held = tuple([id(space.get(name)) for name, space in self.reads])
                 key = (tuple([(a.dtype, a.shape) for a in args]), held)
                 program, sizes, _ = self._exact[key]
-                return program.finish(program.program.run(sizes, *args))
+                return program.run(sizes, args, args)
             except (AttributeError, KeyError, TypeError):
                 pass  # not seen before in just this form
         return self._general(*self._completed(args, options))
@@ -222,10 +263,10 @@ class Function:
             values = [*given.values, *map(session.value_of, program.extra)]
             known = program, program.graph.bind([np.shape(v) for v in values]), given.constants
             if program.extra or self.changes or not given.settled:
-                return program.finish(program.program.run(known[1], *values))
+                return program.run(known[1], values, _own_arrays(args, options, given))
             self._remember(args, options, given, known)
         program, sizes, _ = known
-        return program.finish(program.program.run(sizes, *given.values))
+        return program.run(sizes, given.values, _own_arrays(args, options, given))
 
     def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
         leaves, build = flatten((args, options))
@@ -234,7 +275,7 @@ class Function:
             for v in leaves
         ]
         held = [(read, read[1][read[0]]) for read in self.reads if read[0] in read[1]]
-        return Given(leaves, [is_input(v) for v in leaves], build, held)
+        return Given(leaves, [is_moving(v) for v in leaves], build, held)
 
     def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Exact) -> None:
         self._exact[(structure((args, options)), *_key(given), tuple([_signature(v) for v in given.values]))] = known
@@ -267,7 +308,8 @@ class Function:
         while True:
             count = sum(given.moving)
             labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
-            found = trace(self.body, given, [*labels, *(name for name, _ in given.reads)], self.name)
+            with config.using(math=self.math):
+                found = trace(self.body, given, [*labels, *(name for name, _ in given.reads)], self.name)
             known = set(map(place_of, self.reads))
             new = [read for read in found.noted if place_of(read) not in known]
             if not new:
@@ -277,7 +319,12 @@ class Function:
         closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
         extra = [leaf for leaf in closed.leaves if leaf not in found.leaves]
         return Specialisation(
-            closed.graph, session.executable(closed.graph), found.build, extra, _is_single(found)
+            closed.graph,
+            session.executable(closed.graph, self.math),
+            found.build,
+            extra,
+            _is_single(found),
+            found.stores,
         ), given
 
     def graph(self, *args: Any, **options: Any) -> Graph:
@@ -288,13 +335,18 @@ class Function:
 def _key(given: Given) -> tuple[Any, ...]:
     """What a program depends on beside the types of its inputs."""
     fixed = tuple([_fixed(v) for v, m in zip(given.leaves, given.moving, strict=True) if not m])
-    held = tuple([place_of(read) if is_input(value) else _fixed(value) for read, value in given.held])
-    return tuple(given.moving), fixed, held
+    held = tuple([place_of(read) if is_moving(value) else _fixed(value) for read, value in given.held])
+    return tuple(given.moving), fixed, held, random.pattern(given.objects)
+
+
+def _own_arrays(args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:
+    """The caller's arrays, and those that are read from outside."""
+    return [*flatten((args, options))[0], *(value for _, value in given.held)]
 
 
 def _is_single(found: Trace) -> bool:
     marker = object()
-    return len(found.results) == 1 and found.build(iter([marker])) is marker
+    return len(found.results) == 1 + len(found.stores.inputs) and found.build(iter([marker])) is marker
 
 
 def _signature(value: Any) -> Any:
@@ -354,8 +406,27 @@ def of_callable(function: Any) -> Function:
 # cells as functions ---------------------------------------------------------------------------------------------------
 
 
-def of_cell(code: Code, name: str, inputs: Sequence[str], notebook: Mapping[str, Any]) -> Function:
-    """A cell as a function of its inputs; one that is not given is read from the notebook at the call."""
+def cast(value: Any, dtype: str) -> Any:
+    """A floating array, table or NumPy scalar in another dtype; everything else, Python's floats too, as it is."""
+    if dtype and is_table(value):
+        return in_dtype(value, dtype)
+    floating = isinstance(value, np.ndarray | np.floating | Tensor) and value.dtype.kind == "f"
+    return value.astype(dtype) if dtype and floating else value
+
+
+def argument(value: Any, name: str) -> Any:
+    """What a cell sees for an argument: lazy arrays for arrays, floats, Series and DataFrames."""
+    table = labelled(value, name)
+    return table if table is not None else wrap(node_of(value)) if is_input(value) else value
+
+
+def of_cell(
+    code: Code, name: str, inputs: Sequence[str], notebook: Mapping[str, Any], math: str = "", dtype: str = ""
+) -> Function:
+    """A cell as a function of its inputs; one that is not given is read from the notebook at the call.
+
+    ``dtype`` is what floating inputs are cast to, and ``math`` the level of rewriting; empty: their own, and the session's.
+    """
     inputs = tuple(inputs)
     free = tuple(n for n in code.parsed.reads if n not in inputs and n in notebook)
 
@@ -378,16 +449,20 @@ def of_cell(code: Code, name: str, inputs: Sequence[str], notebook: Mapping[str,
         if missing:
             raise ArgumentError(f"{name}() needs {missing[0]!r}: it is neither given nor a variable of the notebook")
         traced = context.current() is not None
-        return tuple([given[n] if n in given else look((n, notebook)) if traced else notebook[n] for n in inputs]), {}
+        found = [given[n] if n in given else look((n, notebook)) if traced else notebook[n] for n in inputs]
+        return tuple([cast(whole(value, n), dtype) for n, value in zip(inputs, found, strict=True)]), {}
 
     def body(*args: Any) -> Any:
-        held = {n: namespace.value_of(look((n, notebook))) for n in free if n in notebook}
-        values = {n: wrap(node_of(v)) if is_input(v) else v for n, v in zip(inputs, args, strict=True)}
+        held = {n: cast(namespace.value_of(look((n, notebook))), dtype) for n in free if n in notebook}
+        values = {n: argument(v, n) for n, v in zip(inputs, args, strict=True)}
+        parts = [id(v) for v in flatten(list(values.values()))[0]]
         capture = context.current() or Capture(name)
         result, space = execute(code, {**notebook, **held, **values}, capture)
+        if parts != [id(v) for v in flatten(list(values.values()))[0]]:
+            raise CaptureError(f"{name} changes a container that it is given", "Make a new one, and return it.")
         return space.get(code.parsed.last_name) if code.last is None else result
 
-    return Function(body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True)
+    return Function(body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True, math=math)
 
 
 __all__ = ["Function", "Specialisation", "of_callable", "of_cell"]

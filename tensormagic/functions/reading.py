@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, namespace
+from tensormagic.capture import context, namespace, random
+from tensormagic.capture.staging.source import rebound, staged_code
 from tensormagic.capture.value import node_of, wrap
 
 Body = Callable[..., Any]  # lazy arrays in, lazy arrays out
@@ -64,14 +65,21 @@ def look(read: Read, *, lasting: bool = True) -> Any:
         capture.noted[place_of(read)] = read
         if is_input(value) and place_of(read) in capture.lifted:
             return capture.lifted[place_of(read)]
+    if capture is not None and random.is_generator(value):
+        return random.stand_in(value, name, noted=lasting)
     return wrap(node_of(value)) if is_input(value) else value
+
+
+def is_moving(value: Any) -> bool:
+    """Whether a value differs from call to call of a trace: an input, or the state of a random generator."""
+    return is_input(value) or random.is_generator(value)
 
 
 def settled(value: Any) -> bool:
     """Whether a value that is no input stays what it is while its name holds it; what can change inside does not."""
     if isinstance(value, tuple):
         return all(map(settled, value))
-    if value is None or isinstance(value, _SETTLED) or is_input(value):
+    if value is None or isinstance(value, _SETTLED) or is_moving(value):
         return True
     known = ("numpy", "scipy", "tensormagic")
     return callable(value) and any((getattr(v, "__module__", "") or "").startswith(known) for v in (value, type(value)))
@@ -129,11 +137,8 @@ def captured_body(function: types.FunctionType, reads: tuple[Read, ...], *, last
 def _rebind(function: types.FunctionType, seen: Mapping[str, Any], lasting: bool) -> types.FunctionType:
     space = dict(function.__globals__)
     space.update({name: _captured(value, function, lasting) for name, value in seen.items()})
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    closure = tuple(types.CellType(space[n]) if n in seen else cell for n, cell in cells)
-    rebound = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, closure or None)
-    rebound.__kwdefaults__ = function.__kwdefaults__
-    return rebound
+    cells = {n: types.CellType(space[n]) for n in function.__code__.co_freevars if n in seen}
+    return rebound(function, staged_code(function.__code__) or function.__code__, space, cells)
 
 
 def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:

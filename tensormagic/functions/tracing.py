@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,15 @@ from tensormagic.functions.reading import is_input
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
+from tensormagic.ir.rules import Rule
+from tensormagic.ir.site import Lens
 from tensormagic.ir.text import parse as parse_text
 from tensormagic.ir.text import parse_type
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, input_node
 from tensormagic.ops.op import registry
 from tensormagic.transform.rewriting import rewrite as rewrite_graph
+from tensormagic.transform.rewriting import rewrite_with
 
 _TYPE = re.compile(r"(float|int|bool|complex|bool_|u?int(8|16|32|64)|float(16|32|64)|complex(64|128))(\[.*\])?$")
 
@@ -109,8 +112,8 @@ def _argument(value: Any, name: str) -> Any:
     return abstract_tensor(value, name) if is_input(value) else value
 
 
-def rewrite(graph: Graph, level: str | None = None) -> Graph:
-    """The normal form of a graph under the rules of a level: ``"exact"``, ``"stable"`` or ``"real"``.
+def rewrite(graph: Graph, rules: str | Iterable[Rule] | None = None) -> Graph:
+    """The normal form of a graph under rules, or those of a level: ``"exact"``, ``"stable"`` or ``"real"``.
 
     Examples
     --------
@@ -118,7 +121,9 @@ def rewrite(graph: Graph, level: str | None = None) -> Graph:
     >>> graph.results[0].op.name
     'log1p'
     """
-    return rewrite_graph(graph, level or config.math).graph
+    if rules is None or isinstance(rules, str):
+        return rewrite_graph(graph, rules or config.math).graph
+    return rewrite_with(graph, tuple(rules))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,14 +254,15 @@ def _ops(graph: Graph) -> int:
 
 def _explain(self: Tensor) -> str:
     """What was rewritten, by which rule and where, and how many kernels are left."""
-    executable = _executable(self)
-    rewritten = executable.rewritten
+    closed = session.close_over([self.node], use_values=False)
+    executable = session.executable(closed.graph)
+    rewritten, lens = executable.rewritten, Lens(closed.mapping)
     lines = [
         f"{_ops(_graph(self))} ops, {_ops(rewritten.graph)} after rewriting, in {len(executable.plan.kernels)} kernels"
     ]
-    lines += [str(firing) for firing in rewritten.fired]
+    lines += [str(replace(firing, sites=lens.of(firing.before))) for firing in rewritten.fired]
     lines += [f"assumed: {text}" for text in rewritten.assumptions]
-    lines += [f"withheld: {withheld}" for withheld in rewritten.withheld]
+    lines += [str(replace(withheld, sites=lens.of(withheld.node))) for withheld in rewritten.withheld]
     return "\n".join(lines)
 
 

@@ -233,9 +233,11 @@ def rewrite_nodes(results: Sequence[Node], table: Table) -> tuple[list[Node], Lo
 
 
 def rewrite_graph(graph: Graph, table: Table) -> tuple[Graph, Log]:
-    """The same for a closed graph: its parameters and guards stay."""
-    results, log = rewrite_nodes(graph.results, table)
-    return graph.with_results(results), log
+    """The same for a closed graph: its parameters stay, and its guards over the rewritten nodes."""
+    found, log = rewrite_nodes([*graph.results, *graph.checked], table)
+    count = len(graph.results)
+    guards = graph.guards_over(dict(zip(graph.checked, found[count:], strict=True)))
+    return Graph(graph.parameters, tuple(found[:count]), guards, graph.names), log
 
 
 class _Pass:
@@ -268,7 +270,7 @@ class _Pass:
                 continue
             following = becomes.get(node)
             if following is None:
-                waiting = [a for a in node.args if a not in normals]
+                waiting = [a for a in node.needs if a not in normals]
                 if waiting:
                     stack.extend(reversed(waiting))
                     continue
@@ -288,7 +290,7 @@ class _Pass:
 
     def step(self, node: Node) -> Node:
         """What ``node`` becomes, once its operands are normal: itself, where nothing is left to do."""
-        new = self._with_regions(rebuild(node, [self.normals[a] for a in node.args]))
+        new = self._with_regions(rebuild(node, [self.normals[a] for a in node.args], self.normals))
         if new is not node:
             _copy_sites(new, node)
             return new
@@ -354,7 +356,7 @@ class _Pass:
         """Whether a use is this very one, is gone, or will be rewritten so that it is gone."""
         now = self.normals.get(user)
         if now is not None:
-            return now in inside or absorbed not in now.args
+            return now in inside or absorbed not in now.needs
         while user not in inside and user in self.becomes and self.becomes[user] is not user:
             user = self.becomes[user]
         return user in inside or self._absorbs(user, origin)

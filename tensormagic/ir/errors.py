@@ -47,6 +47,10 @@ class CaptureError(TensorError, TypeError):
     """Code that cannot be captured."""
 
 
+class UndefinedError(TensorError, UnboundLocalError):
+    """A name that is bound only in some cases, used in another one."""
+
+
 class GuardError(TensorError, RuntimeError):
     """What was assumed at capture does not hold when the graph runs."""
 
@@ -61,6 +65,10 @@ class DifferentiationError(TensorError, ValueError):
 
 class ParseError(TensorError, ValueError):
     """Text that is no graph."""
+
+
+class RuleError(TensorError, ValueError):
+    """A rewrite rule that does not hold."""
 
 
 class StaleGradientWarning(UserWarning):

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from tensormagic.ir import site
-from tensormagic.ir.errors import GuardError
-from tensormagic.ir.node import Node, make, topological
-from tensormagic.ir.type import Dim, Size, Symbol, Type, atom, atoms, evaluate, lower_bound, substitute
+from tensormagic.ir.errors import GuardError, ShapeError
+from tensormagic.ir.node import Node, as_size, make, substitute, topological
+from tensormagic.ir.size import (
+    Dim,
+    Size,
+    Symbol,
+    atom,
+    atoms,
+    bare_atom,
+    evaluate,
+    floor_of_nodes,
+    hint,
+    is_at_least,
+    nodes_of,
+)
+from tensormagic.ir.size import substitute as substitute_size
+from tensormagic.ir.type import Type
 
 Guard = tuple[Size, str, Size]
 
@@ -39,7 +53,17 @@ class Graph:
     @cached_property
     def nodes(self) -> list[Node]:
         """Every node, operands first; parameters that nothing uses come first."""
-        return topological((*self.parameters, *self.results))
+        return topological((*self.parameters, *self.checked, *self.results))
+
+    @cached_property
+    def checked(self) -> tuple[Node, ...]:
+        """The integer nodes that guards mention."""
+        return tuple(dict.fromkeys(n for a, _, b in self.guards for n in (*nodes_of(a), *nodes_of(b))))
+
+    @cached_property
+    def checks(self) -> tuple[Guard, ...]:
+        """The guards that mention nodes: checked on the way, as soon as these are computed."""
+        return tuple(g for g in self.guards if nodes_of(g[0]) or nodes_of(g[2]))
 
     @cached_property
     def text(self) -> str:
@@ -67,6 +91,22 @@ class Graph:
         """The same parameters and guards with other results."""
         return Graph(self.parameters, tuple(results), self.guards, self.names)
 
+    def guards_over(self, known: Mapping[Node, Node]) -> tuple[Guard, ...]:
+        """The guards over other nodes."""
+        sizes = {n: as_size(known[n]) for n in self.checked if n in known}
+        return tuple((substitute_size(a, sizes), r, substitute_size(b, sizes)) for a, r, b in self.guards)  # type: ignore[arg-type]
+
+    def renumbered(self, parameter: Callable[..., Node], parameters: Sequence[Node], results: Sequence[Node]) -> Graph:
+        """``results`` over ``parameters``, numbered in this order, under the guards of this graph."""
+        numbered: dict[Node, Node] = {}
+        for k, old in sorted(enumerate(parameters), key=_by_bounds):
+            numbered[old] = parameter(
+                k, old.type, _within(old, lambda a: a if isinstance(a, Symbol) else numbered.get(a))
+            )
+        new = substitute([*results, *self.checked], numbered)
+        known = {**numbered, **dict(zip(self.checked, new[len(results) :], strict=True))}
+        return Graph(tuple(numbered[p] for p in parameters), tuple(new[: len(results)]), self.guards_over(known))
+
     def bind(self, shapes: Sequence[tuple[int, ...]]) -> dict[Symbol, int]:
         """The numbers that the symbols are for parameters of these shapes.
 
@@ -82,7 +122,7 @@ class Graph:
                 raise GuardError(f"an array with {len(shape)} axes where {parameter.type} was captured")
             for size, extent in zip(parameter.type.shape, shape, strict=True):
                 symbol = bare_symbol(size)
-                if symbol is not None and symbol not in sizes and extent > 1:
+                if symbol is not None and symbol not in sizes and extent >= symbol.least:
                     sizes[symbol] = extent
                 elif size != extent:
                     open_checks.append((size, extent))
@@ -95,19 +135,71 @@ class Graph:
                 raise GuardError(f"a size is {extent} where {size}, which is at least 2, was captured")
             if evaluate(size, sizes.__getitem__) != extent:
                 raise GuardError(f"a size is {extent} where {size} = {evaluate(size, sizes.__getitem__)} was expected")
-        for left, relation, right in self.guards:
-            a, b = evaluate(left, sizes.__getitem__), evaluate(right, sizes.__getitem__)
-            if not (a == b if relation == "==" else a >= b):
+        for guard in self.guards:
+            if guard not in self.checks and not holds(guard, sizes.__getitem__):
+                left, relation, right = guard
+                a, b = evaluate(left, sizes.__getitem__), evaluate(right, sizes.__getitem__)
                 raise GuardError(f"{left} {relation} {right} does not hold: {a} and {b}")
+
+
+def holds(guard: Guard, value_of: Callable[[Any], int]) -> bool:
+    """Whether a guard holds, with ``value_of`` giving the number of each symbol and node."""
+    left, relation, right = guard
+    a, b = evaluate(left, value_of), evaluate(right, value_of)
+    return a == b if relation == "==" else a >= b
+
+
+def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
+    """Raise what NumPy raises for sizes that do not fit, where ``guard`` does not hold."""
+    if holds(guard, value_of):
+        return
+    left, relation, right = guard
+    a, b = evaluate(left, value_of), evaluate(right, value_of)
+    if relation == "==":
+        raise ShapeError(
+            f"sizes do not fit: {a} and {b}",
+            "Sizes that depend on data are not stretched where they happen to be 1: use np.broadcast_to.",
+        )
+    raise ShapeError(f"a size is {a} where it has to be at least {b}")
+
+
+def checks_after(graph: Graph) -> dict[Node | None, list[Guard]]:
+    """The checks of a graph, by the node that has to be there first; None where the parameters suffice."""
+    order = {n: k for k, n in enumerate(graph.nodes) if n not in set(graph.parameters)}
+    table: dict[Node | None, list[Guard]] = {}
+    for guard in graph.checks:
+        waits = [n for n in (*nodes_of(guard[0]), *nodes_of(guard[2])) if n in order]
+        table.setdefault(max(waits, key=order.__getitem__, default=None), []).append(guard)
+    return table
+
+
+@dataclass(frozen=True, eq=False)
+class sizer:  # noqa: N801 (made for each run, called like a function)
+    """The number that a size is in a run.
+
+    Parameters
+    ----------
+    symbols
+        The numbers of the symbols.
+    values
+        The values that are computed so far, by node.
+    """
+
+    symbols: Mapping[Symbol, int]
+    values: Mapping[Any, Any]
+
+    def __call__(self, size: Size) -> int:
+        return size if isinstance(size, int) else evaluate(size, self.atom)
+
+    def atom(self, a: Any) -> int:
+        """The number of a symbol or a node."""
+        return self.symbols[a] if isinstance(a, Symbol) else int(self.values[a])
 
 
 def bare_symbol(size: Size) -> Symbol | None:
     """The symbol that ``size`` is, where it is just one."""
-    if isinstance(size, Dim) and len(size.terms) == 1:
-        monomial, coefficient = size.terms[0]
-        if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], Symbol):
-            return monomial[0][0]
-    return None
+    found = bare_atom(size)
+    return found if isinstance(found, Symbol) else None
 
 
 @dataclass(frozen=True)
@@ -122,7 +214,7 @@ class Closed:
 def close(
     results: Iterable[Node],
     is_leaf: Callable[[Node], bool],
-    parameter: Callable[[int, Type], Node],
+    parameter: Callable[..., Node],
     leaves: Iterable[Node] = (),
     extra_guards: Iterable[Guard] = (),
 ) -> Closed:
@@ -135,7 +227,7 @@ def close(
     is_leaf
         Which nodes become parameters.
     parameter
-        Makes a parameter node.
+        Makes a parameter node of its number and type (and of what is known of its value: ``within``).
     leaves
         Nodes that become the first parameters in any case, in this order.
     extra_guards
@@ -143,44 +235,117 @@ def close(
     """
     results = list(results)
     known = list(dict.fromkeys(leaves))
-    nodes = topological([*known, *results], stop=lambda n: n in known or is_leaf(n))
-    cut = list(dict.fromkeys([*known, *(n for n in nodes if is_leaf(n))]))
+    nodes, cut = _cut([*known, *results], known, is_leaf)
     opened, equations = _open(cut)
     guards = [g for n in nodes if n not in opened for g in _guards_of(n)]
-    replacement, rest = _unify([*equations, *guards, *extra_guards], list(opened.values()))
+    replacement, rest = _unify(equations, [*guards, *extra_guards], list(opened.values()))
 
-    def resize(value: Any) -> Any:
-        if isinstance(value, Dim):
-            for a in atoms(value):  # the size of an array that the graph itself does not read: as it was
-                if a not in replacement and getattr(a, "hint", None) is not None:
-                    replacement[a] = a.hint
-            return substitute(value, replacement)
-        return tuple(resize(v) for v in value) if type(value) is tuple else value
-
+    sizes = _Sizes(replacement, {a for a in replacement if isinstance(a, Node)})
     mapping: dict[Node, Node] = {}
-    for index, leaf in enumerate(cut):
-        t = opened[leaf]
-        mapping[leaf] = parameter(index, Type(t.dtype, resize(t.shape), t.form))
+    for index, leaf in sorted(enumerate(cut), key=_by_bounds):
+        within = _within(leaf, replacement.get)
+        mapping[leaf] = parameter(index, sizes.type(opened[leaf]), *([within] if within else []))
+        sizes.learn(leaf, mapping[leaf])
     for node in nodes:
         if node not in mapping:
-            mapping[node] = _rebuild(node, mapping, resize)
+            mapping[node] = _rebuild(node, mapping, sizes)
+            sizes.learn(node, mapping[node])
         for place in site.of(node):
             site.record(mapping[node], place)
-    residual = tuple(dict.fromkeys((resize(a), r, resize(b)) for a, r, b in rest))
+    known_guards = [g for g in rest if _is_known(g, replacement)]
+    residual = tuple(dict.fromkeys((sizes.of(a), r, sizes.of(b)) for a, r, b in known_guards))
     names = tuple(str(leaf.params.get("source", f"value{k}")) for k, leaf in enumerate(cut))
     graph = Graph(tuple(mapping[leaf] for leaf in cut), tuple(mapping[r] for r in results), residual, names)
     return Closed(graph, tuple(cut), mapping)
 
 
-def _rebuild(node: Node, mapping: dict[Node, Node], resize: Callable[[Any], Any]) -> Node:
-    params = {k: resize(v) for k, v in node.params.items()}
+@dataclass(frozen=True, eq=False)
+class _Sizes:
+    """What sizes become when a graph is closed.
+
+    Parameters
+    ----------
+    replacement
+        For symbols and nodes the size that stands for them.
+    given
+        The nodes that an array among the leaves says.
+    """
+
+    replacement: dict[Any, Size]
+    given: set[Any]
+
+    def of(self, value: Any) -> Any:
+        """A parameter of a node with its sizes replaced."""
+        if isinstance(value, Dim):
+            for a in atoms(value):  # the size of an array that the graph itself does not read: as it was
+                if a not in self.replacement and isinstance(a, Symbol) and a.hint is not None:
+                    self.replacement[a] = a.hint
+            return substitute_size(value, self.replacement)
+        return tuple(self.of(v) for v in value) if type(value) is tuple else value
+
+    def type(self, t: Type) -> Type:
+        """A type with its sizes replaced."""
+        return Type(t.dtype, self.of(t.shape), t.form)
+
+    def learn(self, old: Node, new: Node) -> None:
+        """Let ``new`` stand for ``old`` in sizes."""
+        size = None if old in self.given else as_size(new)
+        if size is not None:
+            self.replacement[old] = size
+
+
+def _cut(
+    roots: Sequence[Node], known: Sequence[Node], is_leaf: Callable[[Node], bool]
+) -> tuple[list[Node], list[Node]]:
+    """The nodes down to the leaves, and these; what gives a size that an array among the leaves has is not among them."""
+    first = set(known)
+    given: set[Any] | None = None
+    while True:
+        skipped = given or set()
+
+        def needs(node: Node, skipped: set[Any] = skipped) -> tuple[Node, ...]:
+            return (*node.args, *(s for s in node.sized_by if s not in skipped)) if node.sized_by else node.args
+
+        nodes = topological(roots, lambda n: n in first or is_leaf(n), needs)
+        cut = list(dict.fromkeys([*known, *(n for n in nodes if is_leaf(n))]))
+        if not any(nodes_of(s) for leaf in cut for s in leaf.type.shape):
+            found: set[Any] = set()
+        else:
+            opened, equations = _open(cut)
+            found = {a for a in _unify(equations, [], list(opened.values()))[0] if isinstance(a, Node)}
+        if found >= skipped and (given is not None or not found):
+            return nodes, cut
+        given = found if given is None else found & given
+
+
+def _by_bounds(item: tuple[int, Node]) -> tuple[bool, int]:
+    """An order in which leaves come after those that what is known of their values may mention."""
+    return "within" in item[1].params, item[1].serial
+
+
+def _within(leaf: Node, new: Callable[[Any], Any]) -> tuple[Size | None, Size | None] | None:
+    """What is known of a leaf's value, over what ``new`` gives for symbols and nodes; None where that is nothing."""
+    ends: list[Size | None] = []
+    for end in leaf.params.get("within") or ():
+        found = {} if end is None else {a: new(a) for a in atoms(end)}
+        sizes = {a: atom(v) if isinstance(v, Node | Symbol) else v for a, v in found.items()}
+        ends.append(None if end is None or None in found.values() else substitute_size(end, sizes))
+    return (ends[0], ends[1]) if any(e is not None for e in ends) else None
+
+
+def _is_known(guard: Guard, known: Mapping[Any, Size]) -> bool:
+    """Whether a guard is about what the graph computes; what is not, is the size of a value that was computed before."""
+    return all(n in known for n in (*nodes_of(guard[0]), *nodes_of(guard[2])))
+
+
+def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:
+    params = {k: sizes.of(v) for k, v in node.param_items}
     args = [mapping[a] for a in node.args]
-    if node.args:
-        new = make(node.op, args, **params)
-        same = node.op.name in {"broadcast", "reshape"} and new.type.shape == args[0].type.shape
-        return args[0] if same else new  # sizes that were found equal leave nothing to stretch
-    t = node.type
-    return make(node.op, (), type=Type(t.dtype, resize(t.shape), t.form), **params)
+    if not args:
+        return make(node.op, (), type=sizes.type(node.type), **params)
+    new = make(node.op, args, **params)
+    same = node.op.name in {"broadcast", "reshape"} and new.type.shape == args[0].type.shape
+    return args[0] if same else new  # sizes that were found equal leave nothing to stretch
 
 
 def _guards_of(node: Node) -> list[Guard]:
@@ -201,56 +366,75 @@ def _open(leaves: Sequence[Node]) -> tuple[dict[Node, Type], list[Guard]]:
                 shape.append(size)
                 used |= {symbol} if symbol else set()
             else:
-                own = atom(Symbol(f"leaf{index}.{axis}"))
+                own = atom(Symbol(f"leaf{index}.{axis}", hint(size), 2 if is_at_least(size, 2) else 0))
                 shape.append(own)
                 equations.append((size, "==", own))
         opened[leaf] = Type(leaf.type.dtype, tuple(shape), leaf.type.form)
     return opened, equations
 
 
-def _unify(relations: Sequence[Guard], types: Sequence[Type]) -> tuple[dict[Any, Size], list[Guard]]:
-    """Solve equations for symbols; name the symbols that are left ``n0``, ``n1``, … in order of appearance."""
+def _unify(
+    given: Sequence[Guard], relations: Sequence[Guard], types: Sequence[Type]
+) -> tuple[dict[Any, Size], list[Guard]]:
+    """Solve equations for symbols; name the symbols that are left ``n0``, ``n1``, … in order of appearance.
+
+    What is ``given`` holds: a node in it is what an array that is handed in says, and is not computed again.
+    """
     solved: dict[Any, Size] = {}
     rest: list[Guard] = []
     order = {a: k for k, a in enumerate(a for t in types for s in t.shape for a in atoms(s))}
-    for left, relation, right in relations:
-        difference = substitute(left, solved) - substitute(right, solved)
+    for known, (left, relation, right) in [*((True, g) for g in given), *((False, g) for g in relations)]:
+        if left == right:
+            continue
+        difference = substitute_size(left, solved) - substitute_size(right, solved)
         if relation == ">=":
-            bound = lower_bound(difference)
-            if bound is None or bound < 0:
-                rest.append((left, relation, right))
+            rest += _remaining((left, relation, right), difference)
             continue
         if difference == 0:
             continue
-        target = _solvable(difference, order)
+        target = _solvable(difference, order, known)
         if target is None:
-            rest.append((left, relation, right))
+            rest += [] if known and nodes_of(difference) else [(left, relation, right)]
             continue
         symbol, value = target
-        solved = {a: substitute(s, {symbol: value}) for a, s in solved.items()} | {symbol: value}
+        solved = {a: substitute_size(s, {symbol: value}) for a, s in solved.items()} | {symbol: value}
+    canonical = _canonical(order, solved, rest)
+    return {a: substitute_size(s, canonical) for a, s in solved.items()} | canonical, rest
+
+
+def _remaining(guard: Guard, difference: Size) -> list[Guard]:
+    """What is left to check of ``difference >= 0``: nothing, where that is known; sizes without nodes, where they decide it."""
+    if is_at_least(difference, 0):
+        return []
+    simpler = floor_of_nodes(difference) if nodes_of(difference) else None
+    return [guard] if simpler is None or (hint(simpler) or 0) < 0 else [(simpler, ">=", 0)]
+
+
+def _canonical(order: Mapping[Any, int], solved: Mapping[Any, Size], rest: Sequence[Guard]) -> dict[Any, Size]:
+    """What the symbols are called that are left, in order of appearance; those of arrays that the graph does not read are as they were."""
     kept = [a for a in order if a not in solved]
-    free = [a for left, _, right in rest for s in (left, right) for a in atoms(substitute(s, solved)) if a not in order]
-    canonical: dict[Any, Size] = {a: atom(Symbol(f"n{k}")) for k, a in enumerate(dict.fromkeys([*kept, *free]))}
-    canonical |= {
-        a: a.hint for a in free if getattr(a, "hint", None) is not None
-    }  # of an array that the graph does not read: as it was
-    replacement = {a: substitute(s, canonical) for a, s in solved.items()} | canonical
-    return replacement, rest
+    sizes = [*(substitute_size(s, solved) for left, _, right in rest for s in (left, right)), *solved.values()]
+    free = [a for s in sizes for a in atoms(s) if a not in order and isinstance(a, Symbol)]
+    names: dict[Any, Size] = {
+        a: atom(Symbol(f"n{k}" if a.least == 2 else f"any{k}", least=a.least))
+        for k, a in enumerate(dict.fromkeys([*kept, *free]))
+    }
+    return names | {a: a.hint for a in free if a.hint is not None}
 
 
-def _solvable(difference: Size, order: dict[Any, int]) -> tuple[Symbol, Size] | None:
-    """The last symbol that stands alone and with a unit factor in ``difference``, and what makes that zero."""
+def _solvable(difference: Size, order: Mapping[Any, int], given: bool) -> tuple[Any, Size] | None:
+    """What stands alone and with a unit factor in ``difference``, and what makes that zero: the last symbol, or what is ``given``."""
     if isinstance(difference, int):
         raise GuardError("sizes that were taken for equal are not")
-    found: tuple[int, Symbol, Size] | None = None
+    found: tuple[tuple[int, int], Any, Size] | None = None
     for monomial, coefficient in difference.terms:
-        if len(monomial) != 1 or monomial[0][1] != 1 or abs(coefficient) != 1 or not isinstance(monomial[0][0], Symbol):
+        if len(monomial) != 1 or monomial[0][1] != 1 or abs(coefficient) != 1:
             continue
-        symbol = monomial[0][0]
-        value = (difference - coefficient * atom(symbol)) * -coefficient
-        if symbol in atoms(value):
+        a = monomial[0][0]
+        value = (difference - coefficient * atom(a)) * -coefficient
+        if nodes_of(value) or a in atoms(value) or not (isinstance(a, Symbol) or (given and isinstance(a, Node))):
             continue
-        rank = order.get(symbol, len(order))
+        rank = (a.least if isinstance(a, Symbol) else 3, order.get(a, len(order)))
         if found is None or rank > found[0]:
-            found = (rank, symbol, value)
+            found = (rank, a, value)
     return (found[1], found[2]) if found else None

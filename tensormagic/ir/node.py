@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import os
 import threading
 import weakref
@@ -11,9 +13,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tensormagic.ir.size import Atom, Dim, Size, apply, atom, substitute_in
 from tensormagic.ir.type import Type
 
 Params = tuple[tuple[str, Any], ...]
+Bounds = tuple[Size | None, Size | None]  # of an integer, ends included
+_serial = itertools.count()
 
 
 class Operation(Protocol):
@@ -28,15 +33,19 @@ class Operation(Protocol):
 class Node:
     """One vertex: ``op, args, params, type``. Equal nodes are the same object.
 
-    Make nodes with :func:`make`, which interns them.
+    Make nodes with :func:`make`, which interns them. ``sized_by`` are the integer nodes that the sizes among its params
+    mention, and ``needs`` these and the operands: what has to be there before it.
     """
 
-    __slots__ = ("__weakref__", "_params", "args", "op", "param_items", "types")
+    __slots__ = ("__weakref__", "_params", "args", "needs", "op", "param_items", "serial", "sized_by", "types")
 
     op: Operation
     args: tuple[Node, ...]
     param_items: Params
     types: tuple[Type, ...]
+    serial: int
+    sized_by: tuple[Node, ...]
+    needs: tuple[Node, ...]
 
     def __init__(self, op: Operation, args: tuple[Node, ...], params: Params, types: tuple[Type, ...]) -> None:
         self.op = op
@@ -44,6 +53,9 @@ class Node:
         self.param_items = params
         self.types = types
         self._params = dict(params)
+        self.serial = next(_serial)
+        self.sized_by = _nodes_in(params) if params else ()
+        self.needs = tuple(dict.fromkeys((*args, *self.sized_by))) if self.sized_by else args
 
     @property
     def type(self) -> Type:
@@ -63,6 +75,22 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.op.name}: {', '.join(map(str, self.types))}>"
+
+    # An integer without axes may stand in a size: then it has a name for people, an order and bounds.
+
+    def __str__(self) -> str:
+        return str(self._params.get("source", self.op.name))
+
+    @property
+    def key(self) -> str:
+        """What orders it among the atoms of a size."""
+        return f"%{self.serial}"
+
+    @property
+    def bounds(self) -> Bounds:
+        """The sizes between which its value lies, where they are known."""
+        find = getattr(self.op, "bounds", None)
+        return (None, None) if find is None else find(self)
 
     # NumPy notation for derivatives and rules. ``==`` stays identity, so that nodes can be keys.
     def __add__(self, other: Any) -> Node:
@@ -116,6 +144,18 @@ class Node:
     def __reduce__(self) -> str:
         message = "nodes are not pickled: print the graph as text, or pickle the value"
         raise TypeError(message)
+
+
+def _nodes_in(params: Params) -> tuple[Node, ...]:
+    found: dict[Node, None] = {}
+    pending = [v for k, v in reversed(params) if k != "within"]  # what is known of a value is not needed to have it
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Dim):
+            found.update(dict.fromkeys(value.nodes))
+        elif type(value) is tuple:
+            pending += reversed(value)
+    return tuple(found)
 
 
 _operators: dict[str, Callable[..., Node]] = {}
@@ -191,8 +231,62 @@ class Bits:
         return str(self.array().tolist())
 
 
-def topological(roots: Iterable[Node], stop: Callable[[Node], bool] | None = None) -> list[Node]:
-    """All nodes that ``roots`` need, operands first, each once, in a fixed order; ``stop`` cuts below a node."""
+def as_size(node: Node) -> Size | None:
+    """The size that an integer without axes is; None for any other node."""
+    return _as_size(node, _DEPTH)
+
+
+_DEPTH = 6
+"""How many sums and the like an integer is looked through."""
+
+
+def _as_size(node: Node, depth: int) -> Size | None:
+    while node.op.name == "form":
+        node = node.args[0]
+    if node.op.name == "size":
+        return node["size"]
+    if len(node.types) != 1 or node.type.shape or node.type.dtype.kind not in "iu":
+        return None
+    if node.op.name == "constant":
+        return int(node["bits"].array())
+    found = _combined(node, depth) if depth else None
+    return atom(node) if found is None else found
+
+
+def _combined(node: Node, depth: int) -> Size | None:
+    """A sum, a multiple, a quotient or an extreme of sizes, in 64 bits."""
+    combine = _COMBINED.get(node.op.name)
+    if combine is None or node.type.dtype != np.dtype(np.int64):
+        return None
+    left, right = (_as_size(a, depth - 1) for a in node.args)
+    return None if left is None or right is None else combine(left, right)
+
+
+def _multiple(left: Size, right: Size) -> Size | None:
+    return left * right if isinstance(left, int) or isinstance(right, int) else None
+
+
+def _divided(function: str) -> Callable[[Size, Size], Size | None]:
+    return lambda left, right: apply(function, left, right) if isinstance(right, int) and right > 0 else None
+
+
+_COMBINED: dict[str, Callable[[Size, Size], Size | None]] = {
+    "add": lambda left, right: left + right,
+    "subtract": lambda left, right: left - right,
+    "multiply": _multiple,
+    "floor_divide": _divided("floordiv"),
+    "remainder": _divided("mod"),
+    "minimum": lambda left, right: apply("min", left, right),
+    "maximum": lambda left, right: apply("max", left, right),
+}
+
+
+def topological(
+    roots: Iterable[Node],
+    stop: Callable[[Node], bool] | None = None,
+    needs: Callable[[Node], Iterable[Node]] = operator.attrgetter("needs"),
+) -> list[Node]:
+    """All nodes that ``roots`` need, each once and after what it needs, in a fixed order; ``stop`` cuts below a node."""
     order: list[Node] = []
     seen: set[Node] = set()
     stack: list[tuple[Node, Iterator[Node]]] = []
@@ -200,13 +294,13 @@ def topological(roots: Iterable[Node], stop: Callable[[Node], bool] | None = Non
         if root in seen:
             continue
         seen.add(root)
-        stack.append((root, iter(() if stop and stop(root) else root.args)))
+        stack.append((root, iter(() if stop and stop(root) else needs(root))))
         while stack:
             node, rest = stack[-1]
             for arg in rest:
                 if arg not in seen:
                     seen.add(arg)
-                    stack.append((arg, iter(() if stop and stop(arg) else arg.args)))
+                    stack.append((arg, iter(() if stop and stop(arg) else needs(arg))))
                     break
             else:
                 order.append(node)
@@ -214,12 +308,35 @@ def topological(roots: Iterable[Node], stop: Callable[[Node], bool] | None = Non
     return order
 
 
-def rebuild(node: Node, args: Iterable[Node]) -> Node:
-    """``node`` with other operands (itself, where they are the same)."""
+def rebuild(node: Node, args: Iterable[Node], known: Mapping[Node, Node] | None = None) -> Node:
+    """``node`` with other operands, and with what ``known`` says in its sizes (itself, where both are the same)."""
     args = tuple(args)
-    if args == node.args:
-        return node
-    return make(node.op, args, **node.params)
+    sizes = {n: known[n] for n in node.sized_by if known.get(n, n) is not n} if known and node.sized_by else {}
+    if sizes:
+        return resized(node, args, {n: _size(new) for n, new in sizes.items()})
+    return node if args == node.args else make(node.op, args, **node.params)
+
+
+def _size(node: Node) -> Size:
+    size = as_size(node)
+    if size is None:
+        message = f"{node!r} is no size"
+        raise TypeError(message)
+    return size
+
+
+def resized(node: Node, args: Iterable[Node], replacement: Mapping[Atom, Size]) -> Node:
+    """``node`` with other operands, and with symbols and nodes replaced in its sizes."""
+    params = {k: substitute_in(v, replacement) for k, v in node.param_items}
+    if node.args:
+        return make(node.op, args, **params)
+    t = node.type
+    return make(node.op, (), type=Type(t.dtype, substitute_in(t.shape, replacement), t.form), **params)
+
+
+def replaced(node: Node, known: Mapping[Node, Node]) -> Node:
+    """``node`` over what ``known`` has for its operands and for the nodes in its sizes; for each of them, where not itself."""
+    return rebuild(node, [known.get(a, a) for a in node.args], known)
 
 
 def substitute(roots: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
@@ -228,14 +345,14 @@ def substitute(roots: Iterable[Node], replacement: Mapping[Node, Node]) -> list[
     memo = dict(replacement)
     for node in topological(roots, stop=lambda n: n in replacement):
         if node not in memo:
-            memo[node] = rebuild(node, (memo[arg] for arg in node.args))
+            memo[node] = replaced(node, memo)
     return [memo[root] for root in roots]
 
 
 def users(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
-    """For each operand of ``nodes``, the nodes that use it."""
+    """For each node that ``nodes`` need, those that do."""
     table: dict[Node, list[Node]] = {}
     for node in nodes:
-        for arg in dict.fromkeys(node.args):
+        for arg in dict.fromkeys(node.needs):
             table.setdefault(arg, []).append(node)
     return table

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 
 from tensormagic.ir.node import Node, topological
 
@@ -25,6 +26,8 @@ class Site:
         Counted from 0, in characters.
     role
         ``"value"``, ``"tangent"``, ``"adjoint"``, or ``"rewritten by RULE"``.
+    quiet
+        Kinds of floating-point errors that the code ignores there, as ``np.errstate`` names them.
     """
 
     cell: str
@@ -34,6 +37,7 @@ class Site:
     end_line: int = 0
     end_column: int = 0
     role: str = "value"
+    quiet: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.cell} line {self.line}"
@@ -53,17 +57,66 @@ def record(node: Node, site: Site) -> None:
 def record_new(node: Node, site: Site) -> None:
     """Say that ``node`` came from ``site``, and with it those of its operands that were built for it and have no site yet."""
     record(node, site)
-    pending = [a for a in node.args if a.args and a not in _sites]
+    pending = [a for a in node.needs if a.needs and a not in _sites]
     while pending:
         part = pending.pop()
         if part not in _sites:
             record(part, site)
-            pending += [a for a in part.args if a.args and a not in _sites]
+            pending += [a for a in part.needs if a.needs and a not in _sites]
 
 
 def of(node: Node) -> tuple[Site, ...]:
     """The sites of ``node``, sorted."""
-    return tuple(sorted(_sites.get(node, ())))
+    return tuple(sorted(_sites.get(node, ()), key=_order))
+
+
+class Lens:
+    """The sites of nodes of a closed graph, as its own open nodes have them.
+
+    Cells that close to equal graphs share the graph's nodes and what was rewritten of it, with the sites of them all. A
+    span of one of them is read as the spans of the open nodes that went where it stands.
+
+    Parameters
+    ----------
+    mapping
+        Where each open node went when the graph was closed.
+    """
+
+    def __init__(self, mapping: Mapping[Node, Node]) -> None:
+        self._spans: dict[Node, tuple[Site, ...]] = {}
+        self._own: dict[_Where, set[Node]] = {}
+        self._shared: dict[_Where, set[Node]] = {}
+        for node, closed in mapping.items():
+            spans = tuple(_sites.get(node, ()))
+            if not spans:
+                continue
+            self._spans[node] = spans
+            for span in spans:
+                self._own.setdefault(_where(span), set()).add(node)
+            for span in _sites.get(closed, ()):
+                self._shared.setdefault(_where(span), set()).add(node)
+
+    def of(self, node: Node) -> tuple[Site, ...]:
+        """The sites of a node of the graph, or of one that it was rewritten to, sorted."""
+        by_role: dict[str, set[Node]] = {}
+        for span in _sites.get(node, ()):
+            by_role.setdefault(span.role, set()).update(self._at(span))
+        found = {
+            own if own.role == role else replace(own, role=role)
+            for role, nodes in by_role.items()
+            for one in nodes
+            for own in self._spans[one]
+        }
+        return tuple(sorted(found, key=_order))
+
+    def _at(self, span: Site) -> set[Node]:
+        """The open nodes that have a span at this very place, else those that went where it stands."""
+        return self._own.get(_where(span)) or self._shared.get(_where(span)) or set()
+
+
+_Where = tuple[object, ...]
+_where = operator.attrgetter("cell", "line", "column", "end_line", "end_column")
+_order = operator.attrgetter(*(f.name for f in fields(Site)))  # as sites compare, and much faster
 
 
 def inherit(new: Node, old: Node, role: str | None = None) -> None:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ import numpy as np
 from tensormagic.ir.errors import ParseError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Bits, Node, make
-from tensormagic.ir.type import Dim, Form, Size, Type, apply, symbol
+from tensormagic.ir.size import Dim, Size, apply, atom, symbol
+from tensormagic.ir.size import text as size_as_text
+from tensormagic.ir.type import Form, Type
 
 _PYTHON = {"float": np.float64, "int": np.int64, "bool": np.bool_, "complex": np.complex128}
 _APPLY = {"floordiv", "mod", "min", "max"}
@@ -30,42 +33,56 @@ def _show_one(graph: Graph, regions: dict[Graph, str]) -> str:
     parameters = set(graph.parameters)
     rest = [n for n in graph.nodes if n not in parameters]
     numbers = {node: f"%{k}" for k, node in enumerate((*graph.parameters, *rest))}
-    head = ", ".join(f"{numbers[p]}: {_type(p.type)}" for p in graph.parameters)
+    sizes = _Sizes(numbers, regions)
+    head = ", ".join(f"{numbers[p]}: {sizes.type(p.type)}{sizes.within(p)}" for p in graph.parameters)
     lines = [f"graph({head}) {{"]
-    lines += ["  " + _show_node(node, numbers, regions) for node in rest]
-    lines += [
-        f"  guard {_value(left, regions)} {relation} {_value(right, regions)}" for left, relation, right in graph.guards
-    ]
+    lines += ["  " + _show_node(node, numbers, sizes) for node in rest]
+    lines += [f"  guard {sizes.value(left)} {relation} {sizes.value(right)}" for left, relation, right in graph.guards]
     lines.append(f"  return {', '.join(numbers[r] for r in graph.results)}")
     return "\n".join([*lines, "}"])
 
 
-def _show_node(node: Node, numbers: Mapping[Node, str], regions: dict[Graph, str]) -> str:
+def _show_node(node: Node, numbers: Mapping[Node, str], sizes: _Sizes) -> str:
     args = ", ".join(numbers[a] for a in node.args)
-    params = "".join(f" {k}={_value(v, regions)}" for k, v in node.param_items)
-    return f"{numbers[node]} = {node.op.name}({args}){params} : {', '.join(map(_type, node.types))}"
+    params = "".join(f" {k}={sizes.value(v)}" for k, v in node.param_items)
+    return f"{numbers[node]} = {node.op.name}({args}){params} : {', '.join(map(sizes.type, node.types))}"
 
 
-def _type(t: Type) -> str:
-    """A type with its sizes as they are written, whatever sizes were seen."""
-    return f"{t.dtype}[{', '.join(map(str, t.shape))}]" if t.shape else f"{t}"
+@dataclass(frozen=True, eq=False)
+class _Sizes:
+    """How the values of one graph are written: nodes by their numbers, also in sizes, and regions by theirs."""
 
+    numbers: Mapping[Node, str]
+    regions: dict[Graph, str]
 
-def _value(value: Any, regions: dict[Graph, str]) -> str:
-    if isinstance(value, Graph):
-        for inner in value.nodes:
-            for v in inner.params.values():
-                if isinstance(v, Graph):
-                    _value(v, regions)
-        return regions.setdefault(value, f"@{len(regions)}")
-    if isinstance(value, Bits):
-        return f"bits({value.dtype!r},{value.shape!r},{value.data.hex()!r})".replace(" ", "")
-    if isinstance(value, Dim):
-        return str(value).replace("^", "**").replace(" ", "")
-    if isinstance(value, tuple):
-        inner = ",".join(_value(v, regions) for v in value)
-        return f"({inner},)" if len(value) == 1 else f"({inner})"
-    return repr(value).replace(" ", "\\x20") if isinstance(value, str) else repr(value)
+    def size(self, size: Size) -> str:
+        return size_as_text(size, lambda a: self.numbers[a] if isinstance(a, Node) else str(a))
+
+    def type(self, t: Type) -> str:
+        """A type with its sizes as they are written, whatever sizes were seen."""
+        return f"{t.dtype}[{', '.join(map(self.size, t.shape))}]" if t.shape else f"{t}"
+
+    def within(self, parameter: Node) -> str:
+        """What is known of a parameter's value."""
+        low, high = parameter.params.get("within") or (None, None)
+        below = "" if low is None else f" from {self.value(low)}"
+        return below if high is None else f"{below} below {self.value(high)}"
+
+    def value(self, value: Any) -> str:
+        if isinstance(value, Graph):
+            for inner in value.nodes:
+                for v in inner.params.values():
+                    if isinstance(v, Graph):
+                        self.value(v)
+            return self.regions.setdefault(value, f"@{len(self.regions)}")
+        if isinstance(value, Bits):
+            return f"bits({value.dtype!r},{value.shape!r},{value.data.hex()!r})".replace(" ", "")
+        if isinstance(value, Dim):
+            return self.size(value).replace("^", "**").replace(" ", "")
+        if isinstance(value, tuple):
+            inner = ",".join(self.value(v) for v in value)
+            return f"({inner},)" if len(value) == 1 else f"({inner})"
+        return repr(value).replace(" ", "\\x20") if isinstance(value, str) else repr(value)
 
 
 _LINE = re.compile(r"(%\d+) = (\w+)\(([^)]*)\)((?: \w+=\S+)*) : (.+)$")
@@ -99,8 +116,16 @@ def _parse_one(lines: list[str], ops: Mapping[str, Any], regions: Mapping[str, G
     if head is None:
         raise ParseError(f"not the head of a graph: {lines[0]!r}")
     with _reading(lines[0]):
-        parameters = [_parse_parameter(k, item, ops) for k, item in enumerate(_split(head[2]))]
-    nodes = {f"%{k}": p for k, p in enumerate(parameters)}
+        items = _split(head[2])
+        nodes = {
+            f"%{k}": _parse_parameter(k, item, ops, {}) for k, item in enumerate(items) if not _BOUNDS.search(item)
+        }
+        waiting = [k for k in range(len(items)) if f"%{k}" not in nodes]
+        while waiting:  # after those that their bounds mention
+            k = next((k for k in waiting if set(_NUMBER.findall(items[k])[1:]) <= set(nodes)), waiting[0])
+            nodes[f"%{k}"] = _parse_parameter(k, items[k], ops, nodes)
+            waiting.remove(k)
+    parameters = [nodes[f"%{k}"] for k in range(len(items))]
     results: tuple[Node, ...] = ()
     guards: list[tuple[Size, str, Size]] = []
     for line in map(str.strip, lines[1:-1]):
@@ -109,7 +134,7 @@ def _parse_one(lines: list[str], ops: Mapping[str, Any], regions: Mapping[str, G
                 results = tuple(nodes[name] for name in line[6:].replace(" ", "").split(",") if name)
             elif line.startswith("guard "):
                 left, relation, right = line[6:].split(" ")
-                guards.append((_size(left), relation, _size(right)))
+                guards.append((_size(left, nodes), relation, _size(right, nodes)))
             else:
                 name, node = _parse_node(line, nodes, ops, regions)
                 nodes[name] = node
@@ -127,8 +152,18 @@ def _reading(line: str) -> Generator[None]:
         raise ParseError(f"not a line of a graph: {line!r}: {error}") from None
 
 
-def _parse_parameter(index: int, item: str, ops: Mapping[str, Any]) -> Node:
-    return make(ops["parameter"], type=parse_type(item.partition(": ")[2]), index=index)
+_NUMBER = re.compile(r"%\d+")
+_BOUNDS = re.compile(r" (from|below) \S+$")
+_PARAMETER = re.compile(r"%\d+: (.*?)(?: from (\S+))?(?: below (\S+))?$")
+
+
+def _parse_parameter(index: int, item: str, ops: Mapping[str, Any], nodes: Mapping[str, Node]) -> Node:
+    found = _PARAMETER.match(item)
+    if found is None:
+        raise ParseError(f"not a parameter: {item!r}")
+    ends = tuple(None if end is None else _size(end, nodes) for end in (found[2], found[3]))
+    known: dict[str, Any] = {} if ends == (None, None) else {"within": ends}
+    return make(ops["parameter"], type=parse_type(found[1]), index=index, **known)
 
 
 def _parse_node(
@@ -140,11 +175,10 @@ def _parse_node(
     params = {}
     for item in found[4].split():
         key, _, value = item.partition("=")
-        params[key] = _parse_value(value, regions)
+        params[key] = regions[value] if value.startswith("@") else _read(value, nodes)
     args = [nodes[name] for name in found[3].replace(" ", "").split(",") if name]
     op = ops[found[2]]
-    types = [parse_type(t) for t in _split(found[5])]
-    declared = types[0] if not args and getattr(op, "kind", "") == "leaf" else None
+    declared = None if args or getattr(op, "kind", "") != "leaf" else _typed(found[5], nodes)
     return found[1], make(op, args, type=declared, **params)
 
 
@@ -161,44 +195,64 @@ def _split(text: str) -> list[str]:
 
 def parse_type(text: str) -> Type:
     """The type that ``float64[n, 3]`` says."""
+    return _typed(text, {})
+
+
+def _typed(text: str, nodes: Mapping[str, Node]) -> Type:
     text = text.strip()
     if text in _PYTHON:
         return Type(np.dtype(_PYTHON[text]), (), "python")
     name, bracket, sizes = text.partition("[")
     if bracket and not sizes.endswith("]"):
         raise ParseError(f"not a type: {text!r}")
+    if name == "tape":
+        return Type(np.dtype(sizes.removesuffix("]")), (), "tape")
     form: Form = "array" if bracket else "scalar"
-    return Type(np.dtype(name.rstrip("_")), tuple(_size(s) for s in _split(sizes.removesuffix("]"))), form)
+    return Type(np.dtype(name.rstrip("_")), tuple(_size(s, nodes) for s in _split(sizes.removesuffix("]"))), form)
 
 
-def _parse_value(text: str, regions: Mapping[str, Graph]) -> Any:
-    if text.startswith("@"):
-        return regions[text]
-    return _evaluate(ast.parse(text, mode="eval").body)
+def _size(text: str, nodes: Mapping[str, Node]) -> Size:
+    return _read(text.replace("^", "**"), nodes)
 
 
-def _size(text: str) -> Size:
-    return _evaluate(ast.parse(text.replace("^", "**").strip(), mode="eval").body)
+def _read(text: str, nodes: Mapping[str, Node]) -> Any:
+    """The value of an expression, in which ``%3`` is node number 3 as a size."""
+    if "'" not in text and '"' not in text:
+        text = text.replace("%", _NODE)
+    return _evaluate(ast.parse(text.strip(), mode="eval").body, nodes)
 
 
-def _evaluate(tree: ast.AST) -> Any:
+_NODE = "node_number_"
+
+
+def _evaluate(tree: ast.AST, nodes: Mapping[str, Node]) -> Any:
+    def inner(part: ast.AST) -> Any:
+        return _evaluate(part, nodes)
+
     match tree:
         case ast.Constant(value=value):
             return value
         case ast.Name(id=name):
-            return symbol(name)
+            return _named(name, nodes)
         case ast.Tuple(elts=items):
-            return tuple(_evaluate(i) for i in items)
+            return tuple(map(inner, items))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return _evaluate(operand) * -1
+            return inner(operand) * -1
         case ast.BinOp(left=left, op=op, right=right):
-            return _binary(op, _evaluate(left), _evaluate(right))
+            return _binary(op, inner(left), inner(right))
         case ast.Call(func=ast.Name(id="bits"), args=[dtype, shape, data]):
-            return Bits(_evaluate(dtype), _evaluate(shape), bytes.fromhex(_evaluate(data)))
+            return Bits(inner(dtype), inner(shape), bytes.fromhex(inner(data)))
         case ast.Call(func=ast.Name(id=name), args=[left, right]) if name in _APPLY:
-            return apply(name, _evaluate(left), _evaluate(right))
+            return apply(name, inner(left), inner(right))
         case _:
             raise ParseError(f"not a parameter: {ast.unparse(tree) if isinstance(tree, ast.expr) else tree!r}")
+
+
+def _named(name: str, nodes: Mapping[str, Node]) -> Size:
+    """A symbol, or a node as a size; what is called ``any0`` may be 0 or 1."""
+    if name.startswith(_NODE):
+        return atom(nodes[f"%{name.removeprefix(_NODE)}"])
+    return symbol(name, None, 0 if re.fullmatch(r"any\d+", name) else 2)
 
 
 def _binary(op: ast.operator, left: Any, right: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.backend.plan import Plan
+from tensormagic.backend.reference import evaluate_graph
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
@@ -43,6 +44,10 @@ class Portrait:
         What stands behind the parameters.
     cell
         The cell whose lines are shown; the same nodes may also have been captured by others.
+    level
+        Which rewrites may be used.
+    lens
+        The sites of the graph's nodes.
     """
 
     graph: Graph
@@ -51,6 +56,7 @@ class Portrait:
     leaves: tuple[Node, ...]
     cell: str
     level: str | None = None
+    lens: site.Lens = field(default_factory=lambda: site.Lens({}), repr=False)
 
     @cached_property
     def primal(self) -> Graph:
@@ -105,7 +111,14 @@ class Portrait:
 
     def number(self, size: Size) -> int:
         """The number that one size is."""
-        return evaluate(size, self.sizes.__getitem__)
+        return evaluate(size, self._number_of)
+
+    def _number_of(self, atom: Any) -> int:
+        """The number of a symbol, or of an integer that the graph computes."""
+        if atom not in self.sizes:
+            graph = Graph(self.graph.parameters, (atom,))
+            self.sizes[atom] = int(evaluate_graph(graph, self.values)[0])
+        return self.sizes[atom]
 
     def type_text(self, t: Type) -> str:
         """``float64[569, 30]``: a type with the sizes of this run."""
@@ -121,26 +134,13 @@ class Portrait:
             return "@" if _is_product(node["subscripts"]) else "einsum"
         return str(node["size"]) if node.op is SIZE else node.op.name
 
-    @cached_property
-    def _here(self) -> dict[tuple[Any, ...], set[Site]]:
-        """For spans of other cells, which captured nodes of this one too, the spans here."""
-        found: dict[tuple[Any, ...], set[Site]] = {}
-        for node in self.graph.nodes:
-            spans = site.of(node)
-            own = {s for s in spans if s.cell == self.cell}
-            for span in spans if own else ():
-                found.setdefault(_where(span), set()).update(own)
-        return found
-
     def spans(self, node: Node) -> list[Site]:
         """Where in this cell a node comes from, captured or rewritten; nothing for one of another cell."""
-        spans = site.of(node)
-        own = [s for s in spans if s.cell == self.cell]
-        return own or sorted({s for span in spans for s in self._here.get(_where(span), ())})
+        return [s for s in self.lens.of(node) if s.cell == self.cell]
 
     def line(self, node: Node) -> int | None:
         """The line of this cell that a node comes from."""
-        return next((s.line for s in self.spans(node)), None)
+        return min((s.line for s in self.spans(node)), default=None)
 
     def scene(self, source: str) -> Scene:
         """The pictures: captured, rewritten, and where there are any, gradient and kernels."""
@@ -168,7 +168,8 @@ def portrait(
     closed = session.close_over(wanted, use_values=False)
     if len(closed.graph.nodes) > MOST_HISTORY:
         closed = session.close_over(wanted)
-    return Portrait(closed.graph, tuple(results), tuple(gradients), closed.leaves, cell, level)
+    lens = site.Lens(closed.mapping)
+    return Portrait(closed.graph, tuple(results), tuple(gradients), closed.leaves, cell, level, lens)
 
 
 def page_of(value: Tensor) -> str:
@@ -181,10 +182,6 @@ def page_of(value: Tensor) -> str:
 def newest(spans: Sequence[Site]) -> Site:
     """The span of the latest run."""
     return max(spans, key=lambda s: (s.run, s))
-
-
-def _where(span: Site) -> tuple[Any, ...]:
-    return span.cell, span.line, span.column, span.end_line, span.end_column
 
 
 def _shape(leaf: Node) -> tuple[int, ...]:
@@ -235,7 +232,8 @@ class _Drawing:
     def vertex(self, node: Node, rules: tuple[str, ...], kernel: int | None, yellow: bool) -> Vertex:
         """One node."""
         kind = _kind(node)
-        spans, line = site.of(node), self.shown.line(node)
+        spans = self.shown.lens.of(node)
+        line = min((s.line for s in spans if s.cell == self.shown.cell), default=None)
         actual = ", ".join(self.shown.type_text(t) for t in node.types)
         return Vertex(
             self.id(node),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.tables import is_table
 from tensormagic.notebook.panels import Panel, table
 from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.speed import difference, in_numpy
@@ -58,6 +59,8 @@ def _longer(value: Any) -> Any:
 
 def _gradient_row(outcome: Outcome, name: str) -> list[str]:
     gradient = np.asarray(outcome.gradients[name].numpy(), np.float64)
+    if not name.isidentifier():
+        return [f"grad_{name}", "–", "not checked: a part of a container"]
     if name not in outcome.notebook or name not in outcome.code.parsed.reads:
         return [f"grad_{name}", "–", "not checked: the cell binds it itself"]
     start = np.asarray(outcome.notebook[name], np.float64)
@@ -75,9 +78,19 @@ def _function(outcome: Outcome, name: str, start: np.ndarray[Any, Any]) -> _Scal
     notebook: Mapping[str, Any] = {n: _double(v) for n, v in outcome.notebook.items()}
 
     def value(at: np.ndarray[Any, Any]) -> float:
-        return float(in_numpy(outcome, {**notebook, name: at if start.shape else at.item()})[1])
+        return float(in_numpy(outcome, {**notebook, name: like(outcome.notebook[name], at)})[1])
 
     return value
+
+
+def like(value: Any, numbers: np.ndarray[Any, Any]) -> Any:
+    """Other numbers in the form that a variable has: an array, a float, a list or a tuple, a Series or a DataFrame."""
+    if is_table(value):
+        labels = {"index": value.index} | ({"columns": value.columns} if numbers.ndim == 2 else {"name": value.name})
+        return type(value)(numbers, **labels)
+    if isinstance(value, list | tuple):
+        return type(value)(numbers.tolist())
+    return numbers if numbers.shape else numbers.item()
 
 
 def _double(value: Any) -> Any:

@@ -21,11 +21,12 @@ def matcher(shell: Any) -> Any:
 
     def tensor_matcher(context: CompletionContext) -> SimpleMatcherResult:
         lines = context.full_text.splitlines()
-        if not lines or _LINE.match(lines[0]) is None:
+        first = next((k for k, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), 0)
+        if not lines or _LINE.match(lines[first]) is None or context.cursor_line < first:
             return SimpleMatcherResult(completions=[])
-        if context.cursor_line == 0:
-            return _result(_on_first_line(lines, context.text_until_cursor, shell), suppress=True)
-        own = _names_of("\n".join(lines[1 : context.cursor_line]))
+        if context.cursor_line == first:
+            return _result(_on_first_line(lines[first:], context.text_until_cursor, shell), suppress=True)
+        own = _names_of("\n".join(lines[first + 1 : context.cursor_line]))
         return _result([n for n in own if n not in shell.user_ns and context.token and n.startswith(context.token)])
 
     mark = cast("Callable[[Any], Any]", context_matcher(identifier="tensormagic"))

@@ -183,7 +183,7 @@ class Report:
     def bundle(self) -> tuple[Bundle, Bundle]:
         """The display in every form."""
         out, shown = self.outcome, self.portrait
-        scene = shown.scene(out.code.cell.source) if shown is not None and self._graph else None
+        scene = shown.scene(out.source) if shown is not None and self._graph else None
         return bundle(self.line, scene, self._views, self._rich, self._panels)
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[Bundle, Bundle]:

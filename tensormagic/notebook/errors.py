@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.staging.source import PART_NAME
 from tensormagic.capture.summary import type_text
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
@@ -64,6 +65,8 @@ class Place:
         if len(bare) > WIDTH:
             shift = max(0, min(start - WIDTH // 4, len(bare) - WIDTH))
             bare, start, end = bare[shift : shift + WIDTH], start - shift, min(end - shift, WIDTH)
+        if start >= len(bare) and self.end_column:  # where something is missing at the end of the line
+            start, end = len(bare), len(bare) + 1
         rows = [str(self), f"    {bare}"]
         return [*rows, " " * (4 + start) + "^" * (end - start)] if end > start else rows
 
@@ -78,6 +81,8 @@ def places_of(trace: TracebackType | None, shell: Any) -> list[Place]:
         frame = trace.tb_frame
         code = frame.f_code
         if _is_users(code, shell):
+            if code.co_name == PART_NAME and found:
+                found.pop()  # a block that has become a function: its place is within the one that called it
             place = _place(context.span_at(code, trace.tb_lasti, trace.tb_lineno), code.co_filename, shell)
             if not place.text.lstrip().startswith(("get_ipython().run_cell_magic(", "get_ipython().run_line_magic(")):
                 found.append(_with_names(place, {**frame.f_globals, **frame.f_locals}))
@@ -269,11 +274,8 @@ def whole(error: BaseException, shell: Any) -> list[str]:
 def at_node(error: BaseException) -> Place | None:
     """The place that an error of a computation comes from, where the node that failed is known."""
     node = getattr(error, "tensor_node", None)
-    spans = (
-        [s for s in site.of(node) if not s.role.startswith("rewritten")] or list(site.of(node))
-        if node is not None
-        else []
-    )
+    every: tuple[Site, ...] = getattr(error, "tensor_sites", ()) or (site.of(node) if node is not None else ())
+    spans = [s for s in every if not s.role.startswith("rewritten")] or list(every)
     return of_site(max(spans, key=lambda s: (s.run, s))) if spans else None
 
 

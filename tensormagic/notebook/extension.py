@@ -15,6 +15,7 @@ from tensormagic.notebook import completion, display, errors
 from tensormagic.notebook.lines import comments_first
 from tensormagic.notebook.looks import TensorLooks
 from tensormagic.notebook.magic import TensorMagics
+from tensormagic.notebook.rewriting import TensorRewriting
 
 __all__ = ["load", "unload"]
 
@@ -28,12 +29,13 @@ class Extension:
         self.shell = shell
         self.magics = TensorMagics(shell)
         self.looks = TensorLooks(shell, self.magics.views)
+        self.rewriting = TensorRewriting(shell)
         self.matcher = completion.matcher(shell)
 
     def register(self) -> None:
         """Put everything into its place."""
         shell = self.shell
-        shell.register_magics(self.magics, self.looks)
+        shell.register_magics(self.magics, self.looks, self.rewriting)
         shell.events.register("pre_run_cell", self.before_cell)
         shell.input_transformers_cleanup.append(comments_first)
         shell.Completer.custom_matchers.append(self.matcher)
@@ -46,6 +48,7 @@ class Extension:
         """Take everything back."""
         shell = self.shell
         self.magics.views.close()
+        self.rewriting.close()
         shell.events.unregister("pre_run_cell", self.before_cell)
         shell.input_transformers_cleanup.remove(comments_first)
         shell.Completer.custom_matchers.remove(self.matcher)
@@ -57,7 +60,7 @@ class Extension:
 
     def _unregister_magics(self) -> None:
         manager = self.shell.magics_manager
-        for group in (self.magics, self.looks):
+        for group in (self.magics, self.looks, self.rewriting):
             registered: Any = group.magics
             for kind, names in registered.items():
                 for name in names:
@@ -70,6 +73,7 @@ class Extension:
         inputs.secure_all()
         text = info.raw_cell or ""
         self.magics.views.begin(getattr(info, "cell_id", None) or text)
+        self.magics.begin(text)
         body = text.partition("\n")[2] if text.startswith("%%tensor") else text
         self.magics.gradients.check(body, self.shell.user_ns)
 

@@ -13,9 +13,13 @@ from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.notebook.adaptor import Portrait, newest, portrait
 from tensormagic.notebook.display import Page, Views, bundle, graph_text, source_of
+from tensormagic.notebook.nan import nan_panel
+from tensormagic.notebook.options import arguments, describe
 from tensormagic.notebook.panels import PANELS
 
 __all__ = ["TensorLooks"]
+
+_NAME = ("NAME", None, "the variable that holds the lazy value (default: the last value, _)")
 
 
 @magics_class
@@ -30,46 +34,58 @@ class TensorLooks(Magics):
 
     @no_var_expand
     @line_magic
+    @describe(_NAME, example="%tensor_graph loss")
     def tensor_graph(self, line: str) -> Any:
-        """Show the graph of a lazy value, open: `%tensor_graph loss`. Without a name: of the last value, `_`."""
-        shown, source = self._portrait(line, "tensor_graph")
+        """Show the graph of a lazy value, open."""
+        shown, source = self._portrait(line, self.tensor_graph)
         made = shown.scene(source)
         text = f"{next(iter(shown.names))}: {graph_text(shown)}"
         return Page(lambda: bundle(text, made, self.views, rich=True, expanded=True))
 
     @no_var_expand
     @line_magic
+    @describe(_NAME, example="%tensor_profile loss")
     def tensor_profile(self, line: str) -> Any:
-        """Show the time that each line takes for a lazy value in NumPy: `%tensor_profile loss`. Without a name: for `_`."""
-        return self._panel(line, "profile")
+        """Show the time that each line takes for a lazy value in NumPy."""
+        return self._panel(line, self.tensor_profile, "profile")
 
     @no_var_expand
     @line_magic
+    @describe(_NAME, example="%tensor_rules loss")
     def tensor_rules(self, line: str) -> Any:
-        """Show the rules that fired for a lazy value: `%tensor_rules loss`. Without a name: for the last value, `_`."""
-        return self._panel(line, "rewrites")
+        """Show the rewrite rules that fired for a lazy value, and where."""
+        return self._panel(line, self.tensor_rules, "rewrites")
 
     @no_var_expand
     @line_magic
+    @describe(_NAME, example="%tensor_nan loss")
+    def tensor_nan(self, line: str) -> Any:
+        """Show where the first nan of a lazy value came from: the node and the line that made it of numbers."""
+        return self._panel(line, self.tensor_nan, "nan")
+
+    @no_var_expand
+    @line_magic
+    @describe(("--clear", None, "delete the machine code that is kept"), example="%tensor_cache\n%tensor_cache --clear")
     def tensor_cache(self, line: str) -> None:
-        """Show the folder that machine code is kept in, and how much is in it: `%tensor_cache`."""
-        if line.strip():
-            raise UsageError(f"%tensor_cache takes no arguments; got {line.strip()!r}")
+        """Show the folder that machine code is kept in, and how much is in it."""
+        clear = arguments(self.tensor_cache, line).clear
         files = [f for f in config.cache_folder.rglob("*") if f.is_file()] if config.cache_folder.is_dir() else []
         size = sum(f.stat().st_size for f in files) / 2**20
-        print(f"{config.cache_folder}: {len(files)} files, {size:.1f} MiB")  # noqa: T201 (it was asked for)
+        for file in files if clear else ():
+            file.unlink(missing_ok=True)
+        print(f"{config.cache_folder}: {len(files)} files, {size:.1f} MiB{', deleted' if clear else ''}")  # noqa: T201 (it was asked for)
 
-    def _panel(self, line: str, name: str) -> Any:
-        shown, source = self._portrait(line, f"tensor_{'rules' if name == 'rewrites' else name}")
-        page, text = PANELS[name](shown, source)
+    def _panel(self, line: str, magic: Any, name: str) -> Any:
+        shown, source = self._portrait(line, magic)
+        page, text = nan_panel(shown, source) if name == "nan" else PANELS[name](shown, source)
         return Page(lambda: ({"text/plain": text, "text/html": page}, {}))
 
-    def _portrait(self, line: str, magic: str) -> tuple[Portrait, str]:
-        name = line.strip() or "_"
+    def _portrait(self, line: str, magic: Any) -> tuple[Portrait, str]:
+        name = arguments(magic, line).NAME or "_"
         value = self.shell.user_ns.get(name)
         if not isinstance(value, Tensor):
             what = f"{name} is {type(value).__name__}" if name in self.shell.user_ns else f"there is no variable {name}"
-            raise UsageError(f"%{magic} takes the name of a lazy value; {what}")
+            raise UsageError(f"%{magic.__name__} takes the name of a lazy value; {what}")
         spans = [s for s in site.of(value.node) if s.role == "value"]
         cell = newest(spans).cell if spans else ""
         return portrait({name: value.node}, {}, cell), source_of(cell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ from IPython.core.display_functions import publish_display_data
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
-from traitlets import Bool, Enum, Unicode
+from traitlets import Bool, Enum, TraitError, Unicode, validate
 
 from tensormagic.capture.cell import Code
 from tensormagic.capture.summary import type_text
@@ -43,12 +44,24 @@ class TensorMagics(Magics):
     quiet = Bool(False, help="Show nothing.").tag(config=True)
     verbose = Bool(False, help="Show errors with their whole traceback.").tag(config=True)
 
+    @validate("show")
+    def _known(self, proposal: Any) -> str:
+        for panel in proposal["value"].split(","):
+            if panel.strip() not in {"", *CHOICES["--show"]}:
+                raise TraitError(
+                    f"TensorMagics.show is one or several of {', '.join(CHOICES['--show'])}; not {panel.strip()!r}"
+                )
+        return proposal["value"]
+
     shell: Any  # an InteractiveShell; the base class allows None, too
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self.views = Views()
         self.gradients = Gradients()
+        self._runs = 0
+        self._text = ""
+        self._texts: dict[int, list[str]] = {}  # of the cells that have run under each count
 
     @output_can_be_silenced
     @no_var_expand
@@ -57,7 +70,8 @@ class TensorMagics(Magics):
     def tensor(self, line: str, cell: str | None = None) -> Any:
         """Capture a cell of NumPy code into a graph; differentiate, compile and show it."""
         options = self.options("" if cell is None else line)
-        source = Source(line if cell is None else cell, f"In[{self.count}]", self.count)
+        label, self._runs = self._labelled(), self._runs + 1
+        source = Source(line, label, self._runs, self._line()) if cell is None else Source(cell, label, self._runs)
         code = self._guarded(options, lambda: compiled(source, self.shell))
         return self._guarded(options, lambda: self._run(code, options))
 
@@ -73,6 +87,26 @@ class TensorMagics(Magics):
         count = result.execution_count if result is not None else None
         return int(count or self.shell.execution_count)
 
+    def begin(self, text: str) -> None:
+        """A cell of this text is about to run."""
+        self._text = text
+
+    def _labelled(self) -> str:
+        """What the cell is called: ``In[4]``; ``In[4.2]`` for the second one of that count, where cells are not counted."""
+        count = self.count
+        texts = self._texts.setdefault(count, [])
+        if self._text not in texts:
+            texts.append(self._text)
+        repeated = texts.index(self._text) + 1
+        return f"In[{count}]" if repeated == 1 else f"In[{count}.{repeated}]"
+
+    def _line(self) -> int:
+        """The line of the user's cell that is running."""
+        frame = inspect.currentframe()
+        while frame is not None and frame.f_globals is not self.shell.user_ns:
+            frame = frame.f_back
+        return 1 if frame is None else frame.f_lineno
+
     @property
     def rich(self) -> bool:
         """Whether there is a page beside the text."""
@@ -87,6 +121,7 @@ class TensorMagics(Magics):
         if options.verbose:
             self._tell(outcome, time.perf_counter() - begin, plain=plain)
         self.gradients.bind(outcome.gradients, outcome.moving, code.cell.label, self.shell.user_ns)
+        self.shell.user_ns.update({f"grad_{name}": whole for name, whole in outcome.wholes.items()})
         if options.quiet:
             return None
         if plain and not outcome.gradients:
@@ -105,9 +140,10 @@ class TensorMagics(Magics):
 
     def _panels(self, outcome: Outcome) -> tuple[Panel, ...]:
         """What is shown beside the value; with a graph it is shown at once, since that takes the page's place."""
-        options, cell = outcome.options, outcome.code.cell
-        shown = portrait_of(outcome)
-        made = [PANELS[name](shown, cell.source) for name in options.show if name in PANELS and shown is not None]
+        options = outcome.options
+        asked = "speed" in options.show or any(name in PANELS for name in options.show)
+        shown = portrait_of(outcome) if asked else None
+        made = [PANELS[name](shown, outcome.source) for name in options.show if name in PANELS and shown is not None]
         made += [speed(outcome, shown)] if "speed" in options.show and shown is not None else []
         made += [check(outcome)] if options.check else []
         if "graph" in options.show and self.rich:

@@ -6,6 +6,7 @@ import argparse
 import difflib
 import keyword
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
 
-__all__ = ["CHOICES", "NAMES", "OPTIONS", "PANELS", "Options", "declare", "read"]
+__all__ = ["CHOICES", "NAMES", "OPTIONS", "PANELS", "Options", "arguments", "declare", "describe", "read"]
 
 PANELS = ("graph", "rewrites", "code", "annotate", "profile", "speed")
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -92,6 +93,42 @@ def declare(function: Callable[..., Any]) -> Callable[..., Any]:
     return magic_arguments("tensor")(function)
 
 
+def describe(*rows: tuple[str, str | None, str], example: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give another magic its options, and their table with an example as its documentation.
+
+    A row is an option or an argument, its metavariable (None for a switch), and what it does.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for spelling, metavar, told in reversed(rows):
+            if not spelling.startswith("-"):
+                function = argument(spelling, nargs="?", default="", help=told)(function)
+            elif metavar is None:
+                function = argument(spelling, action="store_true", help=told)(function)
+            else:
+                function = argument(spelling, metavar=metavar, default="", help=told)(function)
+        function = kwds(epilog="Example::\n\n    " + example.strip().replace("\n", "\n    "))(function)
+        return magic_arguments()(function)
+
+    return decorate
+
+
+def arguments(magic: Any, line: str, prefix: str = "%") -> argparse.Namespace:
+    """The arguments of another magic in ``line``.
+
+    Raises
+    ------
+    UsageError
+        For what the magic does not take.
+    """
+    name = magic.__name__
+    try:
+        found: argparse.Namespace = magic.parser.parse_argstring(line.strip())
+    except (UsageError, ValueError) as error:
+        raise UsageError(f"{prefix}{name}: {error}; `{prefix}{name}?` shows what it takes") from None
+    return found
+
+
 def read(parser: MagicArgumentParser, line: str, defaults: Mapping[str, Any]) -> Options:
     """The options in ``line``; those that it does not name are as in ``defaults``.
 
@@ -144,6 +181,7 @@ def _names(values: Mapping[str, Any], option: str) -> tuple[str, ...] | None:
 
 
 def _identifier(name: str, option: str) -> str:
+    name = unicodedata.normalize("NFKC", name)  # as Python reads it: µ and μ are one name
     if name and (not name.isidentifier() or keyword.iskeyword(name)):
         raise UsageError(f"%%tensor {option}: {name!r} is no name of a variable")
     return name

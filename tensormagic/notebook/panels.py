@@ -11,7 +11,6 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from tensormagic.ir import site
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import product
 from tensormagic.notebook.adaptor import Portrait, steps_of
@@ -84,7 +83,7 @@ def rewrites(shown: Portrait) -> Panel:
 
 
 def _lines(shown: Portrait, node: Node) -> str:
-    return ", ".join(dict.fromkeys(str(s) for s in shown.spans(node) or site.of(node)))
+    return ", ".join(dict.fromkeys(str(s) for s in shown.spans(node) or shown.lens.of(node)))
 
 
 def code(shown: Portrait) -> Panel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-import warnings
+import linecache
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
@@ -15,31 +15,40 @@ import numpy as np
 from IPython.core.error import UsageError
 
 from tensormagic import session
-from tensormagic.capture import inputs
+from tensormagic.capture import context, inputs, random
 from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
+from tensormagic.capture.context import Cell
+from tensormagic.capture.holding import Recast
+from tensormagic.capture.items import changed_roots
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, input_tensor, node_of, wrap
+from tensormagic.capture.value import Tensor
 from tensormagic.config import config
-from tensormagic.functions.derivatives import gradient_nodes
 from tensormagic.functions.function import Function, of_cell
-from tensormagic.ir.errors import ConstantGradientWarning, DifferentiationError
+from tensormagic.functions.function import cast as in_dtype
 from tensormagic.ir.node import Node
+from tensormagic.notebook.effects import own_iterators, without_effects
+from tensormagic.notebook.gradients import Parted, differentiated, is_container
+from tensormagic.notebook.keeping import Kept
 from tensormagic.notebook.lines import plain_python
 from tensormagic.notebook.options import Options
-from tensormagic.transform.grad import depends
 
 _WHOLE = (bool, int, np.bool_, np.integer)
+_MOST_LEAVES = 500  # numbers in containers that become arguments one by one
 
-__all__ = ["Outcome", "Source", "compiled", "run", "run_plain", "setting"]
+__all__ = ["Outcome", "Source", "compiled", "run", "run_plain"]
 
 
 @dataclass(frozen=True)
 class Source:
-    """A cell as the user wrote it: its text below the magic's line, its label, and how often a cell has run."""
+    """A cell as the user wrote it: its text below the magic's line, its label, how often a cell has run, the magic's line.
+
+    The text of a ``%tensor`` line stands in that line itself.
+    """
 
     text: str
     label: str
     count: int
+    line: int = 0
 
 
 @dataclass
@@ -66,6 +75,10 @@ class Outcome:
         What the gradients are of.
     notebook
         What the cell has read: the notebook's variables at that time.
+    kept
+        What the cell could reach and change, as it was before.
+    wholes
+        Of the containers that gradients are with respect to: containers of gradients, by the container's name.
     """
 
     code: Code
@@ -80,6 +93,8 @@ class Outcome:
     target: Any = None
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
     notebook: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    kept: Kept | None = None
+    wholes: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def _written(self) -> str:
@@ -87,9 +102,14 @@ class Outcome:
         last = self.code.parsed.last
         return last.body.id if last is not None and isinstance(last.body, ast.Name) else ""
 
+    @property
+    def source(self) -> str:
+        """The cell's text, as it was written."""
+        return context.cells.get(self.code.filename, self.code.cell).source
+
     def release(self) -> None:
         """Let go of what only comparisons need, so that what is shown keeps no variable of the notebook alive."""
-        self.notebook, self.inputs = {}, {}
+        self.notebook, self.inputs, self.kept = {}, {}, None
         self.outputs = {} if tensors_in(self.result) else self.outputs
 
     @property
@@ -107,25 +127,18 @@ class Outcome:
         return named
 
 
-@contextmanager
-def setting(**values: Any) -> Generator[None]:
-    """Settings of ``tm.config`` for a while; empty ones stay as they are."""
-    kept = {name: getattr(config, name) for name in values}
-    try:
-        for name, value in values.items():
-            if value:
-                setattr(config, name, value)
-        yield
-    finally:
-        for name, value in kept.items():
-            setattr(config, name, value)
-
-
 def compiled(source: Source, shell: Any) -> Code:
     """The cell, compiled so that its lines count from the magic's own; raises SyntaxError as Python would."""
-    text = "\n" + plain_python(source.text, shell)
+    above = "\n" * (source.line - 1 if source.line else 1)
+    written = above + source.text
+    text = above + plain_python(source.text, shell)
     filename = shell.compile.cache(text, source.count, raw_code=text)
-    return compile_cell(text, source.label, source.count, filename)
+    code = compile_cell(text, source.label, source.count, filename)
+    if len(written.splitlines()) == len(text.splitlines()):  # `%` lines are shown as they were written
+        context.cells[filename] = Cell(source.label, source.count, written)
+    shown = context.cells[filename].source.splitlines(keepends=True)
+    linecache.cache[source.label] = (len(text), None, shown, source.label)  # the line that a warning shows
+    return code
 
 
 def run(code: Code, shell: Any, options: Options) -> Outcome:
@@ -133,36 +146,48 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
     before = dict(shell.user_ns)
     checked(code, options, before)
     notebook = cast(code, before, options)
-    with setting(math=options.math), restored(code, before):
-        captured = run_cell(code, notebook, options.inputs)
-        outcome = _outcome(code, options, captured, notebook)
+    with config.using(math=options.math), taken_back(code, notebook, shell) as kept:
+        parted = Parted.of(options.grad, notebook)
+        captured = run_cell(code, parted.space, options.inputs)
+        outcome = _outcome(code, options, captured, parted)
+        outcome.kept = kept
         if options.force:
             _forget(outcome)
         _compute(outcome, captured)
-    for buffer in captured.stores:
-        buffer.array = _original(buffer.array, notebook, before)
-    _commit(outcome, captured, shell)
+        outcome.moving |= _uncast(outcome, before)
+        for buffer in captured.stores:
+            buffer.array = _original(buffer.array, notebook, before)
+        _commit(outcome, captured, shell)
     return outcome
 
 
 def run_plain(code: Code, shell: Any, options: Options) -> Outcome:
-    """Run the cell as ordinary Python; gradients come from a capture beside it, by NumPy."""
+    """Run the cell as ordinary Python; gradients come from a capture beside it, by NumPy, which leaves no trace."""
     before = dict(shell.user_ns)
     checked(code, options, before)
     gradients: dict[str, Tensor] = {}
     read: dict[str, Tensor] = {}
     moving: dict[str, Node] = {}
+    wholes: dict[str, Any] = {}
     if options.grad or options.name:
-        with setting(tier="numpy", math=options.math), restored(code, before), redirect_stdout(StringIO()):
-            captured = run_cell(code, cast(code, before, options), options.inputs)
-            outcome = _outcome(code, options, captured, before)
-            gradients, moving, read = outcome.gradients, outcome.moving, outcome.inputs
+        notebook = own_iterators(code, cast(code, before, options))
+        with (
+            config.using(tier="numpy", math=options.math),
+            left_alone(code, notebook, shell),
+            redirect_stdout(StringIO()),
+        ):
+            parted = Parted.of(options.grad, notebook)
+            captured = run_cell(without_effects(code, notebook), parted.space, options.inputs)
+            outcome = _outcome(code, options, captured, parted)
+            gradients, moving, read, wholes = outcome.gradients, outcome.moving, outcome.inputs, outcome.wholes
             session.compute([t.node for t in gradients.values()])
     result = plain(code, shell.user_ns)
     if options.name:
         shell.push({options.name: function_of(code, options, read, shell)})
     name = "" if code.last is not None else code.parsed.last_name
-    return Outcome(code, options, result, name, code.last is not None, gradients, moving, read, notebook=before)
+    return Outcome(
+        code, options, result, name, code.last is not None, gradients, moving, read, notebook=before, wholes=wholes
+    )
 
 
 def plain(code: Code, space: dict[str, Any]) -> Any:
@@ -209,16 +234,23 @@ def near(word: str, words: Iterable[str]) -> str:
 
 def cast(code: Code, notebook: Mapping[str, Any], options: Options) -> dict[str, Any]:
     """The notebook as the cell reads it: floating inputs in the dtype that was asked for."""
-    space = dict(notebook)
+    space = Recast(notebook)
     if not options.dtype:
         return space
     done: dict[int, Any] = {}
-    for name in code.parsed.reads:
-        value = space.get(name)
-        dtype = getattr(value, "dtype", None)
-        if isinstance(value, np.ndarray | np.floating | Tensor) and dtype is not None and dtype.kind == "f":
-            space[name] = done.setdefault(id(value), value.astype(options.dtype))
+    for name in free_names(code, notebook):
+        value = notebook[name]
+        space[name] = done.setdefault(id(value), in_dtype(value, options.dtype))
+        if space[name] is not value:
+            space.originals[name] = value
     return space
+
+
+def _uncast(outcome: Outcome, before: Mapping[str, Any]) -> dict[str, Node]:
+    """The nodes of variables that were cast on the way in, as the notebook has them: what tells whether they have changed."""
+    cast_names = [n for n in outcome.gradients if n in before and outcome.notebook[n] is not before[n]]
+    found = {n: inputs.lift(before[n], n) for n in cast_names}
+    return {n: node for n, node in found.items() if node is not None}
 
 
 def _original(array: Any, notebook: Mapping[str, Any], before: Mapping[str, Any]) -> Any:
@@ -227,70 +259,40 @@ def _original(array: Any, notebook: Mapping[str, Any], before: Mapping[str, Any]
 
 
 @contextmanager
-def restored(code: Code, notebook: Mapping[str, Any]) -> Generator[None]:
-    """Take back what the cell stored into lazy values of the notebook, where it fails."""
-    tensors = [v for n in code.parsed.reads if isinstance(v := notebook.get(n), Tensor)]
-    buffers = {id(t.place.buffer): t.place.buffer for t in tensors}
-    kept = [(buffer, buffer.node, buffer.version) for buffer in buffers.values()]
+def taken_back(code: Code, notebook: Mapping[str, Any], shell: Any) -> Generator[Kept]:
+    """Take back what the cell changed outside its own variables, where it fails."""
+    kept = Kept([notebook[name] for name in free_names(code, notebook)], shell.user_ns)
     try:
-        yield
+        yield kept
     except BaseException:
-        for buffer, node, version in kept:
-            if buffer.version != version:
-                buffer.store(node)
+        kept.restore()
         raise
+
+
+@contextmanager
+def left_alone(code: Code, notebook: Mapping[str, Any], shell: Any) -> Generator[None]:
+    """Take back what the cell changes, whether it fails or not."""
+    with taken_back(code, notebook, shell) as kept:
+        yield
+        kept.restore()
 
 
 # gradients ------------------------------------------------------------------------------------------------------------
 
 
-def _outcome(code: Code, options: Options, captured: Captured, notebook: Mapping[str, Any]) -> Outcome:
+def _outcome(code: Code, options: Options, captured: Captured, parted: Parted) -> Outcome:
+    notebook = parted.notebook
     result, name = captured.result, "" if captured.shown else code.parsed.last_name
     target = captured.values.get(options.of, notebook.get(options.of)) if options.of else result
-    moving = {n: _moving(n, captured, notebook) for n in options.grad}
-    gradients = _gradients(options, target, moving, code.cell.label)
+    gradients, moving = differentiated(code, options, captured, parted, target)
+    wholes = {name: parted.whole(name, gradients) for name in parted.parts if name not in parted.parts[name]}
     shown = captured.shown or bool(options.grad)
     read = {n: t for n, t in captured.inputs.items() if options.inputs is None or n in options.inputs}
     outputs = {n: v for n, v in captured.outputs.items() if options.outputs is None or n in options.outputs}
     return Outcome(
-        code, options, result, name, shown, gradients, moving, read, target=target, outputs=outputs, notebook=notebook
-    )
-
-
-def _gradients(options: Options, result: Any, nodes: Mapping[str, Node], label: str) -> dict[str, Tensor]:
-    if not nodes:
-        return {}
-    if result is None:
-        raise UsageError("%%tensor --grad: the cell has no value; end it in an expression, or name one with --of")
-    top = node_of(result)
-    for name, node in nodes.items():
-        if not depends([top], node):
-            what = options.of or "the cell's value"
-            message = f"{what} does not depend on {name}: grad_{name} is zero"
-            warnings.warn_explicit(message, ConstantGradientWarning, label, 1)
-    moving = list(nodes.values())
-    apart = [
-        n for n in moving if any(m is not n and depends([m], n) for m in moving)
-    ]  # another variable is computed from it
-    together = [n for n in moving if n not in apart]
-    found = dict(zip(together, gradient_nodes(top, together), strict=True))
-    found |= {n: gradient_nodes(top, [n])[0] for n in apart}
-    return {name: wrap(found[node]) for name, node in nodes.items()}
-
-
-def _moving(name: str, captured: Captured, notebook: Mapping[str, Any]) -> Node:
-    """The node of a variable: the notebook's value, as the cell read it, before one that the cell binds."""
-    own = name in captured.values and name in captured.parsed.binds and name not in captured.parsed.reads
-    value = captured.values[name] if own or name not in notebook else notebook[name]
-    tensor = value if isinstance(value, Tensor) else input_tensor(value, name)
-    node = tensor.node if tensor is not None else None
-    if node is None or not node.type.inexact:
-        what = f"{node.type}" if node is not None else type(value).__name__
-        raise DifferentiationError(
-            f"{name} is {what}: there is no derivative with respect to it",
-            f"Make it a float: {name} = np.asarray({name}, float).",
-        )
-    return node
+        code, options, result, name, shown, gradients, moving, read,
+        target=target, outputs=outputs, notebook=notebook, wholes=wholes,
+    )  # fmt: skip
 
 
 # values and variables -------------------------------------------------------------------------------------------------
@@ -316,6 +318,8 @@ def _compute(outcome: Outcome, captured: Captured) -> None:
     """Compute in one run what is stored and shown; everything, where the level of rewriting is this cell's own."""
     options = outcome.options
     wanted = [buffer.node for buffer in captured.stores]
+    for generator in random.advanced(captured.capture):
+        wanted += [generator.buffer.node, *generator.samples]
     if outcome.shown and not options.quiet:
         wanted += [t.node for t in (*tensors_in(outcome.result), *outcome.gradients.values())]
     if options.math:
@@ -327,13 +331,18 @@ def _compute(outcome: Outcome, captured: Captured) -> None:
 def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
     """Everything worked: store into arrays, and bind names."""
     options = outcome.options
+    drawn = random.advanced(captured.capture)
+    states = session.compute([g.buffer.node for g in drawn])
     stores = list(zip(captured.stores, session.compute([b.node for b in captured.stores]), strict=True))
     if stores:
         inputs.secure_all()
         _keep_read(outcome, [buffer.array for buffer, _ in stores])
     for buffer, value in stores:
         np.copyto(buffer.array, value, casting="same_kind")
+    random.commit(drawn, states)
     outcome.stored = tuple(buffer.name for buffer, _ in stores)
+    for name in [n for n in outcome.notebook if n not in captured.values]:  # the cell has deleted them
+        shell.user_ns.pop(name, None)
     bound = {name: at_home(value, shell.user_ns) for name, value in outcome.outputs.items()}
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)
@@ -348,7 +357,22 @@ def _keep_read(outcome: Outcome, changing: list[Any]) -> None:
 
 
 def function_of(code: Code, options: Options, read: Mapping[str, Tensor], shell: Any) -> Function:
-    """The cell as a function of what it reads: arrays and floats, and ints and bools, which are taken for their values."""
+    """The cell as a function of what it reads: arrays, floats and containers of these; ints and bools for their values."""
     values = shell.user_ns
-    numbers = set() if options.inputs else {n for n in free_names(code, values) if isinstance(values[n], _WHOLE)}
-    return of_cell(code, options.name, [n for n in free_names(code, values) if n in read or n in numbers], values)
+    names = free_names(code, values)
+    if not options.inputs:
+        changed = changed_roots(ast.parse(code.cell.source))
+        also = {n for n in names if isinstance(values[n], _WHOLE) or (n not in changed and _holds_numbers(values[n]))}
+    else:
+        also = set[str]()
+    return of_cell(
+        code, options.name, [n for n in names if n in read or n in also], values, options.math, options.dtype
+    )
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether a container holds numbers, some of them arrays or floats, and nothing else, and is not too long for that."""
+    leaves = flatten(value)[0] if is_container(value) else []
+    floating = [isinstance(v, float | complex | np.inexact | np.ndarray | Tensor) for v in leaves]
+    others = [v for v, known in zip(leaves, floating, strict=True) if not known]
+    return len(leaves) <= _MOST_LEAVES and any(floating) and all(isinstance(v, _WHOLE) for v in others)

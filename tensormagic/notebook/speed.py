@@ -44,17 +44,14 @@ class Speed:
 
 
 @contextmanager
-def generators_kept(space: Mapping[str, Any]) -> Generator[None]:
-    """Random generators go back to where they were."""
-    held = [g for g in space.values() if isinstance(g, np.random.Generator)]
-    states = [copy.deepcopy(g.bit_generator.state) for g in held]
-    legacy = np.random.get_state()  # noqa: NPY002 (the user's cell may draw from it)
-    try:
-        yield
-    finally:
-        np.random.set_state(legacy)  # noqa: NPY002 (as above)
-        for generator, state in zip(held, states, strict=True):
-            generator.bit_generator.state = state
+def beside(outcome: Outcome) -> Generator[None]:
+    """Run code as the cell was run: over what its names led to then, and with the same random draws; nothing stays of it."""
+    with redirect_stdout(StringIO()), np.errstate(all="ignore"):
+        if outcome.kept is None:
+            yield
+        else:
+            with outcome.kept.rewound():
+                yield
 
 
 def copies(code: Code, notebook: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,8 +82,8 @@ def in_numpy(outcome: Outcome, notebook: Mapping[str, Any] | None = None) -> tup
         Other variables than those that the cell has read.
     """
     notebook = outcome.notebook if notebook is None else notebook
-    space = copies(outcome.code, notebook)
-    with generators_kept(notebook), redirect_stdout(StringIO()), np.errstate(all="ignore"):
+    with beside(outcome):
+        space = copies(outcome.code, notebook)
         result = plain(outcome.code, space)
     captured = flatten(outcome.result)[0]
     if any(isinstance(leaf, Tensor) for leaf in captured):
@@ -111,9 +108,15 @@ def median_time(action: Callable[[Any], Any], prepare: Callable[[], Any]) -> flo
 
 def measure(outcome: Outcome, shown: Portrait) -> Speed:
     """Time both."""
-    code, notebook = outcome.code, outcome.notebook
-    with generators_kept(notebook), redirect_stdout(StringIO()), np.errstate(all="ignore"):
-        numpy = median_time(lambda space: plain(code, space), lambda: copies(code, notebook))
+    code, notebook, kept = outcome.code, outcome.notebook, outcome.kept
+
+    def prepared() -> dict[str, Any]:
+        if kept is not None:
+            kept.restore()
+        return copies(code, notebook)
+
+    with beside(outcome):
+        numpy = median_time(lambda space: plain(code, space), prepared)
     program = shown.primal_executable
     compiling = 0.0
     if config.tier != "numpy":
@@ -121,8 +124,9 @@ def measure(outcome: Outcome, shown: Portrait) -> Speed:
         program.compile().wait()
         compiling = time.perf_counter() - begin
     values, sizes = shown.values, shown.sizes
-    captured = median_time(lambda _: program.run(sizes, *values), lambda: None)
-    apart = difference(program.run(sizes, *values), in_numpy(outcome)[0])
+    with np.errstate(all="ignore"):
+        captured = median_time(lambda _: program.run(sizes, *values), lambda: None)
+        apart = difference(program.run(sizes, *values), in_numpy(outcome)[0])
     return Speed(numpy, captured, program.tier, compiling, apart)
 
 

@@ -18,6 +18,8 @@ from tensormagic.ir.node import Node
 
 __all__ = ["Gradients"]
 
+_ANEW = "*"  # every gradient may be bound anew here
+_RUNS_CELLS = {"run_cell_magic", "run_line_magic", "run_cell", "magic"}
 _LOOP = """{gradient} is the gradient at the {name} of {cell}; {name} has changed since. Name the cell, and call it:
     step = tm.value_and_grad(NAME, ("{name}",))
     for k in range(100):
@@ -45,6 +47,8 @@ class Gradients:
     def bind(self, gradients: Mapping[str, Any], nodes: Mapping[str, Node], cell: str, space: dict[str, Any]) -> None:
         """Bind ``grad_A`` for each A; warns where that name is in use for something else."""
         for name, gradient in gradients.items():
+            if not name.isidentifier():  # a part of a container
+                continue
             bound = f"grad_{name}"
             mine = self._bound.get(bound)
             if bound in space and (mine is None or space[bound] is not mine.gradient):
@@ -82,6 +86,8 @@ def _used_after(tree: ast.AST, changed: set[str], variables: Mapping[str, str]) 
     """The gradients that are read after their variables have changed, in the order in which Python runs the code."""
     found: dict[str, None] = {}
     for name, stored in _events(tree):
+        if name == _ANEW:
+            return list(found)
         if not stored and variables.get(name) in changed:
             found.setdefault(name)
         elif stored and name in variables.values():
@@ -101,6 +107,10 @@ def _events(node: ast.AST) -> Iterator[tuple[str, bool]]:
         yield from _events(node.value) if node.value is not None else ()
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             yield from _stored(target)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RUNS_CELLS:
+        for argument in node.args:
+            yield from _events(argument)
+        yield _ANEW, True
     elif isinstance(node, ast.keyword) and node.arg == "out":
         yield from _stored(node.value)
     else:

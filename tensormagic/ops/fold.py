@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.errors import DTypeError, ShapeError
-from tensormagic.ir.node import Node, make
+from tensormagic.ir.node import Bounds, Node, make
 from tensormagic.ir.type import Size, Type, product
+from tensormagic.ops import scalar
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, expand_dims, flip, normalise_axis, reshape, transpose
 from tensormagic.ops.op import Op, Tangent, Value, as_form
@@ -57,6 +58,12 @@ class Fold(Op):
             raise ShapeError(f"zero-size array to reduction operation {self.name} which has no identity")
         shape = tuple(s for k, s in enumerate(x.shape) if k not in axes)
         return Type(self.result(x.dtype), shape, "array" if shape else "scalar")
+
+    def bounds(self, node: Node) -> Bounds:
+        x = node.args[0]
+        if self.name == "sum" and x.type.dtype.kind == "b":  # how often something is true
+            return 0, count(x, node["axes"])
+        return (0, count(x, node["axes"]) - 1) if self.positional else (None, None)
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         del size
@@ -314,6 +321,38 @@ CUMPROD = Row(
     start=lambda dtype: dtype.type(1),
     tangent=_cumprod_tangent,
     doc="The running product along an axis.",
+)
+
+
+def _running_extreme(ufunc: np.ufunc) -> Callable[[Any, Any], Value]:
+    def call(x: Any, axis: Any) -> Value:
+        return ufunc.accumulate(x, axis=axis if isinstance(axis, int) else 0)
+
+    return call
+
+
+def _running_tangent(node: Node, t: Node) -> Node:
+    """The tangent at the first element that is as extreme: its place is the running largest of the places of new extremes."""
+    from tensormagic.ops.gather import take_along_axis
+
+    x, (axis,) = node.args[0], node["axes"]
+    place = iota(node.type.shape, axis)
+    before = take_along_axis(node, scalar.maximum(place - 1, 0), axis)
+    new = scalar.logical_or(equal(place, 0), scalar.not_equal(node, before))
+    return take_along_axis(t, row(CUMMAX, where(new, place, 0), (axis,)), axis) if x.type.ndim else t
+
+
+CUMMAX = Row(
+    name="cummax",
+    numpy=_running_extreme(np.maximum),
+    tangent=_running_tangent,
+    doc="The largest element so far along an axis; nan wins.",
+)
+CUMMIN = Row(
+    name="cummin",
+    numpy=_running_extreme(np.minimum),
+    tangent=_running_tangent,
+    doc="The smallest element so far along an axis; nan wins.",
 )
 
 

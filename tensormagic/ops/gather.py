@@ -1,4 +1,4 @@
-"""Elements by integer arrays: take along an axis, and its transpose, a sum into the places that were taken.
+"""Elements by integer arrays: take along an axis; whole slices by one index each, or one index for each element.
 
 Indices count from the end where they are negative; one out of bounds is NumPy's ``IndexError`` when the graph runs.
 """
@@ -13,14 +13,15 @@ import numpy as np
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type, lower_bound, product
-from tensormagic.ops.move import broadcast, broadcast_shapes, lead, normalise_axis, reshape, same, show, transpose
+from tensormagic.ops.move import broadcast, broadcast_shapes, normalise_axis, reshape, same, show, transpose
 from tensormagic.ops.op import Guard, Tangent, Value
-from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.opaque import Opaque, Store
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.update import zeros_like
 
 
-def _check_indices(indices: Node) -> None:
+def check_indices(indices: Node) -> None:
+    """Refuse indices that are no integers."""
     if indices.type.dtype.kind not in "biu":
         raise DTypeError(f"cannot take elements by an array of dtype {indices.type.dtype}: indices are integers")
 
@@ -32,17 +33,18 @@ def _array(dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Type:
 # whole slices by one index each ---------------------------------------------------------------------------------------
 
 
-def _gather_shape(x: Node, indices: Node, axis: int) -> tuple[Size, ...]:
+def gather_shape(x: Node, indices: Node, axis: int) -> tuple[Size, ...]:
+    """The shape of the slices of ``x`` along ``axis`` that ``indices`` name."""
     shape = x.type.shape
     return (*shape[:axis], *indices.type.shape, *shape[axis + 1 :])
 
 
 def _gather_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
     x, indices = args
-    _check_indices(indices)
+    check_indices(indices)
     if x.type.shape[params["axis"]] == 0 and (lower_bound(indices.type.size) or 0) > 0:
         raise BoundsError("cannot do a non-empty take from an empty axes.")
-    return _array(x.type.dtype, _gather_shape(x, indices, params["axis"]))
+    return _array(x.type.dtype, gather_shape(x, indices, params["axis"]))
 
 
 def _gather_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
@@ -50,14 +52,23 @@ def _gather_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 
 def _gather_back(node: Node, cotangent: Node, _linear: Sequence[bool]) -> Sequence[Tangent]:
+    from tensormagic.ops.scatter import SCATTER_ADD
+
     x, indices = node.args
     return make(SCATTER_ADD, (zeros_like(x), indices, cotangent), axis=node["axis"]), None
+
+
+def _gather_numpy(x: Value, indices: Value, axis: int) -> Value:
+    if np.size(x):
+        return np.take(x, indices, axis=axis)
+    places: Any = (*(slice(None),) * axis, np.asarray(indices, np.int64))
+    return x[places]  # np.take does not look at the indices into nothing
 
 
 GATHER = Opaque(
     name="gather",
     types=_gather_type,
-    numpy=lambda x, indices, axis: np.take(x, indices, axis=axis),
+    numpy=_gather_numpy,
     tangent=_gather_tangent,
     back=_gather_back,
     stacked=lambda *stack: _gather_stacked(*stack),
@@ -74,26 +85,7 @@ def gather(x: Node, indices: Node, axis: int | None = None) -> Node:
     return make(GATHER, (x, indices), axis=normalise_axis(axis, x.type.ndim))
 
 
-def _scatter_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
-    x, indices, values = args
-    _check_indices(indices)
-    wanted = _gather_shape(x, indices, params["axis"])
-    fits = len(wanted) == values.type.ndim and all(same(s, t) for s, t in zip(wanted, values.type.shape, strict=True))
-    if not fits:
-        raise ShapeError(
-            f"values of shape {show(values.type.shape)} cannot be added where a shape of {show(wanted)} is indexed"
-        )
-    return Type(x.type.dtype, x.type.shape)
-
-
-def _scatter_numpy(x: Value, indices: Value, values: Value, axis: int) -> Value:
-    result = np.array(x, order="C")
-    place: Any = (*(slice(None),) * axis, np.asarray(indices, np.int64))
-    np.add.at(result, place, values)
-    return result
-
-
-def _sum_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+def sum_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     """Of a sum into places: linear in the base and in what is added."""
     x, indices, values = node.args
     base, _, part = tangents
@@ -105,37 +97,7 @@ def _sum_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return make(node.op, (base, indices, astype(part, values.type.dtype)), **node.params)
 
 
-def _scatter_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
-    back = make(GATHER, (cotangent, node.args[1]), axis=node["axis"]) if linear[2] else None
-    return cotangent if linear[0] else None, None, back
-
-
-def _scatter_guards(node: Node) -> list[Guard]:
-    x, indices, values = node.args
-    pairs = zip(_gather_shape(x, indices, node["axis"]), values.type.shape, strict=True)
-    return [(s, "==", t) for s, t in pairs if s != t]
-
-
-SCATTER_ADD = Opaque(
-    name="scatter_add",
-    types=_scatter_type,
-    numpy=_scatter_numpy,
-    tangent=_sum_tangent,
-    back=_scatter_back,
-    stacked=lambda *stack: _scatter_stacked(*stack),
-    check=_scatter_guards,
-    doc="x with values added to the slices along an axis that an integer array names; repeated indices add up.",
-)
-
-
-def scatter_add(x: Node, indices: Node, values: Node, axis: int = 0) -> Node:
-    """``np.add.at(x, indices, values)`` along ``axis``, as a new array; values broadcast, in the dtype of ``x``."""
-    axis = normalise_axis(axis, x.type.ndim)
-    values = broadcast(astype(values, x.type.dtype), _gather_shape(x, indices, axis))
-    return make(SCATTER_ADD, (x, indices, values), axis=axis)
-
-
-def _places(x: Node, indices: Node, axis: int) -> Node:
+def places_along(x: Node, indices: Node, axis: int) -> Node:
     """The stacked indices, one for each element, for stacked arrays ``x`` with ``axis`` brought to the front of each."""
     size, *own = indices.type.shape
     _, *shape = x.type.shape
@@ -144,14 +106,14 @@ def _places(x: Node, indices: Node, axis: int) -> Node:
     return broadcast(places, (*places.type.shape[:2], *rest))
 
 
-def _to_front(x: Node, first: int, count: int) -> Node:
+def to_front(x: Node, first: int, count: int) -> Node:
     """``x`` with ``count`` axes from ``first`` on right after the batch."""
     moved = range(first, first + count)
     return transpose(x, (0, *moved, *(k for k in range(1, x.type.ndim) if k not in moved)))
 
 
-def _from_front(x: Node, first: int, count: int) -> Node:
-    """The inverse of :func:`_to_front`."""
+def from_front(x: Node, first: int, count: int) -> Node:
+    """The inverse of :func:`to_front`."""
     rest = range(count + 1, x.type.ndim)
     return transpose(x, (0, *rest[: first - 1], *range(1, count + 1), *rest[first - 1 :]))
 
@@ -165,20 +127,9 @@ def _gather_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], s
     if not batched[0]:
         found = make(GATHER, (x, indices), axis=axis)
         return transpose(found, (axis, *(k for k in range(found.type.ndim) if k != axis)))
-    taken = take_along_axis(_to_front(x, axis + 1, 1), _places(x, indices, axis), 1)
+    taken = take_along_axis(to_front(x, axis + 1, 1), places_along(x, indices, axis), 1)
     own = indices.type.shape[1:]
-    return _from_front(reshape(taken, (size, *own, *taken.type.shape[2:])), axis + 1, count)
-
-
-def _scatter_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-    """As :func:`_gather_stacked`."""
-    x, indices, values = (lead(a, b, size) if k != 1 else a for k, (a, b) in enumerate(zip(args, batched, strict=True)))
-    axis, count = node["axis"], node.args[1].type.ndim
-    if not batched[1]:
-        return make(SCATTER_ADD, (x, indices, values), axis=axis + 1)
-    places = _places(x, indices, axis)
-    added = reshape(_to_front(values, axis + 1, count), places.type.shape)
-    return _from_front(make(ADD_ALONG_AXIS, (_to_front(x, axis + 1, 1), places, added), axis=1), axis + 1, 1)
+    return from_front(reshape(taken, (size, *own, *taken.type.shape[2:])), axis + 1, count)
 
 
 # one index for each element -------------------------------------------------------------------------------------------
@@ -258,11 +209,10 @@ def _add_along_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 
 def _add_along_numpy(x: Value, indices: Value, values: Value, axis: int) -> Value:
-    result = np.array(x, order="C")
     shape = np.shape(indices)
     places = [np.arange(n).reshape([-1 if j == k else 1 for j in range(len(shape))]) for k, n in enumerate(shape)]
-    np.add.at(result, tuple(indices if k == axis else place for k, place in enumerate(places)), values)
-    return result
+    np.add.at(x, tuple(indices if k == axis else place for k, place in enumerate(places)), values)
+    return x
 
 
 def _add_along_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
@@ -277,11 +227,11 @@ def _add_along_guards(node: Node) -> list[Guard]:
     ]
 
 
-ADD_ALONG_AXIS = Opaque(
+ADD_ALONG_AXIS = Store(
     name="add_along_axis",
     types=_add_along_type,
     numpy=_add_along_numpy,
-    tangent=_sum_tangent,
+    tangent=sum_tangent,
     back=_add_along_back,
     check=_add_along_guards,
     doc="x with values added, along an axis, where an integer array of the same rank says; repeated places add up.",

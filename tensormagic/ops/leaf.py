@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.errors import DTypeError
-from tensormagic.ir.node import Bits, Node, make
-from tensormagic.ir.type import Dim, Size, Type, array, python, symbol
+from tensormagic.ir.node import Bits, Node, as_size, make
+from tensormagic.ir.size import Dim, Size, bare_atom, symbol
+from tensormagic.ir.type import Type, array, python
 from tensormagic.ops.op import Leaf, Value, as_form
 
+Within = tuple[Size | None, Size | None] | None
 _serial = itertools.count()
 
 
@@ -66,16 +68,13 @@ def size_node(size: Size) -> Node:
     """A size as a Python integer's node."""
     if isinstance(size, int):
         return constant(size)
-    return make(SIZE, type=python(int), size=size)
+    only = bare_atom(size)
+    return only if isinstance(only, Node) and only.type.form == "python" else make(SIZE, type=python(int), size=size)
 
 
 def size_of(node: Node) -> Size | None:
-    """The size that an integer node is, where it is one."""
-    if node.op is SIZE:
-        return node["size"]
-    if node.op is CONSTANT and node.type.dtype.kind in "iu" and not node.type.shape:
-        return int(node["bits"].array())
-    return None
+    """The size that an integer without axes is, itself an atom where nothing else is known of it; None for any other node."""
+    return as_size(node)
 
 
 def iota(shape: tuple[Size, ...], axis: int) -> Node:
@@ -83,9 +82,14 @@ def iota(shape: tuple[Size, ...], axis: int) -> Node:
     return make(IOTA, type=array(np.int64, *shape), shape=shape, axis=axis)
 
 
-def input_node(source: Source, t: Type) -> Node:
-    """The node of an input."""
-    return make(INPUT, type=t, source=source)
+def input_node(source: Source, t: Type, within: Within = None) -> Node:
+    """The node of an input; of an integer, ``low <= value < high`` may be known."""
+    return make(INPUT, type=t, source=source, **_known(within))
+
+
+def index_node(name: str, low: Size, high: Size) -> Node:
+    """A Python integer that stands for the index of a loop: ``low <= index < high``."""
+    return input_node(Source(name), python(int), (low, high))
 
 
 def open_type(source: Source, dtype: Any, shape: tuple[int, ...], form: str = "array") -> Type:
@@ -96,9 +100,13 @@ def open_type(source: Source, dtype: Any, shape: tuple[int, ...], form: str = "a
     return Type(np.dtype(dtype), sizes, form)  # type: ignore[arg-type]
 
 
-def parameter(index: int, t: Type) -> Node:
-    """Parameter number ``index`` of a closed graph."""
-    return make(PARAMETER, type=t, index=index)
+def parameter(index: int, t: Type, within: Within = None) -> Node:
+    """Parameter number ``index`` of a closed graph; of an integer, ``low <= value < high`` may be known."""
+    return make(PARAMETER, type=t, index=index, **_known(within))
+
+
+def _known(within: Within) -> dict[str, Any]:
+    return {"within": within} if within else {}
 
 
 def constant_value(node: Node) -> np.ndarray[Any, Any] | None:

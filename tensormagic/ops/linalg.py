@@ -187,13 +187,15 @@ def _pinv_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return (left - matmul(matmul(left, a), p)) + (right - matmul(p, matmul(a, right))) - matmul(matmul(p, t), p)
 
 
-PINV = Opaque(
-    name="pinv", types=_pinv_type, numpy=np.linalg.pinv, tangent=_pinv_tangent, doc="The Moore-Penrose inverse."
-)
+def _pinv_numpy(a: Value, rcond: float | str | None) -> Value:
+    return np.linalg.pinv(a, np.finfo(a.dtype).eps * max(a.shape[-2:]) if isinstance(rcond, str) else rcond)
 
 
-def pinv(a: Node, rcond: float | None = None) -> Node:
-    """``np.linalg.pinv``; its derivative is that at constant rank."""
+PINV = Opaque(name="pinv", types=_pinv_type, numpy=_pinv_numpy, tangent=_pinv_tangent, doc="The Moore-Penrose inverse.")
+
+
+def pinv(a: Node, rcond: float | str | None = None) -> Node:
+    """``np.linalg.pinv``, with the bound ``"size"`` for epsilon times the larger extent; its derivative is that at constant rank."""
     return make(PINV, (prepared(a),), rcond=rcond)
 
 

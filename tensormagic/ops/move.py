@@ -10,7 +10,8 @@ import numpy as np
 
 from tensormagic.ir.errors import AxisError, ShapeError
 from tensormagic.ir.node import Node, make
-from tensormagic.ir.type import Size, Type, hint, lower_bound, product
+from tensormagic.ir.size import Size, hint, is_at_least, nodes_of, product
+from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
 
@@ -111,7 +112,10 @@ def normalise_axis(axis: int, ndim: int) -> int:
 
 
 def _broadcast_numpy(node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
-    return np.broadcast_to(values[0], tuple(size(s) for s in node["shape"]))
+    shape = tuple(size(s) for s in node["shape"])
+    if any(n < 0 for n in shape):
+        raise ShapeError("negative dimensions are not allowed")
+    return np.broadcast_to(values[0], shape)
 
 
 def _broadcast_back(node: Node, cotangent: Node) -> Node:
@@ -167,6 +171,10 @@ def stretch(x: Node, batched: bool, size: Size, shape: Shape) -> Node:
 
 def lead(x: Node, batched: bool, size: Size) -> Node:
     """``x`` as a stack of ``size``: itself where it is ``batched``, else repeated."""
+    if not batched and x.type.form == "tape":
+        from tensormagic.ops.tape import lead_tape
+
+        return lead_tape(x, size)
     return x if batched else broadcast(x, (size, *x.type.shape))
 
 
@@ -296,8 +304,8 @@ def slice_guards(slices: tuple[tuple[Size, Size, int], ...], shape: Shape) -> li
     for (start, length, step), extent in zip(slices, shape, strict=True):
         last = start + (length - 1) * step
         low, high = (start, last) if step > 0 else (last, start)
-        inside = [(low, ">=", 0), (extent - 1 - high, ">=", 0)]
-        guards += [g for g in inside if (b := lower_bound(g[0])) is None or b < 0]
+        inside = [(low, ">=", 0), (extent - 1 - high, ">=", 0), *([(length, ">=", 0)] if nodes_of(length) else [])]
+        guards += [g for g in inside if not is_at_least(g[0], 0)]
     return guards
 
 

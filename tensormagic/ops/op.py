@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tensormagic.ir.errors import DifferentiationError
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Bounds, Node
 from tensormagic.ir.type import Size, Type
 
 Value = Any  # what NumPy evaluation passes around: arrays, NumPy scalars, Python numbers, tuples of these
@@ -74,6 +74,10 @@ class Op:
         """What sizes must satisfy when the graph runs."""
         return []
 
+    def bounds(self, node: Node) -> Bounds:
+        """The sizes between which the value of an integer lies, ends included; None for an end that is not known."""
+        return None, None
+
     def expand(self, node: Node) -> Node | None:
         """The same value in simpler ops, for the planner; None for an op that is simple already."""
         return None
@@ -99,9 +103,15 @@ class Leaf(Op):
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         return None
 
+    def bounds(self, node: Node) -> Bounds:
+        low, high = node.params.get("within") or (None, None)
+        return low, None if high is None else high - 1
+
 
 def as_form(value: Value, form: str) -> Value:
-    """A rank-0 value as array, NumPy scalar or Python number."""
+    """A rank-0 value as array, NumPy scalar or Python number; a tape is one already."""
+    if form == "tape":
+        return value
     if form == "array":
         return np.asarray(value)
     array = np.asarray(value)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.move import lead
@@ -66,6 +68,18 @@ class Opaque(Op):
 
     def guards(self, node: Node) -> list[Guard]:
         return self.check(node) if self.check else []
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Store(Opaque):
+    """A call that stores into its first operand, an array: into a copy, where that is needed elsewhere."""
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        return self.reuse(node, [np.array(values[0], order="C"), *values[1:]], size)
+
+    def reuse(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        """As ``evaluate``, in the first operand, which nothing else reads."""
+        return super().evaluate(node, values, size)
 
 
 def concrete(params: Mapping[str, Any], size: Callable[[Size], int]) -> dict[str, Any]:

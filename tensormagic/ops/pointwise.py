@@ -183,6 +183,13 @@ def masked(node: Node) -> tuple[Node, Node, bool] | None:
     return None
 
 
+def masked_by(condition: Node, value: Node, *, zero_first: bool = False) -> Node:
+    """``value`` where a condition holds (or does not, where zeros come first), and zero elsewhere."""
+    from tensormagic.ops.scalar import where
+
+    return _mask(where, condition, value, zero_first)
+
+
 _MOVES: dict[str, Callable[[Node, Node], Node]] = {
     "broadcast": lambda x, node: broadcast(x, node["shape"]),
     "reshape": lambda x, node: reshape(x, node["shape"]),

@@ -1,42 +1,53 @@
 """The scalar functions that a float loop is made of: one record each, with its derivative and its loop code."""
 
+# pyright: reportUnusedImport=false
+# Scalar functions are imported from here, in whichever file they stand.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.node import Node, install_operators, make
-from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ir.node import Node, install_operators
+from tensormagic.ops.comparison import (  # noqa: F401 (as above)
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    ceil,
+    copysign,
+    equal,
+    floor,
+    fmax,
+    fmin,
+    gcd,
+    greater,
+    greater_equal,
+    heaviside,
+    invert,
+    isfinite,
+    isinf,
+    isnan,
+    lcm,
+    left_shift,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    nextafter,
+    not_equal,
+    right_shift,
+    rint,
+    signbit,
+    trunc,
+    where,
+)
+from tensormagic.ops.function import INF, float_loop, leaf, one_like, real_loop, typed  # noqa: F401 (as above)
 from tensormagic.ops.op import Tangent, Value
-from tensormagic.ops.pointwise import ASTYPE, Pointwise, Weak, astype, multiply_by, total, ufunc_dtypes
-
-INF = np.inf
-SPECIAL: tuple[float, ...] = (0.0, -0.0, 1.0, -1.0, 0.5, INF, -INF, np.nan, 1e-300, -1e-8, 700.0, -745.0)
-
-
-def leaf(name: str, numpy: Callable[..., Value] | None = None, **fields: Any) -> Pointwise:
-    """A scalar function under its NumPy name."""
-    fields.setdefault("edges", SPECIAL)
-    return Pointwise(name=name, numpy=numpy or getattr(np, name), **fields)
-
-
-def special(name: str) -> Callable[..., Value]:
-    """A function of ``scipy.special``, imported when it is first called; its result has the operands' dtype."""
-
-    def call(*values: Value) -> Value:
-        function = getattr(import_module("scipy.special"), name)
-        return np.asarray(function(*values)).astype(np.result_type(*values), copy=False)
-
-    return call
-
-
-float_loop = ufunc_dtypes(np.exp)
-float_loop2 = ufunc_dtypes(np.arctan2)
-real_loop = ufunc_dtypes(np.cbrt)
-
+from tensormagic.ops.pointwise import astype, multiply_by, total
 
 # arithmetic -----------------------------------------------------------------------------------------------------------
 
@@ -153,16 +164,6 @@ def _divide_masked(cotangent: Node, divisor: Node) -> Node:
     return divide(cotangent, divisor) if masked(cotangent) is None else multiply_by(reciprocal(divisor), cotangent)
 
 
-def typed(number: float, x: Node) -> Node:
-    """A number in the dtype of ``x``, as a scalar."""
-    return constant(x.type.dtype.type(number))
-
-
-def one_like(x: Node) -> Node:
-    """1, in the dtype of ``x``, as a scalar."""
-    return typed(1, x)
-
-
 def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
     by_base = where(equal(y, 0), 0, multiply(y, power(x, subtract(y, 1))))
     known = logical_or(equal(x, 0), less(x, 0)) if x.type.dtype.kind == "f" else equal(x, 0)
@@ -174,7 +175,7 @@ def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
 
 power = leaf(
     "power",
-    source="{0} ** {1}",
+    source="power({0}, {1})",
     partials=_power_partials,
     domain=(0.2, 3.0),
     doc="The first number to the power of the second.",
@@ -187,7 +188,13 @@ sqrt = leaf(
     domain=(0.05, INF),
     doc="The non-negative square root.",
 )
-cbrt = leaf("cbrt", partials=lambda out, _x: 1 / (3 * out * out), domain=(0.05, INF), doc="The cube root.")
+cbrt = leaf(
+    "cbrt",
+    source="cbrt({0})",
+    partials=lambda out, _x: 1 / (3 * out * out),
+    domain=(0.05, INF),
+    doc="The cube root.",
+)
 reciprocal = leaf(
     "reciprocal",
     source="1 / {0}",
@@ -200,14 +207,27 @@ reciprocal = leaf(
 # exponentials and logarithms ------------------------------------------------------------------------------------------
 
 exp = leaf("exp", source="exp({0})", partials=lambda out, _x: out, doc="e to the power of the number.")
-exp2 = leaf("exp2", partials=lambda out, _x: out * float(np.log(2)), doc="Two to the power of the number.")
+exp2 = leaf(
+    "exp2",
+    source="exp2({0})",
+    partials=lambda out, _x: out * float(np.log(2)),
+    doc="Two to the power of the number.",
+)
 expm1 = leaf("expm1", source="expm1({0})", partials=lambda _out, x: exp(x), doc="exp(x) - 1, exact near 0.")
 log = leaf("log", source="log({0})", partials=lambda _out, x: 1 / x, domain=(0.05, INF), doc="The natural logarithm.")
 log2 = leaf(
-    "log2", partials=lambda _out, x: 1 / (x * float(np.log(2))), domain=(0.05, INF), doc="The logarithm to base 2."
+    "log2",
+    source="log2({0})",
+    partials=lambda _out, x: 1 / (x * float(np.log(2))),
+    domain=(0.05, INF),
+    doc="The logarithm to base 2.",
 )
 log10 = leaf(
-    "log10", partials=lambda _out, x: 1 / (x * float(np.log(10))), domain=(0.05, INF), doc="The logarithm to base 10."
+    "log10",
+    source="log10({0})",
+    partials=lambda _out, x: 1 / (x * float(np.log(10))),
+    domain=(0.05, INF),
+    doc="The logarithm to base 10.",
 )
 log1p = leaf(
     "log1p",
@@ -296,24 +316,6 @@ log1mexp = leaf(
     domain=(-INF, -0.05),
     doc="log(1 - exp(x)) for negative x, exact near 0 and far from it.",
 )
-xlogy = leaf(
-    "xlogy",
-    special("xlogy"),
-    dtypes=float_loop2,
-    arity=2,
-    partials=lambda _out, x, y: (log(y), x / y),
-    body=lambda x, y: where(logical_and(equal(x, 0), logical_not(isnan(y))), 0, x * log(y)),
-    domain=(0.05, INF),
-    doc="x log(y), which is 0 for x = 0.",
-)
-logit = leaf(
-    "logit",
-    special("logit"),
-    dtypes=real_loop,
-    partials=lambda _out, x: 1 / (x * (1 - x)),
-    domain=(0.05, 0.95),
-    doc="log(p / (1 - p)).",
-)
 
 # trigonometry ---------------------------------------------------------------------------------------------------------
 
@@ -321,112 +323,65 @@ sin = leaf("sin", source="sin({0})", partials=lambda _out, x: cos(x), doc="The s
 cos = leaf("cos", source="cos({0})", partials=lambda _out, x: -sin(x), doc="The cosine of an angle in radians.")
 tan = leaf(
     "tan",
-    source="math.tan({0})",
+    source="tan({0})",
     partials=lambda out, _x: 1 + out * out,
     domain=(-1.2, 1.2),
     doc="The tangent of an angle in radians.",
 )
 arcsin = leaf(
     "arcsin",
-    source="math.asin({0})",
+    source="arcsin({0})",
     partials=lambda _out, x: 1 / sqrt(1 - x * x),
     domain=(-0.9, 0.9),
     doc="The inverse sine.",
 )
 arccos = leaf(
     "arccos",
-    source="math.acos({0})",
+    source="arccos({0})",
     partials=lambda _out, x: -1 / sqrt(1 - x * x),
     domain=(-0.9, 0.9),
     doc="The inverse cosine.",
 )
-arctan = leaf("arctan", source="math.atan({0})", partials=lambda _out, x: 1 / (1 + x * x), doc="The inverse tangent.")
+arctan = leaf("arctan", source="arctan({0})", partials=lambda _out, x: 1 / (1 + x * x), doc="The inverse tangent.")
 arctan2 = leaf(
     "arctan2",
-    source="math.atan2({0}, {1})",
+    source="arctan2({0}, {1})",
     partials=lambda _out, y, x: (x / (x * x + y * y), -y / (x * x + y * y)),
     domain=(0.1, INF),
     doc="The angle of the point (x, y), given as arctan2(y, x).",
 )
-sinh = leaf("sinh", source="math.sinh({0})", partials=lambda _out, x: cosh(x), doc="The hyperbolic sine.")
-cosh = leaf("cosh", source="math.cosh({0})", partials=lambda _out, x: sinh(x), doc="The hyperbolic cosine.")
+sinh = leaf("sinh", source="sinh({0})", partials=lambda _out, x: cosh(x), doc="The hyperbolic sine.")
+cosh = leaf("cosh", source="cosh({0})", partials=lambda _out, x: sinh(x), doc="The hyperbolic cosine.")
 tanh = leaf("tanh", source="tanh({0})", partials=lambda out, _x: 1 - out * out, doc="The hyperbolic tangent.")
 arcsinh = leaf(
     "arcsinh",
-    source="math.asinh({0})",
+    source="arcsinh({0})",
     partials=lambda _out, x: 1 / sqrt(x * x + 1),
     doc="The inverse hyperbolic sine.",
 )
 arccosh = leaf(
     "arccosh",
-    source="math.acosh({0})",
+    source="arccosh({0})",
     partials=lambda _out, x: 1 / sqrt(x * x - 1),
     domain=(1.2, INF),
     doc="The inverse hyperbolic cosine.",
 )
 arctanh = leaf(
     "arctanh",
-    source="math.atanh({0})",
+    source="arctanh({0})",
     partials=lambda _out, x: 1 / (1 - x * x),
     domain=(-0.9, 0.9),
     doc="The inverse hyperbolic tangent.",
 )
 hypot = leaf(
     "hypot",
-    source="math.hypot({0}, {1})",
+    source="hypot({0}, {1})",
     partials=lambda out, x, y: (where(equal(out, 0), 0, x / out), where(equal(out, 0), 0, y / out)),
     domain=(0.05, INF),
     doc="sqrt(x*x + y*y), without overflow.",
 )
 degrees = leaf("degrees", np.degrees, partials=lambda _out, x: (180 / np.pi) * (x * 0 + 1), doc="Radians to degrees.")
 radians = leaf("radians", np.radians, partials=lambda _out, x: (np.pi / 180) * (x * 0 + 1), doc="Degrees to radians.")
-
-# special functions ----------------------------------------------------------------------------------------------------
-
-erf = leaf(
-    "erf",
-    special("erf"),
-    source="erf({0})",
-    dtypes=float_loop,
-    partials=lambda _out, x: 2 / float(np.sqrt(np.pi)) * exp(-x * x),
-    doc="The error function.",
-)
-erfc = leaf(
-    "erfc",
-    special("erfc"),
-    source="math.erfc({0})",
-    dtypes=float_loop,
-    partials=lambda _out, x: -2 / float(np.sqrt(np.pi)) * exp(-x * x),
-    doc="1 - erf(x), exact for large x.",
-)
-polygamma = leaf(
-    "polygamma",
-    special("polygamma"),
-    dtypes=float_loop2,
-    arity=2,
-    partials=lambda _out, n, x: (None, polygamma(n + 1, x)),
-    domain=(1, INF),
-    edges=(1.0, 2.0, 3.0),
-    doc="The n-th derivative of digamma.",
-)
-digamma = leaf(
-    "digamma",
-    special("digamma"),
-    dtypes=real_loop,
-    partials=lambda _out, x: polygamma(1, x),
-    domain=(0.1, INF),
-    doc="The derivative of gammaln.",
-)
-gammaln = leaf(
-    "gammaln",
-    special("gammaln"),
-    dtypes=real_loop,
-    partials=lambda _out, x: digamma(x),
-    domain=(0.1, INF),
-    doc="The logarithm of the absolute value of the gamma function.",
-)
-
-
 # complex numbers ------------------------------------------------------------------------------------------------------
 
 
@@ -473,147 +428,6 @@ conjugate = leaf(
     back=lambda _node, ct, _linear: (conjugate(ct),),
     doc="The complex conjugate.",
 )
-
-
-# choice, comparison and rounding --------------------------------------------------------------------------------------
-
-
-def _where_dtypes(operands: Sequence[Weak]) -> tuple[tuple[np.dtype[Any], ...], np.dtype[Any]]:
-    samples = [w(0) if isinstance(w, type) else np.zeros((), w) for w in operands[1:]]
-    out = np.result_type(*samples)
-    return (np.dtype(bool), out, out), out
-
-
-def _where_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    _, x, y = tangents
-    return where(node.args[0], 0 if x is None else x, 0 if y is None else y)
-
-
-where = leaf(
-    "where",
-    np.where,
-    arity=3,
-    dtypes=_where_dtypes,
-    source={"b": "{1} if {0} else {2}"},
-    linearise=_where_tangent,
-    back=lambda node, ct, linear: (
-        None,
-        where(node.args[0], ct, 0) if linear[1] else None,
-        where(node.args[0], 0, ct) if linear[2] else None,
-    ),
-    doc="The second number where the first is true, else the third.",
-)
-
-
-def _prefer(x: Node, y: Node) -> Node:
-    """1 where ``x`` is chosen, one half on ties."""
-    dtype = np.result_type(x.type.dtype, y.type.dtype)
-    return astype(greater(x, y), dtype) + dtype.type(0.5) * astype(equal(x, y), dtype)
-
-
-_GREATER = "{0} if {0} > {1} else {1}"
-_LESS = "{0} if {0} < {1} else {1}"
-maximum = leaf(
-    "maximum",
-    source={"f": "max_propagate({0}, {1})", "i": _GREATER, "u": _GREATER, "b": "{0} | {1}"},
-    partials=lambda _out, x, y: (_prefer(x, y), _prefer(y, x)),
-    doc="The larger number; nan wins.",
-)
-minimum = leaf(
-    "minimum",
-    source={"f": "min_propagate({0}, {1})", "i": _LESS, "u": _LESS, "b": "{0} & {1}"},
-    partials=lambda _out, x, y: (_prefer(y, x), _prefer(x, y)),
-    doc="The smaller number; nan wins.",
-)
-fmax = leaf("fmax", partials=lambda _out, x, y: (_prefer(x, y), _prefer(y, x)), doc="The larger number; nan loses.")
-fmin = leaf("fmin", partials=lambda _out, x, y: (_prefer(y, x), _prefer(x, y)), doc="The smaller number; nan loses.")
-
-
-class Comparison(Pointwise):
-    """A comparison, which takes a Python integer of any size for what it is, as NumPy's do."""
-
-    def __call__(self, *operands: Any) -> Node:
-        nodes = [operand if isinstance(operand, Node) else constant(operand) for operand in operands]
-        left, right = nodes
-        return super().__call__(_unweakened(left, right), _unweakened(right, left))
-
-
-def _unweakened(x: Node, other: Node) -> Node:
-    """A Python integer that may not fit the dtype of ``other``, as an int64."""
-    if (
-        x.type.form != "python"
-        or x.type.dtype.kind != "i"
-        or other.type.form == "python"
-        or other.type.dtype.kind not in "iu"
-    ):
-        return x
-    if x.op is not CONSTANT:
-        return make(ASTYPE, (x,), dtype=x.type.dtype.str, strong=True)
-    value, limits = x["bits"].array()[()], np.iinfo(other.type.dtype)
-    return x if limits.min <= int(value) <= limits.max else constant(value)
-
-
-def _comparison(name: str, symbol: str, *, commutative: bool = False) -> Pointwise:
-    source = dict.fromkeys("fiub", f"{{0}} {symbol} {{1}}")
-    return Comparison(
-        name=name,
-        numpy=getattr(np, name),
-        source=source,
-        edges=SPECIAL,
-        step=True,
-        commutative=commutative,
-        doc=f"Whether x {symbol} y.",
-    )
-
-
-less = _comparison("less", "<")
-less_equal = _comparison("less_equal", "<=")
-greater = _comparison("greater", ">")
-greater_equal = _comparison("greater_equal", ">=")
-equal = _comparison("equal", "==", commutative=True)
-not_equal = _comparison("not_equal", "!=", commutative=True)
-
-_TRUTH = dict.fromkeys("fiu", "({0} != 0) {op} ({1} != 0)") | {"b": "{0} {op} {1}"}
-
-
-def _truth(op: str) -> dict[str, str]:
-    return {kind: text.replace("{op}", op) for kind, text in _TRUTH.items()}
-
-
-logical_and = leaf("logical_and", source=_truth("&"), step=True, commutative=True, doc="Whether both are true.")
-logical_or = leaf("logical_or", source=_truth("|"), step=True, commutative=True, doc="Whether one is true.")
-logical_xor = leaf("logical_xor", source=_truth("!="), step=True, commutative=True, doc="Whether just one is true.")
-logical_not = leaf("logical_not", source=dict.fromkeys("fiub", "{0} == 0"), step=True, doc="Whether it is false.")
-
-bitwise_and = leaf(
-    "bitwise_and", source=dict.fromkeys("iub", "{0} & {1}"), step=True, commutative=True, doc="Bits that are in both."
-)
-bitwise_or = leaf(
-    "bitwise_or",
-    source=dict.fromkeys("iub", "{0} | {1}"),
-    step=True,
-    commutative=True,
-    doc="Bits that are in one of both.",
-)
-bitwise_xor = leaf(
-    "bitwise_xor",
-    source=dict.fromkeys("iub", "{0} ^ {1}"),
-    step=True,
-    commutative=True,
-    doc="Bits that are in just one.",
-)
-invert = leaf("invert", source={"i": "~{0}", "u": "~{0}", "b": "not {0}"}, step=True, doc="Every bit the other way.")
-left_shift = leaf("left_shift", step=True, doc="Bits moved up.", edges=(0, 1, 2, 7, 31, 63))
-right_shift = leaf("right_shift", step=True, doc="Bits moved down.", edges=(0, 1, 2, 7, 31, 63))
-gcd = leaf("gcd", step=True, doc="The greatest common divisor.")
-lcm = leaf("lcm", step=True, doc="The least common multiple.")
-
-floor = leaf("floor", source={"f": "np.floor({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded down.")
-ceil = leaf("ceil", source={"f": "np.ceil({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded up.")
-trunc = leaf(
-    "trunc", source={"f": "np.trunc({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded to zero."
-)
-rint = leaf("rint", source="np.rint({0})", step=True, doc="Rounded to the nearest integer, halves to even.")
 sign = leaf(
     "sign",
     source={
@@ -634,36 +448,6 @@ def _sign_tangent(node: Node, tangent: Tangent) -> Tangent:
     rotation = conjugate(node) * tangent
     return node * astype(imag(rotation), z.type.dtype) * 1j / astype(size, z.type.dtype)
 
-
-signbit = leaf("signbit", step=True, doc="Whether the sign bit is set.")
-isnan = leaf(
-    "isnan", source={"f": "{0} != {0}", "i": "False", "u": "False", "b": "False"}, step=True, doc="Whether it is nan."
-)
-isinf = leaf(
-    "isinf",
-    source={"f": "abs({0}) == np.inf", "i": "False", "u": "False", "b": "False"},
-    step=True,
-    doc="Whether it is infinite.",
-)
-isfinite = leaf(
-    "isfinite",
-    source={"f": "abs({0}) < np.inf", "i": "True", "u": "True", "b": "True"},
-    step=True,
-    doc="Whether it is neither infinite nor nan.",
-)
-copysign = leaf(
-    "copysign",
-    partials=lambda _out, x, y: (where(equal(signbit(x), signbit(y)), typed(1, x), -1), None),
-    domain=(0.05, INF),
-    doc="The first number with the sign of the second.",
-)
-heaviside = leaf(
-    "heaviside",
-    partials=lambda _out, x, _h: (None, astype(equal(x, 0), x.type.dtype)),
-    domain=(0.05, INF),
-    doc="0, h or 1 for negative, zero or positive x.",
-)
-nextafter = leaf("nextafter", step=True, doc="The next number towards the second.")
 
 stop_gradient = leaf(
     "stop_gradient",

@@ -1,4 +1,4 @@
-"""Sorting along an axis; the derivative of a sort follows the elements to where they went."""
+"""Sorting along an axis, and searching what is sorted; the derivative of a sort follows the elements to where they went."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import AxisError, DTypeError
+from tensormagic.ir.errors import AxisError, DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
-from tensormagic.ir.type import Type
+from tensormagic.ir.type import Size, Type
+from tensormagic.ops import scalar
+from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.gather import take_along_axis
-from tensormagic.ops.move import normalise_axis, reshape
+from tensormagic.ops.move import lead, normalise_axis, reshape
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.pointwise import astype
 
 _KINDS = {"quicksort", "heapsort", "stable", "mergesort"}
 
@@ -81,3 +84,45 @@ def sort(x: Node, axis: int | None = -1, kind: str | None = None, *, stable: boo
 def argsort(x: Node, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Node:
     """``np.argsort``; ``axis=None`` sorts the flattened array."""
     return _build(ARGSORT, x, axis, kind, stable)
+
+
+# places among sorted elements -----------------------------------------------------------------------------------------
+
+
+def _search_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
+    if args[0].type.ndim != 1:
+        raise ShapeError("object too deep for desired array" if args[0].type.ndim else "object of too small depth")
+    shape = args[1].type.shape
+    return Type(np.dtype(np.int64), shape, "array" if shape else "scalar")
+
+
+def _search_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """Sorted rows that are the same for all are searched as before; for rows of each its own the smaller elements are counted."""
+    rows, values = args
+    if not batched[0]:
+        return make(SEARCHSORTED, (rows, values), **node.params)
+    values = lead(values, batched[1], size)
+    inner = values.type.ndim - 1
+    wide = reshape(rows, (size, *[1] * inner, rows.type.shape[1]))
+    values = reshape(values, (*values.type.shape, 1))
+    before = scalar.less(wide, values) if node["side"] == "left" else scalar.less_equal(wide, values)
+    return reduce_sum(astype(before, np.int64), (inner + 1,))
+
+
+SEARCHSORTED = Opaque(
+    name="searchsorted",
+    types=_search_type,
+    numpy=np.searchsorted,
+    tangent=lambda _node, _tangents: None,
+    stacked=_search_stacked,
+    doc="The places at which elements would have to be inserted into sorted ones.",
+)
+
+
+def searchsorted(rows: Node, values: Node, side: str = "left") -> Node:
+    """``np.searchsorted`` of one sorted row."""
+    if side not in {"left", "right"}:
+        message = f"side must be one of 'left' or 'right' (got {side!r})"
+        raise ValueError(message)
+    dtype = np.result_type(rows.type.dtype, values.type.dtype)
+    return make(SEARCHSORTED, (astype(rows, dtype), astype(values, dtype)), side=side)

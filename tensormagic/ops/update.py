@@ -12,7 +12,18 @@ from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.move import Slices, broadcast, concrete_slices, lead, same, show, slice_, slice_guards
+from tensormagic.ops.move import (
+    RESHAPE,
+    SLICE,
+    Slices,
+    broadcast,
+    concrete_slices,
+    lead,
+    same,
+    show,
+    slice_,
+    slice_guards,
+)
 from tensormagic.ops.op import Guard, Op, Tangent, Value
 from tensormagic.ops.pointwise import total
 
@@ -32,7 +43,11 @@ class Update(Op):
         return Type(x.dtype, x.shape)
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
-        result = np.array(values[0], order="C")
+        return self.reuse(node, [np.array(values[0], order="C"), values[1]], size)
+
+    def reuse(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        """As ``evaluate``, in the first operand, which nothing else reads."""
+        result = values[0]
         part = concrete_slices(node, size)
         if self.adds:
             result[part] += values[1]
@@ -76,7 +91,12 @@ def zeros_like(x: Node, dtype: Any = None) -> Node:
 
 
 def set_at(x: Node, value: Node, slices: Slices) -> Node:
-    """``x`` with the part ``slices`` replaced by ``value``, of the part's own shape."""
+    """``x`` with the part ``slices`` replaced by ``value``, of the part's own shape; ``x`` itself, where that is this part."""
+    own = value
+    while own.op is RESHAPE:
+        own = own.args[0]
+    if own.op is SLICE and own.args[0] is x and own["slices"] == slices and own.type.shape == value.type.shape:
+        return x  # a view that is stored through, and stored back where it came from
     return make(SET, (x, value), slices=slices)
 
 
@@ -86,13 +106,32 @@ def add_at(x: Node, value: Node, slices: Slices) -> Node:
 
 
 def accumulate(old: Tangent, new: Node) -> Node:
-    """``old + new``, where an ``add_at`` into zeros goes into ``old`` and not into a dense pad."""
+    """``old + new``, where what is added to parts of zeros goes into ``old`` and not into a dense pad."""
     if old is None:
         return new
+    if new.type.form == "tape":
+        from tensormagic.ops.tape import add_tapes
+
+        return add_tapes(old, new)
     for base, other in ((old, new), (new, old)):
-        if other.op is ADD_AT and other.args[0] is zeros_like(other) and base.type == other.type:
-            return make(ADD_AT, (base, other.args[1]), slices=other["slices"])
+        chain = _parts(other) if base.type == other.type else None
+        if chain is not None:
+            for link in chain:
+                base = make(link.op, (base, *link.args[1:]), **link.params)  # noqa: PLW2901 (the running sum)
+            return base
     result = total([old, new])
     if result is None:
         raise AssertionError
     return result
+
+
+_ADDS = {"add_at", "scatter_add", "add_along_axis"}
+
+
+def _parts(node: Node) -> list[Node] | None:
+    """What is added to zeros, part by part, to make ``node``; None where it is something else."""
+    links: list[Node] = []
+    while node.op.name in _ADDS:
+        links.append(node)
+        node = node.args[0]
+    return links[::-1] if links and node is zeros_like(node) else None

@@ -8,17 +8,37 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tensormagic.ir import site
-from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, topological
-from tensormagic.ir.type import Size, Type, atoms, symbol
-from tensormagic.ops.control import CALL, COND, GRAD, LOOP, WHILE, call, cond, loop, while_loop
+from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.graph import Graph, Guard
+from tensormagic.ir.node import Node, make, substitute, topological
+from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of, symbol
+from tensormagic.ir.type import Type
+from tensormagic.ops.control import (
+    CALL,
+    CHECKPOINT,
+    COND,
+    CUSTOM,
+    GRAD,
+    LOOP,
+    WHILE,
+    call,
+    checkpoint,
+    cond,
+    custom,
+    loop,
+    while_loop,
+)
 from tensormagic.ops.fold import ANY, MAX, fold
 from tensormagic.ops.leaf import constant, parameter
 from tensormagic.ops.move import lead, reshape
 from tensormagic.ops.opaque import ITEM, item
 from tensormagic.ops.scalar import less, where
+from tensormagic.ops.tape import ADD_RECORD, RECORD, choose_tape, is_tape
+from tensormagic.transform.uneven import without_sizes
 
 Stacks = Node | tuple[Node, ...]  # a tuple for the results of a region
+_UNEVEN = "a check of sizes differs within the batch"
+_MASKS = "Work on arrays of one size, with np.where for the elements that count."
 
 
 def batch(results: Sequence[Node], stacks: Mapping[Node, Node], size: Size) -> list[Node | None]:
@@ -34,13 +54,22 @@ def batch(results: Sequence[Node], stacks: Mapping[Node, Node], size: Size) -> l
         How many elements the stack has.
     """
     known: dict[Node, Stacks] = dict(stacks)
-    for node in topological(results, stop=lambda n: n in stacks):
-        if node not in known and any(a in known for a in node.args):
-            known[node] = _stacked(node, known, size)
+    _fill(results, known, size)
     return [found if isinstance(found := known.get(r), Node) else None for r in results]
 
 
-def _stacked(node: Node, known: Mapping[Node, Stacks], size: Size) -> Stacks:
+def _fill(results: Sequence[Node], known: dict[Node, Stacks], size: Size) -> None:
+    """Add to ``known`` the stacks of what ``results`` need."""
+    for node in topological(results, stop=known.__contains__):
+        if node not in known and any(a in known for a in node.needs):
+            known[node] = _stacked(node, known, size)
+
+
+def _stacked(node: Node, known: dict[Node, Stacks], size: Size) -> Stacks:
+    if any(n in known for n in node.sized_by):
+        same = without_sizes(node, known)
+        _fill([same], known, size)
+        return known[same]
     if node.op is ITEM:
         group = known[node.args[0]]
         return item(group, node["index"]) if isinstance(group, Node) else group[node["index"]]
@@ -61,16 +90,32 @@ def _inner_size(graph: Graph, size: Size) -> Size:
     if size in {0, 1}:
         return size
     used = {str(a) for n in graph.nodes for t in n.types for s in t.shape for a in atoms(s)}
-    number = next(k for k in range(len(used) + 1) if f"n{k}" not in used)
-    return symbol(f"n{number}")
+    least = 2 if is_at_least(size, 2) else 0
+    name = "n" if least else "any"
+    number = next(k for k in range(len(used) + 1) if f"{name}{k}" not in used)
+    return symbol(f"{name}{number}", None, least)
 
 
 def _parameters(graph: Graph, flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
     """The parameters of ``graph``, those that are marked with a leading axis."""
-    types = [
-        Type(p.type.dtype, (size, *p.type.shape)) if f else p.type for p, f in zip(graph.parameters, flags, strict=True)
-    ]
-    return tuple(parameter(k, t) for k, t in enumerate(types))
+    return tuple(
+        parameter(k, Type(p.type.dtype, (size, *p.type.shape))) if f and not is_tape(p) else p
+        for k, (p, f) in enumerate(zip(graph.parameters, flags, strict=True))
+    )
+
+
+def _loosened(graph: Graph, flags: Sequence[bool]) -> Graph:
+    """``graph`` without what is known of its integers in terms of those that differ within the stack."""
+    moving = {p for p, f in zip(graph.parameters, flags, strict=True) if f}
+    loose = [p for p in graph.parameters if any(n in moving for s in p.params.get("within", ()) for n in nodes_of(s))]
+    if not loose:
+        return graph
+    replacement = {p: parameter(p["index"], p.type) for p in loose}
+    new = substitute([*graph.results, *graph.checked], replacement)
+    count = len(graph.results)
+    known = {**replacement, **dict(zip(graph.checked, new[count:], strict=True))}
+    parameters = tuple(replacement.get(p, p) for p in graph.parameters)
+    return Graph(parameters, tuple(new[:count]), graph.guards_over(known), graph.names)
 
 
 def _inside(graph: Graph, parameters: Sequence[Node], flags: Sequence[bool], size: Size) -> list[Node | None]:
@@ -80,24 +125,68 @@ def _inside(graph: Graph, parameters: Sequence[Node], flags: Sequence[bool], siz
     )
 
 
+def _guards(graph: Graph, parameters: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Guard, ...]:
+    """The guards of ``graph`` that say the same of the whole stack; raises where they differ within it."""
+    moving = {p: new for p, new, f in zip(graph.parameters, parameters, flags, strict=True) if f}
+    if any(found is not None for found in batch(graph.checked, moving, size)):
+        raise ShapeError(_UNEVEN, _MASKS)
+    return graph.guards
+
+
 def _led(results: Sequence[Node], found: Sequence[Node | None], size: Size) -> list[Node]:
     return [lead(r, False, size) if f is None else f for r, f in zip(results, found, strict=True)]
 
 
 def _chosen(condition: Node, new: Node, old: Node, size: Size) -> Node:
     """For each element of the stack, ``new`` where its condition holds, else ``old``."""
+    if is_tape(new):
+        return choose_tape(condition, new, old)
     return where(reshape(condition, (size, *[1] * (new.type.ndim - 1))), new, old)
+
+
+def _going(condition: Node, new: Node, old: Node, plain: Node, size: Size, moving: set[Node]) -> Node:
+    """The same for a carry of a loop, which a single element makes ``plain``; on a tape, nothing is written for what is done."""
+    writes: list[tuple[Node, Node]] = []
+    node = new
+    while node is not old and node.op in {RECORD, ADD_RECORD} and plain.op is node.op:
+        writes.append((node, plain))
+        node, plain = node.args[0], plain.args[0]
+    if node is not old or not writes:
+        return _chosen(condition, new, old, size)
+    for write, single in reversed(writes):
+        _, index, value = write.args
+        index = lead(index, index.type.ndim > single.args[1].type.ndim, size)
+        value = lead(value, value is not single.args[2] or value in moving, size)
+        node = make(write.op, (node, _chosen(condition, index, constant(-1), size), value))
+    return node
+
+
+def _moving_tapes(parameters: Sequence[Node], flags: Sequence[bool]) -> set[Node]:
+    """The parameters that are tapes of stacks: their type does not say so."""
+    return {p for p, f in zip(parameters, flags, strict=True) if f and is_tape(p)}
 
 
 def _closed(graph: Graph, flags: Sequence[bool], size: Size) -> Graph:
     """``graph`` with stacks for some parameters and for all results."""
     inner = _inner_size(graph, size)
+    graph = _loosened(graph, flags)
     parameters = _parameters(graph, flags, inner)
-    return Graph(parameters, tuple(_led(graph.results, _inside(graph, parameters, flags, inner), inner)), graph.guards)
+    results = _led(graph.results, _inside(graph, parameters, flags, inner), inner)
+    return Graph(parameters, tuple(results), _guards(graph, parameters, flags, inner))
 
 
 def _call(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
     return call(_closed(node["graph"], flags, size), args)
+
+
+def _checkpoint(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
+    return checkpoint(_closed(node["graph"], flags, size), args)
+
+
+def _custom(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
+    """Every operand is stacked, so that the cotangents are."""
+    graph, back = (_closed(g, [True] * len(g.parameters), size) for g in (node["graph"], node["back"]))
+    return custom(graph, back, [lead(a, f, size) for a, f in zip(args, flags, strict=True)])
 
 
 def _grad(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
@@ -139,7 +228,9 @@ def _loop(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
     uneven = flags[0]
     moving = [uneven or f if k < carries else f for k, f in enumerate(flags[1:])]
     moving = _moving(body, 1, carries, moving, inner)
+    body = _loosened(body, [False, *moving])
     parameters = _parameters(body, [False, *moving], inner)
+    guards = _guards(body, parameters, [False, *moving], inner)
     found = _inside(body, parameters, [False, *moving], inner)
     results = [
         lead(r, False, inner) if m and f is None else f or r
@@ -149,11 +240,15 @@ def _loop(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
     if uneven:
         counts = parameter(len(parameters), Type(count.type.dtype, (inner,)))
         unfinished = less(parameters[0], counts)
-        results = [_chosen(unfinished, new, old, inner) for new, old in zip(results, parameters[1:], strict=False)]
+        tapes = _moving_tapes(parameters[1:], moving)
+        results = [
+            _going(unfinished, new, old, plain, inner, tapes)
+            for new, old, plain in zip(results, parameters[1:], body.results, strict=False)
+        ]
         parameters = (*parameters, counts)
         operands.append(count)
         count = constant(0) if size == 0 else fold(MAX, count, (0,))
-    turn = Graph(parameters, tuple(results), body.guards)
+    turn = Graph(parameters, tuple(results), guards)
     ends = loop(count, turn, operands[:carries], operands[carries:])
     return tuple(lead(e, m, size) for e, m in zip(ends, moving, strict=False))
 
@@ -175,16 +270,23 @@ def _while(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) 
     (answer,) = _inside(test, parameters, moving, inner)
     whole = test.results[0] if answer is None else fold(ANY, answer, (0,))
     if answer is not None:
-        results = [_chosen(answer, new, old, inner) for new, old in zip(results, parameters, strict=False)]
+        tapes = _moving_tapes(parameters, moving)
+        results = [
+            _going(answer, new, old, plain, inner, tapes)
+            for new, old, plain in zip(results, parameters, body.results, strict=False)
+        ]
     operands = [lead(a, f, size) if m else a for a, f, m in zip(args, flags, moving, strict=True)]
-    turn, going = Graph(parameters, tuple(results), body.guards), Graph(parameters, (whole,), test.guards)
+    turn = Graph(parameters, tuple(results), _guards(body, parameters, moving, inner))
+    going = Graph(parameters, (whole,), _guards(test, parameters, moving, inner))
     ends = while_loop(going, turn, operands[:carries], operands[carries:])
     return tuple(lead(e, m, size) for e, m in zip(ends, moving, strict=False))
 
 
 _REGIONS: dict[str, Callable[[Node, Sequence[Node], Sequence[bool], Size], tuple[Node, ...]]] = {
     CALL.name: _call,
+    CHECKPOINT.name: _checkpoint,
     COND.name: _cond,
+    CUSTOM.name: _custom,
     GRAD.name: _grad,
     LOOP.name: _loop,
     WHILE.name: _while,

@@ -8,15 +8,16 @@ from typing import Any
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, make, topological
-from tensormagic.ir.type import Type
-from tensormagic.ops.control import Derivatives, install_derivatives
+from tensormagic.ops.control import Derivatives, Region, install_derivatives
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.op import Leaf, Tangent
-from tensormagic.ops.opaque import ITEM, item
+from tensormagic.ops.opaque import ITEM, item, items
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.random import DRAW, check_discrete
 from tensormagic.ops.update import accumulate, zeros_like
+from tensormagic.transform.tidy import followed
 
 SEED = Leaf(name="seed", doc="A tangent, while a gradient is being built.")
 Tangents = dict[Node, Any]
@@ -32,21 +33,40 @@ def jvp(results: Sequence[Node], tangents: dict[Node, Node]) -> list[Tangent]:
     tangents
         The tangent of each node that moves, of the node's own type.
     """
+    return push(results, tangents)[1]
+
+
+def push(results: Sequence[Node], tangents: dict[Node, Node]) -> tuple[list[Node], list[Tangent]]:
+    """As :func:`jvp`, with the results before the tangents: over regions that give values and tangents at once."""
     known: Tangents = dict(tangents)
+    wider: dict[Node, Node] = {}
     for node in topological(results, stop=lambda n: n in tangents):
         if node not in known:
-            known[node] = _tangent(node, known)
-    return [known[r] for r in results]
+            known[node] = _tangent(node, known, wider)
+    found = [known[r] for r in results]
+    return _followed(results, found, wider)
 
 
-def _tangent(node: Node, known: Tangents) -> Any:
+def _tangent(node: Node, known: Tangents, wider: dict[Node, Node]) -> Any:
     if node.op is ITEM:
         group = known[node.args[0]]
         return None if group is None else group[node["index"]]
     given = [known[a] for a in node.args]
     if all(t is None for t in given):
         return None
-    return node.op.jvp(node, given)  # type: ignore[attr-defined]
+    if not isinstance(node.op, Region):
+        return node.op.jvp(node, given)  # type: ignore[attr-defined]
+    new, tangents = node.op.push(node, given)
+    wider.update((old, end) for old, end in zip(items(node), new, strict=True) if old is not end)
+    return tangents if len(tangents) > 1 else tangents[0]
+
+
+def _followed(
+    results: Sequence[Node], found: Sequence[Tangent], wider: dict[Node, Node]
+) -> tuple[list[Node], list[Tangent]]:
+    """Results and derivatives with each region's place taken by the wider one that was made of it."""
+    rest = iter(followed([*results, *(t for t in found if t is not None)], wider))
+    return [next(rest) for _ in results], [None if t is None else next(rest) for t in found]
 
 
 def vjp(results: Sequence[Node], cotangents: Sequence[Tangent], wrt: Sequence[Node]) -> list[Tangent]:
@@ -54,13 +74,21 @@ def vjp(results: Sequence[Node], cotangents: Sequence[Tangent], wrt: Sequence[No
 
     Each node's tangent is linear in those of its operands: it is built once for seeds, and transposed.
     """
+    return pull(results, cotangents, wrt)[1]
+
+
+def pull(
+    results: Sequence[Node], cotangents: Sequence[Tangent], wrt: Sequence[Node]
+) -> tuple[list[Node], list[Tangent]]:
+    """As :func:`vjp`, with the results before the cotangents: over regions that also give what their derivatives read."""
+    targets = set(wrt)
     active = _active(results, wrt)
-    order = [n for n in topological(results, stop=lambda n: n in set(wrt)) if n in active]
+    order = [n for n in topological(results, stop=targets.__contains__) if n in active]
     gathered: dict[Node, Any] = {}
+    wider: dict[Node, Node] = {}
     for result, cotangent in zip(results, cotangents, strict=True):
         if cotangent is not None and result in active:
             gathered[result] = accumulate(gathered.get(result), cotangent)
-    targets = set(wrt)
     for node in reversed(order):
         cotangent = gathered.get(node)
         if cotangent is None or node in targets:
@@ -68,10 +96,34 @@ def vjp(results: Sequence[Node], cotangents: Sequence[Tangent], wrt: Sequence[No
         if node.op is ITEM:
             _to_group(gathered, node, cotangent)
             continue
+        if isinstance(node.op, Region):
+            _pull_region(node, cotangent, active, gathered, wider)
+            continue
         for arg, part in _pull(node, cotangent, active).items():
             site.inherit(part, node, "adjoint")
             gathered[arg] = accumulate(gathered.get(arg), part)
-    return [gathered.get(node) for node in wrt]
+            site.inherit(gathered[arg], node, "adjoint")
+    return _followed(results, [gathered.get(node) for node in wrt], wider)
+
+
+def _pull_region(
+    node: Node, cotangent: Any, active: set[Node], gathered: dict[Node, Any], wider: dict[Node, Node]
+) -> None:
+    """Add the cotangents of the operands of a region; what was gathered for them goes in, where it is added to inside."""
+    given = cotangent if len(node.types) > 1 else [cotangent]
+    wanted = [a in active and a.type.inexact for a in node.args]
+    sums = [
+        gathered.get(a) if w and a not in node.args[:k] else None
+        for k, (a, w) in enumerate(zip(node.args, wanted, strict=True))
+    ]
+    pulled = node.op.pull(node, given, wanted, sums)  # type: ignore[attr-defined]
+    wider.update((old, new) for old, new in zip(items(node), pulled.results, strict=True) if old is not new)
+    for k, (arg, part) in enumerate(zip(node.args, pulled.cotangents, strict=True)):
+        if part is None:
+            continue
+        site.inherit(part, node, "adjoint")
+        gathered[arg] = part if k in pulled.summed and sums[k] is not None else accumulate(gathered.get(arg), part)
+        site.inherit(gathered[arg], node, "adjoint")
 
 
 def _to_group(gathered: dict[Node, Any], node: Node, cotangent: Node) -> None:
@@ -86,6 +138,8 @@ def _active(results: Sequence[Node], wrt: Sequence[Node]) -> set[Node]:
     for node in topological(results, stop=lambda n: n in active):
         if node not in active and any(a in active for a in node.args) and any(t.inexact for t in node.types):
             active.add(node)
+        elif node.op is ITEM and node.args[0].op is DRAW and node["index"]:
+            check_discrete(node.args[0], active)
     return active
 
 
@@ -103,7 +157,7 @@ def _pull(node: Node, cotangent: Any, active: set[Node]) -> dict[Node, Node]:
             by_seed[seed] = arg
     tangent = node.op.jvp(node, seeds)  # type: ignore[attr-defined]
     pairs = zip(tangent, cotangent, strict=True) if isinstance(tangent, tuple) else [(tangent, cotangent)]
-    found = transpose([(t, c) for t, c in pairs if t is not None and c is not None], set(by_seed), {node, *node.args})
+    found = transpose([(t, c) for t, c in pairs if t is not None and c is not None], set(by_seed), {node, *node.needs})
     pulled: dict[Node, Node] = {}
     for seed, part in found.items():
         arg = by_seed[seed]
@@ -114,12 +168,7 @@ def _pull(node: Node, cotangent: Any, active: set[Node]) -> dict[Node, Node]:
 def _seed(position: int, arg: Node) -> Any:
     if len(arg.types) > 1:
         return tuple(make(SEED, type=t, position=position, index=k) for k, t in enumerate(arg.types))
-    return make(
-        SEED,
-        type=Type(arg.type.dtype, arg.type.shape, "array" if arg.type.shape else "scalar"),
-        position=position,
-        index=0,
-    )
+    return make(SEED, type=arg.type.with_shape(arg.type.shape), position=position, index=0)
 
 
 def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node], primal: Iterable[Node] = ()) -> dict[Node, Node]:
@@ -159,6 +208,11 @@ def gradient(result: Node, wrt: Sequence[Node]) -> list[Node]:
     DifferentiationError
         For a result that is no real scalar, and for a ``wrt`` that is no float.
     """
+    return value_and_gradient(result, wrt)[1]
+
+
+def value_and_gradient(result: Node, wrt: Sequence[Node]) -> tuple[Node, list[Node]]:
+    """As :func:`gradient`, with the result before it: over loops that also record what the gradient reads."""
     t = result.type
     if t.shape:
         raise DifferentiationError(
@@ -170,8 +224,8 @@ def gradient(result: Node, wrt: Sequence[Node]) -> list[Node]:
         if not node.type.inexact:
             raise DifferentiationError(f"there is no derivative with respect to {node.type}", "Make it a float array.")
     one = constant(t.dtype.type(1))
-    found = vjp([result], [one], wrt)
-    return [_shaped(c, node) for c, node in zip(found, wrt, strict=True)]
+    (value,), found = pull([result], [one], wrt)
+    return value, [_shaped(c, node) for c, node in zip(found, wrt, strict=True)]
 
 
 def _shaped(cotangent: Tangent, node: Node) -> Node:
@@ -186,4 +240,4 @@ def depends(results: Iterable[Node], node: Node) -> bool:
     return node in set(topological(results, stop=lambda n: n is node))
 
 
-install_derivatives(Derivatives(jvp=jvp, transpose=transpose, gradient=gradient))
+install_derivatives(Derivatives(push=push, pull=pull, active=_active, gradient=gradient))

@@ -49,3 +49,15 @@ def test_gradients_are_plain_numpy_too():
     loss = cell("z = X @ w\nloss = np.mean(np.log(1 + np.exp(-z)))", {"X": x, "w": w, "np": np}).outputs["loss"]
     gradient = loss.grad(w)
     assert np.allclose(run(gradient), gradient.numpy(), rtol=1e-14)
+
+
+def test_functions_of_scipy_and_bounds_of_the_pseudo_inverse():
+    import scipy.special
+
+    x = np.arange(6.0).reshape(3, 2) + 1
+    for value in (
+        scipy.special.jv(1, tm.tensor(x)),
+        scipy.special.ndtri(tm.tensor(x / 10)),
+        np.linalg.pinv(tm.tensor(x), rtol=None),
+    ):
+        assert np.array_equal(run(value), value.numpy())

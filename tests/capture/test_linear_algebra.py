@@ -181,11 +181,16 @@ def test_names_of_the_notebook():
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("np.linalg.eig(a)", "np.linalg.eig"),
-        ("np.linalg.lstsq(a, v)", "lstsq is not captured"),
-        ("scipy.special.jv(1, v)", "jv is not captured"),
-        ("scipy.linalg.lu(a)", "lu is not captured"),
-        ("scipy.linalg.solve(a, v, assume_a='pos')", "assume_a"),
+        ("np.linalg.lstsq(a, v, rcond=v[0])", "a bound that is captured"),
+        ("np.linalg.qr(a, mode='raw')", "mode='raw'"),
+        ("scipy.special.kn(1, v)", "kn is not captured"),
+        ("scipy.special.comb(v, 2, exact=True)", "exact=True"),
+        ("scipy.special.zeta(v)", "zeta without q"),
+        ("scipy.linalg.schur(a)", "schur is not captured"),
+        ("scipy.linalg.solve(a, v, assume_a='banded')", "assume_a"),
+        ("scipy.linalg.qr(a, pivoting=True)", "pivoting"),
+        ("scipy.linalg.eigh(a, subset_by_index=[0, 1])", "subset_by_index"),
+        ("scipy.linalg.pinv(a, return_rank=True)", "return_rank"),
     ],
 )
 def test_refused(source: str, message: str):

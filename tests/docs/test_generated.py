@@ -53,3 +53,10 @@ def test_one_record_is_an_operation(versine):
     second = tensormagic.grad(lambda v: (tensormagic.grad(function)(v) ** 2).sum())(x)
     np.testing.assert_allclose(second, 2 * np.sin(x) * np.cos(x), rtol=1e-13, atol=1e-15)
     assert "| `versine` | 1 - cos(x). | f | yes |" in generator("generate_ops").table()
+
+
+def test_the_page_of_coverage_names_every_function_with_its_cases():
+    """The cases themselves run in tests/namespace; the page is written from a run of all of them."""
+    coverage = generator("generate_coverage")
+    expected = {name: len([c for c in cases if not c.refused]) for name, cases in coverage.grouped().items()}
+    assert coverage.counts((DOCS / "coverage.md").read_text()) == expected

@@ -16,6 +16,7 @@ from traitlets.config import Config
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.capture import context
+from tensormagic.ir import site
 
 
 @dataclass
@@ -103,6 +104,7 @@ def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest
     shell.execution_count = 1
     session._executables.clear()  # labels of cells begin anew: nothing may remember those of other tests
     context.cells.clear()
+    site._sites.clear()
     shell.config.pop("TensorMagics", None)  # where %config keeps what a test has set
     shell.run_line_magic("load_ext", "tensormagic")
     random = np.random.default_rng(0)

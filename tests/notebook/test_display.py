@@ -115,7 +115,8 @@ def test_annotate_marks_what_stays_in_numpy(notebook):
 
 
 def test_rules_that_are_withheld_are_told(notebook):
-    text = notebook.ok("%%tensor --show rewrites\nu = 1 + w\nnp.sum(w * np.log(u) / (u - 1))").data["text/plain"]
+    with np.errstate(all="ignore"):
+        text = notebook.ok("%%tensor --show rewrites\nu = 1 + w\nnp.sum(w * np.log(u) / (u - 1))").data["text/plain"]
     assert "withheld" in text
     assert "has another use" in text
 
@@ -198,9 +199,9 @@ def test_widgets_of_a_cell_that_runs_again_are_closed(notebook):
 
 
 def test_a_large_graph_is_told_but_not_drawn(notebook):
-    data = notebook.ok("%%tensor\nv = w\nfor k in range(1500):\n    v = np.tanh(v + k)\nv.sum()").data
+    data = notebook.ok("%%tensor\nv = w\n" + "v = np.tanh(v + 1.5)\n" * 700 + "v.sum()").data
     assert list(data) == ["text/plain"]
-    assert re.search(r"[34]\d\d\d ops → ", data["text/plain"])
+    assert re.search(r"14\d\d ops → ", data["text/plain"])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from tensormagic.ops import contract, fft, fold, form, gather, linalg, matrix, move, sorting, update
+from tensormagic.ops import contract, fft, fold, form, gather, linalg, matrix, move, scatter, sorting, update
+from tensormagic.ops.op import registry
 from tests.ops.harness import sample
 
 ALL = "?bhilBHILfdFD"
@@ -569,30 +570,42 @@ case(
     np.array([0]),
     derivative=False,
 )
-for _indices, _shape, _axis in [
-    (np.array([0, -1, 2, 2]), (3,), 0),
-    (np.array([[1, 0], [-3, 2]]), (2, 3), 1),
-    (np.array([5]), (3,), 0),
-    (np.array([], np.int64), (3,), 0),
-]:
+for _name, _ufunc in {
+    "scatter_set": None,
+    "scatter_add": np.add,
+    "scatter_multiply": np.multiply,
+    "scatter_maximum": np.maximum,
+    "scatter_minimum": np.minimum,
+}.items():
+    for _indices, _shape, _axis in [
+        (np.array([0, -1, 2, 2]), (3,), 0),
+        (np.array([2, 0]), (3,), 0),
+        (np.array([[1, 0], [-3, 2]]), (2, 3), 1),
+        (np.array(1), (3, 2), 0),
+        (np.array([5]), (3,), 0),
+        (np.array([], np.int64), (3,), 0),
+        (np.array([0, 0]), (2, 2, 2), 1),
+    ]:
 
-    def _scattered(x, i, v, axis=_axis):
-        result = x.copy()
-        np.add.at(result, (*(slice(None),) * axis, i), v)
-        return result
+        def _scattered(x, i, v, axis=_axis, ufunc=_ufunc):
+            result = x.copy()
+            place = (*(slice(None),) * axis, i)
+            if ufunc is None:
+                result[place] = v
+            else:
+                ufunc.at(result, place, v)
+            return result
 
-    _values = (*_shape[:_axis], *_indices.shape, *_shape[_axis + 1 :])
-    _fine = _indices.size > 0 and _indices.max() < 5
-    case(
-        "scatter_add",
-        lambda x, i, v, axis=_axis: gather.scatter_add(x, i, v, axis),
-        _scattered,
-        _shape,
-        _indices,
-        _values,
-        label=f"{_shape}-{_indices.tolist()}",
-        derivative=_fine,
-    )
+        case(
+            _name,
+            lambda x, i, v, axis=_axis, name=_name: scatter.scatter(registry[name], x, i, v, axis),
+            _scattered,
+            _shape,
+            _indices,
+            (*_shape[:_axis], *_indices.shape, *_shape[_axis + 1 :]),
+            label=f"{_shape}-{_indices.tolist()}",
+            derivative=_indices.size > 0 and _indices.max() < 5,
+        )
 for _indices, _shape, _axis in [
     (np.array([0, -1, 2, 2]), (3,), 0),
     (np.array([[1, 0], [-3, 2]]), (2, 3), 1),
@@ -630,3 +643,8 @@ for _indices, _shape, _axis in [
             _indices.shape,
             label=f"{_shape}-{_indices.tolist()}",
         )
+
+import tests.ops.cases_matrices  # noqa: E402 (they add to CASES)
+import tests.ops.cases_selection  # noqa: E402 (the same)
+import tests.ops.cases_sequences  # noqa: E402 (the same)
+import tests.ops.cases_tapes  # noqa: E402, F401 (the same)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tensormagic.ir.errors import DifferentiationError, DTypeError, GuardError, ShapeError
+from tensormagic.ir.errors import DTypeError, GuardError, ShapeError
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.control import call, cond, grad, interpret, loop, while_loop
 from tensormagic.ops.fold import reduce_sum
@@ -11,7 +11,7 @@ from tensormagic.ops.leaf import constant
 from tensormagic.ops.linalg import inv
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalar import cos, exp, less, sin
-from tensormagic.transform.grad import gradient, jvp
+from tensormagic.transform.grad import jvp
 from tests.ops.harness import BACKENDS, closed, place, run_nodes
 from tests.ops.test_derivatives import check, richardson
 
@@ -133,10 +133,9 @@ def test_a_carry_that_moves_only_after_the_first_turn_has_a_tangent():
     assert [float(t) for t in tangents_of(lambda x: function(x)[:1], [np.float64(1)], [np.float64(1)])] == [5]
 
 
-def test_reverse_mode_through_a_loop_is_refused_with_a_way_out():
-    x = place(A)
-    with pytest.raises(DifferentiationError, match=r"does not go through loop yet\nHint: Use tm\.jvp"):
-        gradient(repeated(3)(x, x)[1], [x])
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_both_modes_through_a_loop(count):
+    check("reference", repeated(count), [A, B])
 
 
 TEST = graph_of(lambda a, c: less(both(abs(a)), 100.0), A, B)

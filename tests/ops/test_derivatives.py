@@ -9,11 +9,9 @@ from tensormagic.ops.pointwise import ASTYPE, Pointwise, astype
 from tensormagic.ops.update import zeros_like
 from tensormagic.transform.grad import jvp, vjp
 from tests.ops.cases import CASES
-from tests.ops.harness import BACKENDS, closed, listed, place, registry, sample
+from tests.ops.harness import BACKENDS, FIXED, closed, listed, place, registry, sample
 
 POINTWISE = [op for op in registry.values() if isinstance(op, Pointwise) and op is not ASTYPE and not op.step]
-# Operands that are no floats: the condition of where, the order of polygamma.
-FIXED = {"where": [np.array([True, False, True, True])], "polygamma": [np.array([1.0, 2.0, 1.0, 3.0])]}
 
 
 def richardson(function, points, directions, h=4e-3):
@@ -220,4 +218,4 @@ def test_every_op_with_a_derivative_is_tried():
     }
     regions = {name for name, op in registry.items() if op.kind == "region"}  # test_control.py
     leaves = {name for name, op in registry.items() if op.kind == "leaf"}
-    assert set(registry) - tried - steps - regions - leaves == {"argsort"}
+    assert set(registry) - tried - steps - regions - leaves == {"argsort", "searchsorted", "fixed"}

@@ -5,28 +5,40 @@ import itertools
 import numpy as np
 import pytest
 
+import tensormagic.ops.bessel
 import tensormagic.ops.control
 import tensormagic.ops.fft
 import tensormagic.ops.form
+import tensormagic.ops.least_squares
 import tensormagic.ops.linalg
-import tensormagic.ops.sorting  # noqa: F401 (every op is in the registry)
+import tensormagic.ops.matrix_function
+import tensormagic.ops.sorting
+import tensormagic.ops.spectral  # noqa: F401 (every op is in the registry)
 from tensormagic.backend import reference
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, close
 from tensormagic.ir.node import make
 from tensormagic.ir.type import array, symbol
 from tensormagic.ops import control
+from tensormagic.ops.checks import fixed, in_range
 from tensormagic.ops.contract import einsum
+from tensormagic.ops.convolution import convolve
 from tensormagic.ops.fold import Fold, Row, fold, row
-from tensormagic.ops.leaf import INPUT, Source, constant, input_node, open_type, parameter
+from tensormagic.ops.gather import gather
+from tensormagic.ops.leaf import INPUT, Source, constant, input_node, open_type, parameter, size_of
 from tensormagic.ops.move import broadcast, concatenate, reshape, slice_, transpose
 from tensormagic.ops.op import Op, registry
 from tensormagic.ops.opaque import item, items
 from tensormagic.ops.pointwise import ASTYPE, Pointwise
 from tensormagic.ops.scalar import add, cos, greater, less, multiply, sin, where
+from tensormagic.ops.selection import PLACES, count_true, unique
+from tensormagic.ops.sorting import searchsorted
+from tensormagic.ops.tape import ADD_TAPES, LEAD_TAPE, SUM_TAPE, choose_tape, read_tape
 from tensormagic.ops.update import add_at, set_at, zeros_like
 from tensormagic.transform import grad as modes
 from tensormagic.transform.batch import batch
+from tests.ops.cases_tapes import added, played, written
+from tests.ops.harness import FIXED
 
 RNG = np.random.default_rng(7)
 SIZES = (4, 1, 0)
@@ -52,16 +64,25 @@ def matrices(*shape):
     return lambda lead: RNG.normal(size=(*lead, *shape)) + (SQUARE if shape == (3, 3) else 0)
 
 
+def places(mask):
+    """Where a mask is true: the op itself, though the mask is known."""
+    return make(PLACES, (constant(mask),), length=size_of(count_true(constant(mask))))
+
+
 def definite(lead):
     a = RNG.normal(size=(*lead, 3, 3))
     return a @ np.swapaxes(a, -1, -2) + SQUARE
+
+
+def rising(n):
+    return lambda lead: np.sort(RNG.normal(size=(*lead, n)), axis=-1)
 
 
 def integers(stop, *shape, start=0):
     return lambda lead: RNG.integers(start, stop, size=(*lead, *shape))
 
 
-def op(name, **params):
+def op(name, /, **params):
     """A call that makes the op's node as it is, and gives its results."""
 
     def build(*nodes):
@@ -93,6 +114,7 @@ def region(types, build):
 
 TURN = region([COUNT, VECTOR, NUMBER, VECTOR], lambda k, x, s, c: [sin(x) * c + multiply(s, k), s * 0.9])
 PLAIN = region([VECTOR, VECTOR], lambda x, y: [sin(x) * y, add(y, y)])
+BACK = region([VECTOR] * 4, lambda x, y, a, b: [a * cos(x) * y, a * sin(x) + b * 2.0])
 OTHER = region([VECTOR, VECTOR], lambda x, y: [cos(x), multiply(y, 3.0)])
 LOSS = region([VECTOR, VECTOR], lambda x, y: [fold(registry["sum"], sin(x) * y, (0,))])
 GROWS = region([NUMBER, VECTOR], lambda s, x: [s * 1.5, x + 1.0])
@@ -142,15 +164,73 @@ CASES = {
         ([normal(4, 3), integers(3, 2, 2)], op("gather", axis=1), True),
         ([normal(4), integers(4, 3)], op("gather", axis=0), True),
     ],
-    "scatter_add": [
-        ([normal(2, 4, 3), integers(4, 5, start=-4), normal(2, 5, 3)], op("scatter_add", axis=1), True),
-        ([normal(4, 3), integers(4, 2, 2), normal(2, 2, 3)], op("scatter_add", axis=0), True),
-        ([normal(2, 4), integers(4), normal(2)], op("scatter_add", axis=1), True),
-    ],
+    **{
+        name: [
+            ([normal(2, 4, 3), integers(4, 5, start=-4), normal(2, 5, 3)], op(name, axis=1), True),
+            ([normal(4, 3), integers(4, 2, 2), normal(2, 2, 3)], op(name, axis=0), True),
+            ([normal(2, 4), integers(4), normal(2)], op(name, axis=1), True),
+        ]
+        for name in ("scatter_set", "scatter_add", "scatter_multiply", "scatter_maximum", "scatter_minimum")
+    },
+    "position": [([integers(3, 2, start=-3)], op("position", extent=3, number=0), False)],
+    "places": [([normal(3)], lambda x: [gather(x, places(np.array([True, False, True])), 0)], True)],
+    **dict.fromkeys(
+        ("unique", "count_unique"),
+        [([normal(3)], lambda x: [gather(x, unique(constant(np.array([2.0, 1.0, 2.0])))[0], 0)], True)],
+    ),
     "take_along_axis": [([normal(2, 4), integers(4, 2, 3)], op("take_along_axis", axis=1), True)],
     "add_along_axis": [([normal(2, 4), integers(4, 2, 3), normal(2, 3)], op("add_along_axis", axis=1), True)],
     "sort": [([spread(2, 4)], op("sort", axis=axis, kind=None), True) for axis in (0, 1)],
     "argsort": [([spread(2, 4)], op("argsort", axis=1, kind="stable"), False)],
+    "searchsorted": [
+        ([rising(5), normal(2, 3)], op("searchsorted", side="left"), False),
+        ([normal(2, 3)], lambda x: [searchsorted(constant(np.array([-1.0, 0.0, 1.0])), x, "right")], False),
+    ],
+    "convolve": [
+        ([normal(5), normal(3)], op("convolve"), True),
+        ([normal(4)], lambda x: [convolve(x, constant(np.array([1.0, 2.0])))], True),
+    ],
+    "record": [([normal(3)], lambda x: [played(written(x), x)], True)],
+    "replay": [([normal(3)], lambda x: [played(written(x), x, 0), played(written(x), x)], True)],
+    "add_record": [([normal(3), normal(3)], lambda x, y: [played(added(x, y), x)], True)],
+    "add_tapes": [([normal(3), normal(3)], lambda x, y: [played(make(ADD_TAPES, (written(x), written(y))), x)], True)],
+    "lead_tape": [
+        (
+            [normal(3)],
+            lambda x: [
+                read_tape(make(LEAD_TAPE, (written(x),), axis=0, size=2), constant(1), x.type.with_shape((2, *x.type.shape)))
+            ],
+            True,
+        )
+    ],
+    "sum_tape": [
+        (
+            [normal(2, 3)],
+            lambda x: [
+                read_tape(make(SUM_TAPE, (written(x),), axis=0, size=2), constant(1), x.type.with_shape(x.type.shape[1:]))
+            ],
+            True,
+        )
+    ],
+    "choose_tape": [
+        (
+            [normal(3, 2), normal(3, 2)],
+            lambda x, y: [played(choose_tape(constant(np.array([True, False, True])), written(x), written(y)), x)],
+            True,
+        )
+    ],
+    "custom_gradient": [
+        (
+            [normal(3), normal(3)],
+            lambda x, y: list(control.custom(PLAIN, BACK, (x, y))),
+            True,
+        ),
+    ],
+    "checkpoint": [
+        ([normal(3), normal(3)], lambda x, y: list(control.checkpoint(PLAIN, (x, y))), True),
+    ],
+    "require": [([unit(3)], lambda x: [in_range(x, -9, 9, "out of range")], True)],
+    "fixed": [([normal(3)], lambda x: [x * fixed(constant(2.0), [constant(1.0)])], True)],  # where no stack reaches it
     "fft": [([lambda lead: normal(2, 6)(lead) + 0j], op("fft", **fft_params(1, 6)), False)],
     "ifft": [([lambda lead: normal(4, 2)(lead) + 0j], op("ifft", **fft_params(0, 4)), False)],
     "rfft": [([normal(2, 6)], op("rfft", **fft_params(1, 8)), False)],
@@ -170,6 +250,19 @@ CASES = {
     "svd": [([matrices(4, 3)], op("svd", full_matrices=False), True)],
     "svdvals": [([matrices(4, 3)], op("svdvals"), True)],
     "qr": [([matrices(4, 3)], op("qr", mode="reduced"), True)],
+    "eig": [([definite], op("eig", real=True), True)],
+    "eigvals": [([definite], op("eigvals", real=True), True)],
+    "scipy_eigh": [
+        ([definite], op("scipy_eigh", lower=True), True),
+        ([definite] * 2, op("scipy_eigh", lower=True), True),
+    ],
+    "lu": [([definite], lambda a: list(items(make(registry["lu"], (a,))))[1:], True)],
+    "lstsq": [([matrices(4, 3), normal(4, 2)], op("lstsq", rcond=None), True)],
+    "lstsq_residuals": [([matrices(4, 3), normal(4, 2)], op("lstsq_residuals", rcond=None), True)],
+    "matrix_function": [
+        ([definite], op("matrix_function", name="expm"), True),
+        ([definite, matrices(3, 3)], op("matrix_function", name="expm"), True),
+    ],
     "call": [([normal(3), normal(3)], lambda x, y: list(control.call(PLAIN, (x, y))), True)],
     "grad": [([normal(3), normal(3)], lambda x, y: list(control.grad(LOSS, (x, y), (0, 1))), False)],
     "cond": [
@@ -191,7 +284,7 @@ CASES = {
         ([integers(3), normal(3)], lambda k, x: list(control.while_loop(EARLY, TURNS, (k, x))), False),
     ],
 }
-AXES = {"cumsum": (1,), "cumprod": (1,), "argmax": (1,), "argmin": (1,)}
+AXES = {"cumsum": (1,), "cumprod": (1,), "cummax": (1,), "cummin": (1,), "argmax": (1,), "argmin": (1,)}
 
 
 def pointwise_case(function):
@@ -214,7 +307,7 @@ def pointwise_case(function):
         return (
             [make_one(d) for d in loop],
             one(lambda *x: make(function, x)),
-            differentiable and "polygamma" not in function.name,
+            differentiable and (function.name == "where" or function.name not in FIXED),
         )
     raise AssertionError(function.name)
 

@@ -15,8 +15,6 @@ from tensormagic.ops.scalar import (
     absolute,
     cos,
     equal,
-    erf,
-    erfc,
     exp,
     expm1,
     hypot,
@@ -34,6 +32,7 @@ from tensormagic.ops.scalar import (
     tanh,
     where,
 )
+from tensormagic.ops.special import erf, erfc
 from tensormagic.transform.grad import gradient
 from tensormagic.transform.rewriting import LEVELS, Rewritten, rewrite, rewrite_nodes, rules
 

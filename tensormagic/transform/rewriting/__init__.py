@@ -13,6 +13,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.transform.rewriting import algebra, constants, explog, linalg, reductions, structure
+from tensormagic.transform.tidy import tidied
 
 THEMES: tuple[ModuleType, ...] = (constants, structure, algebra, explog, reductions, linalg)
 
@@ -29,6 +30,16 @@ def rules(level: str) -> list[Rule]:
     allowed = LEVELS[: LEVELS.index(level) + 1]
     every = [rule for module in THEMES for rule in rules_in(module)]
     return sorted((r for r in every if r.level in allowed), key=lambda r: LEVELS.index(r.level))
+
+
+installed: dict[str, tuple[Rule, ...]] = {}
+"""Rules of the user's own that are in force, by the names that they were given together."""
+
+
+def own_rules(level: str) -> tuple[Rule, ...]:
+    """The installed rules that ``level`` allows."""
+    allowed = LEVELS[: LEVELS.index(level) + 1]
+    return tuple(rule for rules in installed.values() for rule in rules if rule.level in allowed)
 
 
 @cache
@@ -76,10 +87,15 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     extra
         Rules of the user's own, see :func:`tensormagic.transform.rewriting.user.parse_rules`.
     """
-    new, log = rewrite_graph(graph, table(level, tuple(extra)))
-    return Rewritten(new, log.fired, log.assumptions, log.withheld)
+    new, log = rewrite_graph(graph, table(level, (*extra, *own_rules(level))))
+    return Rewritten(new.with_results(tidied(new.results)), log.fired, log.assumptions, log.withheld)
+
+
+def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:
+    """The normal form of ``graph`` under these rules alone."""
+    return rewrite_graph(graph, Table(rules))[0]
 
 
 def rewrite_nodes(results: Sequence[Node], level: str = "stable", extra: Iterable[Rule] = ()) -> tuple[list[Node], Log]:
     """The normal forms of open nodes: what a gradient is taken of is rewritten first, and again with the gradient."""
-    return _rewrite_nodes(results, table(level, tuple(extra)))
+    return _rewrite_nodes(results, table(level, (*extra, *own_rules(level))))

@@ -11,15 +11,12 @@ from tensormagic.ops.scalar import (
     absolute,
     cos,
     cosh,
-    erf,
-    erfc,
     exp,
     expm1,
     log,
     log1mexp,
     log1p,
     logaddexp,
-    logit,
     power,
     sigmoid,
     sin,
@@ -28,8 +25,8 @@ from tensormagic.ops.scalar import (
     sqrt,
     square,
     tanh,
-    xlogy,
 )
+from tensormagic.ops.special import erf, erfc, logit, xlogy
 from tensormagic.transform.rewriting.notation import real, stable
 
 Yields = Iterator[tuple[Any, ...]]

@@ -36,11 +36,12 @@ def rule_of(
     checks: Sequence[tuple[Callable[[Node], bool], str]],
     assumed: tuple[str, ...],
     source: str,
+    level: str = "real",
 ) -> Rule:
     """A rule of a user's own, taken at their word: it may fire once for each node of a graph."""
     readers = [(check, (name,)) for check, name in checks]
     return pattern_rule(
-        pattern, replacement, readers, fit, level="real", kinds="iuf", source=source, assumptions=assumed, fuel=1
+        pattern, replacement, readers, fit, level=level, kinds="iuf", source=source, assumptions=assumed, fuel=1
     )
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +20,7 @@ from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise
 from tensormagic.ops.scalar import add, divide, multiply, negative, power, subtract
 from tensormagic.transform.rewriting.notation import rule_of
+from tensormagic.transform.rewriting.trial import Trial, trial
 
 _OPERATORS: dict[type[ast.AST], Callable[..., Node]] = {
     ast.Add: add,
@@ -28,7 +33,35 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Node]] = {
 _PREDICATES: dict[str, Callable[[Node], bool]] = {"constant": is_constant, "not_negative": not_negative}
 
 
-def parse_rules(text: str, source: str = "rules") -> tuple[Rule, ...]:
+@dataclass(frozen=True)
+class Stated:
+    """A rule, and what it was made of: for a trial on numbers.
+
+    Parameters
+    ----------
+    rule
+        The rule.
+    pattern, replacement
+        Its sides, over variables.
+    assumed, not_negative
+        Its conditions as text, and the variables that it asks to be nowhere below zero.
+    line
+        The line that states it.
+    """
+
+    rule: Rule
+    pattern: Node
+    replacement: Node
+    assumed: tuple[str, ...] = ()
+    not_negative: tuple[str, ...] = ()
+    line: int = 0
+
+    def trial(self) -> Trial:
+        """Try it on numbers, as its level asks."""
+        return trial(self.pattern, self.replacement, self.rule.level, self.assumed, self.not_negative)
+
+
+def parse_rules(text: str, source: str = "rules", level: str = "real") -> tuple[Rule, ...]:
     """The rules that ``text`` states, one a line; empty lines and what follows ``#`` say nothing.
 
     ``pattern -> replacement``, and after ``if``, joined by ``and``: ``constant(c)`` and ``not_negative(x)``, which are
@@ -45,24 +78,25 @@ def parse_rules(text: str, source: str = "rules") -> tuple[Rule, ...]:
     >>> [rule.name for rule in parse_rules("log(exp(x) * c) -> x + log(c) if c > 0")]
     ['log(exp(x) * c) -> x + log(c)']
     """
-    return tuple(_rules(text, source))
+    return tuple(stated.rule for stated in stated_rules(text, source, level))
 
 
-def _rules(text: str, source: str) -> Iterator[Rule]:
+def stated_rules(text: str, source: str, level: str) -> Iterator[Stated]:
+    """The rules that ``text`` states with what they were made of; see :func:`parse_rules`."""
     for number, line in enumerate(text.splitlines(), 1):
         stated = line.partition("#")[0].strip()
         if not stated:
             continue
         try:
-            yield _rule(stated, f"{source}:{number}")
+            yield _rule(stated, f"{source}:{number}", level, number)
         except (ParseError, SyntaxError, TypeError) as error:
             what = getattr(error, "message", "") or str(error)
-            raise ParseError(
-                f"line {number}: {what}", "A rule is `pattern -> replacement`, then perhaps `if`."
-            ) from None
+            refused = ParseError(f"line {number}: {what}", "A rule is `pattern -> replacement`, then perhaps `if`.")
+            refused.lineno = number  # type: ignore[attr-defined]
+            raise refused from None
 
 
-def _rule(text: str, source: str) -> Rule:
+def _rule(text: str, source: str, level: str, line: int) -> Stated:
     left, arrow, rest = text.partition("->")
     right, _, condition = rest.partition(" if ")
     if not arrow or not right.strip():
@@ -74,7 +108,44 @@ def _rule(text: str, source: str) -> Rule:
     if missing := sorted(wanted - known):
         raise ParseError(f"{', '.join(missing)} is not in the pattern")
     checks, assumed = _conditions(condition, known)
-    return rule_of(pattern, replacement, checks, assumed, source)
+    above = tuple(name for check, name in checks if check is not_negative)
+    rule = rule_of(pattern, replacement, checks, assumed, source, level)
+    return Stated(rule, pattern, replacement, assumed, above, line)
+
+
+def rules_of_function(
+    function: Callable[..., Any], level: str, enter: Callable[[Node], Any], leave: Callable[[Any], Any]
+) -> Iterator[Stated]:
+    """The rules that a generator function yields: pattern, replacement, conditions.
+
+    Parameters
+    ----------
+    function
+        Takes the variables.
+    level
+        The level of the rules.
+    enter, leave
+        What the function sees for a variable's node, and the node of what it gives.
+
+    Raises
+    ------
+    ParseError
+        For what is no rule.
+    """
+    names = list(inspect.signature(function).parameters)
+    variables = [make(WILD, type=Type(np.dtype(float), (), "scalar"), name=name, only="") for name in names]
+    generator = function(*map(enter, variables))
+    for given in generator:
+        line = generator.gi_frame.f_lineno
+        sides = tuple(map(leave, given)) if isinstance(given, tuple) else given
+        if not isinstance(sides, tuple) or len(sides) < 2 or not isinstance(sides[0], Node) or not sides[0].args:
+            raise ParseError(f"{function.__name__}, line {line}: a rule is `yield pattern, replacement, *conditions`")
+        pattern, replacement, *conditions = sides
+        replacement = replacement if isinstance(replacement, Node) else constant(replacement)
+        assumed = tuple(show(c) if isinstance(c, Node) else str(c) for c in conditions)
+        pattern = _normal(pattern)
+        source = f"{Path(inspect.getsourcefile(function) or 'cell').name}:{line}"
+        yield Stated(rule_of(pattern, replacement, [], assumed, source, level), pattern, replacement, assumed, (), line)
 
 
 def _normal(pattern: Node) -> Node:

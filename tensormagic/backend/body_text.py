@@ -1,0 +1,429 @@
+"""One loop of a nest as text: the element that an iteration is about, and statements by the depth of the loops around them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local
+from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, is_map, kind_of
+from tensormagic.backend.lower import IndexTuple, Stage, operand_reads
+from tensormagic.backend.scalar_text import combine_text, scalar_text, start_text, step_text
+from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, collapses, strides
+from tensormagic.ir.errors import BoundsError
+from tensormagic.ir.node import Node, as_size
+from tensormagic.ir.size import Size, atom, is_at_least, product
+from tensormagic.ops.fold import SUM
+from tensormagic.ops.leaf import CONSTANT, SIZE
+from tensormagic.ops.move import Index
+
+CHUNK = 1024  # elements that are summed in any order, before chunks are added in order
+
+
+def indented(lines: Sequence[Line], by: int = 1) -> list[Line]:
+    """Lines inside as many more blocks."""
+    return [("    " * by + text, node) for text, node in lines]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Loops over neighbouring positions of the domain that run as one."""
+
+    positions: tuple[int, ...]
+    name: str
+    extent: Size
+
+
+@dataclass
+class Body:
+    """One loop of a nest: statements sorted by the depth of the loops around them."""
+
+    text: KernelText
+    nest: Nest
+    loop: Loop
+    width: Size | None
+    groups: list[Group] = field(default_factory=list)
+    sections: list[list[Line]] = field(default_factory=list)
+    endings: list[list[Line]] = field(default_factory=list)
+    around: tuple[list[Line], list[Line]] = field(default_factory=lambda: ([], []))
+    before: list[Line] = field(default_factory=list)
+    after: list[Line] = field(default_factory=list)
+    memo: dict[tuple[Node, tuple[Index, ...]], str] = field(default_factory=dict)
+    depth_of: dict[str, int] = field(default_factory=dict)
+    chunked: list[tuple[str, str, str]] = field(default_factory=list)
+    split_rows: bool = False
+
+    def __post_init__(self) -> None:
+        depth = self.nest.depth
+        if depth:
+            stages = self.loop.stages
+            self.split_rows = not collapses(stages, range(depth))
+            self.groups = [Group(tuple(range(depth)), "i", product(self.nest.rows)), *self._inner_groups(depth)]
+        self.sections = [[] for _ in range(len(self.groups) + 1)]
+        self.endings = [[] for _ in range(len(self.groups) + 1)]
+        for stage in self.loop.stages:
+            for node, index in stage.reads:
+                if not index and not is_leaf(node):  # numbers first: sizes may mention them
+                    self.value(node, index)
+        if self.split_rows:
+            self._split_rows(depth)
+
+    def _inner_groups(self, depth: int) -> list[Group]:
+        domain = self.loop.stages[0].domain
+        runs: list[list[int]] = []
+        for k in range(depth, len(domain)):
+            if runs and collapses(self.loop.stages, (k - 1, k)):
+                runs[-1].append(k)
+            else:
+                runs.append([k])
+        names = [INNER[k] if k < len(INNER) else f"j{k}" for k in range(len(runs))]
+        return [
+            Group(tuple(run), name, product(tuple(domain[k] for k in run)))
+            for run, name in zip(runs, names, strict=True)
+        ]
+
+    def _split_rows(self, depth: int) -> None:
+        """The row's index along each axis."""
+        extents = self.nest.rows
+        for k in range(depth):
+            below = product(extents[k + 1 :])
+            quotient = f"i // ({self.text.size(below)})" if below != 1 else "i"
+            line = f"{quotient} % ({self.text.size(extents[k])})" if k else quotient
+            self.sections[1].append((f"i{k} = {line}", None))
+
+    # expressions
+
+    def emit(self, depth: int, line: str, node: Node | None = None) -> None:
+        """A statement inside ``depth`` loops."""
+        self.sections[depth].append((line, node))
+
+    def assign(self, stem: str, expression: str, depth: int, node: Node | None) -> str:
+        """A new variable."""
+        name = self.text.fresh(stem)
+        self.depth_of[name] = depth
+        self.emit(depth, f"{name} = {expression}", node)
+        return name
+
+    def value(self, node: Node, index: tuple[Index, ...]) -> str:
+        """The text of the element of ``node`` at ``index``."""
+        while is_inline_move(node) and not self.text.stored(node):
+            node, index = node.args[0], node.op.index(node, index)  # type: ignore[attr-defined]
+        key = (node, index)
+        known = self.memo.get(key) or self.text.scalars.get(key)
+        if known is not None:
+            return known
+        if is_leaf(node) and not self.text.stored(node):
+            return self._leaf(node, index)
+        if self.text.stored(node):
+            result = self._load(node, index)
+        else:
+            result = self._taken(node, index) if kind_of(node) == "take" else self._compute(node, index)
+        (self.memo if self.depth_of.get(result, 0) else self.text.scalars)[key] = result
+        return result
+
+    def _leaf(self, node: Node, index: tuple[Index, ...]) -> str:
+        if node.op is CONSTANT:
+            return self.text.number(node["bits"].array()[()])
+        if node.op is SIZE:
+            return f"({self.text.size(node['size'])})"
+        along = index[node["axis"]]
+        return f"({self._linear({int(along.variable[1:]): along.step} if along.variable else {}, along.offset)})"
+
+    def _compute(self, node: Node, index: tuple[Index, ...]) -> str:
+        values = [self.value(a, index) for a in node.args]
+        depth = max((self._depth(v) for v in values), default=0)
+        return self.assign(node.op.name, scalar_text(node, values), depth, node)
+
+    def _taken(self, node: Node, index: IndexTuple) -> str:
+        """The element that an index array says, or a number that is checked."""
+        if "axis" not in node.params:
+            return self._checked(node, index)
+        (x, inner), (indices, own) = operand_reads(node, index)
+        place = self.place(node, indices, own, x.type.shape[node["axis"]])
+        axis = node["axis"]
+        return self.value(x, (*inner[:axis], place, *inner[axis + 1 :]))
+
+    def _checked(self, node: Node, index: IndexTuple) -> str:
+        values = [self.value(n, i) for n, i in operand_reads(node, index)]
+        if node.op.name == "position":
+            return self._wrapped(node, node.args[0], values[0], node["extent"], node["number"])
+        errors = {"value": ValueError, "division": ZeroDivisionError, "index": IndexError}
+        message = node["message"].replace("{", "{{").replace("}", "}}")
+        depth = max(map(self._depth, values))
+        self.emit(depth, f"if not {values[1]}:", node)
+        for line in self.text.fault(errors[node["error"]], message):
+            self.emit(depth, f"    {line}", node)
+        return self.assign("checked", values[0], depth, node)
+
+    def place(self, node: Node, indices: Node, own: IndexTuple, extent: Size) -> Index:
+        """The index that an element of an index array is: counted from the end where it is negative, and checked."""
+        known = None if indices.type.shape else as_size(indices)
+        given = self.value(indices, own)
+        if known is not None and is_at_least(known, 0) and is_at_least(extent - 1 - known, 0):
+            return Index(None, 1, known)
+        name = self._wrapped(node, indices, given, extent, node["axis"])
+        return Index(None, 1, atom(Local(name)))
+
+    def _wrapped(self, node: Node, indices: Node, given: str, extent: Size, axis: int) -> str:
+        """An index counted from the front, which is within its axis."""
+        count = f"({self.text.size(extent)})"
+        wrapped = given if indices.type.dtype.kind in "bu" else f"{given} if {given} >= 0 else {given} + {count}"
+        depth = max(self._depth(given), self._depth(count))
+        name = self.assign("place", f"np.int64({wrapped})", depth, node)
+        message = f"index {{0}} is out of bounds for axis {axis} with size {{1}}"
+        self.emit(depth, f"if {name} < 0 or {name} >= {count}:", node)
+        for line in self.text.fault(BoundsError, message, given, count):
+            self.emit(depth, f"    {line}", node)
+        return name
+
+    def _depth(self, text: str) -> int:
+        """How many loops a text depends on: that of a name, or of the loop variables in a ramp."""
+        if text in self.depth_of:
+            return self.depth_of[text]
+        words = set(re.findall(r"\w+", text))
+        inside = [self.depth_of.get(w, 0) for w in words]
+        inside += [k + 1 for k, g in enumerate(self.groups) if g.name in words]
+        if self.split_rows and any(re.fullmatch(r"i\d", w) for w in words):
+            inside.append(1)
+        return max(inside, default=0)
+
+    def _load(self, node: Node, index: tuple[Index, ...]) -> str:
+        name, offset, depth = self.address(node, index)
+        return self.assign(
+            "x", f"{name}[{offset}]", depth, node if node.op.name not in {"parameter", "input"} else None
+        )
+
+    def address(self, node: Node, index: tuple[Index, ...]) -> tuple[str, str, int]:
+        """The array that holds ``node``, the offset of an element, and how many loops that depends on."""
+        if self.nest.storage.get(node) is Storage.TILE:
+            return self._tile_address(node, index)
+        factors, offset = coefficients(node, index)
+        depth = max(self._depth_of_positions(factors), self._depth(self.text.size(offset)))
+        return self.text.array(node), self._linear(factors, offset), depth
+
+    def _tile_address(self, node: Node, index: tuple[Index, ...]) -> tuple[str, str, int]:
+        stage = next(s for s in self.nest.stages if s.root is node)
+        axes = [k for k, p in enumerate(stage.place) if p is not None and p >= self.nest.depth]
+        shape = [node.type.shape[k] for k in axes]
+        factors: dict[int, Size] = {}
+        offset: Size = 0
+        for axis, stride in zip(axes, strides(shape), strict=True):
+            i = index[axis]
+            if i.variable is not None:
+                position = int(i.variable[1:])
+                factors[position] = factors.get(position, 0) + i.step * stride
+            offset = offset + i.offset * stride
+        count = product(tuple(shape))
+        name = self.text.tile(node, count, self.width)
+        row = "(i - start)" if count == 1 else f"(i - start) * {self.text.product(count)}"
+        rest = self._linear(factors, offset)
+        return (
+            name,
+            row.strip("()") if rest == "0" and count == 1 else row if rest == "0" else f"{row} + {rest}",
+            max(1, self._depth_of_positions(factors), self._depth(self.text.size(offset))),
+        )
+
+    def _depth_of_positions(self, positions: Mapping[int, Size]) -> int:
+        return max(
+            (k + 1 for k, g in enumerate(self.groups) for p in g.positions if positions.get(p, 0) != 0), default=0
+        )
+
+    def _linear(self, factors: Mapping[int, Size], offset: Size) -> str:
+        """A linear function of the loop variables as text."""
+        terms: list[str] = []
+        for g in self.groups:
+            if g.name == "i" and self.split_rows:
+                pairs = [(f"i{p}", factors.get(p, 0)) for p in g.positions]
+            else:
+                pairs = [(g.name, factors.get(g.positions[-1], 0))]
+            terms += [name if c == 1 else f"{name} * {self.text.product(c)}" for name, c in pairs if c != 0]
+        if offset != 0 or not terms:
+            terms.append(self.text.size(offset))
+        return " + ".join(terms).replace("+ -", "- ")
+
+    # stages
+
+    def result(self, stage: Stage, index: tuple[Index, ...]) -> str:
+        """What a stage without loops of its own computes: an expression, or a fold of one element."""
+        root = stage.root
+        if not is_fold(root):
+            if is_inline_move(root):
+                return self.value(root.args[0], root.op.index(root, stage.body[0][1]))  # type: ignore[attr-defined]
+            if kind_of(root) == "take":
+                return self._taken(root, stage.body[0][1])
+            return self._leaf(root, stage.body[0][1]) if is_leaf(root) else self._compute(root, stage.body[0][1])
+        value = self.element(stage)
+        return self.assign(
+            root.op.name, step_text(root, start_text(root, self.text), value, free=False), self._depth(value), root
+        )
+
+    def element(self, stage: Stage) -> str:
+        """What a fold takes in at each iteration, in the dtype of its result."""
+        values = [self.value(n, i) for n, i in stage.body]
+        root = stage.root
+        if len(values) == 1:
+            before = stage.body[0][0].type.dtype
+            return (
+                values[0]
+                if before == root.type.dtype or root.type.dtype.kind == "b"
+                else f"np.{root.type.dtype.name}({values[0]})"
+            )
+        text = f"{values[0]} * {values[1]}"
+        dtype = root.type.dtype
+        return self.assign(
+            "product",
+            text if dtype.kind == "f" or dtype.itemsize == 8 else f"np.{dtype.name}({text})",
+            len(self.groups),
+            root,
+        )
+
+    def print_loop(self) -> list[Line]:
+        """The statements of one tile."""
+        for stage in self.loop.stages:
+            if stage.reduced:
+                self._print_fold(stage)
+            elif stage.written is not None:
+                self.print_store(stage)
+            else:
+                self._print_map(stage)
+        return [*self.around[0], *self._nested(0), *self.around[1]]
+
+    def _nested(self, depth: int) -> list[Line]:
+        """The loop around ``depth`` + 1 and everything in it."""
+        if depth == len(self.groups):
+            return []
+        group = self.groups[depth]
+        body = [*self.sections[depth + 1], *self._nested(depth + 1), *self.endings[depth + 1]]
+        if not body:
+            return []
+        if depth == len(self.groups) - 1 and self.chunked:
+            return self._in_chunks(group, body)
+        where = "start, stop" if depth == 0 else self.text.size(group.extent)
+        return [(f"for {group.name} in range({where}):", None), *indented(body)]
+
+    def _in_chunks(self, group: Group, body: list[Line]) -> list[Line]:
+        """The innermost loop in chunks, whose sums are added in order."""
+        extent, first = self.text.product(group.extent), f"{group.name}0"
+        end = f"{first} + {CHUNK} if {first} + {CHUNK} < {extent} else {extent}"
+        inside: list[Line] = [(f"{part} = {zero}", None) for _, part, zero in self.chunked]
+        inside += [
+            (f"{group.name}1 = {end}", None),
+            (f"for {group.name} in range({first}, {group.name}1):", None),
+            *indented(body),
+        ]
+        inside += [(f"{total} = {total} + {part}", None) for total, part, _ in self.chunked]
+        return [(f"for {first} in range(0, {extent}, {CHUNK}):", None), *indented(inside)]
+
+    def _print_map(self, stage: Stage) -> None:
+        root = stage.root
+        value = self.result(stage, ())
+        self.memo[root, stage.identity()] = value
+        self.depth_of.setdefault(value, self._depth(value))
+        if self.nest.storage[root] is not Storage.LOCAL:
+            name, offset, _ = self.address(root, stage.identity())
+            self.emit(len(self.groups), f"{name}[{offset}] = {_as(root, value, stage)}", root)
+
+    def print_store(self, stage: Stage) -> None:
+        """Store the element of a part, or combine it with what is there."""
+        root = stage.root
+        written = stage.identity()
+        value = self.value(*stage.body[0])
+        if "slices" not in root.params:
+            axis = root["axis"]
+            place = self.place(root, *stage.body[1], root.type.shape[axis])
+            written = (*written[:axis], place, *written[axis + 1 :])
+        name, offset, _ = self.address(root, written)
+        target = f"{name}[{offset}]"
+        self.emit(len(self.groups), f"{target} = {combine_text(root, target, value)}", root)
+
+    def _print_fold(self, stage: Stage) -> None:
+        reduced = [g.positions[0] in stage.reduced for g in self.groups]
+        suffix = next(k for k in range(len(reduced) + 1) if all(reduced[k:]))
+        value = self.element(stage)
+        innermost = len(self.groups)
+        if suffix == innermost:
+            self._fill(stage, reduced)
+            self._accumulate(stage, value, innermost, self.sections)
+            return
+        total = self._accumulator(stage, value, suffix)
+        if suffix == 0:
+            self._finish_total(stage, total)
+        elif any(reduced[:suffix]):
+            self._fill(stage, reduced)
+            self._accumulate(stage, total, suffix, self.endings)
+        else:
+            name, offset, _ = self.address(stage.root, stage.identity())
+            self.endings[suffix].append((f"{name}[{offset}] = {total}", stage.root))
+
+    def _accumulator(self, stage: Stage, value: str, suffix: int) -> str:
+        """A variable that folds the innermost loops, from the ``suffix``-th on; sums go by chunks."""
+        root, innermost = stage.root, len(self.groups)
+        total, zero = self.text.fresh(root.op.name), start_text(root, self.text)
+        begin = self.around[0] if suffix == 0 else self.sections[suffix]
+        begin.append((f"{total} = {zero}", root))
+        folded = total
+        if root.op is SUM and root.type.dtype.kind == "f" and innermost > 1:
+            folded = self.text.fresh("part")
+            self.chunked.append((total, folded, zero))
+        self.emit(innermost, f"{folded} = {step_text(root, folded, value, free=True)}", root)
+        return total
+
+    def _accumulate(self, stage: Stage, value: str, depth: int, sections: list[list[Line]]) -> None:
+        """One step of a fold whose accumulator is in memory."""
+        name, offset, _ = self.address(stage.root, stage.identity())
+        place = f"{name}[{offset}]"
+        sections[depth].append((f"{place} = {step_text(stage.root, place, value, free=False)}", stage.root))
+
+    def _fill(self, stage: Stage, reduced: Sequence[bool]) -> None:
+        """The first values of accumulators in memory."""
+        root, zero = stage.root, start_text(stage.root, self.text)
+        name, offset, _ = self.address(root, stage.identity())
+        first = reduced.index(True)
+        if first == 0:
+            k = self.text.fresh("k")
+            self.before += [
+                (f"for {k} in range({self.text.size(root.type.size)}):", root),
+                (f"    {name}[{k}] = {zero}", root),
+            ]
+            return
+        kept = [g for g, r in zip(self.groups[first:], reduced[first:], strict=True) if not r]
+        for depth, g in enumerate(kept):
+            self.sections[first].append((f"{'    ' * depth}for {g.name} in range({self.text.size(g.extent)}):", root))
+        self.sections[first].append((f"{'    ' * len(kept)}{name}[{offset}] = {zero}", root))
+
+    def _finish_total(self, stage: Stage, part: str) -> None:
+        """Add a tile's result to the total; sums of floats carry what rounding has lost."""
+        root = stage.root
+        total, zero = self.text.fresh("total"), start_text(root, self.text)
+        self.before.append((f"{total} = {zero}", root))
+        end = self.around[1]
+        value = total
+        if root.op is SUM and root.type.dtype.kind == "f":
+            lost, new, back = (self.text.fresh(stem) for stem in ("lost", "new", "back"))
+            self.before.append((f"{lost} = {zero}", root))
+            end += [
+                (f"{new} = {total} + {part}", root),
+                (f"{back} = {new} - {total}", root),
+                (f"{lost} = {lost} + (({total} - ({new} - {back})) + ({part} - {back}))", root),
+                (f"{total} = {new}", root),
+            ]
+            value = self.text.fresh("sum")
+            self.after.append((f"{value} = {total} + {lost} if {lost} - {lost} == 0 else {total}", root))
+        else:
+            end.append((f"{total} = {step_text(root, total, part, free=False, whole=True)}", root))
+        self.text.scalars[root, tuple(Index(None) for _ in stage.place)] = value
+        if self.text.exported(root):
+            self.after.append((f"{self.text.array(root)}[0] = {value}", root))
+
+
+def _as(root: Node, value: str, stage: Stage) -> str:
+    """A value in the dtype of the array that it is stored in."""
+    del stage
+    return (
+        value
+        if is_map(root) or root.type.dtype == np.dtype("f8") or is_inline_move(root)
+        else f"np.{root.type.dtype.name}({value})"
+    )

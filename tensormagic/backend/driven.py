@@ -1,0 +1,112 @@
+"""Regions that Python runs turn by turn: what they do between calls of NumPy is compiled, and their arrays are reused."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend.inline import expand_all
+from tensormagic.backend.kinds import graphs_of, is_library, kind_of, settle
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, topological
+from tensormagic.ops.control import COND, LOOP, WHILE
+from tensormagic.ops.op import as_form
+
+Run = Callable[..., list[Any]]
+_STORES = frozenset(["set", "add_at"])
+
+
+def is_driven(node: Node) -> bool:
+    """Whether a region that is no single function has parts that are worth compiling."""
+    return node.op in {LOOP, WHILE, COND} and all(map(_is_fit, graphs_of(node))) and any(map(_gains, graphs_of(node)))
+
+
+def _nodes(graph: Graph) -> list[Node]:
+    nodes = topological(expand_all([*graph.results, *graph.checked]))
+    settle(nodes)
+    return nodes
+
+
+def _is_fit(graph: Graph) -> bool:
+    """Whether there are neither tapes nor stores that NumPy does: these are done in place by the NumPy tier."""
+    nodes = _nodes(graph)
+    tapes = any(t.form == "tape" for n in nodes for t in n.types)
+    stores = any(is_library(n) and (n.op.name in _STORES or n.op.name.startswith("scatter")) for n in nodes)
+    return not tapes and not stores
+
+
+def _gains(graph: Graph) -> bool:
+    """Whether there is anything that is compiled."""
+    kinds = {"map", "fold", "store", "sequence", "region"}
+    return any(kind_of(n) in kinds or (is_library(n) and is_driven(n)) for n in _nodes(graph))
+
+
+def changed(node: Node, name: str) -> range:
+    """The numbers of the parameters of a region's graph that belong to the region, and may be changed."""
+    first = int(node.op is LOOP)
+    return range(first, first + node["carries"]) if name == "body" else range(0)
+
+
+def bound(node: Node, runs: Mapping[str, Run]) -> Callable[[Sequence[Any], int], Any]:
+    """The function of a region's operands, and of the address of the flag that stops it, given those of its graphs."""
+    if node.op is COND:
+        return lambda values, flag: _packed(_choice(node, runs, values, flag))
+    return lambda values, flag: _packed(_repetition(node, runs, values, flag))
+
+
+def _packed(values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _sizes(graph: Graph, values: Sequence[Any]) -> dict[Any, int]:
+    return graph.bind([np.shape(v) for v in values])
+
+
+def _formed(graph: Graph, values: Sequence[Any], first: int) -> list[Any]:
+    types = [p.type for p in graph.parameters[first:]]
+    return [v if t.shape else as_form(v, t.form) for v, t in zip(values, types, strict=True)]
+
+
+def _choice(node: Node, runs: Mapping[str, Run], values: Sequence[Any], flag: int) -> list[Any]:
+    name = "then" if values[0] else "otherwise"
+    given = _formed(node[name], values[1:], 0)
+    return runs[name](_sizes(node[name], given), *given, flag=flag)
+
+
+def _repetition(node: Node, runs: Mapping[str, Run], values: Sequence[Any], flag: int) -> list[Any]:
+    """Turn by turn; what a turn begins with belongs to it."""
+    body, count = node["body"], node["carries"]
+    first = int(node.op is LOOP)
+    given = _formed(body, values[first:], first)
+    state, constants = [_own(v) for v in given[:count]], given[count:]
+    turns = range(int(values[0])) if first else None
+    sizes: dict[Any, int] | None = None
+    tested = {} if first else _sizes(node["test"], given)
+    number = 0
+    while number < len(turns) if turns is not None else runs["test"](tested, *state, *constants, flag=flag)[0]:
+        if flag and ctypes.c_uint8.from_address(flag).value:
+            raise KeyboardInterrupt
+        operands = [number, *state, *constants] if first else [*state, *constants]
+        if sizes is None:
+            sizes = _sizes(body, operands)
+        state = _apart(runs["body"](sizes, *operands, flag=flag))
+        number += 1
+    return state
+
+
+def _own(value: Any) -> Any:
+    return np.array(value, order="C") if isinstance(value, np.ndarray) else value
+
+
+def _apart(values: list[Any]) -> list[Any]:
+    """Arrays of which no two are the same object."""
+    seen: set[int] = set()
+    for k, value in enumerate(values):
+        if isinstance(value, np.ndarray):
+            if id(value) in seen:
+                values[k] = value.copy()
+            seen.add(id(values[k]))
+    return values

@@ -1,0 +1,211 @@
+"""Graphs in simple ops: composed functions in place of their names, and the graphs of regions over the nodes around them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from itertools import count
+
+import numpy as np
+
+from tensormagic.ir import site
+from tensormagic.ir.graph import Graph, bare_symbol
+from tensormagic.ir.node import Node, as_size, make, rebuild, replaced, resized, topological
+from tensormagic.ir.size import Atom, Size, substitute
+from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import IOTA, Source, input_node
+from tensormagic.ops.move import CONCATENATE, Move, broadcast, reshape, transpose
+from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.scalar import add, multiply
+from tensormagic.ops.update import ADD_AT, SET
+
+DTYPES = frozenset(map(np.dtype, ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]))
+
+
+MARK = "written_in"
+
+
+class Room(Source):
+    """An array that holds nothing yet."""
+
+
+def is_room(node: Node) -> bool:
+    """Whether a node is an array that holds nothing yet."""
+    return isinstance(node.params.get("source"), Room)
+
+
+def expand_all(results: Sequence[Node]) -> list[Node]:
+    """The same results in ops that have no simpler form, and without calls."""
+    memo: dict[Node, Node] = {}
+    called: dict[Node, tuple[Node, ...]] = {}
+
+    def simple(root: Node) -> Node:
+        for node in topological([root], stop=lambda n: n in memo):
+            if node in memo or node in called:
+                continue
+            if node.op is ITEM and node.args[0] in called:
+                memo[node] = called[node.args[0]][node["index"]]
+                continue
+            rebuilt = replaced(node, memo)
+            site.inherit(rebuilt, node)
+            memo.update((a, a) for a in rebuilt.needs)
+            found = _called(rebuilt)
+            if found is not None:
+                called[node] = tuple(map(simple, found))
+                if len(found) == 1:
+                    memo[node] = called[node][0]
+                continue
+            body = _simpler(rebuilt)
+            if body is not None:
+                site.inherit(body, node)
+            memo[node] = rebuilt if body is None else simple(body)
+        return memo[root]
+
+    return [simple(r) for r in results]
+
+
+_serial = count()
+
+
+def _called(node: Node) -> list[Node] | None:
+    """What a call gives, over its operands; None for any other node. What is computed twice on purpose stays so."""
+    if node.op.name == "grad":
+        node = node.op.expand(node)  # type: ignore[attr-defined]
+    if node.op.name not in {"call", "checkpoint"}:
+        return None
+    own = -1 - next(_serial) if node.op.name == "checkpoint" else None
+    return Instance(node["graph"], node.args, own).of(node["graph"].results)
+
+
+def _simpler(node: Node) -> Node | None:
+    """A node in simpler ops; None where it is simple."""
+    if node.op.name == "fixed":
+        return node.args[0]
+    if node.op in {SET, ADD_AT} and not node.type.shape:
+        return _stored_number(node)
+    if node.op is CONCATENATE and node.type.dtype in DTYPES:
+        return _joined(node)
+    if node.op is CONTRACT and _is_product(node):
+        return _product(node)
+    if isinstance(node.op, Pointwise) and node.op.scalar_source(node) is not None:
+        return None
+    body: Node | None = node.op.expand(node)  # type: ignore[attr-defined]
+    return body if body is not None and body.types == node.types else None
+
+
+def _stored_number(node: Node) -> Node:
+    """A store into an array without axes as the number that is there then."""
+    x, value = node.args
+    value = astype(value, x.type.dtype)
+    return to_form(value if node.op is SET else add(x, value), node.type.form)
+
+
+def _is_product(node: Node) -> bool:
+    """Whether a contraction sums nothing."""
+    if node.type.dtype not in DTYPES or node.type.dtype.kind == "b":
+        return False
+    (a, b), out = split(node["subscripts"])
+    return set(a) | set(b) == set(out)
+
+
+def _product(node: Node) -> Node:
+    """A contraction that sums nothing, as a product of elements."""
+    operands, out = split(node["subscripts"])
+
+    def spread(letters: str, x: Node) -> Node:
+        order = sorted(letters, key=out.index)
+        x = transpose(x, tuple(letters.index(c) for c in order))
+        extents = dict(zip(order, x.type.shape, strict=True))
+        return broadcast(reshape(x, tuple(extents.get(c, 1) for c in out)), node.type.shape)
+
+    return multiply(*map(spread, operands, node.args))
+
+
+def _joined(node: Node) -> Node:
+    """Parts stored one after the other into an array that holds nothing yet."""
+    found = input_node(Room("room"), node.type)
+    offset: Size = 0
+    for part in node.args:
+        extents = enumerate(part.type.shape)
+        slices = tuple((offset if k == node["axis"] else 0, s, 1) for k, s in extents)
+        found = make(SET, (found, part), slices=slices)
+        offset = offset + part.type.shape[node["axis"]]
+    return found
+
+
+class Instance:
+    """A closed graph's nodes over the nodes around it.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    operands
+        What stands for its parameters.
+    own
+        A number that makes the nodes differ from those of every other place where the same graph is written.
+    there
+        What is stored around it: moves of these among the operands are written anew.
+    """
+
+    def __init__(
+        self, graph: Graph, operands: Sequence[Node], own: int | None = None, there: Container[Node] = ()
+    ) -> None:
+        self.graph = graph
+        self.own = own
+        self.sizes: dict[Atom, Size] = {}
+        self.memo: dict[Node, Node] = {}
+        for p, operand in zip(graph.parameters, operands, strict=True):
+            self._put(p, self._moved(operand, there) if operand.type.shape else self._formed(operand, p))
+            for inner, outer in zip(p.type.shape, operand.type.shape, strict=True):
+                symbol = bare_symbol(inner)
+                if symbol is not None:
+                    self.sizes.setdefault(symbol, outer)
+
+    def _moved(self, operand: Node, there: Container[Node]) -> Node:
+        if self.own is None or operand in there:
+            return operand
+        if isinstance(operand.op, Move) and operand.op.index is not None:
+            operand = rebuild(operand, [self._moved(operand.args[0], there)])
+            return marked(operand, self.own)
+        return marked(operand, self.own) if operand.op is IOTA else operand
+
+    def _formed(self, operand: Node, p: Node) -> Node:
+        new = to_form(operand, p.type.form)
+        return new if new is operand or self.own is None else marked(new, self.own)
+
+    def _put(self, node: Node, new: Node) -> None:
+        self.memo[node] = new
+        size = as_size(new) if len(new.types) == 1 else None
+        if size is not None:
+            self.sizes[node] = size
+
+    def of(self, results: Sequence[Node]) -> list[Node]:
+        """``results`` over the operands."""
+        for node in topological(results, stop=lambda n: n in self.memo):
+            if node not in self.memo:
+                new = resized(node, [self.memo[a] for a in node.args], self.sizes)
+                if self.own is not None and is_room(node):
+                    new = input_node(Room("room"), new.type)
+                elif self.own is not None:
+                    new = marked(new, self.own)
+                self._put(node, new)
+                site.inherit(new, node)
+        return [self.memo[n] for n in results]
+
+    def size(self, size: Size) -> Size:
+        """A size over the operands."""
+        return substitute(size, self.sizes)
+
+
+def marked(node: Node, own: int) -> Node:
+    """A node that differs from every one that is written elsewhere; not constants, nor single results."""
+    if node.op is ITEM or not (node.args or node.op is IOTA):
+        return node
+    return make(node.op, node.args, type=None if node.args else node.type, **{**node.params, MARK: own})
+
+
+def is_marked(node: Node, own: int) -> bool:
+    """Whether a node, or the one that it is a result of, has been marked so."""
+    return (node.args[0] if node.op is ITEM else node).params.get(MARK) == own

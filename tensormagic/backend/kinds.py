@@ -1,0 +1,284 @@
+"""What the planner does with each node: written into loops, stored, computed by a region or by NumPy. Prints nothing."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from functools import cache
+
+from tensormagic.backend.inline import DTYPES, expand_all
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, Operation, topological
+from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.control import COND, LOOP, WHILE
+from tensormagic.ops.fold import Fold, Row
+from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, constant_value
+from tensormagic.ops.move import RESHAPE, Move, squeezes
+from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.pointwise import Pointwise
+from tensormagic.ops.update import ADD_AT, SET
+
+MIDDLING_COST = 4
+WORTH_STORING = MIDDLING_COST  # the cost from which a value that is used twice is stored, and not computed twice
+CHEAP = frozenset(
+    [
+        "add",
+        "subtract",
+        "multiply",
+        "negative",
+        "positive",
+        "absolute",
+        "square",
+        "maximum",
+        "minimum",
+        "where",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "equal",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "logical_not",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "invert",
+        "floor",
+        "ceil",
+        "trunc",
+        "rint",
+        "sign",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "astype",
+        "real",
+        "imag",
+        "conjugate",
+    ]
+)
+MIDDLING = frozenset(["divide", "sqrt", "reciprocal", "floor_divide", "remainder"])
+
+
+# Functions for which a kernel would call the C library element by element: NumPy has vector code for arrays.
+NUMPY_FASTER = frozenset(
+    ["tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "arcsinh", "arccosh", "arctanh", "erfc"]
+)
+EXPONENTS = frozenset({-1.0, 0.5, 2.0, 3.0, 4.0})
+
+
+def exponent(node: Node) -> float | None:
+    """The constant exponent of a power that a kernel computes without the general function."""
+    value = constant_value(node.args[1])
+    return float(value) if value is not None and not value.shape and float(value) in EXPONENTS else None
+
+
+def cost_of(op: Operation) -> int:
+    """What one application of a pointwise op costs, in additions."""
+    return 1 if op.name in CHEAP else MIDDLING_COST if op.name in MIDDLING else 12
+
+
+def is_heavy(node: Node) -> bool:
+    """Whether a map is a function that takes a loop of its own."""
+    return cost_of(node.op) > MIDDLING_COST
+
+
+# kinds of nodes -------------------------------------------------------------------------------------------------------
+
+SEQUENCES = frozenset(["argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin", "places"])
+SCATTERS = frozenset(
+    ["scatter_set", "scatter_add", "scatter_multiply", "scatter_maximum", "scatter_minimum", "add_along_axis"]
+)
+TAKES = frozenset(["gather", "take_along_axis"])
+CHECKED = frozenset(["position", "require"])  # the operand itself, or another text for it, and an error
+MOST_REGION_OPS = 600  # in the bodies of a region that becomes one function
+_kinds: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
+
+
+def kind_of(node: Node) -> str:
+    """What the planner does with a node.
+
+    ``"base"``: there before anything runs. ``"leaf"``: a number in the text. ``"move"``, ``"map"``, ``"take"``: written
+    into the loops that use them. ``"fold"``, ``"store"``, ``"sequence"``: loops of their own. ``"region"`` and
+    ``"item"``, its results. ``"view"``: other axes over the same memory. ``"library"``: computed by NumPy.
+    """
+    known = _kinds.get(node)
+    if known is None:
+        known = _kinds[node] = _kind(node, inside=False)
+    return known
+
+
+def settle(nodes: Sequence[Node]) -> None:
+    """Say that ``nodes`` are computed within a region, where a library call is worth more than a slow loop costs."""
+    for node in nodes:
+        if node not in _kinds:
+            _kinds[node] = _kind(node, inside=True)
+
+
+def refuse(node: Node) -> None:
+    """Have NumPy compute a node."""
+    _kinds[node] = "library"
+
+
+def _kind(node: Node, *, inside: bool) -> str:
+    op = node.op
+    if op.name in {"parameter", "input"}:
+        return "base"
+    if op is CONSTANT:
+        return "leaf" if not node.type.shape and node.type.dtype in DTYPES else "base"
+    if op is SIZE or op is IOTA:
+        return "leaf"
+    if op is ITEM:
+        return "item" if kind_of(node.args[0]) == "region" else "library"
+    if any(t.dtype not in DTYPES or t.form == "tape" for n in (node, *node.args) for t in n.types):
+        return "library"
+    if op in {LOOP, WHILE, COND}:
+        return "region" if _is_compiled(node) else "library"
+    if len(node.types) != 1:
+        return "library"
+    return _kind_of_one(node, inside=inside)
+
+
+def _kind_of_one(node: Node, *, inside: bool) -> str:
+    op = node.op
+    if isinstance(op, Pointwise):
+        faster = bool(node.type.shape) and (op.name in NUMPY_FASTER or (op.name == "power" and exponent(node) is None))
+        return "map" if op.scalar_source(node) is not None and (inside or not faster) else "library"
+    if isinstance(op, Move) and op.index is not None:
+        return "move" if op is not RESHAPE or squeezes(node) else "view" if inside else "library"
+    if op is SET or op is ADD_AT:
+        return "store" if node.type.dtype == node.args[1].type.dtype else "library"
+    if op.name in TAKES or (op.name in CHECKED and all(a.type.shape in {(), node.type.shape} for a in node.args)):
+        return "take"
+    if op.name in SCATTERS:
+        return "store" if node.type.dtype == node.args[2].type.dtype else "library"
+    if op.name in SEQUENCES:
+        return "sequence"
+    return "fold" if _folds(node) else "library"
+
+
+def _folds(node: Node) -> bool:
+    op = node.op
+    if op is CONTRACT:
+        (a, b), out = split(node["subscripts"])
+        whole = set(a) | set(b)
+        return node.type.dtype.kind != "b" and whole in (set(a), set(b)) and len(set(out)) < len(whole)
+    return isinstance(op, Fold) and not isinstance(op, Row) and op.step is not None
+
+
+def graphs_of(region: Node) -> list[Graph]:
+    """The graphs of a region, by the order of their names."""
+    return [value for _, value in region.param_items if isinstance(value, Graph)]
+
+
+def _is_compiled(region: Node) -> bool:
+    """Whether all that a region does can be written in one function."""
+    count = 0
+    for graph in graphs_of(region):
+        nodes = topological(expand_all([*graph.results, *graph.checked]))
+        settle(nodes)
+        count += len(nodes)
+        if any(kind_of(n) == "library" for n in nodes):
+            return False
+    return count <= MOST_REGION_OPS
+
+
+def is_inline_move(node: Node) -> bool:
+    """Whether a node only changes where elements are, in a way that an index says."""
+    return kind_of(node) == "move"
+
+
+def is_leaf(node: Node) -> bool:
+    """Whether loops write a node as a number: a rank-0 constant, a size, a ramp."""
+    return kind_of(node) == "leaf"
+
+
+def is_map(node: Node) -> bool:
+    """Whether a node is a scalar function that has code."""
+    return kind_of(node) == "map"
+
+
+def is_fold(node: Node) -> bool:
+    """Whether a node is a fold that has code: a reduction, or a product with a vector."""
+    return kind_of(node) == "fold"
+
+
+def is_base(node: Node) -> bool:
+    """Whether a value is there before anything runs: a parameter or a constant array."""
+    return kind_of(node) == "base"
+
+
+def is_library(node: Node) -> bool:
+    """Whether NumPy computes a node."""
+    return kind_of(node) == "library"
+
+
+def is_inline(node: Node) -> bool:
+    """Whether a node may be written into the loops that use it."""
+    return kind_of(node) in {"leaf", "move", "map", "take"}
+
+
+def is_loop(node: Node) -> bool:
+    """Whether loops compute a node (it may be written into the loops of others)."""
+    return kind_of(node) not in {"base", "library"}
+
+
+def stripped(node: Node) -> Node:
+    """The node below moves that NumPy does as views."""
+    while is_inline_move(node):
+        node = node.args[0]
+    return node
+
+
+def stored_below(node: Node) -> Node:
+    """The node whose memory a view shows."""
+    while kind_of(node) == "view":
+        node = node.args[0]
+    return node
+
+
+# what may be changed in place ------------------------------------------------------------------------------------------
+
+
+@cache
+def _expanded(graph: Graph) -> tuple[Node, ...]:
+    return tuple(expand_all(graph.results))
+
+
+def carried(node: Node) -> list[Node]:
+    """The operands whose memory a node may take for a result: what is stored into, and what a region carries on."""
+    kind = kind_of(node)
+    if kind in {"store", "view"}:
+        return [node.args[0]]
+    return [node.args[k] for k in carried_by(node).values()] if kind == "region" else []
+
+
+def carried_by(region: Node) -> dict[int, int]:
+    """For results of a region that are arrays, which operand's memory they take."""
+    if region.op is COND:
+        branches = [_expanded(g) for g in graphs_of(region)]
+        found: dict[int, int] = {}
+        for k, t in enumerate(region.types):
+            ends = {_begun(branch[k]) for branch in branches}
+            (end, *others) = ends
+            if t.shape and not others and end.op is PARAMETER and any(branch[k] is not end for branch in branches):
+                found.setdefault(k, 1 + end["index"])
+        return {k: j for k, j in found.items() if list(found.values()).count(j) == 1}
+    first = 1 if region.op is LOOP else 0
+    return {k: first + k for k, t in enumerate(region.types) if t.shape}
+
+
+def _begun(node: Node) -> Node:
+    """What the memory of a value held before everything that was stored into it."""
+    while True:
+        if kind_of(node) == "store":
+            node = node.args[0]
+            continue
+        number = node["index"] if node.op is ITEM else 0
+        region = node.args[0] if node.op is ITEM else node
+        if kind_of(region) != "region" or number not in carried_by(region):
+            return node
+        node = region.args[carried_by(region)[number]]

@@ -1,0 +1,125 @@
+"""What a plan is made of: stages, regions, checks and calls of NumPy, in blocks; what each makes, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensormagic.backend.kinds import is_inline, stored_below, stripped
+from tensormagic.backend.lower import Stage
+from tensormagic.ir.graph import Guard
+from tensormagic.ir.node import Node
+from tensormagic.ops.leaf import IOTA
+
+
+@dataclass(eq=False)
+class Block:
+    """Steps that run one after the other.
+
+    Parameters
+    ----------
+    results
+        What they compute.
+    steps
+        Stages, regions, and nodes that NumPy computes, in order.
+    before
+        For each step those that have to run before it.
+    copied
+        Stores, and numbers of what regions carry, that begin with a copy of what they change.
+    latch
+        For arrays that a turn begins with, what the next turn begins with.
+    """
+
+    results: tuple[Node, ...]
+    steps: list[Step] = field(default_factory=list)
+    before: dict[Step, set[Step]] = field(default_factory=dict)
+    copied: dict[Node, set[Node]] = field(default_factory=dict)
+    latch: list[tuple[Node, Node]] = field(default_factory=list)
+    parts: list[Any] = field(default_factory=list)  # nests, regions and checks, once all homes are known
+
+
+@dataclass(eq=False)
+class Region:
+    """A loop or a choice that becomes part of one function.
+
+    Parameters
+    ----------
+    root
+        The node.
+    head
+        The count of a loop, the predicate of a choice; None for ``while``.
+    index
+        What stands for the index of a loop.
+    carries
+        What stands for the values that a turn changes, and for arrays that a branch may change.
+    starts
+        What these begin with.
+    results
+        The results, each with what it is in the text: a carry, or what both branches compute.
+    blocks
+        ``"body"``, ``"test"``; ``"then"``, ``"otherwise"``.
+    reads
+        What is stored before it and read in it.
+    """
+
+    root: Node
+    head: Node | None
+    index: Node | None
+    carries: tuple[Node, ...]
+    starts: tuple[Node, ...]
+    results: tuple[tuple[Node, Node], ...]
+    blocks: dict[str, Block]
+    reads: tuple[Node, ...] = ()
+
+
+@dataclass(eq=False)
+class Check:
+    """A guard about integers that are computed."""
+
+    guard: Guard
+    nodes: tuple[Node, ...]
+
+
+Step = Stage | Region | Check | Node
+
+
+def produced(step: Step) -> list[Node]:
+    """The nodes that a step computes."""
+    if isinstance(step, Check):
+        return []
+    if isinstance(step, Stage):
+        return [step.root]
+    return [step] if isinstance(step, Node) else [n for n, _ in step.results]
+
+
+def needed(step: Step) -> list[Node]:
+    """The stored nodes that a step reads; views are what they show."""
+    if isinstance(step, Stage):
+        found = [n for n, _ in step.reads if n.op is not IOTA]
+        found += [step.root.args[0]] if step.written is not None else []
+    elif isinstance(step, Check):
+        found = list(step.nodes)
+    elif isinstance(step, Node):
+        found = [stripped(a) if a.types[0].shape else a for a in step.needs]
+    else:
+        found = [*step.reads, *arrays(step.starts)]
+    return list(dict.fromkeys(map(stored_below, found)))
+
+
+def arrays(nodes: Iterable[Node]) -> list[Node]:
+    """Those that have axes."""
+    return [n for n in nodes if n.type.shape]
+
+
+def leaves_of(node: Node, stored: Container[Node]) -> list[Node]:
+    """The stored nodes that are read for a value that is written into a text."""
+    found: dict[Node, None] = {}
+    stack = [node]
+    while stack:
+        n = stack.pop()
+        if n in stored or not is_inline(n):
+            found[n] = None
+        else:
+            stack += n.needs
+    return list(found)

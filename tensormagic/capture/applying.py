@@ -1,0 +1,142 @@
+"""NumPy's functions that call a function again and again: vectorize, apply_along_axis, apply_over_axes.
+
+The function is called once, on one element or row, and what it computed is computed for all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.arguments import done, one_axis, tensor
+from tensormagic.capture.names import implements
+from tensormagic.capture.shaping import expand_dims_
+from tensormagic.capture.value import Tensor, has_lazy, hooks, node_of, refuse, wrap
+from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size, Type, hint
+from tensormagic.ops.leaf import Source, input_node
+from tensormagic.ops.move import broadcast, broadcast_shapes, lead, reshape, transpose
+from tensormagic.ops.pointwise import astype
+
+
+def _for_all(function: Callable[..., Any], stacks: list[Node], size: Size, name: str) -> list[Node]:
+    """The results of ``function`` for each element of stacks that are ``size`` long, each as a stack."""
+    examples: dict[Node, Node] = {}
+    arguments: list[Tensor] = []
+    for stack in stacks:
+        shape = stack.type.shape[1:]
+        one = input_node(Source(f"an element of {name}"), Type(stack.type.dtype, shape, "array" if shape else "scalar"))
+        examples[one] = stack
+        arguments.append(wrap(one))
+    before = [a.place.buffer.version for a in arguments]
+    found = function(*arguments)
+    if [a.place.buffer.version for a in arguments] != before:
+        refuse(f"a store into the argument of a function that {name} calls", "Copy it first.")
+    results = [node_of(v) for v in (found if isinstance(found, tuple) else (found,))]
+    stacked = hooks.batch(results, examples, size)
+    return [lead(r, False, size) if s is None else s for r, s in zip(results, stacked, strict=True)]
+
+
+@implements(np.apply_along_axis)
+def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **options: Any) -> Any:
+    """``np.apply_along_axis``."""
+    x = node_of(arr)
+    axis = one_axis(axis, x.type.ndim)
+    others = [k for k in range(x.type.ndim) if k != axis]
+    kept = tuple(x.type.shape[k] for k in others)
+    count: Size = 1
+    for s in kept:
+        count = count * s
+    if hint(count) == 0:
+        raise ShapeError("Cannot apply_along_axis when any iteration dimensions are 0")
+    rows = reshape(transpose(x, (*others, axis)), (count, x.type.shape[axis]))
+    (found,) = _for_all(lambda row: tensor(func1d(row, *args, **options)), [rows], count, "np.apply_along_axis")
+    inner = found.type.shape[1:]
+    result = reshape(found, (*kept, *inner))
+    rank = len(kept)
+    order = (*range(axis), *range(rank, rank + len(inner)), *range(axis, rank))
+    return done(transpose(result, order))
+
+
+@implements(np.apply_over_axes)
+def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+    """``np.apply_over_axes``."""
+    value = tensor(a)
+    for axis in axes if isinstance(axes, tuple | list | np.ndarray) else (axes,):
+        found = func(value, axis + value.ndim if axis < 0 else axis)
+        if found.ndim != value.ndim:
+            found = expand_dims_(found, axis)
+        if found.ndim != value.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        value = found
+    return value
+
+
+class Vectorized:
+    """``np.vectorize(pyfunc)``: NumPy's own on plain values, one call for all elements on lazy ones."""
+
+    def __init__(
+        self,
+        pyfunc: Any = None,
+        otypes: Any = None,
+        doc: str | None = None,
+        excluded: Any = None,
+        cache: bool = False,
+        signature: str | None = None,
+    ) -> None:
+        self.options: dict[str, Any] = {
+            "otypes": otypes,
+            "doc": doc,
+            "excluded": excluded,
+            "cache": cache,
+            "signature": signature,
+        }
+        self.pyfunc = pyfunc
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if self.pyfunc is None:
+            return Vectorized(*args, **self.options)
+        if not any(map(has_lazy, (*args, *named.values()))):
+            return np.vectorize(self.pyfunc, **self.options)(*args, **named)
+        if self.options["signature"] is not None:
+            refuse("np.vectorize with a signature", "Use tm.vmap, or np.apply_along_axis.")
+        excluded: set[Any] = set(self.options["excluded"] or ())
+        varied = [k for k in (*range(len(args)), *named) if k not in excluded]
+        given: dict[Any, Any] = dict(enumerate(args)) | named
+        nodes = [node_of(given[k]) for k in varied]
+        shape = broadcast_shapes([n.type.shape for n in nodes])
+        count: Size = 1
+        for s in shape:
+            count = count * s
+        if hint(count) == 0 and self.options["otypes"] is None:
+            raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+        stacks = [reshape(broadcast(n, shape), (count,)) for n in nodes]
+
+        def function(*elements: Any) -> Any:
+            values = given | dict(zip(varied, elements, strict=True))
+            return self.pyfunc(*(values[k] for k in range(len(args))), **{k: values[k] for k in named})
+
+        found = [reshape(n, shape) for n in _for_all(function, stacks, count, "np.vectorize")]
+        results = [done(_typed(n, t)) for n, t in zip(found, self._types(len(found)), strict=True)]
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def _types(self, count: int) -> list[Any]:
+        otypes = self.options["otypes"]
+        return [None] * count if otypes is None else [np.dtype(t) for t in otypes]
+
+
+def _typed(node: Node, dtype: Any) -> Node:
+    if dtype is not None and node.type.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError("float() argument must be a string or a real number, not 'complex'")
+    return node if dtype is None else astype(node, dtype)
+
+
+implements(np.vectorize)(Vectorized)
+
+
+def vectorized(value: Any) -> Vectorized:
+    """NumPy's object of a vectorised function, as captured code calls it."""
+    return Vectorized(value.pyfunc, value.otypes, None, value.excluded, value.cache, value.signature)

@@ -1,0 +1,131 @@
+"""How NumPy's arguments are read in captured code: operands, axes, shapes, options that are not given, and ``out=``."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.value import Tensor, as_size, node_of, refuse, wrap
+from tensormagic.ir.errors import AxisError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size
+from tensormagic.ops.checks import fixed
+from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move import normalise_axis
+
+MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own mark for an option that is not given)
+
+
+def given(value: Any) -> bool:
+    """Whether an option is given."""
+    return value is not None and value is not MISSING
+
+
+def tensor(value: Any) -> Tensor:
+    """``value`` as a lazy array."""
+    return value if isinstance(value, Tensor) else wrap(node_of(value))
+
+
+def strong(value: Any) -> Tensor:
+    """``value`` as a lazy array; a Python number as NumPy's scalar, which is what functions of NumPy make of it."""
+    found = tensor(value)
+    return wrap(to_form(found.node, "scalar")) if found.type.form == "python" else found
+
+
+def done(node: Node) -> Tensor:
+    """A result, noted as built by the user's current expression."""
+    return wrap(context.record(node))
+
+
+def axis_of(axis: Any) -> Any:
+    """An axis argument as an int, a tuple of ints, or None."""
+    if axis is None:
+        return None
+    if isinstance(axis, tuple | list):
+        return tuple(operator.index(a) for a in axis)
+    return operator.index(axis)
+
+
+def one_axis(axis: Any, rank: int) -> int:
+    """A single axis, counted from the first."""
+    return normalise_axis(operator.index(axis), rank)
+
+
+def several_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """One axis or several, in the order that they are given in, each once."""
+    axes = tuple(one_axis(a, rank) for a in (axis if isinstance(axis, tuple | list) else (axis,)))
+    if len(set(axes)) < len(axes):
+        raise ValueError("repeated axis")
+    return axes
+
+
+def reduced_axis(axis: Any, rank: int) -> Any:
+    """An axis argument of a fold: on an array without axes NumPy takes 0 and -1 for none."""
+    found = axis_of(axis)
+    return None if not rank and found in (0, -1) and not isinstance(found, tuple) else found
+
+
+def shape_of(shape: Any) -> tuple[Size, ...]:
+    """A shape that captured code has written."""
+    if isinstance(shape, np.ndarray):
+        shape = shape.tolist()
+    return tuple(context.settle(as_size(s)) for s in (shape if isinstance(shape, tuple | list) else (shape,)))
+
+
+def extent_number(x: Node, axis: int) -> int:
+    """The extent of an axis as a number: the graph is for that extent alone."""
+    return operator.index(wrap(x).shape[axis])
+
+
+def known(value: Any, name: str) -> Any:
+    """An argument that has to be known when the code is captured: its value, or a refusal that names it."""
+    if not isinstance(value, Tensor):
+        return value
+    from tensormagic.capture.value import static_value
+
+    found = static_value(value.node)
+    if found is None:
+        refuse(f"{name} that depends on data", "Write it as a number, or run the cell with --plain.")
+    return found
+
+
+_AS_UFUNCS = {"clip", "round", "fix", "concatenate", "outer", "isposinf", "isneginf"}  # cast their result as ufuncs do
+
+
+def into_out(result: Node, out: Any, name: str) -> Any:
+    """The result, stored into ``out`` where that is given."""
+    if not given(out):
+        return done(result)
+    from tensormagic.capture.operators import store_result
+
+    if isinstance(out, tuple) and len(out) == 1:
+        out = out[0]
+    if not isinstance(out, Tensor):
+        refuse(f"{name} with out= that is not the cell's own array", "Assign the result instead.")
+    return store_result(out, result, name, reduced=name not in _AS_UFUNCS)
+
+
+def no_axis(axis: Any, rank: int) -> None:
+    """Refuse an axis of an array without axes, where NumPy does."""
+    if not rank and axis is not None and axis != ():
+        raise AxisError(f"axis {axis} is out of bounds for array of dimension 0")
+
+
+def at_capture(function: Any, name: str, *values: Any) -> Any:
+    """What ``function`` gives for values that are known when a cell is captured; refused where a function is."""
+    capture = context.current()
+    if capture is not None and capture.abstract:
+        refuse(f"{name} in a function, where values are not known,", "Compute it in a cell, and pass the result.")
+    from tensormagic.capture.names import computed
+
+    found = function(*map(computed, values))
+    sources = [v.node for v in values if isinstance(v, Tensor)]
+
+    def lazy(value: Any) -> Tensor:
+        return done(fixed(constant(np.asarray(value) if np.ndim(value) else value), sources))
+
+    return tuple(map(lazy, found)) if isinstance(found, tuple) else lazy(found)

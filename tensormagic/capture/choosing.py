@@ -1,0 +1,381 @@
+"""NumPy's functions of elements that choose, compare and round, on lazy arrays: where, clip, select, isclose, round and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.arguments import done, given, into_out, known, strong, tensor
+from tensormagic.capture.names import implements
+from tensormagic.capture.numbers import is_huge
+from tensormagic.capture.selection import nonzero
+from tensormagic.capture.value import Tensor, build, node_of, refuse, wrap
+from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ops import bessel, scalar, sorting
+from tensormagic.ops.checks import in_range
+from tensormagic.ops.form import to_form
+from tensormagic.ops.gather import gather
+from tensormagic.ops.leaf import constant, size_node
+from tensormagic.ops.move import broadcast, broadcast_shapes, same
+from tensormagic.ops.pointwise import astype
+
+
+def as_array(result: Node) -> Node:
+    """A result that NumPy gives as an array also where it has no axes."""
+    return result if result.type.shape else to_form(result, "array")
+
+
+@implements(np.where)
+def where(condition: Any, /, *values: Any) -> Any:
+    """``np.where``; with one argument the places where it is true."""
+    if not values:
+        return nonzero(condition)
+    if len(values) != 2:
+        raise ValueError("either both or neither of x and y should be given")
+    result = choose_from(condition, *values)
+    return result if result.ndim else wrap(as_array(result.node))
+
+
+def choose_from(condition: Any, first: Any, second: Any) -> Tensor:
+    """The first where the condition is true, else the second: a number, where all are."""
+    chosen = [first, second]
+    for k, other in ((0, 1), (1, 0)):
+        if type(chosen[k]) is int and not is_huge(chosen[k]):  # NumPy wraps here what does not fit
+            dtype = node_of(chosen[other]).type
+            if dtype.form != "python" and dtype.dtype.kind in "iu":
+                chosen[k] = np.asarray(chosen[k]).astype(dtype.dtype)[()]
+    return build(scalar.where, condition, *chosen)
+
+
+@implements(np.clip, method="clip")
+def clip(
+    a: Any,
+    a_min: Any = np._NoValue,  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
+    a_max: Any = np._NoValue,  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
+    out: Any = None,
+    *,
+    min: Any = np._NoValue,  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
+    max: Any = np._NoValue,  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
+    **options: Any,
+) -> Any:
+    """``np.clip``."""
+    if options:
+        refuse(f"np.clip with {', '.join(options)}", "Leave the option out.")
+    x = strong(a)
+    low = _bound(min if not given(a_min) else a_min, x)
+    high = _bound(max if not given(a_max) else a_max, x)
+    result = x if low is None else build(scalar.maximum, x, low)
+    result = result if high is None else build(scalar.minimum, result, high)
+    return into_out(result.node, out, "clip") if result is not x or given(out) else x.copy()
+
+
+def _bound(value: Any, x: Tensor) -> Any:
+    """A bound of ``clip``: a Python integer beyond an integer dtype bounds nothing, as in NumPy."""
+    if not given(value):
+        return None
+    if type(value) is not int or x.dtype.kind not in "iu":
+        return value
+    limits = np.iinfo(x.dtype)
+    return x.dtype.type(min(max(value, limits.min), limits.max))
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """``np.nan_to_num``."""
+    if not copy and isinstance(x, Tensor) and x.type.form == "array":
+        x[...] = nan_to_num(x, True, nan, posinf, neginf)
+        return x
+    value = strong(x)
+    if not value.type.inexact:
+        return value.copy()
+    if value.dtype.kind == "c":
+        parts = [nan_to_num(p.copy(), True, nan, posinf, neginf) for p in (value.real, value.imag)]
+        return (parts[0] + parts[1] * 1j).astype(value.dtype)
+    limits = np.finfo(value.dtype)
+    value = choose_from(build(scalar.isnan, value), nan, value)
+    value = choose_from(build(scalar.equal, value, np.inf), limits.max.item() if posinf is None else posinf, value)
+    return choose_from(build(scalar.equal, value, -np.inf), limits.min.item() if neginf is None else neginf, value)
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """``np.select``: of the first condition that is true, the choice."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if not len(condlist):
+        raise ValueError("select with an empty condition list is not possible")
+    conditions = [node_of(c) for c in condlist]
+    if any(c.type.dtype.kind != "b" for c in conditions):
+        raise DTypeError("invalid entry in condlist: should be boolean ndarray")
+    choices = [node_of(c) for c in (*choicelist, default)]
+    dtype = np.result_type(*(_weak(c) for c in choices))
+    *parts, result = [astype(c, dtype) for c in choices]
+    shape = broadcast_shapes([n.type.shape for n in (*conditions, *parts)])
+    result = broadcast(result, shape) if shape else to_form(result, "array")
+    for condition, part in zip(conditions[::-1], parts[::-1], strict=True):
+        result = scalar.where(condition, part, result)
+    return done(as_array(result))
+
+
+def _weak(node: Node) -> Any:
+    """An operand of ``np.result_type``: Python numbers are weak."""
+    if node.type.form == "python":
+        return {"b": False, "i": 0, "f": 0.0, "c": 0j}[node.type.dtype.kind]
+    return node.type.dtype
+
+
+@implements(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **options: Any) -> Any:
+    """``np.piecewise``: the functions are called on all elements, and their results chosen from."""
+    value = tensor(x)
+    conditions = _conditions(condlist, value)
+    functions = list(funclist)
+    if len(functions) not in {len(conditions), len(conditions) + 1}:
+        count = len(conditions)
+        raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are expected")
+    results = [f(value, *args, **options) if callable(f) else f for f in functions]
+    rest = results[len(conditions)] if len(results) > len(conditions) else 0
+    result = astype(broadcast(node_of(rest), value.type.shape), value.dtype)
+    for condition, found in zip(conditions, results, strict=False):  # the last one that is true wins
+        result = scalar.where(condition, astype(node_of(found), value.dtype), result)
+    return done(as_array(result))
+
+
+def _conditions(condlist: Any, x: Tensor) -> list[Node]:
+    """One condition, or several: an array is as many as its first axis is long where it has one axis more."""
+    if isinstance(condlist, list | tuple) and len(condlist) and not all(isinstance(c, bool) for c in condlist):
+        return [astype(node_of(c), bool) for c in condlist]
+    node = astype(node_of(condlist), bool)
+    if node.type.ndim <= x.ndim:
+        return [node]
+    whole = wrap(node)
+    return [whole[k].node for k in range(int(whole.shape[0]))]
+
+
+@implements(np.choose, method="choose")
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """``np.choose``; an index out of bounds is a ValueError, or with ``mode`` wraps around or is clipped."""
+    index = node_of(a)
+    if index.type.dtype.kind not in "biu":
+        raise DTypeError(f"Cannot cast array data from {index.type.dtype!r} to dtype('int64')")
+    parts = [node_of(c) for c in (tensor(choices) if isinstance(choices, Tensor | np.ndarray) else choices)]
+    dtype = np.result_type(*(p.type.dtype for p in parts))
+    index = astype(index, np.int64)
+    if mode == "wrap":
+        index = scalar.remainder(index, len(parts))
+    elif mode == "clip":
+        index = scalar.minimum(scalar.maximum(index, 0), len(parts) - 1)
+    elif mode == "raise":
+        index = in_range(index, 0, len(parts), "invalid entry in choice array")
+    else:
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
+    shape = broadcast_shapes([n.type.shape for n in (index, *parts)])
+    result = constant(dtype.type(0))
+    for k, part in enumerate(parts):
+        result = scalar.where(scalar.equal(index, k), astype(part, dtype), result)
+    return into_out(as_array(broadcast(result, shape)), out, "choose")
+
+
+# comparing ------------------------------------------------------------------------------------------------------------
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    """``np.isclose``."""
+    x, y = strong(a), strong(b)
+    if not y.type.inexact:
+        y = y.astype(np.result_type(y.dtype, 1.0))
+    near = build(scalar.less_equal, abs(x - y), atol + rtol * abs(y))
+    result = build(scalar.logical_or, build(scalar.logical_and, near, build(scalar.isfinite, y)), x == y)
+    if equal_nan:
+        both = build(scalar.logical_and, build(scalar.isnan, x), build(scalar.isnan, y))
+        result = build(scalar.logical_or, result, both)
+    return result
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    """``np.allclose``."""
+    return _python_bool(isclose(a, b, rtol, atol, equal_nan).all())
+
+
+def _python_bool(value: Tensor) -> Tensor:
+    return wrap(to_form(value.node, "python"))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """``np.array_equal``."""
+    x, y = tensor(a1), tensor(a2)
+    shapes = x.type.shape, y.type.shape
+    if len(shapes[0]) != len(shapes[1]) or not all(map(same, *shapes)):
+        return False
+    return _python_bool(_equal(x, y, equal_nan).all())
+
+
+def _equal(x: Tensor, y: Tensor, equal_nan: bool) -> Tensor:
+    result = build(scalar.equal, x, y)
+    if equal_nan and x.type.inexact and y.type.inexact:
+        both = build(scalar.logical_and, build(scalar.isnan, x), build(scalar.isnan, y))
+        result = build(scalar.logical_or, result, both)
+    return result
+
+
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """``np.array_equiv``."""
+    x, y = tensor(a1), tensor(a2)
+    try:
+        broadcast_shapes([x.type.shape, y.type.shape])
+    except ShapeError:
+        return False
+    return _python_bool(_equal(x, y, equal_nan=False).all())
+
+
+def _of_kind(name: str, found: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+    def test(x: Any, out: Any = None) -> Any:
+        value = strong(x)
+        if value.dtype.kind == "c" and name in {"isposinf", "isneginf"}:
+            raise DTypeError(f"This operation is not supported for {value.dtype} values because it would be ambiguous.")
+        return into_out(found(value).node, out, name)
+
+    return test
+
+
+def _signed_inf(limit: float) -> Callable[[Tensor], Tensor]:
+    return lambda x: build(scalar.equal, x if x.type.inexact else x.astype(np.float64), limit)
+
+
+implements(np.isposinf)(_of_kind("isposinf", _signed_inf(np.inf)))
+implements(np.isneginf)(_of_kind("isneginf", _signed_inf(-np.inf)))
+implements(np.isreal)(_of_kind("isreal", lambda x: build(scalar.equal, x.imag, 0)))
+implements(np.iscomplex)(_of_kind("iscomplex", lambda x: build(scalar.not_equal, x.imag, 0)))
+
+
+@implements(np.isin)
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
+) -> Any:
+    """``np.isin``: by sorting the test elements, and looking each element up."""
+    del assume_unique, kind
+    x, wanted = tensor(element), tensor(test_elements).ravel()
+    x, wanted = (v.astype(np.result_type(x.dtype, wanted.dtype)) for v in (x, wanted))
+    if wanted.type.size == 0:
+        return done(broadcast(constant(np.bool_(invert)), x.type.shape))
+    if isinstance(wanted.type.size, int) and wanted.type.size <= 16:
+        hits = [build(scalar.equal, x, wanted[k]) for k in range(wanted.type.size)]
+        found = hits[0]
+        for hit in hits[1:]:
+            found = build(scalar.logical_or, found, hit)
+    else:
+        rows = sorting.sort(wanted.node)
+        place = scalar.minimum(sorting.searchsorted(rows, x.node), size_node(wanted.type.size - 1))
+        found = build(scalar.equal, gather(rows, place), x)
+    result = build(scalar.logical_not, found) if invert else found
+    return done(as_array(result.node))
+
+
+# rounding -------------------------------------------------------------------------------------------------------------
+
+
+@implements(np.round, np.around, method="round")
+def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """``np.round``: to even at halves; to decimals as NumPy does, by a power of ten."""
+    x, decimals = strong(a), int(known(decimals, "the decimals of np.round"))
+    if decimals == 0 and x.dtype.kind in "fc":  # complex ones too: a sum with 1j would make nan of an infinite part
+        return into_out(scalar.rint(x.node), out, "round")
+    if x.dtype.kind == "c":
+        parts = [round_(p.copy(), decimals) for p in (x.real, x.imag)]
+        return into_out((parts[0] + parts[1] * 1j).astype(x.dtype).node, out, "round")
+    if x.dtype.kind in "biu" and decimals >= 0:
+        return into_out(x.copy().node if x.dtype.kind != "b" else scalar.rint(x.node), out, "round")
+    if x.dtype.kind == "b":
+        refuse("np.round of truth values to negative decimals", "Convert them with astype(int).")
+    power = 10.0 ** abs(decimals)
+    if x.dtype.kind in "iu":
+        scaled = build(scalar.rint, x / power) * power
+        return into_out(astype(scaled.node, x.dtype), out, "round")
+    scaled = x * power if decimals > 0 else x / power
+    rounded = build(scalar.rint, scaled)
+    return into_out((rounded / power if decimals > 0 else rounded * power).node, out, "round")
+
+
+@implements(np.fix)
+def fix(x: Any, out: Any = None) -> Any:
+    """``np.fix``: rounded to zero."""
+    return into_out(scalar.trunc(strong(x).node), out, "fix")
+
+
+@implements(np.fabs)
+def fabs(x: Any) -> Any:
+    """``np.fabs``: the absolute value of a real number, as a float."""
+    value = strong(x)
+    if value.dtype.kind == "c":
+        raise DTypeError("ufunc 'fabs' not supported for the input types: complex numbers", "Use np.abs.")
+    return build(scalar.absolute, value if value.dtype.kind == "f" else build(scalar.rint, value))
+
+
+@implements(np.float_power)
+def float_power(x1: Any, x2: Any) -> Any:
+    """``np.float_power``: a power in double precision."""
+    values = [tensor(v) for v in (x1, x2)]
+    kind = np.complex128 if any(v.dtype.kind == "c" for v in values) else np.float64
+    return build(scalar.power, *(v.astype(kind) for v in values))
+
+
+@implements(np.sinc)
+def sinc(x: Any) -> Any:
+    """``np.sinc``: sin(pi x)/(pi x), 1 at 0; the derivative at 0 is that of the value there, 0."""
+    value = strong(x)
+    y = (value if value.type.inexact else value.astype(np.float64)) * np.pi
+    zero = build(scalar.equal, y, 0)
+    small = np.finfo(y.dtype).eps if y.dtype.kind == "f" else 1e-20
+    ratio = build(scalar.sin, choose_from(zero, 1.0, y)) / choose_from(zero, 1.0, y)
+    return choose_from(zero, y.dtype.type(np.sin(small) / small).item(), ratio)
+
+
+@implements(np.angle)
+def angle(z: Any, deg: bool = False) -> Any:
+    """``np.angle``."""
+    x = strong(z)
+    result = build(scalar.arctan2, x.imag, x.real)
+    return result * (180 / np.pi) if deg else result
+
+
+@implements(np.modf)
+def modf(x: Any) -> Any:
+    """``np.modf``: the part behind the point and the part before it, each with the sign of ``x``."""
+    value = strong(x)
+    value = value if value.type.inexact else build(scalar.rint, value)
+    whole = build(scalar.trunc, value)
+    infinite = build(scalar.equal, abs(value), np.inf)
+    rest = choose_from(infinite, 0.0, value - choose_from(infinite, 0.0, whole))
+    return build(scalar.copysign, rest, value), whole
+
+
+@implements(np.bitwise_count)
+def bitwise_count(x: Any) -> Any:
+    """``np.bitwise_count``: by sums of neighbouring bits, then of pairs, and so on."""
+    value = strong(x)
+    if value.dtype.kind not in "iu":
+        raise DTypeError("ufunc 'bitwise_count' not supported for the input types")
+    bits = (value if value.dtype.kind == "u" else abs(value)).astype(np.uint64).node
+    for width, mask in ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F)):
+        kept = constant(np.uint64(mask))
+        above = scalar.right_shift(bits, constant(np.uint64(width)))
+        bits = scalar.bitwise_and(bits, kept) + scalar.bitwise_and(above, kept)
+    total = scalar.right_shift(bits * constant(np.uint64(0x0101010101010101)), constant(np.uint64(56)))
+    return done(astype(total, np.uint8))
+
+
+@implements(np.i0)
+def i0(x: Any) -> Any:
+    """``np.i0``."""
+    value = strong(x)
+    if value.dtype.kind == "c":
+        raise DTypeError("i0 not supported for complex values")
+    value = value if value.type.inexact else value.astype(np.float64)
+    return done(as_array(astype(bessel.i0(value.node), value.dtype)))

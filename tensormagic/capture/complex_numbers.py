@@ -1,0 +1,33 @@
+"""What is complex only for some values: NumPy's dtype then depends on data, and is settled by the value at capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.arguments import done, tensor
+from tensormagic.capture.names import implements
+from tensormagic.capture.value import refuse, wrap
+from tensormagic.ir.node import Node
+from tensormagic.ops import scalar
+
+
+def is_real(node: Node, name: str, function: Callable[[Any], Any], advice: str) -> bool:
+    """Whether ``function`` of a value is real: known where code is not traced, and refused where it is."""
+    capture = context.current()
+    if capture is not None and capture.abstract:
+        refuse(f"{name} in a function", f"Whether its result is complex depends on the values: {advice}")
+    return not np.iscomplexobj(function(wrap(node).numpy()))
+
+
+@implements(np.real_if_close)
+def real_if_close(a: Any, tol: Any = 100) -> Any:
+    """``np.real_if_close``: of complex numbers only where their values are known at capture."""
+    x = tensor(a)
+    if x.dtype.kind != "c":
+        return x
+    whole = is_real(x.node, "np.real_if_close of complex numbers", lambda v: np.real_if_close(v, tol), "take .real.")
+    return done(scalar.real(x.node)) if whole else x

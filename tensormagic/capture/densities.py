@@ -1,0 +1,300 @@
+"""The distributions of ``scipy.stats`` in captured code: what is standard about each, and what location and scale do to it.
+
+A distribution is an object, and NumPy's protocol does not reach its methods: captured code sees a stand-in, whose methods are ours
+for lazy arrays and SciPy's for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.value import Tensor, has_lazy, node_of, refuse, wrap
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
+from tensormagic.ops import scalar
+from tensormagic.ops.form import to_form
+from tensormagic.ops.pointwise import astype
+
+INF = float("inf")
+Function = Callable[..., Node]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Density:
+    """A distribution in its standard form; functions take the value, then the shape parameters.
+
+    Parameters
+    ----------
+    log
+        The logarithm of the density, or of the probability of a whole number.
+    shapes
+        The names of the shape parameters.
+    low, high
+        The support, ends included; ``high`` may be a function of the shape parameters.
+    valid
+        Whether the shape parameters are allowed.
+    cdf, sf, logcdf, logsf, ppf
+        Distribution function, survival function, their logarithms, quantile function, where they are captured.
+    discrete
+        Whether it is one of whole numbers, which has no scale.
+    """
+
+    log: Function
+    shapes: tuple[str, ...] = ()
+    low: float = -INF
+    high: float | Function = INF
+    valid: Function | None = None
+    cdf: Function | None = None
+    sf: Function | None = None
+    logcdf: Function | None = None
+    logsf: Function | None = None
+    ppf: Function | None = None
+    discrete: bool = False
+
+    def top(self, shapes: list[Node]) -> Node | float:
+        """The upper end of the support."""
+        return self.high(*shapes) if callable(self.high) else self.high
+
+    @property
+    def within(self) -> float:
+        """A value in the support: what stands for those that are not, so that no formula meets them, nor its derivative."""
+        if self.discrete:
+            return self.low
+        if self.low == -INF:
+            return 0.0
+        return (self.low + self.high) / 2 if not callable(self.high) and self.high < INF else self.low + 1.0
+
+
+TABLE: dict[str, Density] = {}  # by the names in scipy.stats; densities_table.py fills it
+SEVERAL: dict[str, dict[str, Callable[..., Any]]] = {}  # methods of the distributions of vectors
+
+
+def number(value: Any) -> Node:
+    """An operand as SciPy's distributions take it: float64, and a NumPy scalar where it has no axes."""
+    node = node_of(value)
+    node = to_form(node, "scalar") if not node.type.shape else node
+    return astype(node, np.float64)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The operands of one call: the standardised value, the shape parameters, scale, and whether they are allowed."""
+
+    z: Node
+    shapes: list[Node]
+    scale: Node
+    allowed: Node
+
+
+def _placed(density: Density, x: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Place:
+    given = _bound(density, args, options)
+    shapes = [number(given[name]) for name in density.shapes]
+    loc, scale = number(given.get("loc", 0.0)), number(given.get("scale", 1.0))
+    z = number(x) - loc
+    allowed = scalar.greater(scale, 0)
+    if density.valid is not None:
+        allowed = scalar.logical_and(allowed, density.valid(*shapes))
+    return Place(z if density.discrete else z / scale, shapes, scale, allowed)
+
+
+def _bound(density: Density, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+    names = (*density.shapes, "loc") if density.discrete else (*density.shapes, "loc", "scale")
+    if len(args) > len(names):
+        raise TypeError("_parse_args() takes too many positional arguments")
+    given = dict(zip(names, args, strict=False)) | options
+    missing = [n for n in density.shapes if n not in given]
+    unknown = sorted(set(given) - set(names))
+    if missing or unknown:
+        raise TypeError(f"_parse_args() got wrong arguments: {', '.join(missing or unknown)}")
+    return given
+
+
+def _finish(place: Place, value: Node) -> Tensor:
+    """The value where parameters and argument are numbers that are allowed, else nan."""
+    known = scalar.logical_and(place.allowed, scalar.logical_not(scalar.isnan(place.z)))
+    return wrap(context.record(scalar.where(known, value, np.nan)))
+
+
+def _log_density(density: Density, place: Place) -> Node:
+    inside = scalar.logical_and(
+        scalar.greater_equal(place.z, density.low), scalar.less_equal(place.z, density.top(place.shapes))
+    )
+    if density.discrete:
+        inside = scalar.logical_and(inside, scalar.equal(scalar.floor(place.z), place.z))
+    value = density.log(scalar.where(inside, place.z, density.within), *place.shapes)
+    value = value if density.discrete else value - scalar.log(place.scale)
+    return scalar.where(inside, value, -INF)
+
+
+def _log(density: Density, x: Any, *args: Any, **options: Any) -> Tensor:
+    place = _placed(density, x, args, options)
+    return _finish(place, _log_density(density, place))
+
+
+def _plain(density: Density, x: Any, *args: Any, **options: Any) -> Tensor:
+    place = _placed(density, x, args, options)
+    return _finish(place, scalar.exp(_log_density(density, place)))
+
+
+def _cumulative(name: str, below: float, above: float) -> Callable[..., Tensor]:
+    """A function of the probability below a value, with what it is beyond the ends of the support."""
+
+    def method(density: Density, x: Any, *args: Any, **options: Any) -> Tensor:
+        place = _placed(density, x, args, options)
+        z = place.z
+        under = scalar.less(z, density.low) if density.discrete else scalar.less_equal(z, density.low)
+        over = scalar.greater_equal(z, density.top(place.shapes))
+        safe = scalar.where(scalar.logical_or(under, over), density.within, z)
+        value = _of(density, name)(scalar.floor(safe) if density.discrete else safe, *place.shapes)
+        return _finish(place, scalar.where(under, below, scalar.where(over, above, value)))
+
+    return method
+
+
+def _of(density: Density, name: str) -> Function:
+    """The function of that name, from its own formula or from that of the complement or the logarithm's argument."""
+    own = getattr(density, name)
+    if own is not None:
+        return own
+    if name.startswith("log"):
+        return lambda *operands: scalar.log(_of(density, name.removeprefix("log"))(*operands))
+    other = density.sf if name == "cdf" else density.cdf
+    if other is None:
+        raise CaptureError(f"{name} of this distribution is not captured", "Call it in a cell of its own, on arrays.")
+    return lambda *operands: 1 - other(*operands)
+
+
+def _quantile(density: Density, q: Any, *args: Any, **options: Any) -> Tensor:
+    if density.ppf is None:
+        raise CaptureError("ppf of this distribution is not captured", "Call it in a cell of its own, on arrays.")
+    given = _bound(density, args, options)
+    shapes = [number(given[name]) for name in density.shapes]
+    loc, scale = number(given.get("loc", 0.0)), number(given.get("scale", 1.0))
+    p = number(q)
+    allowed = scalar.greater(scale, 0)
+    inside = scalar.logical_and(scalar.greater(p, 0), scalar.less(p, 1))
+    end = scalar.where(scalar.equal(p, 0), density.low, scalar.where(scalar.equal(p, 1), density.top(shapes), np.nan))
+    value = scalar.where(inside, density.ppf(scalar.where(inside, p, 0.5), *shapes), end)
+    if density.valid is not None:
+        allowed = scalar.logical_and(allowed, density.valid(*shapes))
+    return wrap(context.record(scalar.where(allowed, value * scale + loc, np.nan)))
+
+
+_CUMULATIVE = {
+    "cdf": _cumulative("cdf", 0.0, 1.0),
+    "sf": _cumulative("sf", 1.0, 0.0),
+    "logcdf": _cumulative("logcdf", -INF, 0.0),
+    "logsf": _cumulative("logsf", 0.0, -INF),
+}
+
+
+METHODS = ("logpdf", "pdf", "logpmf", "pmf", *_CUMULATIVE, "ppf")
+
+
+def method_of(name: str, method: str) -> Callable[..., Any] | None:
+    """Our method of a distribution of SciPy; None where there is none."""
+    if name in SEVERAL:
+        return SEVERAL[name].get(method)
+    density = TABLE.get(name)
+    if density is None:
+        return None
+    own = {"logpmf": _log, "pmf": _plain} if density.discrete else {"logpdf": _log, "pdf": _plain, "ppf": _quantile}
+    function = (own | _CUMULATIVE).get(method)
+    return None if function is None else lambda *args, **options: function(density, *args, **options)
+
+
+def is_distribution(value: Any) -> bool:
+    """Whether a value is a distribution of SciPy, or one with its parameters."""
+    kind = type(value)
+    return (kind.__module__ or "").startswith("scipy.stats.") and (
+        hasattr(value, "logpdf") or hasattr(value, "logpmf") or hasattr(value, "rvs")
+    )
+
+
+def stand_in(value: Any) -> Any:
+    """A distribution as captured code sees it."""
+    inner = getattr(value, "dist", None)
+    if inner is not None:
+        return Frozen(value, Distribution(inner), value.args, value.kwds)
+    return Distribution(value)
+
+
+class Distribution:
+    """A distribution as captured code sees it: our methods on lazy arrays, SciPy's on others."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self.__wrapped__ = wrapped
+
+    @property
+    def title(self) -> str:
+        """The name in ``scipy.stats``."""
+        kind = type(self.__wrapped__).__name__
+        return getattr(self.__wrapped__, "name", None) or kind.removesuffix("_gen")
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        lazy = any(map(has_lazy, (*args, *options.values())))
+        return Frozen(None if lazy else self.__wrapped__(*args, **options), self, args, options)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.__wrapped__, name)
+        if name == "rvs":
+            return _no_draws
+        if not callable(value):
+            return value
+
+        def call(*args: Any, **options: Any) -> Any:
+            if not any(map(has_lazy, (*args, *options.values()))):
+                return value(*args, **options)
+            own = method_of(self.title, name)
+            if own is None:
+                refuse(f"scipy.stats.{self.title}.{name}", _advice(self.title))
+            return own(*args, **options)
+
+        return call
+
+    def __repr__(self) -> str:
+        return f"{self.__wrapped__!r} (captured)"
+
+
+class Frozen:
+    """A distribution with its parameters, as captured code sees it."""
+
+    def __init__(self, wrapped: Any, of: Distribution, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.__wrapped__ = wrapped
+        self._of = of
+        self._args = args
+        self._options = options
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "rvs":
+            return _no_draws
+        if self.__wrapped__ is not None:
+            value = getattr(self.__wrapped__, name)
+            if not callable(value):
+                return value
+
+        def call(*operands: Any) -> Any:
+            if self.__wrapped__ is not None and not any(map(has_lazy, operands)):
+                return getattr(self.__wrapped__, name)(*operands)
+            return getattr(self._of, name)(*operands, *self._args, **self._options)
+
+        return call
+
+
+def _advice(title: str) -> str:
+    known = [m for m in METHODS if method_of(title, m) is not None]
+    names = (
+        f"Captured of it: {', '.join(known)}. "
+        if known
+        else f"Captured distributions: {', '.join((*TABLE, *SEVERAL))}. "
+    )
+    return names + "Or call it in a cell of its own, on arrays."
+
+
+def _no_draws(*_args: Any, **_options: Any) -> NoReturn:
+    raise CaptureError("rvs is not captured", "Draw the numbers in a cell of its own, and use the array here.")

@@ -1,0 +1,102 @@
+"""Equations whose solution is a tensor, and least squares, as ``np.linalg`` has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.linear_algebra import max_extent
+from tensormagic.capture.names import implements
+from tensormagic.capture.value import Tensor, node_of, refuse, wrap
+from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size, hint, product
+from tensormagic.ops import fold as folds
+from tensormagic.ops import least_squares, linalg, scalar
+from tensormagic.ops.fold import fold, reduce_sum
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move import broadcast, expand_dims, reshape, same, transpose
+from tensormagic.ops.pointwise import astype
+
+
+def _done(node: Node) -> Tensor:
+    return wrap(context.record(node))
+
+
+@implements(np.linalg.tensorsolve)
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """``np.linalg.tensorsolve``."""
+    x, right = node_of(a), node_of(b)
+    rank = x.type.ndim
+    if axes is not None:
+        order = [k for k in range(rank) if k not in {int(v) for v in axes}]
+        x = transpose(x, (*order, *(int(k) for k in axes)))
+    shape = x.type.shape[right.type.ndim - rank :]
+    n = product(shape)
+    if not same(x.type.size, n * n):
+        raise np.linalg.LinAlgError("a is no square system: prod(a.shape[b.ndim:]) is not prod(a.shape[:b.ndim])")
+    flat = reshape(right, (n,))
+    return _done(reshape(linalg.solve(reshape(x, (n, n)), flat), shape))
+
+
+@implements(np.linalg.tensorinv)
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """``np.linalg.tensorinv``."""
+    if ind <= 0:
+        raise ValueError("Invalid ind argument.")
+    x = node_of(a)
+    shape = x.type.shape
+    n = product(shape[ind:])
+    return _done(reshape(linalg.inv(reshape(x, (n, -1))), (*shape[ind:], *shape[:ind])))
+
+
+@implements(np.linalg.lstsq)
+def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """``np.linalg.lstsq``; residuals, where there are some, are those of a matrix of full rank, and an error else."""
+    x, right = node_of(a), node_of(b)
+    if rcond is not None and not isinstance(rcond, int | float):
+        refuse("np.linalg.lstsq with a bound that is captured", "Write rcond as a number.")
+    bound = None if rcond is None else float(rcond)
+    single = right.type.ndim == 1
+    if x.type.ndim != 2 or right.type.ndim not in {1, 2}:
+        raise ShapeError(f"lstsq takes a matrix, and a vector or a matrix: not {x.type} and {right.type}")
+    columns = expand_dims(right, (1,)) if single else right
+    found = least_squares.lstsq(x, columns, bound)
+    values = astype(linalg.svdvals(x), found.type.dtype.type(0).real.dtype)
+    return (
+        _done(reshape(found, found.type.shape[:1]) if single else found),
+        residuals(x, columns, bound, values.type.dtype),
+        _done(_rank(x, values, bound)),
+        _done(values),
+    )
+
+
+def residuals(x: Node, columns: Node, bound: float | None, dtype: Any) -> Tensor:
+    """Sums of squares, or nothing, where there are not more equations than unknowns."""
+    if taller(*x.type.shape):
+        return _done(least_squares.residuals(x, columns, bound))
+    return _done(constant(np.zeros(0, dtype)))
+
+
+def taller(rows: Size, columns: Size) -> bool:
+    """Whether there are more rows than columns, which what is captured then relies on."""
+    if isinstance(rows, int) and isinstance(columns, int):
+        return rows > columns
+    seen = hint(rows), hint(columns)
+    if seen[0] is None or seen[1] is None:
+        refuse("least squares of a matrix whose shape depends on data", "Compute the matrix in a cell of its own.")
+    capture = context.current()
+    more = seen[0] > seen[1]
+    if capture is not None:
+        capture.guards.append((rows, ">=", columns + 1) if more else (columns, ">=", rows))
+    return more
+
+
+def _rank(x: Node, values: Node, bound: float | None) -> Node:
+    size = max_extent(x) * float(np.finfo(linalg.common_dtype(x)).eps)
+    limit = size if bound is None else constant(bound)
+    largest = fold(folds.MAX, values, (0,), keepdims=True)
+    counted = scalar.greater(values, astype(limit, values.type.dtype) * broadcast(largest, values.type.shape))
+    return astype(reduce_sum(astype(counted, np.int64), (0,)), np.int32)

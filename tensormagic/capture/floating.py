@@ -1,0 +1,104 @@
+"""Floating-point errors of the NumPy tier: NumPy's warnings at the user's line, and errors where ``np.errstate`` asks for them."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.ir import site
+from tensormagic.ir.node import Node
+from tensormagic.ir.site import Lens, Site
+
+_KINDS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "invalid value": "invalid"}
+_registries: dict[tuple[str, int], dict[Any, Any]] = {}  # what has been told of each run of a cell
+_MOST = 256
+_lens: ContextVar[Callable[[], Lens] | None] = ContextVar("lens", default=None)
+
+
+def raises() -> bool:
+    """Whether NumPy is asked to raise floating-point errors."""
+    return "raise" in np.geterr().values()
+
+
+@contextmanager
+def told(lens: Callable[[], Lens]) -> Generator[None]:
+    """Have errors and warnings of a run name the lines of the values that are computed: ``lens`` knows these."""
+    token = _lens.set(lens)
+    try:
+        yield
+    except Exception as error:
+        node = getattr(error, "tensor_node", None)
+        if isinstance(node, Node):
+            error.tensor_sites = lens().of(node)  # type: ignore[attr-defined]
+        raise
+    finally:
+        _lens.reset(token)
+
+
+def _sites(node: Node) -> tuple[Site, ...]:
+    lens = _lens.get()
+    return site.of(node) if lens is None else lens().of(node)
+
+
+@contextmanager
+def watched() -> Generator[None]:
+    """Run nodes by NumPy: an error is raised at its node, or becomes a warning at its line once all has run."""
+    asked = np.geterr()
+    noted: dict[tuple[str, Site], None] = {}
+
+    def note(what: str, _flag: int) -> None:
+        nodes = list(_running(inspect.currentframe()))
+        if asked[_KINDS[what]] == "raise":
+            error = FloatingPointError(f"{what} encountered in {nodes[0].op.name}" if nodes else what)
+            error.tensor_node = next((n for n in nodes if site.of(n)), None)  # type: ignore[attr-defined]
+            raise error
+        place = _place(what, nodes)
+        if place is not None:
+            noted[f"{what} encountered in {nodes[0].op.name}", place] = None
+
+    with np.errstate(call=note, **{kind: "ignore" if how == "ignore" else "call" for kind, how in asked.items()}):  # type: ignore[arg-type]
+        yield
+    for message, place in noted:
+        _warn(message, place)
+
+
+def _running(frame: FrameType | None) -> Iterator[Node]:
+    """The nodes that are being evaluated, innermost first."""
+    while frame is not None:
+        if (frame.f_globals.get("__name__") or "").startswith("tensormagic."):
+            node = frame.f_locals.get("node")
+            if isinstance(node, Node):
+                yield node
+        frame = frame.f_back
+
+
+def _place(what: str, nodes: list[Node]) -> Site | None:
+    """The line of a cell that is to be told: what code asks for, not what derivatives add, nor a replacement's overflow."""
+    cells = {s.cell for node in nodes for s in _sites(node)}  # inside a loop, nodes have their sites alone
+    for node in nodes:
+        known = _sites(node) or tuple(s for s in site.of(node) if s.cell in cells)
+        spans = [s for s in known if s.role == "value" or (s.role.startswith("rewritten") and what != "overflow")]
+        if spans:
+            span = max(spans, key=lambda s: (s.run, s))
+            shown = any((cell.label, cell.run) == (span.cell, span.run) for cell in context.cells.values())
+            return span if shown and span.cell.startswith("In[") and _KINDS[what] not in span.quiet else None
+    return None
+
+
+def _warn(message: str, span: Site) -> None:
+    while len(_registries) > _MOST:
+        del _registries[next(iter(_registries))]
+    registry = _registries.setdefault((span.cell, span.run), {})
+    try:
+        warnings.warn_explicit(message, RuntimeWarning, span.cell, span.line, registry=registry)
+    except RuntimeWarning as error:  # warnings are errors here
+        error.tensor_site = span  # type: ignore[attr-defined]
+        raise

@@ -1,0 +1,305 @@
+"""Arrays that containers, objects and functions of the notebook hold: lazy while a cell that stores is captured, so that stores arrive."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import inputs
+from tensormagic.capture.overlap import connect, share
+from tensormagic.capture.place import Buffer, Place
+from tensormagic.capture.staging.source import is_users
+from tensormagic.capture.value import Tensor
+
+LIMIT = 2000  # arrays, and containers, that are looked at
+_STORING = {
+    "fill",
+    "sort",
+    "put",
+    "place",
+    "putmask",
+    "copyto",
+    "fill_diagonal",
+    "at",
+    "resize",
+    "partition",
+    "out",
+    "shuffle",
+}
+_IN_PLACE = 13  # the first of the operators that end in "=", in the interpreter's count
+
+
+class Recast(dict[str, Any]):
+    """A notebook's variables, some of them in another dtype: ``originals`` has these as they are."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self.originals: dict[str, Any] = {}
+
+
+@dataclass
+class Held:
+    """What was found in containers.
+
+    Parameters
+    ----------
+    tensors
+        The lazy array of each array, by its id.
+    fresh
+        Those that the cell does not read by a name.
+    back
+        By the id of what was put in: that, and what was there.
+    """
+
+    tensors: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
+    fresh: list[Tensor] = field(default_factory=list[Tensor])
+    back: dict[int, tuple[Any, Any]] = field(default_factory=dict[int, tuple[Any, Any]])
+
+    def original(self, value: Any) -> Any:
+        """The notebook's own tuple for one that stood in its place."""
+        new, old = self.back.get(id(value), (None, None))
+        return old if new is value and isinstance(value, tuple) else value
+
+    def arrays(self) -> list[Any]:
+        """The arrays that have a lazy array."""
+        return [t.place.buffer.array for t in self.tensors.values()]
+
+
+@contextmanager
+def lifted(
+    source: str, visible: dict[str, Any], notebook: Mapping[str, Any], found: Mapping[str, Tensor]
+) -> Generator[Held]:
+    """Put lazy arrays for the arrays in what ``visible`` names lead to, where a cell stores anywhere; and the arrays back afterwards."""
+    held = Held({id(t.place.buffer.array): t for t in found.values() if t.place.buffer.array is not None})
+    roots = {n: notebook[n] for n in visible if n not in found}
+    originals = notebook.originals if isinstance(notebook, Recast) else {}
+    search = _Search(held, [v for v in roots.values() if isinstance(v, np.ndarray)], found, originals)
+    roots = {n: v for n, v in roots.items() if not isinstance(v, ModuleType)}  # which are not looked into
+    if roots and (_stores(ast.parse(source)) or any(map(search.stores, roots.values()))):
+        for name, value in roots.items():
+            if isinstance(value, tuple):
+                visible[name] = search.replaced(value, name)
+            else:
+                search.walk(value, name)
+    try:
+        yield held
+    finally:
+        held.back = search.back
+        search.restore()
+        for tensor in held.fresh:
+            tensor.place.buffer.away = "an earlier cell"
+
+
+def _stores(tree: ast.AST) -> bool:
+    """Whether code stores into something that is not a name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AugAssign):
+            return True
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in _STORING:
+            return True
+        if isinstance(node, ast.keyword) and node.arg == "out":
+            return True
+    return False
+
+
+def _code_stores(code: CodeType) -> bool:
+    """The same for compiled code, and for the functions in it."""
+    for step in dis.get_instructions(code):
+        if step.opname in {"STORE_SUBSCR", "STORE_SLICE"} or (
+            step.opname == "BINARY_OP" and (step.arg or 0) >= _IN_PLACE
+        ):
+            return True
+    texts = [c for c in code.co_consts if isinstance(c, tuple)]
+    if _STORING & set(code.co_names) or any("out" in t for t in texts):
+        return True
+    return any(_code_stores(c) for c in code.co_consts if isinstance(c, CodeType))
+
+
+def _global_names(code: CodeType) -> set[str]:
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return set(code.co_names).union(*map(_global_names, inner)) if inner else set(code.co_names)
+
+
+def _is_users(filename: str) -> bool:
+    return not filename.startswith("<frozen") if filename.startswith("<") else is_users(filename)
+
+
+def _is_own(value: Any) -> bool:
+    """Whether an object is of a class that the user has written."""
+    kind = type(value)
+    if isinstance(value, ModuleType | type | Tensor) or not hasattr(value, "__dict__"):
+        return False
+    module = sys.modules.get(kind.__module__)
+    file = getattr(module, "__file__", None)
+    return (
+        kind is SimpleNamespace or kind.__module__ in {"__main__", "builtins"} or (file is not None and is_users(file))
+    )
+
+
+class _Search:
+    """Walks containers, objects and functions, and puts lazy arrays into them."""
+
+    def __init__(self, held: Held, raw: list[Any], found: Mapping[str, Tensor], originals: Mapping[str, Any]) -> None:
+        self.held = held
+        self.originals = {n: a for n, a in originals.items() if n in found and isinstance(a, np.ndarray)}
+        self.raw = raw  # arrays that the cell reads as they are
+        self.found = found
+        self.seen: dict[int, Any] = {}
+        self.undo: list[Callable[[], None]] = []
+        self.back: dict[int, tuple[Any, Any]] = {}
+
+    # whether anything stores ------------------------------------------------------------------------------------------
+
+    def stores(self, value: Any, depth: int = 0) -> bool:
+        """Whether calling ``value``, or a method of it, may store into an array."""
+        if isinstance(value, MethodType):
+            value = value.__func__
+        if isinstance(value, FunctionType):
+            if not _is_users(value.__code__.co_filename):
+                return False
+            called = [value.__globals__.get(n) for n in _global_names(value.__code__)] if depth < 4 else []
+            return _code_stores(value.__code__) or any(
+                self.stores(f, depth + 1) for f in called if isinstance(f, FunctionType)
+            )
+        if not _is_own(value):
+            return False
+        return any(
+            self.stores(v, depth) for c in type(value).__mro__ for v in vars(c).values() if isinstance(v, FunctionType)
+        )
+
+    # lazy arrays for arrays -------------------------------------------------------------------------------------------
+
+    def walk(self, value: Any, name: str) -> None:
+        """Put lazy arrays into ``value``, which is found under ``name``."""
+        if id(value) in self.seen or len(self.seen) > LIMIT:
+            return
+        if isinstance(value, MethodType):
+            self.walk(value.__self__, name)
+            value = value.__func__
+        self.seen[id(value)] = value
+        if isinstance(value, dict):
+            self._entries(value, list(value), lambda k: f"{name}[{k!r}]")
+        elif isinstance(value, list):
+            self._entries(value, range(len(value)), lambda k: f"{name}[{k}]")
+        elif isinstance(value, FunctionType):
+            self._function(value)
+        elif _is_own(value):
+            self._entries(vars(value), list(vars(value)), lambda k: f"{name}.{k}")
+
+    def _entries(self, holder: Any, keys: Iterable[Any], name: Callable[[Any], str]) -> None:
+        for key in keys:
+            new = self.replaced(holder[key], name(key))
+            if new is not holder[key]:
+                holder[key] = new
+        self.undo.append(lambda: self._put_back(holder))
+
+    def _function(self, function: FunctionType) -> None:
+        if not _is_users(function.__code__.co_filename):
+            return
+        space = function.__globals__
+        for name in sorted(_global_names(function.__code__)):
+            if name in space and not name.startswith("__"):
+                new = self._named(space[name], name)
+                if new is not space[name]:
+                    self._name(space, name, new)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            self._cell(cell, name)
+
+    def _name(self, space: dict[str, Any], name: str, new: Any) -> None:
+        old = space[name]
+        space[name] = new
+
+        def undo() -> None:
+            if space.get(name) is new:
+                space[name] = old
+
+        self.undo.append(undo)
+
+    def _cell(self, cell: CellType, name: str) -> None:
+        try:
+            old = cell.cell_contents
+        except ValueError:  # not filled yet
+            return
+        new = self.replaced(old, name)
+        if new is old:
+            return
+        cell.cell_contents = new
+
+        def undo() -> None:
+            if cell.cell_contents is new:
+                cell.cell_contents = old
+
+        self.undo.append(undo)
+
+    def _named(self, value: Any, name: str) -> Any:
+        """What a function finds under a global name: the cell's own lazy array, where the cell reads that name too."""
+        tensor = self.found.get(name)
+        if isinstance(value, np.ndarray) and tensor is not None and tensor.place.buffer.array is not None:
+            return tensor
+        return self.replaced(value, name)
+
+    def replaced(self, value: Any, name: str) -> Any:
+        """A lazy array for an array, a tuple with lazy arrays for one with arrays; anything else is walked through."""
+        if type(value) is np.ndarray:
+            return self._tensor(value, name)
+        if isinstance(value, tuple):
+            parts = [self.replaced(v, f"{name}[{k}]") for k, v in enumerate(value)]
+            if all(a is b for a, b in zip(parts, value, strict=True)):
+                return value
+            new = type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+            self.back[id(new)] = new, value
+            return new
+        self.walk(value, name)
+        return value
+
+    def _tensor(self, array: Any, name: str) -> Any:
+        known = self.held.tensors.get(id(array))
+        if known is None:
+            if not _is_supported(array) or len(self.held.tensors) > LIMIT or any(share(array, r) for r in self.raw):
+                return array
+            buffer = Buffer.unread(array, name, lambda: inputs.of_array(array, name))
+            for other in self.held.arrays():
+                if share(array, other):
+                    connect(self.held.tensors[id(other)].place.buffer, buffer)
+            for cast, original in self.originals.items():
+                if share(array, original):  # which the cell has as a copy in another dtype
+                    buffer.overlaps.append(cast)
+                    self.found[cast].place.buffer.overlaps.append(name)
+            known = self.held.tensors[id(array)] = Tensor(Place(buffer))
+            self.held.fresh.append(known)
+        self.back[id(known)] = known, array
+        return known
+
+    # afterwards -------------------------------------------------------------------------------------------------------
+
+    def _put_back(self, holder: Any) -> None:
+        for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+            new, old = self.back.get(id(holder[key]), (None, None))
+            if new is not None and new is holder[key]:
+                holder[key] = old
+
+    def restore(self) -> None:
+        """Put the arrays back where their lazy arrays still are."""
+        for undo in reversed(self.undo):
+            undo()
+
+
+def _is_supported(array: Any) -> bool:
+    return (
+        array.dtype.kind in "biufc"
+        and array.dtype.isnative
+        and array.dtype.itemsize <= (16 if array.dtype.kind == "c" else 8)
+    )
+
+
+__all__ = ["Held", "Recast", "lifted"]

@@ -1,0 +1,93 @@
+"""A value that is computed from what a mask selects, as one computed for every element: storing it through the same mask is a choice."""
+
+from __future__ import annotations
+
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.size import Size
+from tensormagic.ops.gather import GATHER
+from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast
+from tensormagic.ops.pointwise import Pointwise
+from tensormagic.ops.selection import PLACES
+
+_LIMIT = 200  # nodes that are looked at
+
+
+def unselected(value: Node, places: Node, axis: int, size: Size) -> Node | None:
+    """``value``, whose ``axis`` runs along ``places``, for all of the ``size`` elements that the places are of.
+
+    None where it is not made of selections by the same places, of numbers, and of functions of elements.
+    """
+    found: dict[Node, Node | None] = {}
+    order = _of_elements(value)
+    if order is None:
+        return None
+    rank = value.type.ndim
+    for node in order:
+        found[node] = _whole(node, found, places, axis - rank, size)
+        if found[node] is None:
+            return None
+    return found[value]
+
+
+def _of_elements(value: Node) -> list[Node] | None:
+    """The nodes between ``value`` and the selections, operands first; None where there are too many."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    pending = [(value, False)]
+    while pending:
+        node, done = pending.pop()
+        if done:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            pending.append((node, True))
+            if isinstance(node.op, Pointwise) or _renames(node):
+                pending += [(a, False) for a in node.args]
+            if len(seen) > _LIMIT:
+                return None
+    return order
+
+
+def _whole(node: Node, found: dict[Node, Node | None], places: Node, axis: int, size: Size) -> Node | None:
+    """One node for all elements; ``axis`` is counted from the last."""
+    shape = node.type.shape
+    if len(shape) < -axis or shape[axis] == 1:
+        return node  # the same for every element
+    wide = (*shape[: len(shape) + axis], size, *shape[len(shape) + axis + 1 :])
+    if node.op is GATHER and _same_places(node.args[1], places) and node["axis"] == len(shape) + axis:
+        source = node.args[0]
+        return source if source.type.shape == wide else broadcast(source, wide)
+    if _renames(node):
+        inner = found[node.args[0]]
+        return None if inner is None else broadcast(inner, wide)
+    if node.op is BROADCAST and (len(node.args[0].type.shape) < -axis or node.args[0].type.shape[axis] == 1):
+        return broadcast(node.args[0], wide)
+    if not isinstance(node.op, Pointwise) or _may_raise(node):
+        return None
+    args = [found[a] for a in node.args]
+    nodes = [a for a in args if a is not None]
+    return make(node.op, nodes, **node.params) if len(nodes) == len(args) else None
+
+
+def _same_places(left: Node, right: Node) -> bool:
+    """Whether two selections are by one mask, whose extents may have been compared with those of several arrays."""
+    return left is right or (left.op is PLACES and right.op is PLACES and _mask_of(left) is _mask_of(right))
+
+
+def _mask_of(places: Node) -> Node:
+    mask = places.args[0]
+    while mask.op is RESHAPE or _renames(mask):
+        mask = mask.args[0]
+    return mask
+
+
+def _renames(node: Node) -> bool:
+    """Whether a broadcast stretches nothing: it says that sizes are equal which differ in how they are written."""
+    if node.op is not BROADCAST or node.args[0].type.ndim != node.type.ndim:
+        return False
+    return all(s != 1 or t == 1 for s, t in zip(node.args[0].type.shape, node.type.shape, strict=True))
+
+
+def _may_raise(node: Node) -> bool:
+    """Whether an element that is not selected could raise: integers to negative powers."""
+    return node.op.name == "power" and node.type.dtype.kind in "biu"

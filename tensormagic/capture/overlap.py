@@ -1,0 +1,128 @@
+"""Arrays of the notebook that share memory: a store into one buffer is carried over to the others."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.place import Buffer
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import hint
+from tensormagic.ops.gather import gather
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move import Slices, reshape, slice_, transpose
+from tensormagic.ops.scatter import scatter_set
+from tensormagic.ops.update import set_at
+
+Array = np.ndarray[Any, Any]
+Transfer = Callable[
+    [Node, Node], Node
+]  # what another buffer holds, and what this one holds now, give what the other holds now
+
+
+def share(first: Any, second: Any) -> bool:
+    """Whether two arrays have elements in common."""
+    return bool(np.may_share_memory(first, second) and np.shares_memory(first, second))
+
+
+def connect(first: Buffer, second: Buffer) -> None:
+    """Carry stores into each of two buffers, whose arrays share memory, over to the other one."""
+    one, other = first.array, second.array
+    if one.dtype != other.dtype:
+        first.overlaps.append(f"{second.name} (of another dtype)")
+        second.overlaps.append(f"{first.name} (of another dtype)")
+        return
+    first.shared.append((second, _Lazily(one, other)))
+    second.shared.append((first, _Lazily(other, one)))
+
+
+class _Lazily:
+    """The transfer from one array to another, found when the first store asks for it."""
+
+    def __init__(self, source: Array, target: Array) -> None:
+        self.source, self.target = source, target
+
+    @functools.cached_property
+    def transfer(self) -> Transfer:
+        return transfer(self.source, self.target)
+
+    def __call__(self, old: Node, new: Node) -> Node:
+        return self.transfer(old, new)
+
+
+def _addresses(array: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Where each element is, in bytes from a common origin."""
+    found = np.asarray(array.__array_interface__["data"][0], np.int64)
+    for stride, extent in zip(array.strides, array.shape, strict=True):
+        found = found[..., None] + np.arange(extent, dtype=np.int64) * stride
+    return np.broadcast_to(found, array.shape)
+
+
+def transfer(source: Array, target: Array) -> Transfer:
+    """How the elements that two arrays share go from one to the other."""
+    here, there = _addresses(source).ravel(), _addresses(target).ravel()
+    order = np.argsort(here, kind="stable")
+    at = np.minimum(np.searchsorted(here[order], there), len(here) - 1)
+    hit = here[order][at] == there
+    taken, put = order[at[hit]], np.flatnonzero(hit)
+    parts = _as_slices(taken, put, source.shape, target.shape)
+    if parts is not None:
+        return parts
+    return lambda old, new: reshape(
+        scatter_set(_flat(old), constant(put), gather(_flat(new), constant(taken), 0)), old.type.shape
+    )
+
+
+def _flat(node: Node) -> Node:
+    return reshape(node, (node.type.size,))
+
+
+def _box(places: Array, shape: tuple[int, ...]) -> list[tuple[int, int, int]] | None:
+    """The slices that name ``places`` of a flattened array; None where these are no grid."""
+    axes = np.unravel_index(places, shape) if shape else ()
+    slices: list[tuple[int, int, int]] = []
+    for axis in axes:
+        values = np.unique(axis)
+        step = int(values[1] - values[0]) if len(values) > 1 else 1
+        if not np.array_equal(values, values[0] + step * np.arange(len(values))):
+            return None
+        slices.append((int(values[0]), len(values), step))
+    return slices if math.prod(length for _, length, _ in slices) == len(places) else None
+
+
+def _as_slices(taken: Array, put: Array, source: tuple[int, ...], target: tuple[int, ...]) -> Transfer | None:
+    """The transfer as a slice, a move and a store into a slice, where it is one."""
+    sources, targets = _box(taken, source), _box(put, target)
+    if sources is None or targets is None:
+        return None
+    part = np.arange(math.prod(source)).reshape(source)[tuple(slice(a, a + n * s, s) for a, n, s in sources)]
+    wanted = taken.reshape([length for _, length, _ in targets])
+    if np.array_equal(part.ravel(), wanted.ravel()):
+        return lambda old, new: _stored(old, slice_(new, _open(sources, new)), targets)
+    kept = [k for k, n in enumerate(part.shape) if n != 1]
+    for permutation in itertools.permutations(kept):
+        turned = part.transpose([*permutation, *(k for k in range(part.ndim) if k not in kept)]).reshape(-1)
+        if np.array_equal(turned, wanted.ravel()):
+            order = (*permutation, *(k for k in range(part.ndim) if k not in kept))
+            return lambda old, new, order=order: _stored(
+                old, transpose(slice_(new, _open(sources, new)), order), targets
+            )
+    return None
+
+
+def _stored(old: Node, value: Node, slices: list[tuple[int, int, int]]) -> Node:
+    opened = _open(slices, old)
+    return set_at(old, reshape(value, tuple(length for _, length, _ in opened)), opened)
+
+
+def _open(slices: list[tuple[int, int, int]], node: Node) -> Slices:
+    """Slices of a node: whole axes keep their symbolic sizes."""
+    return tuple(
+        (0, size, 1) if (start, step) == (0, 1) and length == hint(size) else (start, length, step)
+        for (start, length, step), size in zip(slices, node.type.shape, strict=True)
+    )

@@ -1,0 +1,208 @@
+"""NumPy's polynomials as arrays of coefficients, highest power first, on lazy arrays; their number is known at capture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.arguments import at_capture, done, extent_number, known, tensor
+from tensormagic.capture.diagonals import vander
+from tensormagic.capture.equations import lstsq
+from tensormagic.capture.joining import concatenate_
+from tensormagic.capture.names import implements
+from tensormagic.capture.value import Tensor, node_of, refuse
+from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ops import linalg, scalar
+from tensormagic.ops.checks import require
+from tensormagic.ops.contract import matmul
+from tensormagic.ops.convolution import convolve
+from tensormagic.ops.fold import reduce_sum
+from tensormagic.ops.leaf import constant, constant_value, iota, size_node
+from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.update import zeros_like
+
+
+def _coefficients(p: Any) -> Node:
+    node = node_of(p)
+    if node.type.ndim > 1:
+        raise ShapeError("a polynomial is an array of coefficients of one axis")
+    return reshape(node, (1,)) if not node.type.ndim else node
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    """``np.polyval``: by Horner's rule."""
+    coefficients, value = tensor(_coefficients(p)), node_of(x)
+    result = zeros_like(value)
+    for k in range(extent_number(coefficients.node, 0)):
+        result = result * value + coefficients[k].node
+    return done(result)
+
+
+@implements(np.polyder)
+def polyder(p: Any, m: Any = 1) -> Any:
+    """``np.polyder``."""
+    m = int(known(m, "the order of np.polyder"))
+    if m < 0:
+        raise ValueError("Order of derivative must be positive (see polyint)")
+    result = _coefficients(p)
+    for _ in range(m):
+        n = result.type.shape[0] - 1
+        if n == -1:
+            break
+        result = slice_(result, ((0, n, 1),)) * (size_node(n) - iota((n,), 0))
+    return done(result)
+
+
+@implements(np.polyint)
+def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
+    """``np.polyint``."""
+    m = int(known(m, "the order of np.polyint"))
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    constants = tensor(np.zeros(m) if k is None else k).reshape(-1)
+    count = extent_number(constants.node, 0)
+    if count < m and count != 1:
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
+    result = _coefficients(p)
+    for turn in range(m):
+        n = result.type.shape[0]
+        result = node_of(
+            concatenate_(
+                [done(result / (size_node(n) - iota((n,), 0))), constants[turn if count > 1 else 0].reshape(1)]
+            )
+        )
+    return done(result)
+
+
+def _aligned(first: Any, second: Any) -> tuple[Node, Node]:
+    """Coefficients of as many powers: those that are missing are zeros."""
+    nodes = [_coefficients(first), _coefficients(second)]
+    counts = [extent_number(n, 0) for n in nodes]
+    most = max(counts)
+    wide = [
+        n if c == most else concatenate([broadcast(constant(n.type.dtype.type(0)), (most - c,)), n], 0)
+        for n, c in zip(nodes, counts, strict=True)
+    ]
+    return wide[0], wide[1]
+
+
+implements(np.polyadd)(lambda a1, a2: done(scalar.add(*_aligned(a1, a2))))
+implements(np.polysub)(lambda a1, a2: done(scalar.subtract(*_aligned(a1, a2))))
+
+
+@implements(np.polymul)
+def polymul(a1: Any, a2: Any) -> Any:
+    """``np.polymul``; leading zeros would be dropped, so that there may be none."""
+    return done(convolve(_leading(_coefficients(a1)), _leading(_coefficients(a2))))
+
+
+def _leading(p: Node) -> Node:
+    """Coefficients without leading zeros: dropped where they are known, an error when the graph runs where they are not."""
+    if p.type.shape[0] == 0:
+        return constant(np.zeros(1, p.type.dtype))
+    values = constant_value(p)
+    if values is not None:
+        kept = np.trim_zeros(values, "f")
+        return constant(kept if kept.size else np.zeros(1, values.dtype))
+    if p.type.shape[0] == 1:
+        return p
+    first = slice_(p, ((0, 1, 1),))
+    message = "np.polymul of a polynomial whose leading coefficient is 0: the length of the result would depend on data"
+    return require(p, scalar.not_equal(first, 0), message)
+
+
+@implements(np.polydiv)
+def polydiv(u: Any, v: Any) -> Any:
+    """``np.polydiv`` of values that are known when the code is captured: the remainder's length depends on them."""
+    return at_capture(np.polydiv, "np.polydiv", u, v)
+
+
+@implements(np.roots)
+def roots(p: Any) -> Any:
+    """``np.roots`` of values that are known when the code is captured: whether they are complex depends on them."""
+    return at_capture(np.roots, "np.roots", p)
+
+
+@implements(np.poly)
+def poly(seq_of_zeros: Any) -> Any:
+    """``np.poly``: the product of the linear factors; of complex roots and matrices with values known at capture."""
+    x = tensor(seq_of_zeros)
+    if x.ndim > 1 or x.dtype.kind == "c":
+        return at_capture(np.poly, "np.poly of complex roots or of a matrix", x)
+    factors = x.reshape(-1)
+    factors = factors if factors.dtype.char in "fd" else factors.astype(np.float64)
+    result = constant(np.ones(1, factors.dtype))
+    count = extent_number(factors.node, 0)
+    if not count:
+        return 1.0
+    for k in range(count):
+        linear = concatenate([constant(np.ones(1, factors.dtype)), reshape(-factors[k].node, (1,))], 0)
+        result = convolve(result, linear)
+    return done(result)
+
+
+@implements(np.polyfit)
+def polyfit(
+    x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: bool | str = False
+) -> Any:
+    """``np.polyfit``: least squares in the powers of ``x``, each scaled to length 1."""
+    if full:
+        refuse(
+            "np.polyfit with full=True", "Its results' sizes depend on data: use np.linalg.lstsq(np.vander(x, n), y)."
+        )
+    order = int(known(deg, "the degree of np.polyfit")) + 1
+    if order < 1:
+        raise ValueError("expected deg >= 0")
+    points, values = (v + 0.0 for v in (node_of(x), node_of(y)))
+    _check(points, values)
+    columns = node_of(vander(done(points), order))
+    if w is not None:
+        weight = node_of(w) + 0.0
+        if weight.type.ndim != 1:
+            raise TypeError("expected a 1-d array for weights")
+        columns = columns * expand_dims(weight, (1,))
+        values = values * (expand_dims(weight, (1,)) if values.type.ndim == 2 else weight)
+    scale = scalar.sqrt(reduce_sum(columns * columns, (0,)))
+    columns = columns / scale
+    count = extent_number(points, 0)
+    bound = count * float(np.finfo(points.type.dtype).eps) if rcond is None else rcond
+    found = lstsq(done(columns), done(values), bound)[0]
+    fit = found / done(expand_dims(scale, (1,)) if values.type.ndim == 2 else scale)
+    if not cov:
+        return fit
+    return fit, _covariance(columns, values, node_of(found), scale, (count, order), cov)
+
+
+def _check(x: Node, y: Node) -> None:
+    if x.type.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if x.type.size == 0:
+        raise TypeError("expected non-empty vector for x")
+    if y.type.ndim not in {1, 2}:
+        raise TypeError("expected 1D or 2D array for y")
+    if extent_number(x, 0) != extent_number(y, 0):
+        raise TypeError("expected x and y to have same length")
+
+
+def _covariance(
+    columns: Node, values: Node, found: Node, scale: Node, counts: tuple[int, int], cov: bool | str
+) -> Tensor:
+    """The covariance of the coefficients, from the residuals' variance."""
+    base = linalg.inv(matmul(transpose(columns, (1, 0)), columns))
+    base = base / (expand_dims(scale, (1,)) * scale)
+    count, order = counts
+    several = values.type.ndim == 2
+    base = expand_dims(base, (2,)) if several else base
+    if cov == "unscaled":
+        return done(base)
+    if count <= order:
+        raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+    rest = values - matmul(columns, found)
+    residuals = reduce_sum(
+        scalar.real(rest * scalar.conjugate(rest)) if rest.type.dtype.kind == "c" else rest * rest, (0,)
+    )
+    return done(base * (residuals / astype(constant(count - order), residuals.type.dtype)))

@@ -1,0 +1,305 @@
+"""NumPy's order statistics on lazy arrays: median, quantile, percentile, by every method, and those that leave nan out.
+
+An order statistic sorts the rows once; a place between two elements, which the method gives, says which two, and how much of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.arguments import axis_of, given, into_out
+from tensormagic.capture.names import implements
+from tensormagic.capture.statistics import fitting
+from tensormagic.capture.value import node_of, refuse
+from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size, apply
+from tensormagic.ops import fold as folds
+from tensormagic.ops import scalar, sorting
+from tensormagic.ops.checks import in_range, require
+from tensormagic.ops.fold import CUMSUM, axes_of, reduce_sum, row
+from tensormagic.ops.form import to_form
+from tensormagic.ops.gather import gather, take_along_axis
+from tensormagic.ops.leaf import constant, constant_value, size_node
+from tensormagic.ops.move import broadcast, expand_dims, reshape, slice_, transpose
+from tensormagic.ops.pointwise import astype
+
+Virtual = Callable[[Node, Node], Node]
+_JUST_ABOVE_1 = float(np.nextafter(1.0, 2.0))
+
+
+def _weighted(alpha: float, beta: float) -> Virtual:
+    return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
+
+
+def _step(index: Node, back: Callable[[Node, Node], Node]) -> Node:
+    """The whole place after ``index``, or the one before where ``back(gamma, index)``."""
+    before = scalar.floor(index)
+    place = scalar.where(back(index - before, index), before, before + 1)
+    return scalar.maximum(astype(place, np.int64), 0)
+
+
+def _odd_tie(gamma: Node, index: Node) -> Node:
+    odd = scalar.equal(scalar.remainder(scalar.floor(index), 2), 1)
+    return scalar.logical_and(scalar.equal(gamma, 0), odd)
+
+
+# The place of a quantile among n sorted elements: a whole one, or one between two (Hyndman and Fan 1996, and NumPy's own).
+_WHOLE: dict[str, Virtual] = {
+    "inverted_cdf": lambda n, q: _step(n * q - 1, lambda gamma, _: scalar.equal(gamma, 0)),
+    "closest_observation": lambda n, q: _step(n * q - 1 - 0.5, _odd_tie),
+    "lower": lambda n, q: astype(scalar.floor((n - 1) * q), np.int64),
+    "higher": lambda n, q: astype(scalar.ceil((n - 1) * q), np.int64),
+    "nearest": lambda n, q: astype(scalar.rint((n - 1) * q), np.int64),
+}
+_BETWEEN: dict[str, Virtual] = {
+    "linear": lambda n, q: (n - 1) * q,
+    "averaged_inverted_cdf": lambda n, q: n * q - 1,
+    "interpolated_inverted_cdf": _weighted(0, 1),
+    "hazen": _weighted(0.5, 0.5),
+    "weibull": _weighted(0, 0),
+    "median_unbiased": _weighted(1 / 3.0, 1 / 3.0),
+    "normal_unbiased": _weighted(3 / 8.0, 3 / 8.0),
+    "midpoint": lambda n, q: 0.5 * (scalar.floor((n - 1) * q) + scalar.ceil((n - 1) * q)),
+}
+
+
+def _gamma(method: str, gamma: Node, index: Node) -> Node:
+    """How much of the upper element is taken."""
+    if method == "averaged_inverted_cdf":
+        return scalar.where(scalar.equal(gamma, 0), 0.5, 1.0)
+    if method == "midpoint":
+        return scalar.where(scalar.equal(scalar.remainder(index, 1), 0), 0.0, 0.5)
+    return gamma
+
+
+class Rows:
+    """What order statistics are taken of: sorted rows, the axes that were merged into them, and how many elements count.
+
+    Parameters
+    ----------
+    x
+        The array.
+    axis
+        The axes that are merged, as NumPy writes them.
+    skip
+        Whether nan is left out; else it makes the statistic nan.
+    weights
+        What each element counts for, in the shape of ``x``.
+    """
+
+    def __init__(self, x: Node, axis: Any, *, skip: bool, weights: Node | None = None) -> None:
+        self.axes = axes_of(x, axis_of(axis))
+        rest = tuple(k for k in range(x.type.ndim) if k not in self.axes)
+        self.kept = tuple(x.type.shape[k] for k in rest)
+        self.length = folds.count(x, self.axes)
+        self.skip = skip and x.type.inexact
+        merged = self._merged(x, rest)
+        self.weights: Node | None = None
+        if weights is None:
+            self.rows = sorting.sort(merged)
+        else:
+            order = sorting.argsort(merged)
+            self.rows = take_along_axis(merged, order)
+            self.weights = take_along_axis(self._merged(weights, rest), order)
+
+    def _merged(self, x: Node, rest: tuple[int, ...]) -> Node:
+        return reshape(transpose(x, (*rest, *self.axes)), (*self.kept, self.length))
+
+    @property
+    def count(self) -> Node:
+        """How many elements count, of each row where nan is left out."""
+        if not self.skip:
+            return size_node(self.length)
+        numbers = scalar.logical_not(scalar.isnan(self.rows))
+        return reduce_sum(astype(numbers, np.int64), (len(self.kept),))
+
+    def take(self, places: Node) -> Node:
+        """The elements at ``places``: of shape (…,) for all rows, or (…, rows) for each row its own."""
+        if not self.skip and self.weights is None:
+            outer = places.type.ndim - len(self.kept)
+            found = gather(self.rows, reshape(places, places.type.shape[:outer]), len(self.kept))
+            return _to_front(found, len(self.kept))
+        outer_shape = places.type.shape[: places.type.ndim - len(self.kept)]
+        count: Size = 1
+        for s in outer_shape:
+            count = count * s
+        places = broadcast(places, (*outer_shape, *self.kept))
+        flat = _to_back(reshape(places, (count, *self.kept)))
+        safe = scalar.maximum(scalar.minimum(flat, size_node(self.length - 1)), 0)
+        found = take_along_axis(self.rows, safe, len(self.kept))
+        return reshape(_to_front(found, len(self.kept)), (*outer_shape, *self.kept))
+
+    def unless_spoilt(self, result: Node) -> Node:
+        """``result``, and nan for rows that hold one, or nothing but."""
+        if not self.rows.type.inexact:
+            return result
+        place = 0 if self.skip else self.length - 1
+        slices = (*((0, s, 1) for s in self.kept), (place, 1, 1))
+        last = reshape(slice_(self.rows, slices), self.kept)
+        return scalar.where(scalar.isnan(last), astype(last, result.type.dtype), result)
+
+    def widened(self, result: Node) -> Node:
+        """``result`` with the merged axes as extents of 1."""
+        outer = result.type.ndim - len(self.kept)
+        return expand_dims(result, tuple(k + outer for k in self.axes))
+
+
+def _to_front(x: Node, first: int) -> Node:
+    """The axes from ``first`` on brought to the front."""
+    return transpose(x, (*range(first, x.type.ndim), *range(first)))
+
+
+def _to_back(x: Node) -> Node:
+    """The first axis brought to the end."""
+    return transpose(x, (*range(1, x.type.ndim), 0))
+
+
+def _lerp(low: Node, high: Node, t: Node) -> Node:
+    """The point between two, from the nearer end, as NumPy computes it."""
+    change = high - low
+    return scalar.where(scalar.greater_equal(t, 0.5), high - change * (1 - t), low + change * t)
+
+
+def _quantile(rows: Rows, q: Node, method: str, *, weak: bool) -> Node:
+    """The quantiles ``q`` of the rows, with the axes of ``q`` in front."""
+    if method not in _WHOLE and method not in _BETWEEN:
+        raise ValueError(f"{method!r} is not a valid method. Use one of: {[*_WHOLE, *_BETWEEN]}")
+    q = expand_dims(q, tuple(range(q.type.ndim, q.type.ndim + len(rows.kept))))
+    n = rows.count
+    if method in _WHOLE:
+        return rows.unless_spoilt(rows.take(_WHOLE[method](n, q)))
+    index = _BETWEEN[method](n, q)
+    before = scalar.floor(index)
+    top = n - 1
+    last = scalar.greater_equal(index, top)
+    first = scalar.less(index, 0)
+    low = scalar.where(last, top, scalar.where(first, 0, astype(before, np.int64)))
+    high = scalar.where(last, top, scalar.where(first, 0, astype(before, np.int64) + 1))
+    gamma = _gamma(method, index - scalar.where(last, -1, scalar.where(first, 0, before)), index)
+    if weak:
+        gamma = _weak(gamma, rows.rows.type.dtype)
+    return rows.unless_spoilt(_lerp(rows.take(low), rows.take(high), gamma))
+
+
+def _weak(gamma: Node, dtype: np.dtype[Any]) -> Node:
+    """A share that a Python number asks for: it does not widen floats."""
+    if not gamma.type.shape:
+        return to_form(gamma, "python")
+    return astype(gamma, dtype) if dtype.kind == "f" else gamma
+
+
+def _of_nothing(rows: Rows) -> Node:
+    """The quantiles of no elements: one nan, however many are asked for, where nan is left out; else NumPy's error."""
+    if not rows.skip:
+        raise BoundsError("index -1 is out of bounds for axis 0 with size 0")
+    return broadcast(constant(rows.rows.type.dtype.type(np.nan)), rows.kept)
+
+
+def _weighted_quantile(rows: Rows, q: Node) -> Node:
+    """The first element up to which the weights make up the share ``q`` of all."""
+    weights = rows.weights
+    if weights is None:
+        raise AssertionError
+    last = len(rows.kept)
+    weights = require(weights, scalar.greater_equal(weights, 0), "Weights must be non-negative.")
+    if rows.skip:
+        weights = scalar.where(scalar.isnan(rows.rows), 0, weights)
+    sums = row(CUMSUM, astype(weights, np.float64), (last,))
+    whole = slice_(sums, (*((0, s, 1) for s in rows.kept), (rows.length - 1, 1, 1)))
+    some = scalar.logical_and(scalar.isfinite(whole), scalar.greater(whole, 0))
+    shares = sums / require(whole, some, "Weights included NaN, inf or were all zero.")
+    shares = scalar.where(scalar.equal(shares, 0), -1.0, shares)
+    wanted = expand_dims(q, tuple(range(q.type.ndim, q.type.ndim + last + 1)))
+    place = reduce_sum(astype(scalar.less(shares, wanted), np.int64), (q.type.ndim + last,))
+    result = rows.unless_spoilt(rows.take(scalar.minimum(place, rows.count - 1)))
+    return result if result.type.shape else to_form(result, "array")
+
+
+def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
+    def quantile(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = False,
+        *,
+        weights: Any = None,
+    ) -> Any:
+        del overwrite_input  # what is overwritten is not to be read
+        x, share = node_of(a), node_of(q)
+        if x.type.dtype.kind == "c":
+            raise DTypeError("a must be an array of real numbers")
+        if share.type.ndim > 2:
+            raise ShapeError("q must be a scalar or 1d")
+        weak = share.type.form == "python"
+        share = scalar.divide(share, scale) if scale != 1 else share
+        share = share if share.type.inexact else astype(share, np.float64)
+        kind = "Percentiles must be in the range [0, 100]" if scale != 1 else "Quantiles must be in the range [0, 1]"
+        share = _checked(to_form(share, "scalar") if weak else share, kind)
+        if weights is not None and method != "inverted_cdf":
+            raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+        rows = Rows(
+            x, axis, skip=skip, weights=None if weights is None else fitting(node_of(weights), x, axis_of(axis))
+        )
+        if rows.length == 0:
+            result = _of_nothing(rows)
+        else:
+            result = _quantile(rows, share, method, weak=weak) if weights is None else _weighted_quantile(rows, share)
+        return into_out(rows.widened(result) if given(keepdims) and keepdims else result, out, name)
+
+    return quantile
+
+
+def _checked(q: Node, message: str) -> Node:
+    """``q`` between 0 and 1: at once where it is known, else when the graph runs."""
+    values = constant_value(q)
+    if values is None:
+        return in_range(q, 0, constant(_JUST_ABOVE_1), message)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise ValueError(message)
+    return q
+
+
+implements(np.quantile)(_quantile_like("np.quantile", 1, skip=False))
+implements(np.percentile)(_quantile_like("np.percentile", 100, skip=False))
+implements(np.nanquantile)(_quantile_like("np.nanquantile", 1, skip=True))
+implements(np.nanpercentile)(_quantile_like("np.nanpercentile", 100, skip=True))
+
+
+def _median(name: str, *, skip: bool) -> Callable[..., Any]:
+    def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
+        del overwrite_input  # what is overwritten is not to be read
+        x = node_of(a)
+        x = x if x.type.inexact else astype(x, np.float64)
+        if x.type.dtype.kind == "c":
+            refuse(f"{name} of complex numbers", "Take the real part.")
+        rows = Rows(x, axis, skip=skip)
+        if rows.length == 0:
+            nothing = broadcast(constant(x.type.dtype.type(np.nan)), rows.kept)
+            return into_out(rows.widened(nothing) if given(keepdims) and keepdims else nothing, out, name)
+        n = rows.count
+        if rows.skip:
+            low, high = scalar.floor_divide(n - 1, 2), scalar.floor_divide(n, 2)
+        else:
+            low, high = (size_node(apply("floordiv", rows.length - k, 2)) for k in (1, 0))
+        middle = (rows.take(_rowwise(low, rows)) + rows.take(_rowwise(high, rows))) / 2
+        result = rows.unless_spoilt(middle)
+        return into_out(rows.widened(result) if given(keepdims) and keepdims else result, out, name)
+
+    return median
+
+
+def _rowwise(places: Node, rows: Rows) -> Node:
+    """Places of no outer axes, as :meth:`Rows.take` reads them."""
+    return places if rows.skip else expand_dims(astype(places, np.int64), tuple(range(len(rows.kept))))
+
+
+median = _median("np.median", skip=False)
+implements(np.median)(median)
+implements(np.nanmedian)(_median("np.nanmedian", skip=True))

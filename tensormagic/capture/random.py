@@ -1,0 +1,461 @@
+"""Random generators in captured code: a generator is a place that holds its state, and every draw stores the next state into it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.context import Capture
+from tensormagic.capture.inputs import Snapshot
+from tensormagic.capture.names import implements
+from tensormagic.capture.place import Buffer, serials
+from tensormagic.capture.random_methods import FUNCTIONS, METHODS, Draws
+from tensormagic.capture.value import Tensor, has_lazy, hooks, node_of, refuse
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Type
+from tensormagic.ops.leaf import constant, input_node
+from tensormagic.ops.random import seeded
+from tensormagic.ops.random_state import KINDS, Words, bits_of, encoded, fresh, put_back
+
+_DRAWS = (np.random.Generator, np.random.RandomState)
+
+
+def is_generator(value: Any) -> bool:
+    """Whether a value is one of NumPy's generators."""
+    return isinstance(value, (*_DRAWS, np.random.BitGenerator))
+
+
+def global_generator() -> Any:
+    """The generator behind ``np.random.normal`` and the other functions of the module."""
+    return np.random.rand.__self__  # the functions are methods of it
+
+
+class Drawn:
+    """Notes which generators the code in its block draws from, that were there before.
+
+    Parameters
+    ----------
+    refusal
+        What the block is, where it may not draw from any.
+    """
+
+    def __init__(self, refusal: str = "") -> None:
+        self.refusal = refusal
+        self.before: dict[Buffer, Node] = {}
+
+    def __enter__(self) -> Drawn:
+        self._capture = context.current()
+        self._start = next(serials)
+        self._journal: dict[Any, Any] = {}
+        if self._capture is not None:
+            self._capture.journals.append(self._journal)
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._capture is not None:
+            self._capture.journals[:] = [j for j in self._capture.journals if j is not self._journal]
+        self.before = {b: held[0] for b, held in self._journal.items() if b in _STATES and b.born < self._start}
+        if kind is None and self.before and self.refusal:
+            refuse(
+                f"a draw in {self.refusal} from a generator that is made outside",
+                "Make the generator inside, of a seed; or write the loop or the branch in Python's own words.",
+            )
+
+
+class Moment:
+    """The states that generators have now, for what is to draw the same numbers again later.
+
+    Parameters
+    ----------
+    values
+        What may be generators, beside the global one and those that are captured.
+    """
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        capture = context.current()
+        known = [*values, *(() if capture is None else capture.lifted.values())]
+        self.buffers = {g.buffer: g.buffer.node for g in known if isinstance(g, LazyGenerator)}
+        found = {id(g): g for g in [*known, global_generator()] if is_generator(g)} if capture is None else {}
+        self.states = {key: (g, encoded(g)) for key, g in found.items()}
+
+    def knows(self, value: Any) -> bool:
+        """Whether a value is no generator, or one whose state was noted."""
+        return not is_generator(value) or not self.states or id(value) in self.states
+
+    @contextmanager
+    def again(self) -> Generator[None]:
+        """For a while, the generators are as they were."""
+        now = {b: b.node for b in self.buffers}, [(g, encoded(g)) for g, _ in self.states.values()]
+        _put_all(self.buffers, self.states.values())
+        try:
+            yield
+        finally:
+            _put_all(*now)
+
+
+def _put_all(buffers: Mapping[Buffer, Node], states: Iterable[tuple[Any, Words]]) -> None:
+    for buffer, node in buffers.items():
+        buffer.put(node)
+    for generator, words in states:
+        put_back(generator, words)
+
+
+_STATES: weakref.WeakSet[Buffer] = weakref.WeakSet()
+
+
+class LazyBits:
+    """A bit generator in captured code: what a generator is made over."""
+
+    def __init__(self, buffer: Buffer, kind: str) -> None:
+        self.buffer = buffer
+        self.kind = kind
+
+
+class LazyGenerator(Draws):
+    """A ``Generator`` or a ``RandomState`` in captured code.
+
+    Parameters
+    ----------
+    buffer
+        Holds the state.
+    legacy
+        Whether it is a ``RandomState``.
+    origin
+        The notebook's generator that it stands for; None for one that the code has made.
+    kind
+        The bit generator's name.
+    """
+
+    def __init__(self, buffer: Buffer, *, legacy: bool, origin: Any = None, kind: str = "") -> None:
+        self.buffer = buffer
+        _STATES.add(buffer)
+        self.legacy = legacy
+        self.origin = origin
+        self.kind = kind
+        self.ended = False  # the cell that it stood in for ``origin`` in has ended
+        self.samples: list[Node] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        table = METHODS[self.legacy]
+        if name == "bit_generator" and not self.legacy:
+            return LazyBits(self.buffer, self.kind)
+        if name == "seed" and self.legacy:
+            return self.reseed
+        if name in table:
+            return getattr(self.origin, name) if self.ended else table[name].__get__(self)
+        owner = np.random.RandomState if self.legacy else np.random.Generator
+        if not hasattr(owner, name):
+            raise AttributeError(f"{owner.__name__!r} object has no attribute {name!r}")
+        return _refused(name)
+
+    def reseed(self, seed: Any = None) -> None:
+        """``RandomState.seed``: begin anew."""
+        if self.kind != "MT19937":
+            raise TypeError("can only re-seed a MT19937 BitGenerator")
+        self.buffer.store(_state(seed, "MT19937", legacy=True))
+
+    def real(self) -> Any:
+        """NumPy's own generator in its place: the notebook's, or a new one in the state that the code has left."""
+        if self.origin is not None:
+            return self.origin
+        words = hooks.compute([self.buffer.node])[0]
+        made = fresh(KINDS[int(words[0])], legacy=self.legacy)
+        put_back(made, words)
+        return made
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def refusing(*_args: Any, **_options: Any) -> Any:
+        refuse(f"{name} of a random generator", "Call it in a cell of its own, or run this one with --plain.")
+
+    return refusing
+
+
+# generators that functions are given or read --------------------------------------------------------------------------
+
+
+class State(np.ndarray[Any, Any]):
+    """The words of a generator's state, and whose they are."""
+
+    owner: Any = None
+
+    def give_back(self, words: Words) -> None:
+        """Give the generator another state."""
+        put_back(self.owner, words)
+
+
+def state_of(generator: Any) -> State:
+    """The state of a generator, as a function's input."""
+    found = encoded(generator).view(State)
+    found.owner = generator
+    return found
+
+
+def over(value: Any, tensor: Tensor, capture: Capture) -> Any:
+    """What a function sees for an input: a lazy generator over the state for one of NumPy's, else the lazy array."""
+    if not is_generator(value):
+        return tensor
+    found = capture.lifted.get(("generator", id(bits_of(value))))
+    if found is None:
+        buffer = tensor.place.buffer
+        buffer.born = 0
+        legacy = isinstance(value, np.random.RandomState)
+        found = LazyGenerator(buffer, legacy=legacy, origin=value, kind=type(bits_of(value)).__name__)
+        capture.lifted["generator", id(bits_of(value))] = found
+    return LazyBits(found.buffer, found.kind) if isinstance(value, np.random.BitGenerator) else found
+
+
+def pattern(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Which of some values are generators, of which classes, and which of them are one."""
+    found = [(type(v).__name__, bits_of(v)) for v in values if is_generator(v)]
+    first: dict[int, int] = {}
+    return tuple([(name, type(b).__name__, first.setdefault(id(b), k)) for k, (name, b) in enumerate(found)])
+
+
+# generators of the notebook -------------------------------------------------------------------------------------------
+
+
+def stand_in(generator: Any, name: str = "a generator", *, noted: bool = False) -> LazyGenerator:
+    """What stands for a generator of the notebook in what is being captured: one for all ways to it.
+
+    Raises
+    ------
+    CaptureError
+        In a function that is traced, unless it reads the generator by a name of its own, which ``noted`` says.
+    """
+    capture = context.current()
+    if capture is None:
+        raise AssertionError
+    legacy = isinstance(generator, np.random.RandomState)
+    key = ("generator", id(bits_of(generator)))
+    found = capture.lifted.get(key)
+    if found is None:
+        if capture.abstract and not noted:
+            refuse(
+                f"{name}, which a function reaches through an object or a container,",
+                "Give it a name that the function reads, or pass it as an argument.",
+            )
+        words = encoded(generator)
+        node = input_node(Snapshot(name, words), Type(words.dtype, words.shape))
+        found = stand_in_for(generator, node, name, capture)
+    if found.legacy is not legacy:
+        refuse("a Generator and a RandomState over one bit generator", "Use one of them.")
+    return found
+
+
+def stand_in_for(generator: Any, state: Node, name: str, capture: Capture) -> LazyGenerator:
+    """A lazy generator with the state ``state`` for one of the notebook."""
+    buffer = Buffer(state, name=name, born=0)  # a trial that meets it first did not make it
+    legacy = isinstance(generator, np.random.RandomState)
+    made = LazyGenerator(buffer, legacy=legacy, origin=generator, kind=type(bits_of(generator)).__name__)
+    capture.lifted["generator", id(bits_of(generator))] = made
+    return made
+
+
+def lift(visible: dict[str, Any], notebook: Mapping[str, Any], capture: Capture) -> None:
+    """Have a cell see lazy generators for those that it reads by name."""
+    with context.capturing(capture):
+        for name in visible:
+            value = notebook.get(name)
+            if isinstance(value, _DRAWS):
+                visible[name] = stand_in(value, name)
+            elif isinstance(value, np.random.BitGenerator):
+                visible[name] = _bits_stand_in(value, name)
+
+
+def _bits_stand_in(bits: Any, name: str) -> LazyBits:
+    found = stand_in(bits, name)
+    return LazyBits(found.buffer, found.kind)
+
+
+def advanced(capture: Capture) -> list[LazyGenerator]:
+    """The notebook's generators that captured code has drawn from.
+
+    Raises
+    ------
+    CaptureError
+        Where code that is not captured has drawn from one of them as well.
+    """
+    found = [g for g in capture.lifted.values() if isinstance(g, LazyGenerator) and g.buffer.stored]
+    for generator in found:
+        before = generator.buffer.first.params["source"].value
+        if not np.array_equal(encoded(generator.origin), before):
+            raise CaptureError(
+                f"{generator.buffer.name} is drawn from by captured code and by code that is not captured",
+                "Draw in a cell of its own, or run this one with --plain.",
+            )
+    return found
+
+
+def commit(generators: list[LazyGenerator], states: list[Words]) -> None:
+    """Give the notebook's generators the states that the cell has left."""
+    for generator, words in zip(generators, states, strict=True):
+        put_back(generator.origin, words)
+
+
+def handed_back(value: Any, seen: set[int] | None = None) -> Any:
+    """What a cell hands back, with NumPy's own generators for lazy ones, in lists and dictionaries too."""
+    seen = set() if seen is None else seen
+    if isinstance(value, LazyGenerator):
+        return value.real()
+    if id(value) in seen or type(value) not in {list, dict, tuple}:
+        return value
+    seen.add(id(value))
+    if isinstance(value, tuple):
+        parts = tuple([handed_back(v, seen) for v in value])
+        return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        new = handed_back(value[key], seen)
+        if new is not value[key]:
+            value[key] = new
+    return value
+
+
+def method_of(function: Any) -> Any:
+    """The lazy method for a method of one of NumPy's generators; None for any other function."""
+    owner = getattr(function, "__self__", None)
+    if not isinstance(owner, _DRAWS) or context.current() is None:
+        return None
+    name = function.__name__
+    return getattr(_module_generator() if owner is global_generator() else stand_in(owner), name)
+
+
+# np.random ------------------------------------------------------------------------------------------------------------
+
+
+class _Global(Mapping[str, Any]):
+    """The dictionary in which functions read NumPy's global generator."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name != "np.random":
+            raise KeyError(name)
+        return global_generator()
+
+    def __iter__(self) -> Any:
+        return iter(("np.random",))
+
+    def __len__(self) -> int:
+        return 1
+
+
+_GLOBAL = _Global()
+
+
+def _module_generator() -> LazyGenerator:
+    """The global generator in captured code; a function notes that it reads it."""
+    capture = context.current()
+    if capture is not None and capture.abstract:
+        capture.noted["np.random", id(_GLOBAL)] = ("np.random", _GLOBAL)
+    return stand_in(global_generator(), "np.random", noted=True)
+
+
+class Random:
+    """``np.random`` in captured code."""
+
+    __name__ = "numpy.random"
+    __wrapped__ = np.random
+
+    def __getattr__(self, name: str) -> Any:
+        if context.current() is None:
+            return getattr(np.random, name)
+        if name in _MADE:
+            return _MADE[name]
+        if name in METHODS[True] or name in FUNCTIONS or name == "seed":
+            return _call(FUNCTIONS.get(name, name))
+        value = getattr(np.random, name)
+        if isinstance(getattr(value, "__self__", None), np.random.RandomState):
+            return _refused(f"np.random.{name}")
+        return value
+
+    def __dir__(self) -> list[str]:
+        return dir(np.random)
+
+
+def _call(name: str) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        return getattr(_module_generator(), name)(*args, **options)
+
+    call.__name__ = name
+    return call
+
+
+def default_rng(seed: Any = None) -> Any:
+    """``np.random.default_rng``."""
+    if isinstance(seed, LazyGenerator):
+        return seed
+    if isinstance(seed, np.random.Generator):
+        return stand_in(seed)
+    if isinstance(seed, np.random.RandomState):
+        refuse("default_rng of a RandomState", "Make the generator of a seed.")
+    return LazyGenerator(_bits(seed, "PCG64", legacy=False), legacy=False, kind="PCG64")
+
+
+def generator(bit_generator: Any) -> LazyGenerator:
+    """``np.random.Generator``."""
+    if isinstance(bit_generator, np.random.BitGenerator):
+        bit_generator = _bits_stand_in(bit_generator, "a bit generator")
+    if not isinstance(bit_generator, LazyBits):
+        np.random.Generator(bit_generator)  # raises as NumPy does
+        raise TypeError("Generator() takes a bit generator")
+    return LazyGenerator(bit_generator.buffer, legacy=False, kind=bit_generator.kind)
+
+
+def random_state(seed: Any = None) -> LazyGenerator:
+    """``np.random.RandomState``."""
+    if isinstance(seed, LazyBits | np.random.BitGenerator):
+        refuse("RandomState over a bit generator", "Make it of a seed.")
+    return LazyGenerator(_bits(seed, "MT19937", legacy=True), legacy=True, kind="MT19937")
+
+
+def _bits(seed: Any, kind: str, *, legacy: bool) -> Buffer:
+    if isinstance(seed, LazyBits):
+        return seed.buffer
+    if isinstance(seed, np.random.BitGenerator):
+        return _bits_stand_in(seed, "a bit generator").buffer
+    return Buffer(_state(seed, kind, legacy=legacy), name="a generator")
+
+
+def _state(seed: Any, kind: str, *, legacy: bool) -> Node:
+    """The state of a new generator."""
+    if has_lazy(seed):
+        return seeded(node_of(seed), kind, legacy=legacy)
+    capture = context.current()
+    if seed is None and capture is not None and (capture.abstract or capture.trials):
+        from tensormagic.capture.staging.trial import spoil
+
+        raise spoil("a random generator without a seed", "Give it a seed, or make it outside the function or the loop.")
+    return constant(encoded(fresh(kind, legacy=legacy, seed=seed)))
+
+
+def _bit_generator(kind: str) -> Callable[..., LazyBits]:
+    def make(seed: Any = None, **options: Any) -> LazyBits:
+        if not options:
+            return LazyBits(_bits(seed, kind, legacy=False), kind)
+        words = encoded(getattr(np.random, kind)(seed, **options))
+        return LazyBits(Buffer(constant(words), name="a generator"), kind)
+
+    make.__name__ = kind
+    return make
+
+
+_MADE: dict[str, Any] = {
+    "default_rng": default_rng,
+    "Generator": generator,
+    "RandomState": random_state,
+    **{kind: _bit_generator(kind) for kind in KINDS},
+}
+for _name, _made in _MADE.items():
+    implements(getattr(np.random, _name))(_made)
+
+__all__ = [
+    "LazyBits", "LazyGenerator", "Random", "advanced", "commit", "global_generator", "handed_back", "is_generator",
+    "lift", "method_of", "stand_in", "stand_in_for",
+]  # fmt: skip

@@ -1,0 +1,117 @@
+"""What data selects, on lazy arrays: nonzero, compress, extract, unique and their kin; the sizes of the results are nodes of the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.arguments import done, one_axis
+from tensormagic.capture.names import implements
+from tensormagic.capture.ordering import as_indices
+from tensormagic.capture.value import Tensor, hooks, node_of, refuse
+from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import product
+from tensormagic.ops import scalar, selection
+from tensormagic.ops.gather import gather
+from tensormagic.ops.leaf import size_node
+from tensormagic.ops.move import concatenate, expand_dims, reshape
+from tensormagic.ops.pointwise import astype
+
+
+def truth(x: Node) -> Node:
+    """Where an array is not zero, as a mask."""
+    return x if x.type.dtype.kind == "b" else scalar.not_equal(x, 0)
+
+
+def coordinates(mask: Node) -> list[Node]:
+    """Where a mask is true: for each axis the indices along it."""
+    flat = selection.places(mask)
+    shape = mask.type.shape
+    found: list[Node] = []
+    for axis, extent in enumerate(shape):
+        index = flat
+        if axis + 1 < len(shape):
+            index = scalar.floor_divide(index, size_node(product(shape[axis + 1 :])))
+        found.append(scalar.remainder(index, size_node(extent)) if axis else index)
+    return found
+
+
+@implements(np.nonzero, method="nonzero")
+def nonzero(a: Any) -> tuple[Tensor, ...]:
+    """``np.nonzero``: the indices of the elements that are not zero, an array for each axis."""
+    x = node_of(a)
+    if not x.type.ndim:
+        raise ShapeError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
+    return tuple(map(done, coordinates(truth(x))))
+
+
+@implements(np.argwhere)
+def argwhere(a: Any) -> Tensor:
+    """``np.argwhere``: the same as rows of one array."""
+    x = node_of(a)
+    if not x.type.ndim:
+        refuse("np.argwhere of a number", "Compare it with zero.")
+    return done(concatenate([expand_dims(index, (1,)) for index in coordinates(truth(x))], 1))
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: Any) -> Tensor:
+    """``np.flatnonzero``."""
+    return done(selection.places(truth(node_of(a))))
+
+
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Tensor:
+    """``np.compress``: the slices along an axis where a condition holds, which may be shorter than the axis."""
+    if out is not None:
+        refuse("np.compress with out=", "Assign the result instead.")
+    mask, x = truth(as_indices(condition)), node_of(a)
+    if mask.type.ndim != 1:
+        raise ValueError("condition must be a 1-d array")
+    return done(gather(x, selection.places(mask), None if axis is None else one_axis(axis, x.type.ndim)))
+
+
+@implements(np.extract)
+def extract(condition: Any, arr: Any) -> Tensor:
+    """``np.extract``: the elements where a condition holds."""
+    return done(gather(node_of(arr), selection.places(truth(node_of(condition)))))
+
+
+@implements(np.unique)
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """``np.unique``: the different values of an array, in order."""
+    del sorted  # they always are
+    x = node_of(ar)
+    if axis is not None and x.type.ndim != 1:
+        refuse("np.unique along an axis", "Take it of each slice, or in a cell of its own.")
+    flat = reshape(x, (x.type.size,))
+    first, inverse, counts = selection.unique(flat, equal_nan=bool(equal_nan))
+    found = [gather(flat, first, 0)]
+    found += [first] if return_index else []
+    found += [reshape(inverse, x.type.shape if x.type.ndim else (1,))] if return_inverse else []
+    found += [counts] if return_counts else []
+    results = [done(node) for node in found]
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+@implements(np.union1d)
+def union1d(ar1: Any, ar2: Any) -> Any:
+    """``np.union1d``: the different values of two arrays."""
+    both = [node_of(v) for v in (ar1, ar2)]
+    dtype = np.result_type(*(n.type.dtype for n in both))
+    flat = [reshape(astype(n, dtype), (n.type.size,)) for n in both]
+    return unique(concatenate(flat, 0))
+
+
+hooks.methods["compress"] = lambda self, condition, axis=None, out=None: compress(condition, self, axis, out)

@@ -1,0 +1,170 @@
+"""Calls in staged code: the user's functions are staged in their turn, and what has effects is not called on trial."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from functools import lru_cache, partial
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, names, namespace
+from tensormagic.capture.staging import ranges, source
+from tensormagic.capture.staging.trial import spoil, trial
+from tensormagic.capture.value import Tensor
+
+_QUIET = (
+    "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
+    "_collections", "typing", "dataclasses", "builtins", "tensormagic", "numbers", "fractions", "string", "re", "abc", "enum",
+)  # fmt: skip
+_LOUD = {
+    "print",
+    "input",
+    "open",
+    "exec",
+    "eval",
+    "compile",
+    "breakpoint",
+    "help",
+    "exit",
+    "quit",
+    "next",
+    "__import__",
+}
+_OWNERS = (list, dict, set, frozenset, tuple, str, bytes, int, float, complex, np.ndarray, np.generic, Tensor, type)
+
+
+def called(function: Any) -> Any:
+    """What is called in place of ``function``."""
+    if context.current() is None:
+        return function
+    if _is_librarys(function):
+        return _stand_in(function)
+    kind = type(function)
+    if kind is FunctionType:
+        staged = source.staged(function)
+        if staged is not function:
+            return staged
+    elif kind is MethodType and type(function.__func__) is FunctionType:
+        staged = source.staged(function.__func__)
+        if staged is not function.__func__:
+            return MethodType(staged, function.__self__)
+    own = _own(function)
+    if own is not function:
+        return own
+    if trial() is not None and not _is_quiet(function):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise spoil(
+            f"{name}() has an effect outside the graph, or needs values: what depends on data around it",
+            "Call it outside the loop or the branch, or after the cell.",
+        )
+    return function
+
+
+def _is_librarys(function: Any) -> bool:
+    """Whether a function is NumPy's or SciPy's, and no ufunc, which lazy arrays answer for by themselves."""
+    module = getattr(function, "__module__", None) or ""
+    return (module == "numpy" or module.startswith(("numpy.", "scipy."))) and not isinstance(function, np.ufunc | type)
+
+
+def _stand_in(function: Any) -> Any:
+    """What stands in for a library's function, in code whose names were not replaced, too."""
+    from tensormagic.capture.namespace import of_library
+
+    return of_library(function)
+
+
+def _own(function: Any) -> Any:
+    """Ours for a function of Python's, of NumPy's or of SciPy's, where that would not know lazy values."""
+    try:
+        return _known(function)
+    except TypeError:  # not hashable: an object of the user's
+        return function
+
+
+@lru_cache(maxsize=4096)
+def _known(function: Any) -> Any:
+    if isinstance(function, BuiltinFunctionType | type) and function in _OWN:
+        return _OWN[function]
+    if isinstance(function, BuiltinFunctionType) and function.__module__ == "math":
+        return namespace.math_function(function.__name__, function)
+    module = (getattr(function, "__module__", None) or "").partition(".")[0]
+    if isinstance(function, type):
+        return names.find(function) or function
+    if isinstance(function, np.ufunc) or module not in {"numpy", "scipy"}:
+        return function
+    return namespace.captured(function)
+
+
+def _is_quiet(function: Any) -> bool:
+    """Whether a call changes nothing but lists, dictionaries and objects, which can be put back."""
+    if isinstance(function, partial):
+        return _is_quiet(function.func)
+    if isinstance(function, MethodType):
+        return _is_quiet(function.__func__)
+    if isinstance(function, FunctionType):
+        return source.is_users(function.__code__.co_filename) or _is_quiet_module(function.__module__)
+    owner = getattr(function, "__self__", None)
+    if owner is not None and not isinstance(owner, ModuleType):
+        return isinstance(owner, _OWNERS) or type(owner).__module__.startswith("collections")
+    if isinstance(function, BuiltinFunctionType):
+        return _is_quiet_module(function.__module__) and function.__name__ not in _LOUD
+    if isinstance(function, type):
+        return True
+    return source_module_is_quiet(type(function)) or isinstance(function, np.ufunc)
+
+
+def source_module_is_quiet(kind: type) -> bool:
+    """Whether objects of a class are called without effects: the user's own, and those of numerical libraries."""
+    return kind.__module__ == "__main__" or _is_quiet_module(kind.__module__)
+
+
+@lru_cache(maxsize=1024)
+def _is_quiet_module(name: str | None) -> bool:
+    if name is None:
+        return True
+    return name.partition(".")[0] in _QUIET and not name.startswith("numpy.random")
+
+
+def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
+    """``min`` or ``max``: of lazy numbers, by comparisons as Python makes them."""
+    plain: Callable[..., Any] = getattr(builtins, name)
+
+    def find(*args: Any, **options: Any) -> Any:
+        values = list(args[0]) if len(args) == 1 and isinstance(args[0], Tensor | list | tuple) else list(args)
+        if options or len(values) < 2 or not any(isinstance(v, Tensor) for v in values):
+            return plain(*args, **options)
+        from tensormagic.capture.staging.runtime import chosen
+
+        best = values[0]
+        for value in values[1:]:
+            better = value < best if smaller else value > best
+            best = chosen(better, lambda value=value: value, lambda best=best: best)
+        return best
+
+    return find
+
+
+def _quantified(name: str, method: str) -> Callable[[Any], Any]:
+    """``all`` or ``any``: of a lazy array with one axis, in the graph."""
+    plain: Callable[[Any], bool] = getattr(builtins, name)
+
+    def find(values: Any) -> Any:
+        return getattr(values, method)() if isinstance(values, Tensor) and values.ndim == 1 else plain(values)
+
+    return find
+
+
+_OWN: dict[Any, Callable[..., Any]] = {
+    range: ranges.range_,
+    enumerate: ranges.enumerate_,
+    zip: ranges.zip_,
+    reversed: ranges.reversed_,
+    len: ranges.len_,
+    min: _extreme("min", smaller=True),
+    max: _extreme("max", smaller=False),
+    all: _quantified("all", "all"),
+    any: _quantified("any", "any"),
+}

@@ -1,0 +1,190 @@
+"""Which names statements bind, read, and still need afterwards: what a loop has to carry and what a branch has to give."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from tensormagic.capture.staging.jumps import STOPS
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
+    """``root`` and what is below it, but not what is inside functions and classes."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, _SCOPES):
+            pending += list(ast.iter_child_nodes(node))
+        elif not isinstance(node, ast.Lambda):  # what is worked out where the function is made
+            pending += [*node.decorator_list, *_outer_parts(node)]
+        else:
+            pending += _outer_parts(node)
+
+
+def _outer_parts(scope: ast.AST) -> list[ast.AST]:
+    if isinstance(scope, ast.ClassDef):
+        return [*scope.bases, *(k.value for k in scope.keywords)]
+    args: ast.arguments = scope.args  # type: ignore[attr-defined]
+    return [*args.defaults, *(d for d in args.kw_defaults if d is not None)]
+
+
+def bound(statements: Iterable[ast.AST]) -> dict[str, None]:
+    """The names that statements bind or delete in their own scope, in order."""
+    found: dict[str, None] = {}
+    for statement in statements:
+        hidden = {id(n) for c in own_nodes(statement) if isinstance(c, _COMPREHENSIONS) for n in _targets(c)}
+        for node in own_nodes(statement):
+            if id(node) not in hidden:
+                found.update(dict.fromkeys(_bound_by(node, statement)))
+    return found
+
+
+def _targets(comprehension: ast.AST) -> Iterator[ast.AST]:
+    for generator in comprehension.generators:  # type: ignore[attr-defined]
+        yield from ast.walk(generator.target)
+
+
+def _bound_by(node: ast.AST, root: ast.AST) -> list[str]:
+    if isinstance(node, ast.Name):
+        return [] if isinstance(node.ctx, ast.Load) else [node.id]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [a.asname or a.name.partition(".")[0] for a in node.names]
+    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+        return [node.name] if node.name else []
+    if isinstance(node, ast.MatchMapping):
+        return [node.rest] if node.rest else []
+    return []
+
+
+def rebound(statements: Iterable[ast.stmt]) -> set[str]:
+    """The names that statements bind otherwise than by an augmented assignment, which may store in place."""
+    augmented: set[int] = set()
+    found: set[str] = set()
+    for statement in statements:
+        for node in own_nodes(statement):
+            if isinstance(node, ast.AugAssign):
+                augmented.add(id(node.target))
+            if id(node) not in augmented:
+                found.update(_bound_by(node, statement))
+    return found
+
+
+def stored_into(statements: Iterable[ast.stmt]) -> set[str]:
+    """The names of what statements store into: by an index, an attribute or an augmented assignment."""
+    found: set[str] = set()
+    for statement in statements:
+        for node in own_nodes(statement):
+            target: ast.AST = node.target if isinstance(node, ast.AugAssign) else node
+            if isinstance(target, ast.Subscript | ast.Attribute) and not isinstance(target.ctx, ast.Load):
+                while isinstance(target, ast.Subscript | ast.Attribute):
+                    target = target.value
+            elif not isinstance(node, ast.AugAssign):
+                continue
+            if isinstance(target, ast.Name):
+                found.add(target.id)
+    return found
+
+
+def read(*nodes: ast.AST | None) -> set[str]:
+    """The names that are read in ``nodes``, those of functions in them too."""
+    return {
+        n.id
+        for node in nodes
+        if node is not None
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    }
+
+
+def read_in_scopes(statements: Iterable[ast.AST]) -> set[str]:
+    """The names that functions and classes in ``statements`` take from around them: they may be read whenever these are called."""
+    return {name for s in statements for node in own_nodes(s) if isinstance(node, _SCOPES) for name in _free(node)}
+
+
+def _free(scope: ast.AST) -> set[str]:
+    """The names that a function or a class takes from around it."""
+    body: list[ast.AST] = [scope.body] if isinstance(scope, ast.Lambda) else list(getattr(scope, "body", []))
+    declared = {n for b in body for s in own_nodes(b) if isinstance(s, ast.Global | ast.Nonlocal) for n in s.names}
+    given = getattr(scope, "args", ast.Pass())  # a class has none
+    arguments = [n.arg for n in ast.walk(given) if isinstance(n, ast.arg)]
+    own = ({*bound(body), *arguments} | _comprehended(body)) - declared
+    names = {n.id for b in body for n in own_nodes(b) if isinstance(n, ast.Name)}
+    inner = {name for b in body for n in own_nodes(b) if isinstance(n, _SCOPES) for name in _free(n)}
+    return (names | inner | declared) - (set() if isinstance(scope, ast.ClassDef) else own)
+
+
+def _comprehended(body: Iterable[ast.AST]) -> set[str]:
+    """The names that comprehensions bind."""
+    found = [c for b in body for c in own_nodes(b) if isinstance(c, _COMPREHENSIONS)]
+    return {n.id for c in found for t in _targets(c) if isinstance(n := t, ast.Name)}
+
+
+def changed_by_scopes(statements: Iterable[ast.AST]) -> set[str]:
+    """The names of this scope that functions inside it declare, and so may change when they are called."""
+    found: set[str] = set()
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found |= {name for s in ast.walk(node) if isinstance(s, ast.Nonlocal | ast.Global) for name in s.names}
+    return found
+
+
+def before_block(statements: Sequence[ast.stmt], after: set[str]) -> set[str]:
+    """The names that are needed before a block, of which ``after`` are needed behind it."""
+    for statement in reversed(statements):
+        after = before(statement, after)
+    return after
+
+
+def before(statement: ast.stmt, after: set[str]) -> set[str]:
+    """The names that are needed before a statement, of which ``after`` are needed behind it."""
+    if isinstance(statement, ast.If):
+        return read(statement.test) | before_block(statement.body, after) | before_block(statement.orelse, after)
+    if isinstance(statement, ast.For | ast.While):
+        return before_loop(statement, after)
+    if isinstance(statement, ast.Return | ast.Raise):
+        return read(statement)
+    if isinstance(statement, ast.With | ast.Try | ast.Match | ast.AsyncFor | ast.AsyncWith | ast.TryStar):
+        return after | read(statement) | _augmented(statement)
+    if isinstance(statement, ast.AugAssign):
+        return after | read(statement) | ({statement.target.id} if isinstance(statement.target, ast.Name) else set())
+    return (after - set(bound([statement]))) | read(statement)
+
+
+def _augmented(statement: ast.stmt) -> set[str]:
+    return {n.target.id for n in ast.walk(statement) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+
+
+def before_loop(loop: ast.For | ast.While, after: set[str]) -> set[str]:
+    """The names that are needed before a loop."""
+    return before_turn(loop, after) | read(loop.iter if isinstance(loop, ast.For) else loop.test)
+
+
+def entering(loop: ast.For | ast.While, after: set[str]) -> set[str]:
+    """The names whose value before a turn matters in it or in a later one, or behind the loop where a turn leaves it."""
+    targets = set(bound([loop.target])) if isinstance(loop, ast.For) else set[str]()
+    test = _asked(loop)
+    return (before_block(loop.body, before_turn(loop, after)) - targets) | test
+
+
+def _asked(loop: ast.For | ast.While) -> set[str]:
+    """The names that decide whether there is another turn."""
+    return read(loop.test) if isinstance(loop, ast.While) else set(getattr(loop, STOPS, []))
+
+
+def before_turn(loop: ast.For | ast.While, after: set[str]) -> set[str]:
+    """The names that are needed at the beginning of a turn, some turns still to come."""
+    needed = set(after)
+    test = _asked(loop)
+    targets = set(bound([loop.target])) if isinstance(loop, ast.For) else set[str]()
+    while True:
+        again = (before_block(loop.body, needed | test) - targets) | after | test
+        if again <= needed:
+            return needed
+        needed |= again

@@ -1,0 +1,442 @@
+"""Loops as regions: a turn is traced over stand-ins for what it changes, until their types stay as they are.
+
+What a loop carries are the names that a turn binds and that a later turn, or the code behind the loop, reads, the items
+of containers that it replaces, and the arrays made before it that it stores into. All else is constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensormagic.capture import context
+from tensormagic.capture.place import Buffer, Place, serials
+from tensormagic.capture.staging import merged
+from tensormagic.capture.staging.aliases import is_own
+from tensormagic.capture.staging.branches import here
+from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
+from tensormagic.capture.staging.regions import around, graph_of, grown_type, of_type, zeros_of
+from tensormagic.capture.staging.trial import UNBOUND, NeedsPython, Outcome, Slot, World, attempt
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import nodes_of
+from tensormagic.ir.type import Type, python
+from tensormagic.ops import control, scalar
+from tensormagic.ops.leaf import CONSTANT, Source, constant, input_node
+
+PASSES = 12  # tracings of one turn, at most
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the syntax says of a loop: see :func:`tensormagic.capture.staging.liveness`.
+
+    Parameters
+    ----------
+    bound
+        Names that a turn binds.
+    entering
+        Those whose value before a turn matters.
+    leaving
+        Those that are needed behind the loop.
+    anew
+        Those that a turn binds otherwise than in place.
+    stored
+        Names of what a turn stores into.
+    """
+
+    bound: tuple[str, ...]
+    entering: tuple[str, ...]
+    leaving: tuple[str, ...]
+    anew: tuple[str, ...]
+    stored: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class Carry:
+    """One number or array that goes from turn to turn.
+
+    Parameters
+    ----------
+    label
+        For messages.
+    start
+        What it begins as.
+    type
+        What it is taken to be at the beginning of a turn.
+    stand_in, end
+        In the last tracing: what it was in the turn, and what the turn made of it.
+    """
+
+    label: str
+    start: Node
+    type: Type
+    stand_in: Node | None = None
+    end: Node | None = None
+
+    def fresh(self) -> Node:
+        """A new stand-in."""
+        self.stand_in = input_node(Source(self.label), self.type)
+        return self.stand_in
+
+    def settle(self, loop: str, end: Node) -> bool:
+        """Note what a turn made of it; whether its type stays as it is."""
+        if end.type.shape != self.type.shape and any(nodes_of(s) for s in end.type.shape):
+            raise NeedsPython(
+                f"{loop} gives {self.label} a shape that differs from turn to turn",
+                "Fill an array of the largest size.",
+            )
+        grown = grown_type(loop, self.label, self.start.type, self.type, end.type)
+        same = grown == self.type
+        self.type = grown
+        self.end = of_type(end, grown) if same else end
+        return same
+
+
+@dataclass(eq=False)
+class CarriedSlot:
+    """A slot whose value goes from turn to turn: carries for its numbers, and conditions for what may be unbound."""
+
+    slot: Slot
+    parts: Parts
+    values: list[Carry]
+    conditions: list[Carry | None]
+    given: list[Tensor] = field(default_factory=list[Tensor])
+
+    def install(self, why: str) -> None:
+        """Have the slot hold stand-ins."""
+        self.given = []
+        for value, condition in zip(self.values, self.conditions, strict=True):
+            node = value.fresh()
+            if condition is None:
+                self.given.append(Tensor(Place(Buffer(node, name=self.slot.name))))
+            else:
+                self.given.append(Partial(node, condition.fresh(), self.slot.name, why))
+        self.slot.set(self.parts.build(self.given))
+
+
+class Loop:
+    """One loop that is being staged.
+
+    Parameters
+    ----------
+    functions
+        The turn and what is asked between turns, for what they can reach.
+    names
+        What the syntax says of it.
+    run
+        Runs one turn; gives whether to go on, as ``(before the turn, after it)``.
+    once
+        Whether at least one turn is known to run.
+    """
+
+    def __init__(
+        self, functions: Sequence[Any], names: Names, run: Callable[[], tuple[Any, Any]], *, once: bool
+    ) -> None:
+        self.names = names
+        self.run = run
+        self.once = once
+        self.label = f"the loop in {here()}"
+        self.world = World(functions)
+        self.slots = {n: self.world.slot(functions[0], n) for n in names.bound}
+        self.carried: dict[Slot, CarriedSlot] = {}
+        self.buffers: dict[Buffer, Carry] = {}
+        self.dropped: set[Slot | Buffer] = set()  # what was carried, and is not changed by a turn after all
+        self.settled = False
+        self.outcome = Outcome()
+        self._begin()
+
+    # what is carried --------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """A first guess: numbers and arrays that a turn reads and binds anew, and what it stores into by name."""
+        for name in self.names.entering:
+            value = self.slots[name].get()
+            in_place = isinstance(value, Tensor) and value.type.form == "array" and name not in self.names.anew
+            if value is not UNBOUND and not in_place and apart(value).numeric:
+                self._carry(self.slots[name], value)
+        for name in self.names.stored:
+            value = self.slots[name].get() if name in self.slots else self._seen(name)
+            if (
+                isinstance(value, Tensor)
+                and value.type.form == "array"
+                and (name not in self.slots or self.slots[name] not in self.carried)
+            ):
+                self._carry_buffer(value.place.buffer)
+
+    def _seen(self, name: str) -> Any:
+        return next((s.get() for s in self.world.variables.values() if s.name == name), None)
+
+    def _carry(self, slot: Slot, value: Any, like: Parts | None = None) -> None:
+        """Carry what a slot holds: ``value``, or zeros in the form of ``like``, where it holds nothing yet."""
+        parts = apart(value) if like is None else like
+        if not parts.numeric:
+            raise NeedsPython(f"{slot.name} changes from turn to turn, and is no number", "Use numbers and arrays.")
+        starts = list(parts.nodes) if like is None else [zeros_of(n.type) for n in parts.nodes]
+        values = [Carry(slot.name, s, s.type) for s in starts]
+        conditions: list[Carry | None] = []
+        for defined in parts.defined:
+            start = constant(False) if like is not None else defined
+            known = start is None or (like is not None and slot.name.startswith(INTERNAL))
+            conditions.append(None if known or start is None else Carry(slot.name, start, python(bool)))
+        self.carried[slot] = CarriedSlot(slot, parts, values, conditions)
+
+    def _carry_buffer(self, buffer: Buffer) -> None:
+        label = buffer.name or "an array"
+        self.buffers.setdefault(buffer, Carry(label, buffer.node, buffer.node.type))
+
+    # tracing ----------------------------------------------------------------------------------------------------------
+
+    def trace(self) -> None:
+        """Trace turns until nothing new is carried and no type changes."""
+        for _ in range(PASSES):
+            self.settled = True
+            self.outcome = attempt(self.world, self._turn)
+            self._slots()
+            self._stores()
+            if self.settled:
+                return
+        raise NeedsPython(
+            f"{self.label} does not keep the types of what it carries", "Begin with the types that it ends with."
+        )
+
+    def _turn(self) -> tuple[Any, Any]:
+        why = f"{self.label} binds it only in some turns"
+        for buffer, carry in self.buffers.items():
+            buffer.put(carry.fresh())
+        for slot in self.slots.values():
+            if slot not in self.carried and slot.name not in self.names.entering:
+                slot.set(UNBOUND)
+        for carried in self.carried.values():
+            carried.install(why)
+        self.opened = next(serials)
+        return self.run()
+
+    def _slots(self) -> None:
+        """Compare what slots hold after a turn with what they held before."""
+        changed = dict(self.outcome.slots)
+        for slot, carried in list(self.carried.items()):
+            self._compare(carried, changed.pop(slot, slot.get()))
+        for slot, value in changed.items():
+            own = slot is self.slots.get(slot.name)
+            read_later = not own or slot.name in self.names.entering
+            if read_later and not merged.same_value(value, slot.get()):
+                self._grow(slot, value)
+
+    def _grow(self, slot: Slot, value: Any) -> None:
+        """Carry a slot that was taken for constant."""
+        if value is UNBOUND:
+            raise NeedsPython(f"a turn unbinds {slot.name}", "Leave the del out.")
+        self.settled = False
+        before = slot.get()
+        if before is UNBOUND:
+            self._carry(slot, None, like=self._apart(value))
+        else:
+            self._carry(slot, before)
+
+    def _apart(self, value: Any) -> Parts:
+        return self.outcome.seen(lambda: apart(value))
+
+    def _compare(self, carried: CarriedSlot, value: Any) -> None:
+        slot = carried.slot
+        if value is UNBOUND:
+            raise NeedsPython(f"a turn unbinds {slot.name}", "Leave the del out.")
+        parts = self._apart(value)
+        if parts.form != carried.parts.form:
+            raise merged.unlike(slot.name, f"{self.label} turns", slot.get(), value)
+        unchanged = all(e is c.stand_in for e, c in zip(parts.nodes, carried.values, strict=True))
+        if unchanged and slot not in self.dropped and slot.get() is not UNBOUND and not any(carried.conditions):
+            del self.carried[slot]  # traced again with what it is
+            self.dropped.add(slot)
+            self.settled = False
+            return
+        ends = zip(parts.nodes, parts.defined, carried.values, carried.conditions, strict=True)
+        for k, (end, defined, carry, condition) in enumerate(ends):
+            self.settled &= carry.settle(self.label, end)
+            if condition is not None:
+                self.settled &= condition.settle(self.label, constant(True) if defined is None else defined)
+            elif defined is not None and not slot.name.startswith(INTERNAL):
+                carried.conditions[k] = Carry(slot.name, constant(True), python(bool))
+                self.settled = False
+
+    def _stores(self) -> None:
+        """Carry the arrays that a turn stores into."""
+        for buffer, (node, *_) in self.outcome.buffers.items():
+            carry = self.buffers.get(buffer)
+            if carry is None:
+                self._carry_buffer(buffer)
+                self.settled = False
+            elif node is carry.stand_in and buffer not in self.dropped:
+                del self.buffers[buffer]
+                self.dropped.add(buffer)
+                self.settled = False
+            else:
+                self.settled &= carry.settle(self.label, node)
+        for carried in list(self.carried.values()):
+            if any(t.place.buffer.version for t in carried.given):
+                self._stored_into_carry(carried)
+
+    def _stored_into_carry(self, carried: CarriedSlot) -> None:
+        """A name that a turn both stores into and binds anew: right only where nobody else knows the array."""
+        after = self.outcome.slots.get(carried.slot)
+        value = carried.slot.get()
+        if isinstance(value, Tensor) and isinstance(after, Tensor) and after.place is carried.given[0].place:
+            del self.carried[carried.slot]  # bound to what it was bound to: it is only stored into
+            self.dropped.add(carried.slot)
+            self._carry_buffer(value.place.buffer)
+            self.settled = False
+            return
+        if not self._alone(carried):
+            raise NeedsPython(
+                f"{self.label} stores into {carried.slot.name} and binds it anew: which array is stored into differs from turn to turn",
+                f"Store into a copy, or bind {carried.slot.name} only once.",
+            )
+
+    def _alone(self, carried: CarriedSlot) -> bool:
+        """Whether names that exchange their arrays are the only ones that reach these: then only values matter."""
+        own = {c.given[0].place.buffer: c for c in self.carried.values() if len(c.given) == 1}
+        ends = [(s, self.outcome.slots.get(s, s.get())) for s in self.carried]
+        wholes = [(s, v.place) for s, v in ends if isinstance(v, Tensor) and v.type.form == "array"]
+        if any(p.parent is not None for _, p in wholes) or len({id(p.buffer) for _, p in wholes}) < len(wholes):
+            return False
+        moved = [own[p.buffer] for s, p in wholes if p.buffer in own and own[p.buffer].slot is not s]
+        slots = list(dict.fromkeys([carried.slot, *(c.slot for c in moved)]))
+        starts = [s.get() for s in slots]
+        return all(isinstance(v, Tensor) and is_own(v.place.buffer, slots) for v in starts)
+
+    def is_lazy(self, index: Node) -> bool:
+        """Whether there is anything in the loop but Python's own numbers."""
+        starts = [v for s in self.carried if s.get() is not UNBOUND for v in flatten(s.get())[0]]
+        if self.buffers or any(isinstance(v, Tensor) for v in starts):
+            return True
+        carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
+        last = [v for s, v in self.outcome.slots.items() if s not in self.carried and v is not UNBOUND]
+        ends = [c.end for c in carries if c.end is not None] + [n for v in last for n in self._apart(v).nodes]
+        stand_ins = {index, *(c.stand_in for c in carries)}
+        nodes = topological(ends, stop=lambda n: n in stand_ins)
+        return any(n.op is not CONSTANT and n not in stand_ins and not n.needs for n in nodes)
+
+    # what it gives ----------------------------------------------------------------------------------------------------
+
+    def emit(self, build: Callable[[list[Carry]], Sequence[Node]], ran: Node | None) -> None:
+        """Build the region, and do what the loop has done: all of it, or nothing where an array refuses a store.
+
+        ``build`` makes the region for the carries; ``ran`` says whether any turn has run, None where one has for sure.
+        """
+        attempt(self.world, lambda: self._emit(build, ran), lambda _result: True)
+
+    def _emit(self, build: Callable[[list[Carry]], Sequence[Node]], ran: Node | None) -> None:
+        last, plain = self._last()
+        carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
+        carries += [*self.buffers.values(), *(c for _, _, own in last for c in own)]
+        ends = dict(zip(carries, map(context.record, build(carries)), strict=True)) if carries else {}
+        made: list[tuple[Any, list[Tensor]]] = []
+        for slot, value in plain:
+            slot.set(value)
+        for buffer, carry in self.buffers.items():
+            buffer.store(ends[carry])
+        for slot, carried in self.carried.items():
+            pairs = zip(carried.values, carried.conditions, strict=True)
+            tensors = [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]
+            slot.set(carried.parts.build(tensors))
+            made.append((self.outcome.slots.get(slot, UNBOUND), tensors))
+        for slot, parts, own in last:
+            defined = ran if slot.get() is UNBOUND and not slot.name.startswith(INTERNAL) else None
+            tensors = [self._result(slot, ends[c], defined) for c in own]
+            slot.set(parts.build(tensors))
+            made.append((self.outcome.slots[slot], tensors))
+        self._share(made)
+
+    def _result(self, slot: Slot, node: Node, defined: Node | None) -> Tensor:
+        return merged.result(node, defined, slot.name, f"{self.label} may have no turn, or none that binds it")
+
+    def _share(self, made: Sequence[tuple[Any, list[Tensor]]]) -> None:
+        """Note which arrays share memory in Python: with arrays made before the loop, and among each other."""
+        own = {t.place.buffer: s for s in self.carried.values() for t in s.given}
+        known: dict[Buffer, list[Tensor]] = {}
+        for value, tensors in made:
+            arrays = [v for v in flatten(value)[0] if merged.is_number(v)] if value is not UNBOUND else []
+            for array, tensor in zip(arrays, tensors, strict=False):
+                if isinstance(array, Tensor) and array.type.form == "array":
+                    known.setdefault(array.place.buffer, []).append(tensor)
+        for buffer, tensors in known.items():
+            held = own[buffer].slot.get() if buffer in own else None
+            others = [held.place.buffer] if isinstance(held, Tensor) else [buffer] if buffer.born < self.opened else []
+            for tensor in tensors:
+                shared = [b for b in (*others, *(t.place.buffer for t in tensors)) if b is not tensor.place.buffer]
+                merged.follow(tensor, shared)
+
+    def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry]]], list[tuple[Slot, Any]]]:
+        """What the last turn leaves in names that no turn reads: numbers with a carry each, and other values."""
+        found: list[tuple[Slot, Parts, list[Carry]]] = []
+        plain: list[tuple[Slot, Any]] = []
+        for slot, value in self.outcome.slots.items():
+            if slot in self.carried or slot is not self.slots.get(slot.name):
+                continue
+            if slot.name not in self.names.leaving:
+                plain.append((slot, UNBOUND))
+            elif self.once and (value is None or type(value) in {bool, int, float, complex, str}):
+                plain.append((slot, value))  # the same in every turn
+            else:
+                parts = self._apart(value)
+                found.append((slot, parts, self._ends(slot, parts)))
+        return found, plain
+
+    def _ends(self, slot: Slot, parts: Parts) -> list[Carry]:
+        """The carries of what the last turn leaves."""
+        if not parts.numeric or any(d is not None for d in parts.defined):
+            raise NeedsPython(f"{slot.name} is no number, and is read behind {self.label}", "Use numbers and arrays.")
+        before = slot.get()
+        starts = [zeros_of(n.type) for n in parts.nodes]
+        if not self.once and before is not UNBOUND:
+            old = apart(before)
+            if old.form != parts.form or any(d is not None for d in old.defined):
+                raise merged.unlike(slot.name, f"{self.label} may have no turn: it leaves", before, "what a turn gives")
+            starts = list(old.nodes)
+        carries: list[Carry] = []
+        for start, end in zip(starts, parts.nodes, strict=True):
+            carry = Carry(slot.name, start, start.type)
+            while not carry.settle(self.label, end):
+                pass
+            carry.fresh()
+            carries.append(carry)
+        return carries
+
+
+def counted(loop: Loop, count: Node, index: Node) -> None:
+    """A ``loop`` region: as many turns as ``count`` says."""
+
+    def build(carries: list[Carry]) -> Sequence[Node]:
+        stand_ins, ends, starts = split(carries)
+        free = around(ends, [index, *stand_ins])
+        return control.loop(count, graph_of(ends, [index, *stand_ins, *free]), starts, free)
+
+    loop.emit(build, None if loop.once else scalar.greater(count, 0))
+
+
+def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Node] | None = None) -> None:
+    """A ``while`` region: turns as long as ``test`` holds before them.
+
+    ``index`` counts the turns: what it is in a turn, and what it is where ``test`` is asked.
+    """
+
+    def build(carries: list[Carry]) -> Sequence[Node]:
+        own, ends, starts = split(carries)
+        asked = list(own)
+        if index is not None:
+            own, asked = [*own, index[0]], [*own, index[1]]
+            ends, starts = [*ends, scalar.add(index[0], constant(1))], [*starts, constant(0)]
+        free = list(dict.fromkeys([*around([test], asked), *around(ends, own)]))
+        graphs = graph_of([test], [*asked, *free]), graph_of(ends, [*own, *free])
+        return control.while_loop(*graphs, starts, free)[: len(carries)]
+
+    loop.emit(build, ran)
+
+
+def split(carries: Sequence[Carry]) -> tuple[list[Node], list[Node], list[Node]]:
+    """The stand-ins, ends and starts of carries."""
+    stand_ins = [c.stand_in for c in carries if c.stand_in is not None]
+    ends = [c.end for c in carries if c.end is not None]
+    return stand_ins, ends, [of_type(c.start, c.type) for c in carries]

@@ -1,0 +1,177 @@
+"""Values that control flow leaves behind: parts of containers, names that may be unbound, arrays that may share memory."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.place import Buffer, Place
+from tensormagic.capture.staging.trial import UNBOUND, NeedsPython
+from tensormagic.capture.tree import flatten, structure
+from tensormagic.capture.value import Tensor, node_of
+from tensormagic.ir.node import Node
+from tensormagic.ops.checks import require
+from tensormagic.ops.leaf import constant
+
+INTERNAL = "__tensor_"
+
+
+class Partial(Tensor):
+    """A value that is there where ``defined`` is true; to use it elsewhere is an error when the graph runs."""
+
+    __slots__ = ("defined", "raw")
+
+    def __init__(self, raw: Node, defined: Node, name: str, why: str) -> None:
+        message = f"{name} is not bound here: {why}"
+        super().__init__(Place(Buffer(require(raw, defined, message, "name"), name=name)))
+        self.raw = raw
+        self.defined = defined
+
+    @property
+    def intact(self) -> bool:
+        """Whether nothing has been stored into it, which would say that it is there."""
+        return not self.place.buffer.version
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is one that a region can hold."""
+    if isinstance(value, Tensor):
+        return True
+    if type(value) is int:
+        return -(2**63) <= value < 2**63
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype.kind in "biufc" and value.dtype.itemsize <= 16
+    return type(value) in {bool, float, complex}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A value, taken apart.
+
+    Parameters
+    ----------
+    nodes
+        Of its numbers and arrays, in order.
+    defined
+        For each, the condition under which it is there; None for one that always is.
+    form
+        What two values of one structure have in common: containers, and whatever is no number.
+    build
+        Makes such a value of lazy arrays.
+    """
+
+    nodes: tuple[Node, ...]
+    defined: tuple[Node | None, ...]
+    form: Any
+    build: Callable[[Sequence[Any]], Any]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether there is a number or an array in it."""
+        return bool(self.nodes)
+
+
+class _Fixed:
+    """What is no number, compared as Python compares it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Fixed):
+            return False
+        if self.value is other.value:
+            return True
+        plain = (str, bytes, int, range, slice, np.dtype)
+        return isinstance(self.value, plain) and type(self.value) is type(other.value) and self.value == other.value
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def apart(value: Any) -> Parts:
+    """Take a value apart."""
+    leaves, build = flatten(value)
+    marks = [is_number(v) for v in leaves]
+    fixed = [None if m else _Fixed(v) for v, m in zip(leaves, marks, strict=True)]
+    numbers = [v for v, m in zip(leaves, marks, strict=True) if m]
+
+    def again(given: Sequence[Any]) -> Any:
+        numbers: Iterator[Any] = iter(given)
+        return build(iter([next(numbers) if m else v for v, m in zip(leaves, marks, strict=True)]))
+
+    raws = [v.raw if isinstance(v, Partial) and v.intact else node_of(v) for v in numbers]
+    defined = [v.defined if isinstance(v, Partial) and v.intact else None for v in numbers]
+    return Parts(tuple(raws), tuple(defined), (structure(value), fixed), again)
+
+
+def same_value(left: Any, right: Any) -> bool:
+    """Whether a name that holds ``left`` or ``right`` holds the same, so that nobody could tell."""
+    if left is right:
+        return True
+    if isinstance(left, bool | int | float | complex | str) and type(left) is type(right):
+        return left == right and repr(left) == repr(right)
+    return False
+
+
+def both(first: Node | None, second: Node | None, choose: Callable[[Node, Node], Node]) -> Node | None:
+    """A condition that is one or the other, where None is always true."""
+    if first is None and second is None:
+        return None
+    true = constant(True)
+    return choose(true if first is None else first, true if second is None else second)
+
+
+def result(node: Node, defined: Node | None, name: str, why: str) -> Tensor:
+    """The lazy array for what a region gave to a name."""
+    return Tensor(Place(Buffer(node, name=name))) if defined is None else Partial(node, defined, name, why)
+
+
+def follow(value: Tensor, shared: Sequence[Buffer]) -> None:
+    """Note that Python would have ``value`` as a part of other arrays, we do not know of which or where.
+
+    Stores into it are refused; it is not to be read any more after a store into one of these.
+    """
+    if not shared or value.type.form != "array":
+        return
+    buffer = value.place.buffer
+    names = list(dict.fromkeys(b.name for b in shared if b.name)) or ["another array"]
+    buffer.overlaps.append(f"{' or '.join(names)}, as data decide")
+    held = weakref.ref(buffer)
+
+    def spoil() -> None:
+        own = held()
+        if own is not None:
+            message = f"this value may be a part of {names[0]}, into which something was stored since: it is not captured what it is now"
+            own.put(require(own.node, constant(False), message, "capture"))
+
+    for source in dict.fromkeys(shared):
+        source.followers.append(spoil)
+
+
+def sources_of(values: Sequence[Any], fresh: Callable[[Buffer], bool]) -> list[Tensor]:
+    """Arrays among values whose memory somebody else may know."""
+    found = [v for value in values if value is not UNBOUND for v in flatten(value)[0] if isinstance(v, Tensor)]
+    return [t for t in found if t.type.form == "array" and not fresh(t.place.buffer)]
+
+
+def unlike(name: str, what: str, first: Any, second: Any) -> NeedsPython:
+    """The error for values that no region can give."""
+    return NeedsPython(
+        f"{what} {name} {describe(first)} and {describe(second)}", "Let both be numbers or arrays of one kind."
+    )
+
+
+def describe(value: Any) -> str:
+    """A value in a few words."""
+    if value is UNBOUND:
+        return "no value"
+    if isinstance(value, Tensor):
+        return str(value.type)
+    if callable(value):
+        return f"the function {getattr(value, '__name__', type(value).__name__)}"
+    text = repr(value)
+    return text if len(text) < 40 else type(value).__name__

@@ -1,0 +1,187 @@
+"""What a loop may go over without knowing how often: ranges of lazy numbers, rows of arrays, and pairs of these."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tensormagic.capture.value import Tensor, as_size, extent, wrap
+from tensormagic.ir.errors import DTypeError
+from tensormagic.ir.size import Size, apply
+from tensormagic.ops.leaf import size_node
+
+
+class Items:
+    """Values by number: a sequence whose length may be lazy."""
+
+    def count(self) -> Size:
+        """How many there are."""
+        raise NotImplementedError
+
+    def at(self, index: Any) -> Any:
+        """Number ``index``, which may be lazy."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return int(extent(self.count()))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.at(k) for k in builtins.range(len(self)))
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(Reversed(self))
+
+
+class Range(Items):
+    """``range`` of numbers of which some are lazy."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        for value in (start, stop, step):
+            if isinstance(value, Tensor) and (value.ndim or value.dtype.kind not in "iu"):
+                raise DTypeError(
+                    f"'{value.type}' object cannot be interpreted as an integer", "Convert it with astype(int)."
+                )
+        self.start, self.stop, self.step = start, stop, step
+        if not isinstance(as_size(step), int):
+            self.step = int(step)
+        if as_size(self.step) == 0:
+            raise ValueError("range() arg 3 must not be zero")
+
+    def count(self) -> Size:
+        start, stop, step = as_size(self.start), as_size(self.stop), as_size(self.step)
+        away = stop - start if _number(step) > 0 else start - stop
+        each = abs(_number(step))
+        return apply("max", away if each == 1 else apply("floordiv", away + (each - 1), each), 0)
+
+    def at(self, index: Any) -> Any:
+        start, step = as_size(self.start), as_size(self.step)
+        found = start + _number(step) * as_size(index)
+        return found if isinstance(found, int) else wrap(size_node(found))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return builtins.range(int(self.start), int(self.stop), int(self.step))[index]
+        return self.at(index if not isinstance(index, int) or index >= 0 else extent(self.count()) + index)
+
+
+def _number(step: Size) -> int:
+    if not isinstance(step, int):
+        raise TypeError(step)
+    return step
+
+
+class Rows(Items):
+    """The rows of an array."""
+
+    def __init__(self, array: Tensor) -> None:
+        self.array = array
+
+    def count(self) -> Size:
+        return self.array.type.shape[0]
+
+    def at(self, index: Any) -> Any:
+        return self.array[index]
+
+
+class Enumerated(Items):
+    """``enumerate``."""
+
+    def __init__(self, items: Items, start: Any) -> None:
+        self.items = items
+        self.start = start
+
+    def count(self) -> Size:
+        return self.items.count()
+
+    def at(self, index: Any) -> Any:
+        return self.start + index, self.items.at(index)
+
+
+class Zipped(Items):
+    """``zip``."""
+
+    def __init__(self, parts: Sequence[Items], *, strict: bool) -> None:
+        self.parts = parts
+        self.strict = strict
+
+    def count(self) -> Size:
+        total = self.parts[0].count()
+        for part in self.parts[1:]:
+            if self.strict and part.count() != total:
+                as_number = [int(extent(p.count())) for p in self.parts]
+                if len(set(as_number)) > 1:
+                    raise ValueError(f"zip() arguments have different lengths: {as_number}")
+            total = apply("min", total, part.count())
+        return total
+
+    def at(self, index: Any) -> Any:
+        return tuple(part.at(index) for part in self.parts)
+
+
+class Reversed(Items):
+    """``reversed``."""
+
+    def __init__(self, items: Items) -> None:
+        self.items = items
+
+    def count(self) -> Size:
+        return self.items.count()
+
+    def at(self, index: Any) -> Any:
+        return self.items.at(extent(self.items.count()) - 1 - index)
+
+
+def items_of(value: Any) -> Items | None:
+    """What can be gone over by number; None for what Python has to go over."""
+    if isinstance(value, Items):
+        return value
+    if isinstance(value, Tensor) and value.ndim:
+        return Rows(value)
+    if isinstance(value, range):
+        return Range(value.start, value.stop, value.step)
+    return None
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether Python itself cannot go over ``value`` without knowing more of it."""
+    return isinstance(value, Items | Tensor)
+
+
+# Python's functions ---------------------------------------------------------------------------------------------------
+
+
+def range_(*args: Any) -> Any:
+    """``range``."""
+    if not any(isinstance(a, Tensor) for a in args) or not 1 <= len(args) <= 3:
+        return range(*args)
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
+    return Range(start, stop, step)
+
+
+def enumerate_(iterable: Any, start: Any = 0) -> Any:
+    """``enumerate``."""
+    items = items_of(iterable)
+    return enumerate(iterable, start) if items is None else Enumerated(items, start)
+
+
+def zip_(*iterables: Any, strict: bool = False) -> Any:
+    """``zip``."""
+    parts = [items_of(v) for v in iterables]
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts) or not known:
+        return zip(*iterables, strict=strict)
+    return Zipped(known, strict=strict)
+
+
+def reversed_(sequence: Any) -> Any:
+    """``reversed``."""
+    items = items_of(sequence)
+    return reversed(sequence) if items is None else Reversed(items)
+
+
+def len_(value: Any) -> Any:
+    """``len``: a size of a lazy array stays lazy."""
+    if isinstance(value, Tensor) and value.ndim:
+        return value.shape[0]
+    return extent(value.count()) if isinstance(value, Items) else len(value)

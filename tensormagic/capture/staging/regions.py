@@ -1,0 +1,99 @@
+"""Regions made of traced nodes: what they take from around them, their graphs, and the types that their values settle on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.graph import Graph, bare_symbol, close
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.type import Dim, Symbol, Type, atom, atoms, python_kind
+from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import CONSTANT, INPUT, constant, parameter
+from tensormagic.ops.move import broadcast, same, show
+from tensormagic.ops.pointwise import astype
+
+
+def around(results: Sequence[Node], stand_ins: Sequence[Node]) -> list[Node]:
+    """What ``results`` need beside ``stand_ins``: what does not depend on these is computed outside, and handed in."""
+    own = set(stand_ins)
+    order = topological(results, stop=lambda n: n in own)
+    inside = set(own)
+    for node in order:
+        if any(a in inside for a in node.needs):
+            inside.add(node)
+    return _handed_in(results, order, inside, own)
+
+
+def below(results: Sequence[Node], known: set[Node]) -> list[Node]:
+    """What ``results`` need of ``known`` and of inputs: all else is computed inside, where it is wanted."""
+    order = topological(results, stop=lambda n: n in known)
+    inside = {n for n in order if n not in known and n.op is not INPUT}
+    return _handed_in(results, order, inside, set())
+
+
+def _handed_in(results: Sequence[Node], order: Sequence[Node], inside: set[Node], own: set[Node]) -> list[Node]:
+    used = [a for n in order if n in inside and n not in own for a in n.needs]
+    free = [n for n in dict.fromkeys([*used, *results]) if n not in inside and n.op is not CONSTANT]
+    bound = {bare_symbol(s) for n in (*own, *free) for s in n.type.shape}
+    needed = dict.fromkeys(a for n in order if n in inside for a in _symbols(n))
+    return free + [broadcast(constant(False), (atom(a),)) for a in needed if a not in bound]
+
+
+def _symbols(node: Node) -> Iterable[Symbol]:
+    """The sizes that a node mentions."""
+    stack: list[Any] = [*node.params.values(), *(t.shape for t in node.types)]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Dim):
+            yield from (a for a in atoms(value) if isinstance(a, Symbol))
+        elif isinstance(value, tuple):
+            stack += value
+
+
+def graph_of(results: Sequence[Node], leaves: Sequence[Node]) -> Graph:
+    """The graph of ``results`` over ``leaves``."""
+    cut = set(leaves)
+    return close(results, lambda n: n in cut, parameter, leaves=leaves).graph
+
+
+def of_type(node: Node, t: Type) -> Node:
+    """``node`` as a value of another type."""
+    cast = broadcast(astype(node, t.dtype), t.shape)
+    return cast if t.shape else to_form(cast, t.form)
+
+
+def zeros_of(t: Type) -> Node:
+    """Zeros of a type: what a value holds that nobody reads."""
+    return of_type(constant(t.dtype.type(0)), t)
+
+
+def common_type(what: str, left: Type, right: Type) -> Type:
+    """The type of a value that is one or the other."""
+    if len(left.shape) != len(right.shape) or not all(map(same, left.shape, right.shape)):
+        raise ShapeError(f"{what} shapes {show(left.shape)} and {show(right.shape)}")
+    form = left.form if left.form == right.form else "scalar"
+    return Type(np.result_type(left.dtype, right.dtype), left.shape, form)
+
+
+def grown_type(label: str, carry: str, start: Type, before: Type, after: Type) -> Type:
+    """The type of a carry that begins as ``start`` and went as ``before`` into the turn that made ``after`` of it.
+
+    A Python number takes the type that the turn gives it; arrays and NumPy's numbers keep theirs.
+    """
+    if len(before.shape) != len(after.shape) or not all(map(same, before.shape, after.shape)):
+        raise ShapeError(f"{label}: {carry} begins with shape {show(before.shape)} and becomes {show(after.shape)}")
+    if start.form == "python":
+        if after.form == before.form == "python":
+            return Type(np.result_type(before.dtype, after.dtype), (), "python")
+        return Type(np.result_type(after.dtype, python_kind(start)()), (), "scalar")
+    if after.dtype != before.dtype and not (
+        after.form == "python" and np.result_type(before.dtype, after.dtype) == before.dtype
+    ):
+        raise DTypeError(
+            f"{label}: {carry} begins as {before} and becomes {after}", "Begin with the type that it becomes."
+        )
+    return before

@@ -1,0 +1,229 @@
+"""Staged code: the rewritten syntax of a cell or a function, compiled, with the run time put into its constants."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import copy
+import functools
+import linecache
+import operator
+import sysconfig
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from tensormagic.capture.staging.syntax import PART, RUNTIME, Staging
+
+PART_NAME = "__tensor_part__"  # what functions made here are called, in tracebacks
+_FACTORY = "__tensor_factory__"
+_MADE = "__tensor_made__"
+_PACKAGE = Path(__file__).resolve().parents[2]
+_LIBRARIES = tuple(
+    {str(Path(sysconfig.get_path(kind)).resolve()) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+_FUTURE: int = functools.reduce(
+    operator.or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names)
+)
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+_staged: dict[tuple[str, CodeType], CodeType | None] = {}
+_plain: dict[Any, CodeType] = {}  # the code of a cell's functions as it was written, by where it stands
+
+
+# compiled code --------------------------------------------------------------------------------------------------------
+
+
+def compiled(tree: ast.Module | ast.Expression, filename: str, mode: str, flags: int = 0) -> CodeType:
+    """Compile rewritten syntax."""
+    return _finished(compile(tree, filename, mode, flags=flags, dont_inherit=True))
+
+
+def _finished(code: CodeType) -> CodeType:
+    constants = tuple(_constant(c) for c in code.co_consts)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    changes: dict[str, Any] = {"co_name": PART_NAME} if PART in names else {}
+    done = code.replace(co_consts=constants, **changes)
+    _staged[done.co_filename, done] = done
+    return done
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, CodeType):
+        return _finished(value)
+    if isinstance(value, str) and value == RUNTIME:
+        from tensormagic.capture.staging import runtime  # which stages functions in its turn
+
+        return runtime
+    return value
+
+
+def staged_cell(
+    body: ast.Module, last: ast.Expression | None, filename: str, after: set[str]
+) -> tuple[CodeType, CodeType | None]:
+    """A cell's statements and its last expression, of which the names ``after`` are handed back; the syntax is used up."""
+    if any(isinstance(n, _FUNCTIONS) for n in ast.walk(body)):
+        _keep_plain(compile(body, filename, "exec", dont_inherit=True))
+    staging = Staging()
+    needed = set(after)
+    if last is not None:
+        needed |= {n.id for n in ast.walk(last) if isinstance(n, ast.Name)}
+    tree = ast.Module(staging.module(body.body, needed), body.type_ignores)
+    end = None
+    if last is not None:
+        end = compiled(ast.fix_missing_locations(ast.Expression(staging.visit(last.body))), filename, "eval")
+    return compiled(ast.fix_missing_locations(tree), filename, "exec"), end
+
+
+def _keep_plain(code: CodeType) -> None:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _plain[_where(constant)] = constant
+            _keep_plain(constant)
+
+
+def _where(code: CodeType) -> Any:
+    """What tells the code of one function from that of another; of two lambdas in one line, where their bodies begin."""
+    start = min(_positions(code), default=None) if code.co_name == "<lambda>" else None
+    return code.co_filename, code.co_name, code.co_firstlineno, start and start[:2]
+
+
+def _positions(code: CodeType) -> list[tuple[int, int, int, int]]:
+    """Where the instructions of code come from: first line and column, last line and column."""
+    found = [(a, c, b, d) for a, b, c, d in code.co_positions() if None not in {a, b, c, d}]
+    return [p for p in found if p[1:2] + p[3:] != (0, 0)]  # type: ignore[misc]
+
+
+def as_written(function: FunctionType, space: dict[str, Any]) -> FunctionType:
+    """A function of a cell without staging, over other globals: what Python calls outside captured code."""
+    code = _plain.get(_where(function.__code__), function.__code__)
+    return rebound(function, code, space)
+
+
+# functions ------------------------------------------------------------------------------------------------------------
+
+
+def staged(function: FunctionType) -> FunctionType:
+    """``function`` with its control flow staged; itself, where its source is not the user's or is not found."""
+    code = staged_code(function.__code__)
+    return function if code is None or code is function.__code__ else rebound(function, code, function.__globals__)
+
+
+def rebound(
+    function: FunctionType, code: CodeType, space: dict[str, Any], cells: dict[str, CellType] | None = None
+) -> FunctionType:
+    """``function`` with other code, over other globals, and where ``cells`` says so over other cells."""
+    own = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)) | (cells or {})
+    closure = tuple(own[name] for name in code.co_freevars)
+    made = FunctionType(code, space, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__, made.__qualname__ = function.__kwdefaults__, function.__qualname__
+    made.__module__, made.__doc__ = function.__module__, function.__doc__
+    made.__dict__.update(function.__dict__)
+    return made
+
+
+def staged_code(code: CodeType) -> CodeType | None:
+    """The staged code of a user's function; None where there is none to be had."""
+    key = code.co_filename, code
+    if key not in _staged:
+        _staged[key] = _stage(code) if is_users(code.co_filename) else None
+    return _staged[key]
+
+
+@lru_cache(maxsize=4096)
+def is_users(filename: str) -> bool:
+    """Whether a file is the user's: a cell, or a file that is no installed library's."""
+    if filename.startswith("<"):
+        return not filename.startswith("<frozen") and bool(linecache.getlines(filename))
+    path = Path(filename).resolve()
+    return not path.is_relative_to(_PACKAGE) and not str(path).startswith(_LIBRARIES)
+
+
+def _stage(code: CodeType) -> CodeType | None:
+    node = _found(code)
+    if node is None or any(name not in _identifiers(node) for name in (*code.co_freevars, *code.co_names)):
+        return None  # not its source, or not any more
+    node = copy.deepcopy(node)
+    if isinstance(node, ast.Lambda):
+        made: ast.stmt = ast.copy_location(ast.Return(Staging().visit(node)), node)
+    else:
+        node.lineno = _first_line(node)  # where Python has a function begin
+        node.decorator_list, node.returns = [], None
+        node.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in node.args.defaults]
+        node.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]
+        for argument in ast.walk(node.args):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+        Staging().function(node, code.co_firstlineno)
+        node.name = _MADE  # its own name in it, if it calls itself, is that of its module
+        made = node
+    given = ast.arguments([], [ast.arg(n) for n in code.co_freevars], None, [], [], None, [])
+    factory = ast.copy_location(ast.FunctionDef(_FACTORY, given, [made], []), made)
+    tree = ast.fix_missing_locations(ast.Module([factory], []))
+    whole = compiled(tree, code.co_filename, "exec", code.co_flags & _FUTURE)
+    outer = next(c for c in whole.co_consts if isinstance(c, CodeType))
+    inner = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name in {code.co_name, _MADE})
+    done = inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+    _staged[done.co_filename, done] = done
+    return done
+
+
+def _identifiers(node: ast.AST) -> set[str]:
+    """Every name in a function's source; with ``__class__``, where ``super`` is among them."""
+    found: set[str] = set()
+    for n in ast.walk(node):
+        for field in ("id", "attr", "arg", "name", "module", "asname"):
+            value = getattr(n, field, None)
+            if isinstance(value, str):
+                found.update({value, *value.split(".")})
+        if isinstance(n, ast.Global | ast.Nonlocal):
+            found.update(n.names)
+    return found | ({"__class__"} if "super" in found else set()) | {"AssertionError"}
+
+
+def _found(code: CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+    """The syntax of a function."""
+    tree = _parsed(code.co_filename, "".join(linecache.getlines(code.co_filename)))
+    if tree is None:
+        return None
+    if code.co_name == "<lambda>":
+        lambdas = (n for n in ast.walk(tree) if isinstance(n, ast.Lambda) and n.lineno == code.co_firstlineno)
+        around = [n for n in lambdas if _contains(n.body, _positions(code))]
+        found: Iterable[Any] = sorted(around, key=lambda n: _size(n.body))
+    else:
+        found = (n for n in _functions(tree) if n.name == code.co_name and _first_line(n) == code.co_firstlineno)
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return next((n for n in found if _arguments(n) == arguments), None)
+
+
+def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return node.decorator_list[0].lineno if node.decorator_list else node.lineno
+
+
+def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> tuple[str, ...]:
+    args = node.args
+    return tuple(a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs))
+
+
+def _contains(body: ast.expr, positions: list[tuple[int, int, int, int]]) -> bool:
+    start, end = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
+    return all(start <= (a, b) and (c, d) <= end for a, b, c, d in positions)
+
+
+def _size(body: ast.expr) -> tuple[int, int]:
+    return (body.end_lineno or 0) - body.lineno, (body.end_col_offset or 0) - body.col_offset
+
+
+@lru_cache(maxsize=64)
+def _parsed(filename: str, text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text, filename) if text else None
+    except SyntaxError:
+        return None

@@ -1,0 +1,377 @@
+"""Statements and expressions that decide, as calls of the run time with functions for their parts.
+
+``if``, ``for`` and ``while`` become functions for their blocks, which share the names of the code around them, and a call
+that is told which names the blocks bind and which are needed afterwards. ``and``, ``or``, ``not``, chained comparisons,
+``a if c else b``, ``assert`` and calls become calls, too. Every node keeps the line and the columns of what it came from.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tensormagic.capture.staging import liveness
+from tensormagic.capture.staging.jumps import STOPS, Jumps
+from tensormagic.capture.staging.recursion import ITSELF, as_loop
+
+RUNTIME = "\0tensormagic.capture.staging"  # a constant, for which the run time is put into the compiled code
+PART = "__tensor__"  # the parameter that marks a function made here
+
+_FRAMES = {"super", "locals", "vars", "eval", "exec", "dir"}  # look at the frame that they are called in
+_SUSPEND = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+_SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Import, ast.ImportFrom, ast.Pass, ast.Delete)
+_OPERATORS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+}  # fmt: skip
+_Located = TypeVar("_Located", bound=ast.AST)
+
+
+def _at(node: _Located, like: ast.AST) -> _Located:
+    """A node that was made, where ``like`` stands, with those in it that have no place; what has one is not looked into."""
+    pending: list[ast.AST] = [ast.copy_location(node, like)]
+    while pending:
+        parts = ast.iter_child_nodes(pending.pop())
+        pending += [ast.copy_location(part, like) for part in parts if not hasattr(part, "lineno")]
+    return node
+
+
+def _constant(value: Any) -> ast.expr:
+    return ast.Constant(value)
+
+
+def _call(name: str, like: ast.AST, *args: ast.expr) -> ast.expr:
+    """A call of the run time."""
+    return _at(ast.Call(ast.Attribute(ast.Constant(RUNTIME), name, ast.Load()), list(args), []), like)
+
+
+def _arguments(*names: str) -> ast.arguments:
+    mark = ast.arg(PART)
+    return ast.arguments([], [ast.arg(n) for n in names], None, [mark], [ast.Constant(None)], None, [])
+
+
+def _thunk(value: ast.expr) -> ast.expr:
+    return _at(ast.Lambda(_arguments(), value), value)
+
+
+def _movable(*nodes: ast.AST) -> bool:
+    """Whether code means the same in a function of its own."""
+    return not any(
+        isinstance(n, (*_SUSPEND, ast.NamedExpr)) or _looks_at_frame(n)
+        for node in nodes
+        for n in liveness.own_nodes(node)
+    )
+
+
+def _looks_at_frame(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FRAMES
+
+
+def _fixed(statement: ast.AST) -> bool:
+    """Whether a statement holds something that has to stay in the function that it stands in."""
+    return any(
+        isinstance(n, _SUSPEND)
+        or _looks_at_frame(n)
+        or (isinstance(n, ast.ImportFrom) and n.names[0].name == "*")
+        or (
+            isinstance(n, ast.Try)
+            and any(isinstance(s, ast.Return | ast.Break | ast.Continue) for f in n.finalbody for s in ast.walk(f))
+        )
+        or isinstance(n, ast.TryStar)
+        for n in liveness.own_nodes(statement)
+    )
+
+
+@dataclass
+class _Scope:
+    """What names mean where code stands.
+
+    Parameters
+    ----------
+    kind
+        ``"module"``, ``"function"`` or ``"class"``.
+    shared
+        Names of other scopes that this one declares: ``global`` ones.
+    always
+        Names that may be read at any time, by functions inside this scope.
+    changing
+        Names that functions inside this scope may change whenever they are called.
+    """
+
+    kind: str
+    shared: set[str] = field(default_factory=set[str])
+    always: set[str] = field(default_factory=set[str])
+    changing: set[str] = field(default_factory=set[str])
+    captured: dict[str, None] = field(default_factory=dict[str, None])  # names that functions made here bind
+
+
+class Staging(ast.NodeTransformer):
+    """Rewrites the code of a cell, or of a function."""
+
+    def __init__(self) -> None:
+        self.scope = _Scope("module")
+
+    # whole pieces of code ---------------------------------------------------------------------------------------------
+
+    def module(self, statements: list[ast.stmt], after: set[str]) -> list[ast.stmt]:
+        """The statements of a cell, of which the names ``after`` are needed later."""
+        if all(isinstance(s, _SIMPLE) for s in statements):  # nothing asks which names are needed
+            return [self._within(s) for s in statements]
+        self.scope = _Scope("module", always=liveness.read_in_scopes(statements))
+        self.scope.changing = liveness.changed_by_scopes(statements)
+        lowered: list[ast.stmt] = []
+        for statement in statements:
+            lowered += [statement] if _fixed(statement) else Jumps().block([statement], None, tail=False)[0]
+        return self.block(lowered, after)
+
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, first_line: int = 0) -> None:
+        """The body of a function, in place; ``first_line`` is its own, where decorators were taken off it."""
+        outer, self.scope = self.scope, _Scope("function")
+        if isinstance(node, ast.AsyncFunctionDef) or any(map(_fixed, node.body)):
+            node.body = [self._within(s) for s in node.body]
+        else:
+            body = as_loop(node, first_line or node.lineno)
+            declared = [s for b in body for s in liveness.own_nodes(b) if isinstance(s, ast.Global | ast.Nonlocal)]
+            names = {n for s in declared for n in s.names}
+            self.scope.shared = {n for s in declared if isinstance(s, ast.Global) for n in s.names}
+            self.scope.always = liveness.read_in_scopes(body) | names
+            self.scope.changing = liveness.changed_by_scopes(body)
+            args = node.args
+            own = {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg) if a}
+            node.body = self.block(Jumps().function(body), set())
+            missing = [n for n in self.scope.captured if n not in own | names]
+            if missing:  # a function may share only what its surroundings bind
+                never: ast.stmt = ast.Assign([ast.Name(n, ast.Store()) for n in missing], ast.Constant(None))
+                text = 1 if ast.get_docstring(node, clean=False) is not None else 0
+                node.body.insert(text, _at(ast.If(ast.Constant(False), [never], []), body[0]))
+        self.scope = outer
+
+    def block(self, statements: Sequence[ast.stmt], after: set[str]) -> list[ast.stmt]:
+        """A block of which the names ``after`` are needed behind it."""
+        needed = [after]
+        for statement in reversed(statements):
+            needed.append(liveness.before(statement, needed[-1]))
+        done: list[ast.stmt] = []
+        for statement, behind in zip(statements, reversed(needed[:-1]), strict=True):
+            done += self.statement(statement, behind)
+        return done
+
+    # statements -------------------------------------------------------------------------------------------------------
+
+    def statement(self, statement: ast.stmt, after: set[str]) -> list[ast.stmt]:
+        """One statement of which the names ``after`` are needed behind it."""
+        if self.scope.kind == "class" or (self.scope.kind == "module" and _fixed(statement)):
+            return [self._within(statement)]
+        if isinstance(statement, ast.If):
+            return self._if(statement, after)
+        if isinstance(statement, ast.For):
+            return self._for(statement, after)
+        if isinstance(statement, ast.While) and _movable(statement.test):
+            return self._while(statement, after)
+        if isinstance(statement, ast.Try | ast.With | ast.Match | ast.While):
+            self._parts(statement, after | liveness.read(statement))
+            told = [_at(ast.Expr(_call("attempted", statement)), statement)] if isinstance(statement, ast.Try) else []
+            if isinstance(statement, ast.Try) and statement.handlers:
+                inside = ast.With([ast.withitem(_call("attempting", statement))], statement.body)
+                statement.body = [_at(inside, statement)]
+            return [*told, statement]
+        return [self._within(statement)]
+
+    def _within(self, node: ast.stmt) -> Any:
+        """A statement with its expressions rewritten."""
+        return self.visit(node)
+
+    def _parts(self, statement: Any, after: set[str]) -> None:
+        """The blocks and the expressions of a statement that stays one."""
+        for part in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
+            part.body = self.block(part.body, after)
+        for name in ("body", "orelse", "finalbody"):
+            if getattr(statement, name, None):
+                setattr(statement, name, self.block(getattr(statement, name), after))
+        for name in ("test", "subject"):
+            if hasattr(statement, name):
+                setattr(statement, name, self.visit(getattr(statement, name)))
+        for item in getattr(statement, "items", []):
+            item.context_expr = self.visit(item.context_expr)
+
+    def _names(self, blocks: Sequence[Sequence[ast.AST]]) -> list[str]:
+        names = {n: None for block in blocks for n in liveness.bound(block)}
+        return [*names, *sorted(self.scope.changing - set(names))]
+
+    def _part(self, name: str, body: list[ast.stmt], names: Iterable[str], like: ast.AST, *given: str) -> ast.stmt:
+        """A function for a block, which binds ``names`` of the code around it."""
+        names = list(names)
+        self.scope.captured.update(dict.fromkeys(names))
+        outside = [n for n in names if self.scope.kind == "module" or n in self.scope.shared]
+        inside = [n for n in names if n not in outside]
+        body = [_plain(s) for s in body] or [ast.Pass()]
+        if inside:
+            body.insert(0, ast.Nonlocal(inside))
+        if outside:
+            body.insert(0, ast.Global(outside))
+        return _at(ast.FunctionDef(name, _arguments(*given), body, []), like)
+
+    def _if(self, node: ast.If, after: set[str]) -> list[ast.stmt]:
+        names = self._names([node.body, node.orelse])
+        needed = tuple(n for n in names if n in after | self.scope.always | self.scope.changing)
+        first, second = (self.block(block, after) for block in (node.body, node.orelse))
+        call = _call(
+            "branch", node.test, self.visit(node.test), ast.Name("__tensor_then__", ast.Load()),
+            ast.Name("__tensor_else__", ast.Load()), _constant((tuple(names), needed)),
+        )  # fmt: skip
+        return [
+            self._part("__tensor_then__", first, names, node),
+            self._part("__tensor_else__", second, names, node),
+            _at(ast.Expr(call), node.test),
+        ]
+
+    def _loop_names(self, node: ast.For | ast.While, after: set[str]) -> tuple[list[str], ast.expr]:
+        targets: list[ast.AST] = [node.target] if isinstance(node, ast.For) else []
+        names = self._names([[*targets, *node.body]])
+        anyway = self.scope.always | self.scope.changing
+        entering = tuple(n for n in names if n in liveness.entering(node, after) | anyway)
+        leaving = tuple(n for n in names if n in after | anyway)
+        anew = tuple(n for n in names if n in liveness.rebound(node.body) | set(liveness.bound(targets)))
+        stored = tuple(sorted(liveness.stored_into(node.body)))
+        return names, _constant((tuple(names), entering, leaving, anew, stored))
+
+    def _for(self, node: ast.For, after: set[str]) -> list[ast.stmt]:
+        names, told = self._loop_names(node, after)
+        behind = liveness.before_turn(node, after)
+        body = self.block(node.body, behind)
+        take = _at(ast.Assign([node.target], ast.Name("__tensor_next__", ast.Load())), node.target)
+        stops: list[str] = getattr(node, STOPS, [])
+        stop: ast.expr = _constant(None)
+        if stops:
+            flags: list[ast.expr] = [_at(ast.Name(n, ast.Load()), node) for n in stops]
+            either = flags[0] if len(flags) == 1 else _at(ast.BoolOp(ast.Or(), flags), node)
+            stop = _thunk(self.visit(either))
+        call = _call(
+            "each", node.iter, self.visit(node.iter), ast.Name("__tensor_turn__", ast.Load()), stop, told
+        )  # fmt: skip
+        return [
+            self._part("__tensor_turn__", [self._within(take), *body], names, node, "__tensor_next__"),
+            _at(ast.Expr(call), node.iter),
+        ]
+
+    def _while(self, node: ast.While, after: set[str]) -> list[ast.stmt]:
+        names, told = self._loop_names(node, after)
+        body = self.block(node.body, liveness.before_turn(node, after))
+        test = _thunk(self.visit(node.test))
+        call = _call("repeat", node.test, test, ast.Name("__tensor_turn__", ast.Load()), told)
+        return [self._part("__tensor_turn__", body, names, node), _at(ast.Expr(call), node.test)]
+
+    # scopes -----------------------------------------------------------------------------------------------------------
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        node.args = self._defaults(node.args)
+        self.function(node, min([node.lineno, *(d.lineno for d in node.decorator_list)]))
+        return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
+
+    def _defaults(self, args: ast.arguments) -> ast.arguments:
+        args.defaults = [self.visit(d) for d in args.defaults]
+        args.kw_defaults = [None if d is None else self.visit(d) for d in args.kw_defaults]
+        return args
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        outer, self.scope = self.scope, _Scope("class")
+        node.body = [self._within(s) for s in node.body]
+        self.scope = outer
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        node.args = self._defaults(node.args)
+        outer, self.scope = self.scope, _Scope("function")
+        node.body = self.visit(node.body)
+        self.scope = outer
+        return node
+
+    # expressions ------------------------------------------------------------------------------------------------------
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        values = [self.visit(v) for v in node.values]
+        if self.scope.kind == "class" or not _movable(*node.values):
+            node.values = values
+            return node
+        name = "both" if isinstance(node.op, ast.And) else "either"
+        return _call(name, node, values[0], *map(_thunk, values[1:]))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        node.operand = self.visit(node.operand)
+        return _call("negated", node, node.operand) if isinstance(node.op, ast.Not) else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        movable = _movable(node.body, node.orelse)
+        test, first, second = (self.visit(v) for v in (node.test, node.body, node.orelse))
+        if self.scope.kind == "class" or not movable:
+            node.test, node.body, node.orelse = test, first, second
+            return node
+        return _call("chosen", node, test, _thunk(first), _thunk(second))
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        movable = _movable(*node.comparators)
+        node.left = self.visit(node.left)
+        node.comparators = [self.visit(v) for v in node.comparators]
+        if len(node.ops) == 1 or self.scope.kind == "class" or not movable:
+            return node
+        names = tuple(_OPERATORS[type(op)] for op in node.ops)
+        return _call("compared", node, _constant(names), node.left, *map(_thunk, node.comparators))
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        framed = _looks_at_frame(node)
+        if isinstance(node.func, ast.Name) and node.func.id == ITSELF and len(node.args) == 2:
+            return _call("itself", node, *node.args)
+        self.generic_visit(node)
+        if not framed:
+            node.func = _call("called", node.func, node.func)
+        return node
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        if node.exc is not None and self.scope.kind != "class":
+            node.exc = _Texts().visit(node.exc)
+        self.generic_visit(node)
+        if node.exc is not None and self.scope.kind != "class":
+            node.exc = _call("raised", node.exc, node.exc)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        movable = self.scope.kind != "class" and (node.msg is None or _movable(node.msg))
+        if node.msg is not None and movable:
+            node.msg = _Texts().visit(node.msg)
+        self.generic_visit(node)
+        if not movable:
+            return node
+        told = _constant(None) if node.msg is None else _thunk(node.msg)
+        return _at(ast.Expr(_call("asserted", node, node.test, told)), node)
+
+
+class _Texts(ast.NodeTransformer):
+    """f-strings that may hold values which are known when the graph runs, as calls of the run time."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        pieces: list[ast.expr] = []
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                mark = ast.Constant("" if part.conversion < 0 else chr(part.conversion))
+                pieces.append(ast.Tuple([part.value, mark, part.format_spec or ast.Constant("")], ast.Load()))
+            else:
+                pieces.append(part)
+        return _at(_call("formatted", node, *pieces), node)
+
+
+def _plain(statement: ast.stmt) -> ast.stmt:
+    """A statement of a block that has become a function: an annotated name may not be shared."""
+    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        if statement.value is None:
+            return ast.copy_location(ast.Pass(), statement)
+        return ast.copy_location(ast.Assign([statement.target], statement.value), statement)
+    for name in ("body", "orelse", "finalbody"):
+        if isinstance(statement, ast.Try | ast.With | ast.If | ast.For | ast.While) and getattr(statement, name, None):
+            setattr(statement, name, [_plain(s) for s in getattr(statement, name)])
+    return statement

@@ -1,0 +1,401 @@
+"""Trying code out: what it has changed is found out, and put back."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.place import Buffer, serials
+from tensormagic.capture.staging.source import is_users
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
+
+DEPTH = 40  # of trials within trials
+CHECKS = "__tensor_checks__"  # what ``Capture.checks`` holds
+MOST = 20_000  # values that are looked at
+ARRAY_BYTES = 2**24  # of arrays that are copied, in case the code stores into them
+
+
+class Unbound:
+    """What a name holds that is not bound."""
+
+    def __repr__(self) -> str:
+        return "unbound"
+
+
+UNBOUND: Any = Unbound()
+
+
+class NeedsPython(CaptureError):  # noqa: N818 (says what to do about it)
+    """Code that Python has to run: it wants a value, or has an effect, that no graph can hold."""
+
+
+# where values are held ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """A variable, or an item of a list or a dictionary.
+
+    Parameters
+    ----------
+    holder, key
+        A closure cell and None, or a container and the index of an item.
+    name
+        For messages.
+    """
+
+    holder: Any
+    key: Any
+    name: str
+
+    def get(self) -> Any:
+        """What it holds."""
+        if isinstance(self.holder, CellType):
+            try:
+                return self.holder.cell_contents
+            except ValueError:
+                return UNBOUND
+        if isinstance(self.holder, dict):
+            return self.holder.get(self.key, UNBOUND)
+        return self.holder[self.key]
+
+    def set(self, value: Any) -> None:
+        """Have it hold ``value``."""
+        if isinstance(self.holder, CellType):
+            if value is not UNBOUND:
+                self.holder.cell_contents = value
+            elif self.get() is not UNBOUND:
+                del self.holder.cell_contents
+        elif value is UNBOUND:
+            self.holder.pop(self.key, None)
+        else:
+            self.holder[self.key] = value
+
+
+@lru_cache(maxsize=4096)
+def _names_in(code: CodeType) -> tuple[str, ...]:
+    """The names of globals and attributes in code, and in the code inside it."""
+    found = dict.fromkeys(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found.update(dict.fromkeys(_names_in(constant)))
+    return tuple(found)
+
+
+class World:
+    """What functions can reach: their variables, the containers that these hold, and the functions that they name."""
+
+    def __init__(self, functions: Iterable[Callable[..., Any]]) -> None:
+        self.variables: dict[Any, Slot] = {}
+        self.items: dict[Any, Slot] = {}
+        self.containers: list[tuple[Any, Any]] = []
+        self.arrays: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
+        self.tensors: list[Tensor] = []
+        self._seen: set[int] = set()
+        self._pending: deque[Any] = deque(functions)
+        self._bytes = 0
+        while self._pending and len(self._seen) < MOST:
+            self._look(self._pending.popleft())
+        capture = context.current()
+        if capture is not None:
+            self._variable(capture.checks, CHECKS, CHECKS)
+        self.values = {key: slot.get() for key, slot in self.variables.items()}
+
+    def slot(self, function: Any, name: str) -> Slot:
+        """The variable ``name`` of a function."""
+        code: CodeType = function.__code__
+        inner = name in code.co_freevars
+        holder = function.__closure__[code.co_freevars.index(name)] if inner else function.__globals__
+        found = self._variable(holder, None if inner else name, name)
+        self.values.setdefault((id(holder), found.key), found.get())
+        return found
+
+    def _variable(self, holder: Any, key: Any, name: str) -> Slot:
+        return self.variables.setdefault((id(holder), key), Slot(holder, key, name))
+
+    def _look(self, value: Any) -> None:
+        if isinstance(value, _PLAIN) or id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        if isinstance(value, Tensor):
+            self.tensors.append(value)
+        elif isinstance(value, np.ndarray):
+            self._look_at_array(value)
+        elif isinstance(value, FunctionType):
+            self._look_at_function(value)
+        elif isinstance(value, MethodType):
+            self._pending += [value.__func__, value.__self__]
+        elif isinstance(value, list | deque | set | bytearray):
+            self.containers.append((value, value.copy()))
+            self._pending += list(value)
+        elif isinstance(value, dict):
+            self.containers.append((value, dict(value)))
+            self._pending += list(value.values())
+        elif isinstance(value, tuple | frozenset):
+            self._pending += list(value)
+        else:
+            self._look_at_object(value)
+
+    def _look_at_array(self, value: np.ndarray[Any, Any]) -> None:
+        self._bytes += value.nbytes
+        if value.flags.writeable and self._bytes <= ARRAY_BYTES:
+            self.arrays.append((value, value.copy()))
+
+    def _look_at_function(self, function: FunctionType) -> None:
+        if not is_users(function.__code__.co_filename):
+            return
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            self._pending.append(self._variable(cell, None, name).get())
+        space = function.__globals__
+        stored = _stored_globals(function.__code__)
+        for name in _names_in(function.__code__):
+            if name in space or name in stored:
+                self._pending.append(self._variable(space, name, name).get())
+        self._pending += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
+    def _look_at_object(self, value: Any) -> None:
+        inside = getattr(value, "__dict__", None)
+        module = type(value).__module__.partition(".")[0]
+        if isinstance(inside, dict) and module not in _FOREIGN:
+            self.containers.append((inside, dict(inside)))
+            self._pending += list(inside.values())
+        wrapped = inside.get("__wrapped__") if isinstance(inside, dict) else None
+        if isinstance(wrapped, FunctionType):
+            self._pending.append(wrapped)
+
+    # what has changed -------------------------------------------------------------------------------------------------
+
+    def changes(self) -> dict[Slot, Any]:
+        """What variables and items hold that they did not hold before, by identity."""
+        held = {slot: slot.get() for slot in self.variables.values()}
+        found = {slot: held[slot] for key, slot in self.variables.items() if held[slot] is not self.values[key]}
+        for container, before in self.containers:
+            for key in _changed(container, before):
+                slot = self.items.setdefault((id(container), key), Slot(container, key, f"item {key!r}"))
+                found[slot] = slot.get()
+        if any(not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for a, b in self.arrays):
+            raise NeedsPython(
+                "an array that is not captured is stored into", "Give the array a name that the cell reads."
+            )
+        return found
+
+    def restore(self) -> None:
+        """Put everything back."""
+        for key, slot in self.variables.items():
+            if slot.get() is not self.values[key]:
+                slot.set(self.values[key])
+        for container, before in self.containers:
+            if _differs(container, before):
+                _refill(container, before)
+        for array, before in self.arrays:
+            if not np.array_equal(array, before, equal_nan=array.dtype.kind in "fc"):
+                array[...] = before
+
+    def nodes(self) -> set[Node]:
+        """The values of the lazy arrays that are known before the code runs."""
+        return {n for t in self.tensors for n in (t.place.buffer.node, t.node)}
+
+
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), ModuleType, type, np.generic, np.dtype, np.ufunc, Node)
+_FOREIGN = {"numpy", "scipy", "tensormagic", "builtins", "functools", "itertools", "matplotlib", "pandas", "IPython"}
+
+
+@lru_cache(maxsize=4096)
+def _stored_globals(code: CodeType) -> frozenset[str]:
+    import dis
+
+    found = {i.argval for i in dis.get_instructions(code) if i.opname in {"STORE_GLOBAL", "DELETE_GLOBAL"}}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _stored_globals(constant)
+    return frozenset(found)
+
+
+def _differs(container: Any, before: Any) -> bool:
+    if isinstance(container, dict):
+        return list(container) != list(before) or any(container[k] is not v for k, v in before.items())
+    if isinstance(container, list | deque):
+        return len(container) != len(before) or any(a is not b for a, b in zip(container, before, strict=True))
+    return container != before
+
+
+def _changed(container: Any, before: Any) -> Iterator[Any]:
+    """The keys of items of a container that have changed; raises where there are more or fewer of them."""
+    if not _differs(container, before):
+        return
+    kind = type(container).__name__
+    if isinstance(container, dict) and container.keys() == before.keys():
+        yield from (k for k, v in before.items() if container[k] is not v)
+    elif isinstance(container, list | deque) and len(container) == len(before):
+        yield from (k for k, v in enumerate(before) if container[k] is not v)
+    else:
+        raise NeedsPython(
+            f"a {kind} grows or shrinks, as often as data say", "Use an array that is as large as needed."
+        )
+
+
+def _refill(container: Any, before: Any) -> None:
+    container.clear()
+    if isinstance(container, dict | set):
+        container.update(before)
+    else:
+        container.extend(before)
+
+
+# trials ---------------------------------------------------------------------------------------------------------------
+
+
+Held = tuple[Node, int, bool]  # what a buffer holds, its version, and whether the code has stored into it
+
+
+@dataclass(eq=False)
+class Trial:
+    """Code that is being tried out.
+
+    Parameters
+    ----------
+    spoiled
+        Why it cannot be staged, where somebody may have caught that.
+    raised, place
+        The exception of its last ``raise`` statement, and where that stands.
+    """
+
+    spoiled: CaptureError | None = None
+    raised: Exception | None = None
+    place: tuple[Any, ...] = ()
+
+
+@dataclass
+class Outcome:
+    """What code has done.
+
+    Parameters
+    ----------
+    result
+        What it gave.
+    started
+        When it began, in the count of buffers: arrays made later are its own.
+    slots
+        What slots hold after it that they did not hold before.
+    buffers
+        The values of arrays made before it into which it has stored.
+    raised, place
+        What it ended in, where that was a ``raise`` or an ``assert``, and where that stands.
+    """
+
+    result: Any = None
+    started: int = 0
+    raised: Exception | None = None
+    place: tuple[Any, ...] = ()
+    slots: dict[Slot, Any] = field(default_factory=dict[Slot, Any])
+    buffers: dict[Buffer, Held] = field(default_factory=dict[Buffer, Held])
+
+    def seen(self, read: Callable[[], Any]) -> Any:
+        """What ``read`` gives over the arrays as the code has left them."""
+        kept = {b: _held(b) for b in self.buffers}
+        _fill(self.buffers)
+        try:
+            return read()
+        finally:
+            _fill(kept)
+
+
+def _held(buffer: Buffer) -> Held:
+    return buffer.node, buffer.version, buffer.stored
+
+
+def _fill(values: dict[Buffer, Held]) -> None:
+    for buffer, held in values.items():
+        buffer.node, buffer.version, buffer.stored = held
+
+
+def trial() -> Trial | None:
+    """The innermost trial that is going on."""
+    capture = context.current()
+    return capture.trials[-1] if capture is not None and capture.trials else None
+
+
+def spoil(what: str, advice: str) -> NeedsPython:
+    """The error for what a trial cannot do, noted with it."""
+    error = NeedsPython(what, advice)
+    running = trial()
+    if running is not None:
+        running.spoiled = running.spoiled or error
+    return error
+
+
+def attempt(
+    world: World,
+    run: Callable[[], Any],
+    keep: Callable[[Any], bool] = lambda _result: False,
+    *,
+    may_raise: bool = False,
+) -> Outcome:
+    """Run code and find out what it does; then put everything back, unless what it gives says that it is to be kept.
+
+    Where it ``may_raise``, an exception of a ``raise`` statement is an outcome, too.
+
+    Raises
+    ------
+    Exception
+        What the code raises, everything being put back.
+    """
+    capture = context.current()
+    if capture is None:
+        raise AssertionError
+    if len(capture.trials) >= DEPTH:
+        raise NeedsPython(
+            f"branches within branches, {DEPTH} deep: a function that calls itself as data say, and does more than return that",
+            "Return the call itself, with what is known so far among its arguments; or write a loop.",
+        )
+    journal: dict[Buffer, Held] = {}
+    running = Trial()
+    start = next(serials)
+    counts = capture.nodes, len(capture.guards), dict(capture.noted), dict(capture.lifted)
+    capture.journals.append(journal)
+    capture.trials.append(running)
+    done = kept = False
+    try:
+        outcome = _run(run, running, start) if may_raise else Outcome(run(), start)
+        if running.spoiled is not None:
+            raise running.spoiled
+        kept = keep(outcome.result)
+        if not kept:
+            outcome.slots = world.changes()
+            outcome.buffers = {b: _held(b) for b in journal if b.born < start}
+        done = True
+    finally:
+        capture.trials.pop()
+        capture.journals.pop()
+        if not done:
+            capture.nodes = counts[0]
+            del capture.guards[counts[1] :]
+            capture.noted, capture.lifted = counts[2], counts[3]
+        if not kept:
+            world.restore()
+            _fill({b: was for b, was in journal.items() if b.born < start})
+    return outcome
+
+
+def _run(run: Callable[[], Any], running: Trial, start: int) -> Outcome:
+    try:
+        return Outcome(run(), start)
+    except Exception as error:
+        if error is not running.raised:
+            raise
+        return Outcome(None, start, raised=error, place=running.place)
+
+
+def can_compute() -> bool:
+    """Whether the values of lazy arrays are there: not in a function that is traced, nor in a region."""
+    capture = context.current()
+    return capture is not None and not capture.abstract and not capture.trials

@@ -1,0 +1,312 @@
+"""NumPy's averages and correlations on lazy arrays, and the reductions that leave nan out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.arguments import MISSING, axis_of, done, given, into_out, reduced_axis
+from tensormagic.capture.choosing import clip
+from tensormagic.capture.diagonals import diag
+from tensormagic.capture.names import implements
+from tensormagic.capture.reductions import folded, mean_of, running, variance
+from tensormagic.capture.shaping import squeeze
+from tensormagic.capture.value import node_of, refuse
+from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ops import fold as folds
+from tensormagic.ops import scalar
+from tensormagic.ops.checks import not_zero, require
+from tensormagic.ops.contract import matmul
+from tensormagic.ops.fold import axes_of, fold, reduce_sum
+from tensormagic.ops.leaf import constant_value, size_node
+from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, same, transpose
+from tensormagic.ops.pointwise import astype
+
+# averages and correlations --------------------------------------------------------------------------------------------
+
+
+@implements(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+    """``np.average``."""
+    x = node_of(a)
+    axes = axes_of(x, axis_of(axis))
+    wide = given(keepdims) and bool(keepdims)
+    if weights is None:
+        mean = mean_of(x, axes)
+        result = expand_dims(mean, axes) if wide else mean
+        scale = broadcast(astype(size_node(folds.count(x, axes)), result.type.dtype), result.type.shape)
+        return (done(result), done(scale)) if returned else done(result)
+    w = fitting(node_of(weights), x, axis_of(axis))
+    least = [np.float64] if x.type.dtype.kind in "biu" else []
+    dtype = np.result_type(x.type.dtype, w.type.dtype, *least)
+    scale = reduce_sum(astype(w, dtype), tuple(range(w.type.ndim)) if axis is None else axes, keepdims=wide)
+    scale = not_zero(scale, "Weights sum to zero, can't be normalized")
+    result = reduce_sum(astype(x, dtype) * astype(w, dtype), axes, keepdims=wide) / scale
+    return (done(result), done(broadcast(scale, result.type.shape))) if returned else done(result)
+
+
+def fitting(w: Node, x: Node, axis: Any) -> Node:
+    """Weights in as many axes as the array: those that are given for some axes stand at these."""
+    if w.type.ndim == x.type.ndim and all(map(same, w.type.shape, x.type.shape)):
+        return w
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(a % x.type.ndim for a in axes)
+    if w.type.ndim != len(axes) or not all(same(s, x.type.shape[k]) for s, k in zip(w.type.shape, axes, strict=True)):
+        raise ShapeError("Shape of weights must be consistent with shape of a along specified axis.")
+    w = transpose(w, tuple(int(k) for k in np.argsort(axes)))
+    wide = reshape(w, tuple(s if k in axes else 1 for k, s in enumerate(x.type.shape)))
+    return broadcast(wide, x.type.shape)
+
+
+def _variables(m: Any, dtype: Any, *, rowvar: bool) -> Node:
+    """Observations as a matrix, a row for each variable."""
+    x = node_of(m)
+    if x.type.ndim > 2:
+        raise ShapeError("m has more than 2 dimensions")
+    rows = astype(x if x.type.ndim == 2 else reshape(x, (1, *x.type.shape) if x.type.ndim else (1, 1)), dtype)
+    return rows if rowvar or (x.type.ndim < 2 and rows.type.shape[0] == 1) else transpose(rows, (1, 0))
+
+
+def _counted(weights: Any, observations: Any, name: str) -> Node:
+    w = node_of(weights)
+    if w.type.ndim > 1:
+        raise RuntimeError(f"cannot handle multidimensional {name}")
+    if not same(w.type.shape[0], observations):
+        raise RuntimeError(f"incompatible numbers of samples and {name}")
+    values = constant_value(w)
+    if name == "fweights" and w.type.dtype.kind == "f":
+        if values is None:
+            refuse("np.cov with fweights that are no integers", "Convert them with astype(int).")
+        if (values != np.around(values)).any():
+            raise DTypeError("fweights must be integer")
+    w = astype(scalar.real(w) if w.type.dtype.kind == "c" else w, np.float64)
+    return require(w, scalar.logical_not(scalar.less(w, 0)), f"{name} cannot be negative")
+
+
+@implements(np.cov)
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
+    """``np.cov``."""
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError("ddof must be integer")
+    kinds = [node_of(v).type.dtype for v in (m, y) if v is not None]
+    dtype = np.result_type(*kinds, np.float64) if dtype is None else np.dtype(dtype)
+    x = _variables(m, dtype, rowvar=rowvar)
+    if y is not None:
+        x = concatenate([x, _variables(y, dtype, rowvar=rowvar)], 0)
+    ddof = int(not bias) if ddof is None else int(ddof)
+    count = x.type.shape[1]
+    repeats = None if fweights is None else _counted(fweights, count, "fweights")
+    shares = None if aweights is None else _counted(aweights, count, "aweights")
+    w = shares if repeats is None else repeats if shares is None else repeats * shares
+    factor, mean = _normalised(x, w, ddof, shares)
+    centred = x - expand_dims(mean, (1,))
+    other = centred if w is None else centred * w
+    product = matmul(centred, scalar.conjugate(transpose(other, (1, 0))))
+    return squeeze(done(product * scalar.divide(1, factor)))
+
+
+def _normalised(x: Node, w: Node | None, ddof: int, aweights: Node | None) -> tuple[Node, Node]:
+    """What the products are divided by, never negative, and the mean of each variable."""
+    if w is None:
+        number = astype(size_node(x.type.shape[1]), np.float64) - ddof
+        return scalar.maximum(number, 0.0), mean_of(x, (1,))
+    total = not_zero(reduce_sum(w, (0,)), "Weights sum to zero, can't be normalized")
+    mean = reduce_sum(x * w, (1,)) / total
+    if ddof == 0:
+        number = total
+    elif aweights is None:
+        number = total - ddof
+    else:
+        number = total - ddof * reduce_sum(w * aweights, (0,)) / total
+    return scalar.maximum(number, 0.0), mean
+
+
+@implements(np.corrcoef)
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    """``np.corrcoef``."""
+    c = cov(x, y, rowvar, dtype=dtype)
+    if not c.ndim:
+        return c / c
+    spread = np.sqrt(diag(c).real)
+    c = c / spread[:, None] / spread[None, :]
+    if c.dtype.kind == "c":
+        return clip(c.real.copy(), -1, 1) + 1j * clip(c.imag.copy(), -1, 1)
+    return clip(c, -1, 1)
+
+
+# without nan ----------------------------------------------------------------------------------------------------------
+
+
+def _numbers(x: Node) -> Node | None:
+    """The mask of what is no nan; None for integers, of which all count."""
+    return scalar.logical_not(scalar.isnan(x)) if x.type.inexact else None
+
+
+def _combined(mask: Node | None, where: Any, x: Node) -> Node | None:
+    if where is True or not given(where):
+        return mask
+    chosen = broadcast(node_of(where), x.type.shape)
+    return chosen if mask is None else scalar.logical_and(mask, chosen)
+
+
+def _wide(node: Node, axes: tuple[int, ...], keepdims: Any) -> Node:
+    return expand_dims(node, axes) if given(keepdims) and keepdims else node
+
+
+def _without_nan(op: folds.Fold, neutral: float) -> Callable[..., Any]:
+    """``np.nansum`` and ``np.nanprod``."""
+
+    def reduction(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = MISSING,
+        where: Any = True,
+    ) -> Any:
+        x = node_of(a)
+        mask = _numbers(x)
+        x = x if mask is None else scalar.where(mask, x, neutral)
+        x = astype(x, dtype) if given(dtype) else x
+        wide = given(keepdims) and bool(keepdims)
+        return into_out(folded(op, x, axis, keepdims=wide, initial=initial, where=where), out, f"nan{op.name}")
+
+    return reduction
+
+
+implements(np.nansum)(_without_nan(folds.SUM, 0.0))
+implements(np.nanprod)(_without_nan(folds.PROD, 1.0))
+
+
+def _nan_extreme(op: folds.Fold, far: float) -> Callable[..., Any]:
+    """``np.nanmax`` and ``np.nanmin``: nan where there is nothing else."""
+
+    def reduction(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = MISSING, where: Any = True
+    ) -> Any:
+        x = node_of(a)
+        wide = given(keepdims) and bool(keepdims)
+        mask = _numbers(x)
+        if mask is None:
+            return into_out(folded(op, x, axis, keepdims=wide, initial=initial, where=where), out, f"nan{op.name}")
+        result = folded(op, scalar.where(mask, x, far), axis, keepdims=wide, initial=initial, where=where)
+        if not given(initial):
+            some = folded(folds.ANY, mask, axis, keepdims=wide)
+            result = scalar.where(some, result, np.nan)
+        return into_out(result, out, f"nan{op.name}")
+
+    return reduction
+
+
+_EXTREMES = {"fmax": _nan_extreme(folds.MAX, -np.inf), "fmin": _nan_extreme(folds.MIN, np.inf)}
+implements(np.nanmax)(_EXTREMES["fmax"])
+implements(np.nanmin)(_EXTREMES["fmin"])
+
+
+def nan_extreme(name: str) -> Callable[..., Any]:
+    """The reduction by ``np.fmax`` or ``np.fmin``, which leaves nan out."""
+    return _EXTREMES[name]
+
+
+def _nan_place(op: folds.Fold, far: float) -> Callable[..., Any]:
+    """``np.nanargmax`` and ``np.nanargmin``: a ValueError where there is nothing but nan."""
+
+    def reduction(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        x = node_of(a)
+        mask = _numbers(x)
+        found = reduced_axis(axis, x.type.ndim)
+        axes = axes_of(x, found)
+        flat = reshape(x, (-1,)) if found is None and x.type.ndim != 1 else x
+        if mask is None:
+            result = fold(op, flat, (0,) if found is None else axes)
+        else:
+            result = fold(op, scalar.where(reshape(mask, flat.type.shape), flat, far), (0,) if found is None else axes)
+            result = require(result, fold(folds.ANY, mask, axes), "All-NaN slice encountered")
+        return into_out(_wide(result, axes, keepdims), out, f"nan{op.name}")
+
+    return reduction
+
+
+implements(np.nanargmax)(_nan_place(folds.ARGMAX, -np.inf))
+implements(np.nanargmin)(_nan_place(folds.ARGMIN, np.inf))
+
+
+@implements(np.nanmean)
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
+    """``np.nanmean``."""
+    x = node_of(a)
+    mask = _combined(_numbers(x), where, x)
+    x = astype(x, dtype) if given(dtype) else x
+    axes = axes_of(x, axis_of(axis))
+    return into_out(_wide(mean_of(x, axes, mask), axes, keepdims), out, "nanmean")
+
+
+def _spread(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = MISSING,
+    correction: Any = MISSING,
+) -> Node:
+    x = node_of(a)
+    mask = _combined(_numbers(x), where, x)
+    x = astype(x, dtype) if given(dtype) else x if x.type.inexact else astype(x, np.float64)
+    axes = axes_of(x, axis_of(axis))
+    if given(correction):
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    result = variance(x, axes, ddof, mask, node_of(mean) if given(mean) else None)
+    if mask is not None:
+        count = reduce_sum(astype(mask, np.int64), axes)
+        result = scalar.where(scalar.less_equal(count - node_of(ddof), 0), np.nan, result)
+    return _wide(result, axes, keepdims)
+
+
+@implements(np.nanvar)
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *options: Any, **named: Any) -> Any:
+    """``np.nanvar``."""
+    return into_out(_spread(a, axis, dtype, *options, **named), out, "nanvar")
+
+
+@implements(np.nanstd)
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *options: Any, **named: Any) -> Any:
+    """``np.nanstd``."""
+    return into_out(scalar.sqrt(_spread(a, axis, dtype, *options, **named)), out, "nanstd")
+
+
+def _nan_running(op: folds.Fold, neutral: float) -> Callable[..., Any]:
+    def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        x = node_of(a)
+        mask = _numbers(x)
+        x = x if mask is None else scalar.where(mask, x, neutral)
+        x = astype(x, dtype) if given(dtype) else x
+        return into_out(running(op, x, axis), out, f"nan{op.name}")
+
+    return cumulative
+
+
+implements(np.nancumsum)(_nan_running(folds.CUMSUM, 0.0))
+implements(np.nancumprod)(_nan_running(folds.CUMPROD, 1.0))

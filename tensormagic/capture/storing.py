@@ -1,0 +1,438 @@
+"""Stores: ``x[index] = value`` with NumPy's every index, ``ufunc.at``, each as a new value of the part that is stored into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.indexing import basic
+from tensormagic.capture.masked import unselected
+from tensormagic.capture.ordering import as_indices
+from tensormagic.capture.selection import coordinates
+from tensormagic.capture.value import Tensor, arithmetic, as_size, has_lazy, node_of, put_part, refuse, wrap
+from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
+from tensormagic.ir.type import Size, hint, product
+from tensormagic.ops import scalar, scatter
+from tensormagic.ops.gather import gather
+from tensormagic.ops.leaf import constant, constant_value
+from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, show, transpose
+from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.selection import places
+
+Items = list[Any]
+
+
+# what an index names --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index with arrays in it: a view, and the axes of it that arrays choose from.
+
+    Parameters
+    ----------
+    view
+        The array with the slices and new axes of the index done.
+    places, arrays
+        Axes of ``view``, and for each the integers that choose along it.
+    mask, at
+        In place of these: one mask, the only entry that is an array, and the first axis of ``view`` that it covers.
+    apart
+        Whether something stands between the arrays: what they choose comes first then.
+    alone
+        Whether the mask is all of the index.
+    """
+
+    view: Tensor
+    places: tuple[int, ...]
+    arrays: tuple[Node, ...]
+    mask: Node | None
+    at: int
+    apart: bool
+    alone: bool = False
+
+
+def is_mask(item: Any) -> bool:
+    """Whether an entry of an index is a mask, or a bool."""
+    return isinstance(item, bool | np.bool_) or getattr(item, "dtype", None) == np.bool_
+
+
+def entries(index: Any) -> Items:
+    """The entries of an index: lists as arrays, whole numbers as they are."""
+    return [_entry(i) for i in (index if isinstance(index, tuple) else (index,))]
+
+
+def _entry(item: Any) -> Any:
+    if isinstance(item, list):
+        item = wrap(as_indices(item) if has_lazy(item) or not item else constant(np.asarray(item)))
+    if isinstance(item, np.ndarray) and not item.ndim and item.dtype.kind in "iu":
+        return int(item)
+    if getattr(item, "dtype", np.dtype(int)).kind not in "biu":
+        raise BoundsError("arrays used as indices must be of integer (or boolean) type")
+    return item
+
+
+def spread(items: Items, ndim: int) -> Items:
+    """The entries with the ellipsis spelt out: one for each axis, masks for several, None for new ones."""
+    used = sum(0 if i is None or i is Ellipsis else node_of(i).type.ndim if is_mask(i) else 1 for i in items)
+    if used > ndim:
+        raise BoundsError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
+    ellipses = [k for k, i in enumerate(items) if i is Ellipsis]
+    if len(ellipses) > 1:
+        raise BoundsError("an index can only have a single ellipsis ('...')")
+    at = ellipses[0] if ellipses else len(items)
+    return items[:at] + [slice(None)] * (ndim - used) + items[at + 1 :]
+
+
+def is_advanced(items: Items) -> bool:
+    """Whether an index has arrays, masks or integers that are known only when the graph runs."""
+    return any(_chooses(i) for i in items)
+
+
+def _chooses(item: Any) -> bool:
+    if item is None or isinstance(item, slice) or item is Ellipsis:
+        return False
+    return is_mask(item) or getattr(item, "ndim", 0) > 0 or _is_open(item)
+
+
+def _is_open(item: Any) -> bool:
+    from tensormagic.capture.value import static_value
+    from tensormagic.ops.leaf import size_of
+
+    return isinstance(item, Tensor) and size_of(item.node) is None and static_value(item.node) is None
+
+
+def resolve(x: Tensor, items: Items) -> Index:
+    """What the entries name in ``x``, where there are arrays among them."""
+    advanced = [k for k, i in enumerate(items) if not (i is None or isinstance(i, slice))]
+    apart = advanced[-1] - advanced[0] >= len(advanced)
+    masks = [k for k in advanced if is_mask(items[k])]
+    others = [k for k in advanced if k not in masks]
+    if len(masks) == 1 and not any(_chooses(items[k]) for k in others):
+        node = node_of(items[masks[0]])
+        view = _view(x, items, keep=set(masks))
+        at = sum(i is None or isinstance(i, slice) for i in items[: masks[0]])
+        _mask_fits(x, items, masks[0], node)
+        return Index(view, (), (), node, at, apart, len(items) == 1)
+    places: list[int] = []
+    arrays: list[Node] = []
+    axis = 0
+    for k, item in enumerate(items):
+        if k in masks:
+            node = node_of(item)
+            if not node.type.ndim:
+                refuse("a store through a truth value beside arrays", "Store through np.where(condition, new, old).")
+            _mask_fits(x, items, k, node)
+            found = coordinates(node)
+            places += range(axis, axis + len(found))
+            arrays += found
+            axis += len(found)
+        else:
+            if k in others:
+                places.append(axis)
+                arrays.append(_checked(item, x, items, k))
+            axis += 1
+    return Index(_view(x, items, keep=set(advanced)), tuple(places), tuple(arrays), None, 0, apart)
+
+
+def _view(x: Tensor, items: Items, keep: set[int]) -> Tensor:
+    """``x`` with every entry done but those of ``keep``, whose axes stay whole."""
+    index: Items = []
+    for k, item in enumerate(items):
+        if k in keep:
+            index += [slice(None)] * (node_of(item).type.ndim if is_mask(item) else 1)
+        else:
+            index.append(item)
+    return x[(*index, Ellipsis)]
+
+
+def _axis(items: Items, k: int) -> int:
+    """The axis of the array that entry ``k`` begins at."""
+    return sum(0 if i is None else node_of(i).type.ndim if is_mask(i) else 1 for i in items[:k])
+
+
+def _mask_fits(x: Tensor, items: Items, k: int, mask: Node) -> None:
+    first = _axis(items, k)
+    for axis, extent in enumerate(mask.type.shape, first):
+        own = x.type.shape[axis]
+        if not same(own, extent):
+            raise BoundsError(
+                f"boolean index did not match indexed array along axis {axis}; size of axis is {hint(own)} "
+                f"but size of corresponding boolean axis is {hint(extent)}"
+            )
+
+
+def _checked(item: Any, x: Tensor, items: Items, k: int) -> Node:
+    """An index as a node of integers; one that is known and out of bounds is an error at once."""
+    node = as_indices(item)
+    axis = _axis(items, k)
+    known, extent = constant_value(node), hint(x.type.shape[axis])
+    if known is not None and extent is not None and known.size and node.type.size != 0:
+        wrong = known[(known < -extent) | (known >= extent)]
+        if wrong.size:
+            raise BoundsError(
+                f"index {wrong.ravel()[0]} is out of bounds for axis {axis} with size {extent}",
+                f"The array has shape {show(x.type.shape)}.",
+            )
+    return node
+
+
+# x[index] = value -----------------------------------------------------------------------------------------------------
+
+
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """``x[index] = value``."""
+    if self.type.form != "array":
+        raise DTypeError(
+            f"a number of type {self.type} does not support item assignment",
+            "Numbers are no arrays: bind the name anew.",
+        )
+    items = entries(index)
+    spelt = spread(items, self.ndim)
+    if is_advanced(spelt):
+        store(resolve(self, spelt), value_of(value, self.dtype), self.dtype)
+        return
+    node = value_of(value, self.dtype)
+    part = basic(spelt, self.type.shape, as_size)
+    if node.type.ndim and not part.shape and not any(i is Ellipsis for i in items):
+        raise ShapeError("setting an array element with a sequence.")
+    new = fitted(storable(node, self.dtype), part.shape, "could not broadcast input array from shape {} into shape {}")
+    self.place.write(context.record(put_part(part, self.node, new)))
+
+
+def value_of(value: Any, dtype: np.dtype[Any]) -> Node:
+    """A value that is stored; Python numbers have to fit ``dtype``."""
+    if isinstance(value, list | tuple | int | float | complex) and not has_lazy(value) and np.ndim(value) <= 32:
+        np.asarray(value, dtype)
+    return node_of(value)
+
+
+def storable(node: Node, dtype: np.dtype[Any]) -> Node:
+    """A value as it is stored into an array of ``dtype``: NumPy casts as it must, but complex into real."""
+    if node.type.dtype.kind == "c" and dtype.kind != "c":
+        raise DTypeError(
+            f"a value of type {node.type} cannot be stored into an array of dtype {dtype}", "Take its .real first."
+        )
+    return astype(node, dtype)
+
+
+def fitted(node: Node, shape: tuple[Size, ...], message: str) -> Node:
+    """A value broadcast to where it goes: NumPy drops leading axes of extent 1."""
+    given = node.type.shape
+    extra = max(node.type.ndim - len(shape), 0)
+    if extra and set(given[:extra]) == {1}:
+        node = reshape(node, given[extra:])
+    try:
+        return broadcast(node, shape)
+    except ShapeError:
+        advice = "Sizes that depend on data are not dropped where they happen to be 1: write value[0]."
+        depends = any(nodes_of(s) for s in given[:extra])
+        raise ShapeError(message.format(show(given), show(shape)), advice if depends else "") from None
+
+
+_MISMATCH = "shape mismatch: value array of shape {} could not be broadcast to indexing result of shape {}"
+
+
+def store(index: Index, value: Node, dtype: np.dtype[Any]) -> None:
+    """Store a value where ``index`` says."""
+    value = storable(value, dtype)
+    if index.mask is not None:
+        new = _masked(index, index.mask, value)
+    else:
+        front, arrange = arranged(index)
+        new = arrange.back(scatter.scatter_set(front, arrange.indices, arrange.values(value)))
+    index.view.place.write(context.record(new))
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """How arrays of indices into several axes become indices into one axis, the first.
+
+    Parameters
+    ----------
+    indices
+        Into the merged axes.
+    order
+        The permutation that brought these axes to the front.
+    extents, rest
+        The extents of the merged axes and of the others.
+    shape
+        The common shape of the arrays.
+    position
+        Where the axes of ``shape`` stand in what the index names.
+    """
+
+    indices: Node
+    order: tuple[int, ...]
+    extents: tuple[Size, ...]
+    rest: tuple[Size, ...]
+    shape: tuple[Size, ...]
+    position: int
+
+    @property
+    def result(self) -> tuple[Size, ...]:
+        """The shape of what the index names."""
+        return (*self.rest[: self.position], *self.shape, *self.rest[self.position :])
+
+    def values(self, value: Node) -> Node:
+        """A value that is stored, broadcast, with the axes that are chosen from first."""
+        value = fitted(value, self.result, _MISMATCH)
+        count, at = len(self.shape), self.position
+        others = [k for k in range(value.type.ndim) if not at <= k < at + count]
+        return transpose(value, (*range(at, at + count), *others))
+
+    def back(self, stored: Node) -> Node:
+        """The view's value for that of the merged array."""
+        apart = reshape(stored, (*self.extents, *self.rest))
+        return transpose(apart, tuple(self.order.index(k) for k in range(len(self.order))))
+
+    def taken(self, front: Node) -> Node:
+        """What the index names now, in NumPy's order of axes."""
+        found = gather(front, self.indices, 0)
+        count = len(self.shape)
+        others = range(count, found.type.ndim)
+        return transpose(found, (*others[: self.position], *range(count), *others[self.position :]))
+
+
+def arranged(index: Index) -> tuple[Node, Arranged]:
+    """The view with the axes that arrays choose from merged and in front, and how to get back."""
+    node = index.view.node
+    try:
+        shape = broadcast_shapes([n.type.shape for n in index.arrays])
+    except ShapeError:
+        shapes = " ".join(show(n.type.shape) for n in index.arrays)
+        raise BoundsError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}"
+        ) from None
+    places = index.places
+    others = tuple(k for k in range(node.type.ndim) if k not in places)
+    extents = tuple(node.type.shape[k] for k in places)
+    rest = tuple(node.type.shape[k] for k in others)
+    front = reshape(transpose(node, (*places, *others)), (product(extents), *rest))
+    nodes = [broadcast(n, shape) for n in index.arrays]
+    flat = nodes[0] if len(nodes) == 1 else scatter.merged(extents, nodes)
+    return front, Arranged(flat, (*places, *others), extents, rest, shape, 0 if index.apart else places[0])
+
+
+# through a mask -------------------------------------------------------------------------------------------------------
+
+
+def _masked(index: Index, mask: Node, value: Node) -> Node:
+    """The view's value with ``value`` where the mask is true."""
+    at, node = index.at, index.view.node
+    count = mask.type.ndim
+    _check_rank(value, index.alone and node.type.ndim == count)
+    rest = (*node.type.shape[:at], *node.type.shape[at + count :])
+    extra = value.type.ndim - len(rest) - 1
+    if extra > 0 and set(value.type.shape[:extra]) == {1}:
+        value = reshape(value, value.type.shape[extra:])
+    axis = (0 if index.apart else at) - (
+        len(rest) + 1 - value.type.ndim
+    )  # of the value, that runs along what is chosen
+    if axis >= 0 and value.type.shape[axis] != 1:
+        return _placed(index, mask, value)
+    wide = reshape(value, (*[1] * (len(rest) + 1 - value.type.ndim), *value.type.shape))
+    if index.apart:
+        wide = transpose(wide, (*range(1, at + 1), 0, *range(at + 1, wide.type.ndim)))
+    shape = wide.type.shape
+    wide = reshape(wide, (*shape[:at], *[1] * count, *shape[at + 1 :]))
+    try:
+        wide = broadcast(wide, node.type.shape)
+    except ShapeError:
+        raise ShapeError(_MISMATCH.format(show(value.type.shape), show((1, *rest)))) from None
+    return scalar.where(spread_mask(mask, node, at), wide, node)
+
+
+def _check_rank(value: Node, whole: bool) -> None:
+    if whole and value.type.ndim > 1:
+        raise DTypeError(
+            "NumPy boolean array indexing assignment requires a 0 or 1-dimensional input, "
+            f"input has {value.type.ndim} dimensions"
+        )
+
+
+def spread_mask(mask: Node, node: Node, at: int) -> Node:
+    """A mask of some axes of ``node``, from ``at`` on, as one of all."""
+    behind = node.type.ndim - at - mask.type.ndim
+    return broadcast(reshape(mask, (*mask.type.shape, *[1] * behind)), node.type.shape)
+
+
+def by_places(index: Index, mask: Node) -> tuple[Node, Arranged]:
+    """The view with the axes of its mask merged and in front, and the places where the mask is true."""
+    node, count = index.view.node, mask.type.ndim
+    extents = node.type.shape[index.at : index.at + count]
+    others = tuple(k for k in range(node.type.ndim) if not index.at <= k < index.at + count)
+    rest = tuple(node.type.shape[k] for k in others)
+    order = (*range(index.at, index.at + count), *others)
+    front = reshape(transpose(node, order), (product(extents), *rest))
+    found = places(broadcast(mask, extents))
+    return front, Arranged(found, order, extents, rest, found.type.shape, 0 if index.apart else index.at)
+
+
+def _placed(index: Index, mask: Node, value: Node) -> Node:
+    """As :func:`_masked`, for values of their own for every place."""
+    front, arrange = by_places(index, mask)
+    try:
+        values = arrange.values(value)
+    except ShapeError:
+        if index.view.ndim != mask.type.ndim:
+            raise
+        raise ShapeError(
+            f"NumPy boolean array indexing assignment cannot assign {show(value.type.shape[:1])[1:-2]} input values "
+            f"to the {show(arrange.shape)[1:-2]} output values where the mask is true"
+        ) from None
+    whole = unselected(values, arrange.indices, 0, front.type.shape[0])
+    if whole is None:
+        return arrange.back(scatter.scatter_set(front, arrange.indices, values))
+    chosen = spread_mask(reshape(broadcast(mask, arrange.extents), (front.type.shape[0],)), front, 0)
+    return arrange.back(scalar.where(chosen, whole, front))
+
+
+# ufunc.at -------------------------------------------------------------------------------------------------------------
+
+_AT: dict[str, Opaque] = {
+    "add": scatter.SCATTER_ADD,
+    "subtract": scatter.SCATTER_ADD,
+    "multiply": scatter.SCATTER_MULTIPLY,
+    "maximum": scatter.SCATTER_MAXIMUM,
+    "minimum": scatter.SCATTER_MINIMUM,
+}
+
+
+def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, value: Any) -> None:
+    """``ufunc.at(x, index, value)``: repeated indices are combined one after the other."""
+    name = ufunc.__name__
+    if not isinstance(x, Tensor):
+        refuse(f"np.{name}.at on an array that is not the cell's own", "Use an array that the cell reads by its name.")
+    if name not in _AT or op is None:
+        refuse(f"np.{name}.at", f"Those of {', '.join(_AT)} are captured.")
+    items = spread(entries(index), x.ndim)
+    values = node_of(value)
+    values = astype(values, values.type.dtype) if values.type.form != "python" else constant(np.asarray(0)) + values
+    loop = ufunc.resolve_dtypes((x.dtype, node_of(value).type.dtype, None))[1]
+    if not is_advanced(items):
+        _at_once(op, x, items, values)
+        return
+    found = resolve(x, items)
+    front, arrange = arranged(found) if found.mask is None else by_places(found, found.mask)
+    given = arrange.values(astype(values, loop))
+    if name == "subtract":
+        given = -given
+    stored = scatter.scatter(_AT[name], front, arrange.indices, given)
+    found.view.place.write(context.record(arrange.back(stored)))
+
+
+def _at_once(op: Pointwise, x: Tensor, items: Items, value: Node) -> None:
+    """``ufunc.at`` of slices: no place is named twice."""
+    view = x[(*items, Ellipsis)]
+    given = fitted(value, view.type.shape, "array is not broadcastable to correct shape")
+    view.place.write(context.record(astype(arithmetic(op, [view.node, given]), x.dtype)))
+
+
+Tensor.__setitem__ = setitem

@@ -1,0 +1,318 @@
+"""Series and DataFrames as lazy arrays that keep their labels: what pandas and NumPy do alike is captured, the rest is not.
+
+A column with gaps or without numbers stays what it is: pandas computes with it, as in any cell. pandas is not imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, inputs
+from tensormagic.capture.place import Buffer, Place
+from tensormagic.capture.value import Tensor, refuse
+from tensormagic.ir.errors import DTypeError
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value is a Series or a DataFrame."""
+    kind = type(value)
+    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in {"Series", "DataFrame"}
+
+
+def numbers_of(value: Any, name: str) -> np.ndarray[Any, Any] | None:
+    """The numbers of a Series, or of a DataFrame of one dtype; None where there are gaps, or no numbers.
+
+    Raises
+    ------
+    DTypeError
+        For numbers in a column of objects, with the column's name.
+    """
+    columns = [(name, value)] if type(value).__name__ == "Series" else [(f"{name}[{k!r}]", c) for k, c in value.items()]
+    for place, column in columns:
+        if column.dtype == object and any(isinstance(v, int | float | complex | np.number) for v in column):
+            raise DTypeError(
+                f"column {place} is of objects, some of them numbers; %%tensor takes numbers",
+                f"Convert it: {place} = pd.to_numeric({place}, errors='coerce'), and fill or drop the gaps.",
+            )
+    kinds = {column.dtype for _, column in columns}
+    dtype = kinds.pop() if len(kinds) == 1 else None
+    if not isinstance(dtype, np.dtype) or dtype.kind not in "biufc":
+        return None
+    array = value.to_numpy()
+    return None if dtype.kind in "fc" and np.isnan(array).any() else array
+
+
+def whole(value: Any, name: str) -> Any:
+    """``value``, which is no Series or DataFrame with gaps: pandas skips these, and NumPy does not.
+
+    Raises
+    ------
+    DTypeError
+        For one that has gaps, or no numbers.
+    """
+    if is_table(value) and numbers_of(value, name) is None:
+        raise DTypeError(
+            f"{name} has gaps, or columns that are no numbers or of several kinds",
+            f"Drop or fill the gaps, or give an array: {name}.to_numpy(float).",
+        )
+    return value
+
+
+def in_dtype(table: Any, dtype: str) -> Any:
+    """A Series or a DataFrame with its floats in another dtype."""
+    if type(table).__name__ == "Series":
+        return table.astype(dtype) if table.dtype in (np.float32, np.float64) else table
+    return table.astype({k: dtype for k, kind in table.dtypes.items() if kind in (np.float32, np.float64)})
+
+
+def labelled(value: Any, name: str) -> Labelled | None:
+    """The lazy array of a Series or a DataFrame; None for what is none, or is not captured."""
+    array = numbers_of(value, name) if is_table(value) else None
+    if array is None:
+        return None
+    inputs.check_dtype(array.dtype, name)
+    return with_labels(Tensor(Place(Buffer(inputs.of_content(array, name), None, name))), value)
+
+
+def with_labels(tensor: Tensor, table: Any) -> Labelled:
+    """A lazy array with the labels of a Series or a DataFrame of its shape."""
+    return Labelled(tensor, table.index, None if type(table).__name__ == "Series" else table.columns, table)
+
+
+class Labelled(Tensor):
+    """A lazy array with the labels of a Series or a DataFrame.
+
+    Parameters
+    ----------
+    tensor
+        The values.
+    labels, columns
+        The index of the rows, and that of the columns; None for a Series.
+    table
+        The Series or the DataFrame itself, where the values are its own: pandas does what is not captured.
+    """
+
+    __slots__ = ("columns", "detached", "labels", "table")
+
+    def __init__(self, tensor: Tensor, labels: Any, columns: Any, table: Any = None) -> None:
+        super().__init__(tensor.place)
+        self.place.buffer.writeable = False
+        self.labels = labels
+        self.columns = columns
+        self.table = table
+        self.detached = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"values", "array"}:
+            return Tensor(self.place)
+        if name == "index":
+            return self.labels
+        if self.columns is not None and name in self.columns:
+            return self[name]
+        alike = name in (_ALIKE if self.columns is None else _ALIKE_IN_TABLES) or not hasattr(type(self.table), name)
+        capture = context.current()
+        if alike or self.table is None or (capture is not None and capture.abstract):
+            found = super().__getattr__(name)
+            return self._labelling(found) if alike and name in _ALIKE else found
+        self.detached = True  # what pandas computes is a constant of the graph
+        return _lifting(getattr(self.table, name), f"{self.place.buffer.name or 'table'}.{name}")
+
+    @property
+    def T(self) -> Any:
+        """The transpose: labels and columns change places."""
+        plain = Tensor(self.place).T
+        return self if self.columns is None else Labelled(plain, self.columns, self.labels)
+
+    def astype(self, dtype: Any, **options: Any) -> Any:
+        """The same labels with other values."""
+        return self._again(Tensor(self.place).astype(dtype, **options))
+
+    def _labelling(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **options: self._again(method(*args, **options))
+
+    def copy(self, *_deep: Any, **_options: Any) -> Labelled:
+        """The same values: what is labelled is not stored into."""
+        return self
+
+    def to_numpy(self, dtype: Any = None) -> Tensor:
+        """The values without their labels."""
+        plain = Tensor(self.place)
+        return plain if dtype is None else plain.astype(dtype)
+
+    def __getitem__(self, index: Any) -> Any:
+        if self.columns is not None:
+            chosen = isinstance(index, Tensor | np.ndarray)
+            return self._rows(index) if chosen else self._columns(index)
+        if isinstance(index, str) and hasattr(self.labels, "get_loc"):
+            place = self.labels.get_loc(index)
+            return Tensor(self.place)[place if isinstance(place, int) else np.asarray(place)]
+        if isinstance(index, int | np.integer) and not isinstance(index, bool):
+            if not _counts(self.labels) or not 0 <= index < len(self.labels):
+                refuse(f"an element of a Series by its label, {index!r},", "Take it by its place: s.to_numpy()[k].")
+        elif not isinstance(index, slice | Tensor | np.ndarray):
+            refuse("reading a Series by labels", "Take elements by their places: s.to_numpy()[k].")
+        return self._rows(index)
+
+    def _rows(self, index: Any) -> Any:
+        """Rows by a slice or by a mask, with their labels."""
+        found = Tensor(self.place)[index.values if isinstance(index, Labelled) else index]
+        if found.ndim != self.ndim:
+            return found
+        if getattr(index, "dtype", None) is not None and index.dtype != np.bool_:
+            refuse("reading a Series by an array of labels", "Take elements by their places: s.to_numpy()[k].")
+        return Labelled(found, _Chosen(self.labels, index), self.columns)
+
+    def _columns(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._rows(index)
+        wanted = index if isinstance(index, list) else [index]
+        places = [self.columns.get_loc(c) for c in wanted]  # raises KeyError as pandas does
+        own = None if self.table is None else self.table[index]
+        if not isinstance(index, list):
+            return Labelled(Tensor(self.place)[:, places[0]], self.labels, None, own)
+        return Labelled(Tensor(self.place)[:, places], self.labels, self.columns[places], own)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        refuse("a store into a Series or a DataFrame", "Store in a cell of its own, or into s.to_numpy().copy().")
+
+    def __iter__(self) -> Iterator[Any]:
+        return super().__iter__() if self.columns is None else iter(self.columns)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
+        self._agrees(operands)
+        found = super().__array_ufunc__(ufunc, method, *operands, **options)
+        return self._again(found) if method == "__call__" else found
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        self._agrees(args)
+        return super().__array_function__(function, types, args, options)
+
+    def _agrees(self, others: Any) -> None:
+        """Refuse what pandas would bring together by labels."""
+        for other in others:
+            if isinstance(other, Labelled) and other is not self:
+                whole = other if self.columns is None else self
+                part = self if whole is other else other
+                same = part.labels.equals(whole.labels)
+                if whole.columns is not None:
+                    same = (part.labels if part.columns is None else part.columns).equals(whole.columns) and (
+                        part.columns is None or part.labels.equals(whole.labels)
+                    )
+                if not same:
+                    refuse(
+                        "an operation on a Series or DataFrames with other labels, which pandas would bring together,",
+                        "Take the values alone: s.to_numpy().",
+                    )
+
+    def _again(self, found: Any) -> Any:
+        """The result of an operation with the labels, where it has the same axes."""
+        if not isinstance(found, Tensor) or isinstance(found, Labelled) or found.ndim != self.ndim:
+            return found
+        return Labelled(found, self.labels, self.columns)
+
+    def _over(self, name: str, axis: Any, options: dict[str, Any]) -> Any:
+        """A reduction: over rows by default, and with n - 1 in variances, as pandas has it."""
+        if name in {"std", "var"}:
+            options = {"ddof": 1, **options}
+        if self.columns is None:
+            return getattr(Tensor(self.place), name)(axis=axis, **options)
+        axis = 0 if axis is _ABSENT or axis == "index" else 1 if axis == "columns" else axis
+        found = getattr(Tensor(self.place), name)(axis=axis, **options)
+        if axis not in {0, 1}:
+            return found
+        return Labelled(found, self.columns if axis == 0 else self.labels, None)
+
+
+_ABSENT = object()
+_ALIKE_IN_TABLES = {"dot", "round", "clip"}  # methods that mean the same in NumPy
+_ALIKE = _ALIKE_IN_TABLES | {"cumsum", "cumprod", "argmax", "argmin", "argsort", "searchsorted", "repeat", "conj"}
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    def reduce(self: Labelled, axis: Any = _ABSENT, **options: Any) -> Any:
+        if self.columns is None and (axis is _ABSENT or axis == "index"):
+            axis = None
+        return self._over(name, axis, options)  # pyright: ignore[reportPrivateUsage] (a method of the class)
+
+    return reduce
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def operate(self: Labelled, *others: Any) -> Any:
+        self._agrees(others)  # pyright: ignore[reportPrivateUsage] (as above)
+        found = getattr(Tensor, name)(self, *others)
+        if "matmul" not in name:
+            return self._again(found)  # pyright: ignore[reportPrivateUsage] (as above)
+        if self.columns is None or not isinstance(found, Tensor) or found.ndim != 1:
+            return found
+        return Labelled(found, self.columns if name == "__rmatmul__" else self.labels, None)
+
+    return operate
+
+
+for _name in ["sum", "prod", "mean", "std", "var", "min", "max", "any", "all"]:
+    setattr(Labelled, _name, _reduction(_name))
+_BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"]
+_NAMES = [f"{side}{name}" for name in _BINARY for side in ("", "r")] + [
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "neg",
+    "pos",
+    "abs",
+    "invert",
+]
+for _name in [*_NAMES, "matmul", "rmatmul"]:
+    setattr(Labelled, f"__{_name}__", _operator(f"__{_name}__"))
+Labelled.__hash__ = None  # type: ignore[assignment]
+
+
+class _Chosen:
+    """The labels of rows that a slice or a mask chooses."""
+
+    def __init__(self, labels: Any, index: Any) -> None:
+        self.labels = labels
+        self.index = index
+
+    def equals(self, other: Any) -> bool:
+        """Whether others are the same for sure."""
+        return isinstance(other, _Chosen) and self.labels.equals(other.labels) and _same(self.index, other.index)
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _same(first: Any, second: Any) -> bool:
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
+        return first.node is second.node
+    return first is second or (isinstance(first, slice) and isinstance(second, slice) and first == second)
+
+
+def _lifting(value: Any, name: str) -> Any:
+    """What pandas gives: tables as inputs of their own."""
+    if is_table(value):
+        found = labelled(value, name)
+        return value if found is None else found
+    if callable(value) and not hasattr(value, "__getitem__"):
+        return lambda *args, **options: _lifting(value(*args, **options), f"{name}()")
+    return value
+
+
+def _counts(labels: Any) -> bool:
+    """Whether labels are the places themselves."""
+    return type(labels).__name__ == "RangeIndex" and labels.start == 0 and labels.step == 1
+
+
+def structure_of(table: Any) -> Any:
+    """What a trace over a Series or a DataFrame depends on beside its values."""
+    kind = type(table).__name__
+    return (kind, tuple(table.columns)) if kind == "DataFrame" else (kind, _counts(table.index))
+
+
+__all__ = ["Labelled", "in_dtype", "is_table", "labelled", "numbers_of", "structure_of", "whole", "with_labels"]

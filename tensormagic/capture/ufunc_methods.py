@@ -1,0 +1,170 @@
+"""The methods of ufuncs that fold: reduce, accumulate and reduceat, on lazy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.arguments import MISSING, done, extent_number, given, one_axis, reduced_axis
+from tensormagic.capture.ordering import as_indices
+from tensormagic.capture.reductions import folded, running
+from tensormagic.capture.statistics import nan_extreme
+from tensormagic.capture.value import Tensor, node_of, refuse
+from tensormagic.ir.errors import BoundsError, DTypeError
+from tensormagic.ir.node import Node
+from tensormagic.ops import fold as folds
+from tensormagic.ops import scalar
+from tensormagic.ops.checks import require
+from tensormagic.ops.fold import axes_of, fold, reduce_sum
+from tensormagic.ops.leaf import constant, iota, size_node
+from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
+from tensormagic.ops.pointwise import Pointwise, astype
+
+_LIMIT = 256  # steps that a fold without an op of its own is written out to
+_FOLDS = {
+    "add": folds.SUM,
+    "multiply": folds.PROD,
+    "maximum": folds.MAX,
+    "minimum": folds.MIN,
+    "logical_and": folds.ALL,
+    "logical_or": folds.ANY,
+}
+_RUNNING = {"add": folds.CUMSUM, "multiply": folds.CUMPROD, "maximum": folds.CUMMAX, "minimum": folds.CUMMIN}
+_TRUTH = {"logical_and": folds.CUMMIN, "logical_or": folds.CUMMAX}
+
+
+def method_of(ufunc: Any, op: Pointwise | None, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """``ufunc.reduce``, ``.accumulate`` or ``.reduceat`` on lazy operands."""
+    if ufunc.nin != 2 or op is None:
+        raise ValueError(f"{method} only supported for binary functions")
+    if method == "reduce" and ufunc.identity is not None and op.name not in _FOLDS:
+        options["nothing"] = ufunc.identity
+    return _METHODS[method](op, *operands, **options)
+
+
+def _cast(x: Node, dtype: Any) -> Node:
+    return astype(x, dtype) if given(dtype) else x
+
+
+def _reduce(
+    op: Pointwise,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = MISSING,
+    where: Any = True,
+    nothing: Any = None,
+) -> Tensor:
+    del out
+    x = _cast(node_of(array), dtype)
+    wide = bool(keepdims)
+    known = _FOLDS.get(op.name)
+    if known is not None:
+        return done(_cast(folded(known, x, axis, keepdims=wide, initial=initial, where=where), dtype))
+    if where is not True or given(initial):
+        refuse(f"np.{op.name}.reduce with where= or initial=", "Use np.where first, or combine the result.")
+    if op.name in {"fmax", "fmin"}:
+        return nan_extreme(op.name)(array, axis, keepdims=wide)
+    axes = axes_of(x, reduced_axis(axis, x.type.ndim))
+    if nothing is not None and any(x.type.shape[k] == 0 for k in axes):
+        kept = tuple(s for k, s in enumerate(x.type.shape) if k not in axes)
+        one = constant(x.type.dtype.type(nothing)) if op.name != "logical_xor" else constant(np.False_)
+        result = broadcast(one, kept)
+    elif op.name == "logaddexp" and x.type.dtype.kind == "f":
+        result = fold(folds.LOGSUMEXP, x, axes)
+    elif op.name == "logical_xor":
+        odd = scalar.remainder(reduce_sum(astype(scalar.not_equal(x, 0), np.int64), axes), 2)
+        result = scalar.equal(odd, 1)
+    else:
+        result = _written_out(op, x, axes, "reduce")[-1]
+    return done(expand_dims(result, axes) if wide else result)
+
+
+def _steps(x: Node, axis: int, name: str) -> list[Node]:
+    count = extent_number(x, axis)
+    if count == 0:
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+    if count > _LIMIT:
+        refuse(f"np.{name} over {count} elements", f"It is written out, step by step, up to {_LIMIT}.")
+    rest = tuple(s for k, s in enumerate(x.type.shape) if k != axis)
+
+    def element(place: int) -> Node:
+        part = slice_(x, tuple((place, 1, 1) if k == axis else (0, s, 1) for k, s in enumerate(x.type.shape)))
+        return reshape(part, rest)
+
+    return [element(place) for place in range(count)]
+
+
+def _written_out(op: Pointwise, x: Node, axes: tuple[int, ...], method: str) -> list[Node]:
+    """Every value of the accumulator, over one axis."""
+    if len(axes) != 1:
+        refuse(f"np.{op.name}.{method} over several axes", "Reduce them one after the other.")
+    first, *rest = _steps(x, axes[0], f"{op.name}.{method}")
+    found = [first]
+    for element in rest:
+        found.append(op(found[-1], element))
+    return found
+
+
+def _accumulate(op: Pointwise, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Tensor:
+    del out
+    x = _cast(node_of(array), dtype)
+    if not x.type.ndim:
+        raise TypeError("cannot accumulate on a scalar")
+    if op.name in _RUNNING:
+        return done(_cast(running(_RUNNING[op.name], x, axis), dtype))
+    if op.name in _TRUTH:
+        return done(running(_TRUTH[op.name], astype(x, bool), axis))
+    axis = one_axis(axis, x.type.ndim)
+    found = _written_out(op, x, (axis,), "accumulate")
+    dtype = np.result_type(*(n.type.dtype for n in found))
+    return done(concatenate([expand_dims(astype(n, dtype), (axis,)) for n in found], axis))
+
+
+def _neutral(op: Pointwise, dtype: np.dtype[Any]) -> Any:
+    if op.name in {"maximum", "minimum"}:
+        low = op.name == "maximum"
+        if dtype.kind == "f":
+            return dtype.type(-np.inf if low else np.inf)
+        if dtype.kind == "b":
+            return np.bool_(not low)
+        return dtype.type(np.iinfo(dtype).min if low else np.iinfo(dtype).max)
+    return dtype.type({"add": 0, "multiply": 1, "logical_and": 1, "logical_or": 0}[op.name])
+
+
+def _reduceat(op: Pointwise, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Tensor:
+    """The folds of the parts from each index to the next; of one element where the next is not larger."""
+    del out
+    if op.name not in _FOLDS or (op.name in {"maximum", "minimum"} and node_of(array).type.dtype.kind == "c"):
+        refuse(f"np.{op.name}.reduceat", f"Those of {', '.join(_FOLDS)} are captured.")
+    x = _cast(node_of(array), dtype)
+    axis = one_axis(axis, x.type.ndim)
+    starts = as_indices(indices)
+    if starts.type.dtype.kind not in "iu":
+        raise DTypeError("Cannot cast array data from dtype('float64') to dtype('int64') according to the rule 'safe'")
+    if x.type.shape[axis] == 0 and starts.type.shape[0] != 0:
+        raise BoundsError(f"index 0 out-of-bounds in {op.name}.reduceat [0, 0)")
+    extent = size_node(x.type.shape[axis])
+    inside = scalar.logical_and(scalar.greater_equal(starts, 0), scalar.less(starts, extent))
+    starts = require(astype(starts, np.int64), inside, f"index out-of-bounds in {op.name}.reduceat", "index")
+    count = starts.type.shape[0]
+    following = concatenate([slice_(starts, ((1, count - 1, 1),)), reshape(astype(extent, np.int64), (1,))], 0)
+    ends = scalar.where(scalar.less(starts, following), following, starts + 1)
+    order = (*(k for k in range(x.type.ndim) if k != axis), axis)
+    rows = transpose(x, order)
+    wide = expand_dims(rows, (rows.type.ndim - 1,))
+    place = iota((count, x.type.shape[axis]), 1)
+    taken = scalar.logical_and(
+        scalar.greater_equal(place, expand_dims(starts, (1,))), scalar.less(place, expand_dims(ends, (1,)))
+    )
+    parts = scalar.where(taken, wide, constant(_neutral(op, x.type.dtype)))
+    result = fold(_FOLDS[op.name], parts, (rows.type.ndim,))
+    back = (*range(axis), x.type.ndim - 1, *range(axis, x.type.ndim - 1))
+    return done(_cast(transpose(result, back), dtype))
+
+
+_METHODS: dict[str, Callable[..., Any]] = {"reduce": _reduce, "accumulate": _accumulate, "reduceat": _reduceat}

@@ -1,0 +1,393 @@
+"""Stores in other ways than by index, ``x.flat``, ``x.shape = …``, ``np.put``, ``np.copyto`` and their kin; and read-only views."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.arguments import done, shape_of, tensor
+from tensormagic.capture.names import FUNCTIONS, implements
+from tensormagic.capture.place import apart_in_numpy
+from tensormagic.capture.storing import (
+    entries,
+    fitted,
+    is_advanced,
+    is_mask,
+    resolve,
+    spread,
+    storable,
+    store,
+    value_of,
+)
+from tensormagic.capture.value import Tensor, hooks, node_of, refuse, reshapes_in_place, wrap
+from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
+from tensormagic.ir.type import Size, hint, product
+from tensormagic.ops import scalar
+from tensormagic.ops.contract import einsum
+from tensormagic.ops.fold import CUMSUM, row
+from tensormagic.ops.form import to_form
+from tensormagic.ops.gather import gather
+from tensormagic.ops.leaf import iota, size_node
+from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, transpose
+from tensormagic.ops.pointwise import astype
+
+
+def own_array(value: Any, name: str) -> Tensor:
+    """An array that is stored into."""
+    if isinstance(value, np.ndarray):
+        refuse(f"{name} into an array that is not the cell's own", "Use an array that the cell reads by its name.")
+    if not isinstance(value, Tensor) or value.type.form != "array":
+        raise DTypeError(f"{name}: argument 1 must be an array, not {type(value).__name__}")
+    return value
+
+
+def _known(values: Node) -> Node:
+    """Values in a row."""
+    size = values.type.size
+    if nodes_of(size):
+        refuse(
+            "a store that repeats values of a number that depends on data",
+            "Store through a mask or an index: x[mask] = v.",
+        )
+    return reshape(values, (size,))
+
+
+def cycled(values: Node, length: Size) -> Node:
+    """Values, flattened and repeated or cut to ``length``."""
+    flat = _known(values)
+    (count,) = flat.type.shape
+    if count == 1:
+        return broadcast(flat, (length,))
+    if count == length or (isinstance(count, int) and count == hint(length)):
+        return broadcast(flat, (length,))
+    return gather(flat, scalar.remainder(iota((length,), 0), size_node(count)), 0)
+
+
+def at_places(values: Node, places: Node) -> Node:
+    """Values, flattened, at places counted on beyond their end."""
+    flat = _known(values)
+    (count,) = flat.type.shape
+    if count == 1:
+        return broadcast(reshape(flat, ()), places.type.shape)
+    return gather(flat, scalar.remainder(places, size_node(count)), 0)
+
+
+# x.flat ---------------------------------------------------------------------------------------------------------------
+
+
+class Flat:
+    """``x.flat``: the elements in C order, read as copies, stored into the array."""
+
+    def __init__(self, base: Tensor) -> None:
+        self.base = base
+
+    @property
+    def _line(self) -> Tensor:
+        """The elements in a row, as a place in the array however it lies in memory."""
+        size = self.base.type.size
+        return self.base.view_of(
+            lambda x: reshape(x, (size,)),
+            lambda old, new: reshape(new, old.type.shape) if old.type.shape else to_form(reshape(new, ()), "array"),
+            np.ravel,
+        )
+
+    def __getitem__(self, index: Any) -> Tensor:
+        found = self._line[index]
+        return found if found.type.form != "array" else found.copy()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        line = self._line
+        node = storable(value_of(value, line.dtype), line.dtype)
+        if node.type.size == 0:
+            return
+        items = spread(entries(index), 1)
+        if is_advanced(items):
+            if is_mask(items[0]):
+                _place(line, node_of(items[0]), node)
+                return
+            shape = node_of(items[0]).type.shape
+            store(resolve(line, items), reshape(cycled(node, product(shape)), shape), line.dtype)
+            return
+        part = line[index]
+        line[index] = wrap(reshape(cycled(node, part.type.size), part.type.shape))
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self._line)
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    @property
+    def lazy(self) -> Tensor:
+        """What functions of arrays take for it."""
+        return self._line
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*(v.lazy if isinstance(v, Flat) else v for v in operands), **options)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        return function(*(v.lazy if isinstance(v, Flat) else v for v in args), **options)
+
+    def copy(self) -> Tensor:
+        """The elements, in an array of their own."""
+        return self._line.copy()
+
+
+def _set_flat(self: Tensor, value: Any) -> None:
+    Flat(self)[:] = value
+
+
+def _set_shape(self: Tensor, shape: Any) -> None:
+    if self.place.parent is None and self.place.buffer.array is not None:
+        name = self.place.buffer.name
+        refuse(
+            f"a new shape of the notebook's {name}", f"Write {name} = {name}.reshape(...), which binds the name anew."
+        )
+    layout = self.place.layout()
+    reshaped = self.reshape(shape)
+    if self.ndim and hint(self.type.size) != 0:
+        if layout is None:
+            refuse(
+                "a new shape of an array whose layout is not known",
+                "Use x = x.reshape(...), which binds the name anew.",
+            )
+        if not reshapes_in_place(layout, reshaped.type.shape):
+            raise AttributeError(
+                "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
+            )
+    self.place = reshaped.place
+
+
+def _set_part(name: str) -> Any:
+    def stored(self: Tensor, value: Any) -> None:
+        if name == "imag" and self.dtype.kind != "c":
+            raise DTypeError("array does not have imaginary part to set")
+        getattr(self, name)[...] = value
+
+    return stored
+
+
+def _resize(self: Tensor, *shape: Any, **options: Any) -> NoReturn:
+    del self, shape, options
+    refuse("x.resize", "Use np.resize(x, shape), which makes a new array.")
+
+
+hooks.methods["resize"] = _resize
+Tensor.flat = property(Flat, _set_flat)  # type: ignore[attr-defined]
+Tensor.shape = Tensor.shape.setter(_set_shape)  # type: ignore[attr-defined]
+Tensor.real = Tensor.real.setter(_set_part("real"))  # type: ignore[attr-defined]
+Tensor.imag = Tensor.imag.setter(_set_part("imag"))  # type: ignore[attr-defined]
+
+
+class _ArrayType(type):
+    """``np.ndarray`` in captured code: a type as it is, and called it makes an array of the cell's own."""
+
+    def __call__(cls, shape: Any, dtype: Any = float, buffer: Any = None, *place: Any, **options: Any) -> Any:
+        if buffer is not None or place or any(v is not None for v in options.values()):
+            refuse("np.ndarray with a buffer, strides or an order", "Use np.empty(shape, dtype), or a view.")
+        return FUNCTIONS[np.empty](shape, dtype)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, np.ndarray)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, np.ndarray)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(np.ndarray, name)
+
+
+class _Array(metaclass=_ArrayType):
+    """See :class:`_ArrayType`."""
+
+
+FUNCTIONS[np.ndarray] = _Array
+
+# functions that store -------------------------------------------------------------------------------------------------
+
+
+@implements(np.put, method="put")
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """``np.put``: into the elements in C order; values are repeated where there are fewer of them."""
+    x = own_array(a, "np.put")
+    indices = entries(list(ind) if isinstance(ind, tuple) else ind)[0]
+    places = node_of(indices)
+    extent = size_node(x.type.size)
+    if mode == "wrap":
+        places = scalar.remainder(places, extent)
+    elif mode == "clip":
+        places = scalar.minimum(scalar.maximum(places, 0), extent - 1)
+    elif mode != "raise":
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
+    flat = astype(places, np.int64)
+    Flat(x)[wrap(reshape(flat, (flat.type.size,)))] = v
+
+
+def _safe(value: Any, dtype: np.dtype[Any]) -> Node:
+    """Values that keep what they are in an array of ``dtype``: numbers and lists are converted in any case."""
+    node = value_of(value, dtype)
+    if (
+        isinstance(value, Tensor | np.ndarray)
+        and node.type.form == "array"
+        and not np.can_cast(node.type.dtype, dtype, "safe")
+    ):
+        raise DTypeError(f"Cannot cast array data from {node.type.dtype!r} to {dtype!r} according to the rule 'safe'")
+    return node
+
+
+@implements(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """``np.place``: the first values where the mask is true, from the start again where there are fewer of them."""
+    x = own_array(arr, "np.place")
+    chosen, values = node_of(mask), _safe(vals, x.dtype)
+    if not same(chosen.type.size, x.type.size):
+        raise ShapeError("place: mask and data must be the same size")
+    if values.type.size == 0:
+        raise ShapeError("Cannot insert from an empty array!")
+    _place(Flat(x).lazy, astype(reshape(chosen, (x.type.size,)), np.bool_), storable(values, x.dtype))
+
+
+def _place(line: Tensor, mask: Node, values: Node) -> None:
+    """Store into the elements where a mask is true, one value after the other."""
+    if node_of(mask).type.ndim != 1:
+        raise ShapeError("boolean index array should have 1 dimension")
+    order = row(CUMSUM, astype(mask, np.int64), (0,)) - 1
+    order = scalar.maximum(order, 0)
+    line.place.write(context.record(scalar.where(mask, at_places(values, order), line.node)))
+
+
+@implements(np.putmask)
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
+    """``np.putmask``: where the mask is true the value of the same place, counted on beyond the end of the values."""
+    x = own_array(a, "np.putmask")
+    chosen, given = node_of(mask), _safe(values, x.dtype)
+    if not same(chosen.type.size, x.type.size):
+        raise ShapeError("putmask: mask and data must be the same size")
+    if given.type.size == 0:
+        return
+    size = x.type.size
+    line = Flat(x).lazy
+    mask = astype(reshape(chosen, (size,)), np.bool_)
+    line.place.write(context.record(scalar.where(mask, cycled(storable(given, x.dtype), size), line.node)))
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """``np.copyto``."""
+    if src is dst:
+        return  # which NumPy does not mind for read-only arrays either
+    x = own_array(dst, "np.copyto")
+    node = value_of(src, x.dtype) if type(src) in {int, bool} else node_of(src)
+    if not _can_cast(node, x.dtype, casting):
+        raise DTypeError(
+            f"Cannot cast array data from {node.type.dtype!r} to {x.dtype!r} according to the rule '{casting}'"
+        )
+    new = fitted(storable(node, x.dtype), x.type.shape, "could not broadcast input array from shape {} into shape {}")
+    if where is not True:
+        mask = node_of(where)
+        if mask.type.dtype.kind != "b":
+            raise DTypeError(
+                f"Cannot cast array data from {mask.type.dtype!r} to dtype('bool') according to the rule 'safe'"
+            )
+        chosen = fitted(mask, x.type.shape, "could not broadcast where mask from shape {} into shape {}")
+        new = scalar.where(chosen, new, x.node)
+    x.place.write(context.record(new if x.ndim else to_form(new, "array")))
+
+
+def _can_cast(node: Node, dtype: np.dtype[Any], casting: Any) -> bool:
+    """Whether a value may be cast; Python's numbers are of the smallest kind that holds them."""
+    given = node.type.dtype
+    if node.type.form == "python" and casting != "unsafe":
+        return "buifc".index(given.kind) <= "buifc".index(dtype.kind) or (given.kind == "i" and dtype.kind in "ui")
+    return np.can_cast(given, dtype, casting)
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """``np.fill_diagonal``: of a matrix, with ``wrap`` again below the end; of more axes, which are equal then."""
+    x = own_array(a, "np.fill_diagonal")
+    shape, rank = x.type.shape, x.ndim
+    if rank < 2:
+        raise ShapeError("array must be at least 2-d")
+    if rank > 2 and not all(same(shape[0], s) for s in shape[1:]):
+        raise ShapeError("All dimensions of input must be of equal length")
+    values = storable(value_of(val, x.dtype), x.dtype)
+    first = iota(shape, 0)
+    if wrap and rank == 2:
+        period = size_node(shape[1]) + 1
+        places = first * size_node(shape[1]) + iota(shape, 1)
+        on, which = scalar.equal(scalar.remainder(places, period), 0), scalar.floor_divide(places, period)
+    else:
+        on, which = scalar.equal(first, iota(shape, 1)), first
+        for axis in range(2, rank):
+            on = scalar.logical_and(on, scalar.equal(first, iota(shape, axis)))
+    x.place.write(context.record(scalar.where(on, at_places(values, which), x.node)))
+
+
+# read-only views ------------------------------------------------------------------------------------------------------
+
+
+@implements(np.broadcast_to)
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+    """``np.broadcast_to``: a view that cannot be stored into."""
+    del subok
+    return _stretched(tensor(array), shape_of(shape))
+
+
+def _stretched(x: Tensor, sizes: tuple[Size, ...]) -> Tensor:
+    whole = tuple(hint(s) or 0 for s in sizes)
+    return x.view_of(
+        lambda n: broadcast(n, sizes) if sizes else to_form(n, "array"), None, lambda a: np.broadcast_to(a, whole)
+    )
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+    """``np.broadcast_arrays``: views; what is stretched cannot be stored into."""
+    del subok
+    arrays = [tensor(a) for a in args]
+    shape = broadcast_shapes([x.type.shape for x in arrays])
+    return tuple(x if x.type.shape == shape and x.type.form == "array" else _stretched(x, shape) for x in arrays)
+
+
+def einsum_view(x: Tensor, letters: str, out: str) -> Tensor | None:
+    """What ``np.einsum`` gives for one operand that nothing is summed of: a view, of diagonals too; None elsewhere."""
+    if set(letters) != set(out) or x.type.form != "array":
+        return None
+    if len(letters) == len(out):
+        return x.transpose([letters.index(c) for c in out])
+
+    def stored(old: Node, new: Node) -> Node:
+        shape = old.type.shape
+        kept = [k for k, c in enumerate(letters) if letters.index(c) == k]
+        found = transpose(new, tuple(out.index(letters[k]) for k in kept))
+        wide = reshape(found, tuple(s if k in kept else 1 for k, s in enumerate(shape)))
+        pairs = [(letters.index(c), k) for k, c in enumerate(letters) if k not in kept]
+        on = [scalar.equal(iota(shape, first), iota(shape, k)) for first, k in pairs]
+        return scalar.where(functools.reduce(scalar.logical_and, on), broadcast(wide, shape), old)
+
+    subscripts = f"{letters}->{out}"
+    return x.view_of(lambda n: einsum(subscripts, n), stored, lambda a: np.einsum(subscripts, a))
+
+
+@implements(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None, **options: Any) -> Any:
+    """``np.ascontiguousarray``: the array itself where it lies in C order, else a copy."""
+    del options
+    x = tensor(a)
+    if x.type.form != "array" or not x.ndim:
+        return x.reshape(1) if not x.ndim else x
+    if dtype is not None and x.dtype != dtype:
+        return x.astype(dtype)
+    layout = x.place.layout()
+    if layout is None:
+        copy = done(x.node)
+        apart_in_numpy(x.place.buffer, copy.place.buffer, "what np.ascontiguousarray made of it")
+        return copy
+    return x if layout.flags.c_contiguous else done(x.node)

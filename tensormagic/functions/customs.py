@@ -1,0 +1,143 @@
+"""Functions whose derivatives are computed in another way: ``tm.checkpoint`` and ``tm.custom_gradient``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensormagic.capture.staging.regions import around, graph_of, of_type
+from tensormagic.capture.random import Drawn
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import node_of, wrap
+from tensormagic.functions.derivatives import derived
+from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
+from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ir.node import Node
+from tensormagic.ops.control import checkpoint as checkpointed
+from tensormagic.ops.custom import custom
+from tensormagic.ops.leaf import Source, input_node
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """A function run over stand-ins for what it was called with."""
+
+    nodes: list[Node]
+    stand_ins: list[Node]
+    result: Any
+
+
+def _traced(function: Function, args: tuple[Any, ...], options: dict[str, Any]) -> _Traced:
+    leaves, build = flatten((args, options))
+    nodes = [node_of(v) for v in leaves]
+    stand_ins = [input_node(Source(f"operand{k}"), n.type) for k, n in enumerate(nodes)]
+    tensors = [stand_in_tensor(n, f"number {k}") for k, n in enumerate(stand_ins)]
+    given, named = build(iter(tensors))
+    with Drawn(function.name):
+        result = function.body(*given, **named)
+    refuse_stores(tensors, function.name)
+    return _Traced(nodes, stand_ins, result)
+
+
+def checkpoint(fun: Any) -> Function:
+    """``fun``, of which a gradient keeps the arguments only: what is inside is computed again where the gradient reads it.
+
+    This trades time for memory: in a loop of many turns, each turn saves its arguments instead of every value on the way.
+
+    Parameters
+    ----------
+    fun
+        A function of arrays, or a cell's NAME.
+
+    Returns
+    -------
+    Function
+        The same function, with the same derivatives of every order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tensormagic import grad
+    >>> block = checkpoint(lambda x: np.sin(np.sin(x)))
+    >>> bool(grad(block)(1.0) == np.cos(np.sin(1.0)) * np.cos(1.0))
+    True
+    """
+    function = of_callable(fun)
+
+    def body(*args: Any, **options: Any) -> Any:
+        traced = _traced(function, args, options)
+        leaves, build = flatten(traced.result)
+        results = [node_of(v) for v in leaves]
+        free = around(results, traced.stand_ins)
+        graph = graph_of(results, [*traced.stand_ins, *free])
+        return build(iter([wrap(n) for n in checkpointed(graph, [*traced.nodes, *free])]))
+
+    return derived(function, "checkpoint", body)
+
+
+def custom_gradient(fun: Any) -> Function:
+    """A function that says its own derivative.
+
+    Parameters
+    ----------
+    fun
+        Gives a pair: the value, and a function of its cotangent (of the same containers as the value) that gives the
+        cotangents of the arguments, a tuple where there are several. This function has to be linear. What ``fun`` reads
+        beside its arguments counts as constant.
+
+    Returns
+    -------
+    Function
+        Gives the value. Reverse mode calls the function that came with it; forward mode is its transpose.
+
+    Raises
+    ------
+    DifferentiationError
+        Where ``fun`` gives no such pair, or cotangents of another number than its arguments.
+
+    Examples
+    --------
+    >>> from tensormagic import grad
+    >>> clipped = custom_gradient(lambda x: (x * x, lambda cotangent: cotangent * 1.0))
+    >>> clipped(3.0), grad(clipped)(3.0)
+    (9.0, 1.0)
+    """
+    function = of_callable(fun)
+
+    def body(*args: Any, **options: Any) -> Any:
+        traced = _traced(function, args, options)
+        value, pull = _pair(traced.result, function)
+        leaves, build = flatten(value)
+        results = [node_of(v) for v in leaves]
+        cotangents = [
+            input_node(Source(f"cotangent{k}"), r.type.with_shape(r.type.shape)) for k, r in enumerate(results)
+        ]
+        given = [c for c, r in zip(cotangents, results, strict=True) if r.type.inexact]
+        back = _cotangents(pull(build(iter([wrap(c) for c in cotangents]))), traced.stand_ins, function)
+        free = around([*results, *back], [*traced.stand_ins, *cotangents])
+        operands = [*traced.stand_ins, *free]
+        graphs = graph_of(results, operands), graph_of(back, [*operands, *given])
+        return build(iter([wrap(n) for n in custom(*graphs, [*traced.nodes, *free])]))
+
+    return derived(function, "custom_gradient", body)
+
+
+def _pair(result: Any, function: Function) -> tuple[Any, Callable[[Any], Any]]:
+    if not (isinstance(result, tuple) and len(result) == 2 and callable(result[1])):
+        raise DifferentiationError(
+            f"{function.name} does not give a pair of a value and a function",
+            "Return value, lambda cotangent: the cotangents of the arguments.",
+        )
+    return result[0], result[1]
+
+
+def _cotangents(found: Any, stand_ins: Sequence[Node], function: Function) -> list[Node]:
+    """The cotangents of the arguments, in their types."""
+    nodes = [node_of(v) for v in flatten(found)[0]]
+    if len(nodes) != len(stand_ins):
+        raise DifferentiationError(
+            f"{function.name} gives {len(nodes)} cotangents for {len(stand_ins)} arguments",
+            "Give one for each argument: zeros where there is no derivative.",
+        )
+    return [of_type(n, s.type.with_shape(s.type.shape)) for n, s in zip(nodes, stand_ins, strict=True)]

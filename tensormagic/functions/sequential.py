@@ -1,0 +1,64 @@
+"""Examples one after the other: for a function that draws from a generator which all examples share, in NumPy's order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tensormagic.capture.place import Buffer
+from tensormagic.capture.staging.regions import around, graph_of, zeros_of
+from tensormagic.ir.node import Node, substitute
+from tensormagic.ir.size import Size
+from tensormagic.ir.type import Type
+from tensormagic.ops import control
+from tensormagic.ops.leaf import Source, index_node, input_node, size_node, size_of
+from tensormagic.ops.move import Slices, reshape, slice_
+from tensormagic.ops.update import set_at
+
+
+def one_by_one(
+    results: Sequence[Node], stacks: Mapping[Node, Node], size: Size, drawn: Mapping[Buffer, Node]
+) -> list[Node]:
+    """Stacks of ``results``, by a loop over the examples that hands on the states of generators.
+
+    Parameters
+    ----------
+    results
+        The nodes that are wanted, of one example.
+    stacks
+        For what stands for one example, the stack.
+    size
+        How many examples there are.
+    drawn
+        The places of the states, and what they were before the first example; they are left as after the last one.
+    """
+    index = index_node("index", 0, size)
+    states = [input_node(Source("state"), node.type) for node in drawn.values()]
+    given = [input_node(Source("stack"), stack.type) for stack in stacks.values()]
+    known = dict(zip(drawn.values(), states, strict=True))
+    known |= {example: _taken(g, index) for example, g in zip(stacks, given, strict=True)}
+    ends = substitute([*(b.node for b in drawn), *results], known)
+    count = len(states)
+    starts = [zeros_of(Type(r.type.dtype, (size, *r.type.shape))) for r in ends[count:]]
+    filled = [input_node(Source("results"), s.type) for s in starts]
+    ends[count:] = [
+        set_at(stack, reshape(r, (1, *r.type.shape)), _at(stack, index))
+        for stack, r in zip(filled, ends[count:], strict=True)
+    ]
+    own = [index, *states, *filled, *given]
+    free = around(ends, own)
+    body = graph_of(ends, [*own, *free])
+    found = control.loop(size_node(size), body, [*drawn.values(), *starts], [*stacks.values(), *free])
+    for buffer, state in zip(drawn, found[:count], strict=True):
+        buffer.put(state)
+    return list(found[count:])
+
+
+def _at(stack: Node, index: Node) -> Slices:
+    at = size_of(index)
+    if at is None:
+        raise AssertionError
+    return ((at, 1, 1), *((0, s, 1) for s in stack.type.shape[1:]))
+
+
+def _taken(stack: Node, index: Node) -> Node:
+    return reshape(slice_(stack, _at(stack, index)), stack.type.shape[1:])

@@ -1,0 +1,100 @@
+"""What a captured function stores into its arguments: done after everything has worked, into the arrays of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.overlap import share
+from tensormagic.capture.place import in_memory_order
+from tensormagic.capture.random import State
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import CaptureError
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The stores of one trace.
+
+    Parameters
+    ----------
+    label, names
+        The function, and what its inputs are called.
+    inputs
+        Which inputs are stored into; the last results of the graph are what they hold afterwards.
+    returned
+        Which results of the function are such an input itself, by the number of the input.
+    ordered
+        Whether it matters that the inputs lie in C order: a view of a reshaped array is one only then.
+    """
+
+    label: str
+    names: tuple[str, ...]
+    inputs: tuple[int, ...]
+    returned: dict[int, int]
+    ordered: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.inputs) or self.ordered
+
+    def check(self, values: Sequence[Any], given: Sequence[Any]) -> None:
+        """Refuse values that cannot be stored into, or not as NumPy would.
+
+        Parameters
+        ----------
+        values
+            What the inputs are.
+        given
+            The caller's own objects: an input that is none of these is a copy of one.
+        """
+        if self.ordered:
+            for name, value in zip(self.names, values, strict=False):
+                if isinstance(value, np.ndarray) and not in_memory_order(value):
+                    raise CaptureError(
+                        f"{self.label} stores through a reshaped array, and its input {name} is not in C order",
+                        f"Pass np.ascontiguousarray({name}).",
+                    )
+        for number in self.inputs:
+            self._check_target(number, values, given)
+
+    def _check_target(self, number: int, values: Sequence[Any], given: Sequence[Any]) -> None:
+        target, name = values[number], self.names[number]
+        if isinstance(target, State):
+            return
+        if not any(target is v for v in given):
+            raise CaptureError(
+                f"{self.label} stores into its argument {name}, which is no NumPy array", f"Pass np.asarray({name})."
+            )
+        if not target.flags.writeable:
+            raise ValueError("assignment destination is read-only")
+        for other, value in enumerate(values):
+            if other != number and isinstance(value, np.ndarray) and share(target, value):
+                raise CaptureError(
+                    f"{self.label} stores into its argument {name}, which shares memory with {self.names[other]}",
+                    f"Pass a copy: {name}.copy().",
+                )
+
+    def commit(self, results: list[Any], values: Sequence[Any]) -> list[Any]:
+        """Store into the caller's arrays; gives the results of the function."""
+        count = len(results) - len(self.inputs)
+        for number, result in zip(self.inputs, results[count:], strict=True):
+            if isinstance(values[number], State):
+                values[number].give_back(result)
+            else:
+                np.copyto(values[number], result)
+        return [values[self.returned[k]] if k in self.returned else r for k, r in enumerate(results[:count])]
+
+
+def stores_of(label: str, tensors: Sequence[Tensor], results: Sequence[Any], *, ordered: bool) -> Stores:
+    """What a body has stored into the lazy arrays that stood for its inputs."""
+    buffers = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.buffer.stored}
+    returned = {
+        k: buffers[id(v.place.buffer)]
+        for k, v in enumerate(results)
+        if isinstance(v, Tensor) and v.place.parent is None and id(v.place.buffer) in buffers
+    }
+    names = tuple(t.place.buffer.name for t in tensors)
+    return Stores(label, names, tuple(buffers.values()), returned, ordered)

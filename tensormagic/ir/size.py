@@ -1,0 +1,475 @@
+"""Sizes: integer polynomials in normal form over symbols, divisions, extremes, and integer nodes of the graph itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A size that is known when the graph runs: ``n0``, or the extent of an input's axis; never below ``least``.
+
+    ``hint`` is the size that was seen at capture: it decides errors early, and is no part of the symbol's identity.
+    """
+
+    name: str
+    hint: int | None = field(default=None, compare=False)
+    least: int = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A size that is no polynomial: ``floordiv``, ``mod``, ``min`` or ``max`` of two sizes."""
+
+    function: str
+    left: Size
+    right: Size
+
+    def __str__(self) -> str:
+        return f"{self.function}({self.left}, {self.right})"
+
+    @cached_property
+    def nodes(self) -> tuple[Any, ...]:
+        """The nodes that it mentions."""
+        return tuple(dict.fromkeys([*nodes_of(self.left), *nodes_of(self.right)]))
+
+    @cached_property
+    def key(self) -> str:
+        """What orders it among others."""
+        return f"{self.function}({_key(self.left)}, {_key(self.right)})"
+
+
+Atom = Any  # Symbol, Apply, or a Node that is an integer without axes
+Monomial = tuple[tuple[Atom, int], ...]
+
+_APPLY: dict[str, Callable[[int, int], int]] = {
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "min": min,
+    "max": max,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Dim:
+    """An integer polynomial over atoms, in normal form; never constant (a constant size is an ``int``)."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dim) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.terms)
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+    @cached_property
+    def _text(self) -> str:
+        return text(self, str)
+
+    @cached_property
+    def key(self) -> str:
+        """What orders it among others, within a process."""
+        return "+".join(_monomial_text(m, c, _key) for m, c in self.terms) if self.nodes else self._text
+
+    @cached_property
+    def nodes(self) -> tuple[Any, ...]:
+        """The nodes that it mentions, in order of appearance."""
+        return tuple(a for a in atoms(self) if not isinstance(a, Symbol))
+
+    @cached_property
+    def least(self) -> int | None:
+        """See :func:`lower_bound`."""
+        found = _estimate(self, _from_symbols, [_STEPS])
+        return found if isinstance(found, int) else None
+
+    def __add__(self, other: Size) -> Size:
+        terms = dict(self.terms)
+        for monomial, coefficient in _terms(other):
+            terms[monomial] = terms.get(monomial, 0) + coefficient
+        return _normal(terms)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __sub__(self, other: Size) -> Size:
+        return self + -1 * other
+
+    def __rsub__(self, other: Size) -> Size:
+        return -1 * self + other
+
+    def __mul__(self, other: Size) -> Size:
+        if isinstance(other, int):  # which leaves the order of the terms
+            return self if other == 1 else Dim(tuple([(m, c * other) for m, c in self.terms])) if other else 0
+        terms: dict[Monomial, int] = {}
+        for left, a in self.terms:
+            for right, b in _terms(other):
+                monomial = _monomial_product(left, right)
+                terms[monomial] = terms.get(monomial, 0) + a * b
+        return _normal(terms)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Size) -> Size:
+        return apply("floordiv", self, other)
+
+    def __mod__(self, other: Size) -> Size:
+        return apply("mod", self, other)
+
+
+Size = int | Dim
+
+
+def symbol(name: str, hint: int | None = None, least: int = 2) -> Dim:
+    """The size that is the symbol ``name``."""
+    return atom(Symbol(name, hint, least))
+
+
+def hint(size: Size) -> int | None:
+    """The number that ``size`` was at capture, where that is known."""
+    try:
+        return evaluate(size, _hint_of)
+    except LookupError:
+        return None
+
+
+def _hint_of(a: Atom) -> int:
+    number = a.hint if isinstance(a, Symbol) else None
+    if number is None:
+        raise LookupError
+    return int(number)
+
+
+def size_text(size: Size) -> str:
+    """A size for people: the number that was seen, or the expression."""
+    number = hint(size)
+    return str(size if number is None else number)
+
+
+def text(size: Size, name: Callable[[Atom], str]) -> str:
+    """A size as an expression, with ``name`` giving that of each symbol and node; in an order that follows from the names."""
+    if isinstance(size, int):
+        return str(size)
+
+    def named(a: Atom) -> str:
+        return f"{a.function}({text(a.left, name)}, {text(a.right, name)})" if isinstance(a, Apply) else name(a)
+
+    parts = sorted((-len(m), _monomial_text(m, 1, named), _monomial_text(m, c, named)) for m, c in size.terms)
+    return "+".join(part for _, _, part in parts).replace("+-", "-")
+
+
+def nodes_of(size: Any) -> tuple[Any, ...]:
+    """The nodes that a size mentions."""
+    return size.nodes if isinstance(size, Dim) else ()
+
+
+# arithmetic -----------------------------------------------------------------------------------------------------------
+
+
+def atom(a: Atom) -> Dim:
+    """The size that is the single atom ``a``."""
+    return Dim(((((a, 1),), 1),))
+
+
+def bare_atom(size: Size) -> Atom | None:
+    """The atom that ``size`` is, where it is just one."""
+    if isinstance(size, Dim) and len(size.terms) == 1:
+        monomial, coefficient = size.terms[0]
+        if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
+            return monomial[0][0]
+    return None
+
+
+def apply(function: str, left: Size, right: Size) -> Size:
+    """``floordiv``, ``mod``, ``min`` or ``max`` of two sizes, decided where it can be."""
+    if isinstance(left, int) and isinstance(right, int):
+        return _APPLY[function](left, right)
+    if function in {"min", "max"}:
+        return left if left == right else _extreme(function, left, right)
+    if left == right and is_at_least(left, 1):
+        return 1 if function == "floordiv" else 0
+    if right == 1:
+        return left if function == "floordiv" else 0
+    if isinstance(right, int) and isinstance(left, Dim):
+        return _divide_constant(function, left, right)
+    return atom(Apply(function, left, right))
+
+
+def _extreme(function: str, left: Size, right: Size) -> Size:
+    """``min`` and ``max``, decided where the sign of the difference is known."""
+    difference = lower_bound(left - right)
+    if difference is not None and difference >= 0:
+        return right if function == "min" else left
+    difference = lower_bound(right - left)
+    if difference is not None and difference >= 0:
+        return left if function == "min" else right
+    return atom(Apply(function, left, right))
+
+
+def _divide_constant(function: str, left: Dim, right: int) -> Size:
+    """``floordiv`` and ``mod`` by a constant split off the terms that it divides."""
+    whole = {m: c // right for m, c in left.terms if c % right == 0}
+    rest = _normal({m: c for m, c in left.terms if c % right != 0})
+    left_over: Size = atom(Apply(function, rest, right)) if isinstance(rest, Dim) else _APPLY[function](rest, right)
+    return left_over if function == "mod" else _normal(whole) + left_over
+
+
+def divide_exactly(total: Size, divisor: Size) -> Size | None:
+    """``total / divisor`` where that is a polynomial and ``divisor`` a single term; None elsewhere."""
+    if isinstance(divisor, Dim) and len(divisor.terms) != 1:
+        return 1 if total == divisor else None
+    ((monomial, coefficient),) = _terms(divisor)
+    quotient: dict[Monomial, int] = {}
+    for m, c in _terms(total):
+        powers = dict(m)
+        for a, power in monomial:
+            powers[a] = powers.get(a, 0) - power
+        if c % coefficient or min(powers.values(), default=0) < 0:
+            return None
+        quotient[tuple((a, p) for a, p in powers.items() if p)] = c // coefficient
+    return _normal(quotient)
+
+
+def evaluate(size: Size, value_of: Callable[[Atom], int]) -> int:
+    """The number that ``size`` is, with ``value_of`` giving that of each symbol and node."""
+    if isinstance(size, int):
+        return size
+    total = 0
+    for monomial, coefficient in size.terms:
+        for a, power in monomial:
+            number = (
+                _APPLY[a.function](evaluate(a.left, value_of), evaluate(a.right, value_of))
+                if isinstance(a, Apply)
+                else value_of(a)
+            )
+            coefficient *= number**power  # noqa: PLW2901 (the running product)
+        total += coefficient
+    return total
+
+
+def substitute(size: Size, replacement: Mapping[Atom, Size]) -> Size:
+    """``size`` with symbols and nodes replaced."""
+    if isinstance(size, int):
+        return size
+    alone = bare_atom(size)
+    if alone is not None and not isinstance(alone, Apply):
+        return replacement.get(alone, size)
+    total: Size = 0
+    for monomial, coefficient in size.terms:
+        term: Size = coefficient
+        for a, power in monomial:
+            if isinstance(a, Apply):
+                base = apply(a.function, substitute(a.left, replacement), substitute(a.right, replacement))
+            else:
+                base = replacement.get(a, atom(a))
+            for _ in range(power):
+                term = term * base
+        total = total + term
+    return total
+
+
+def substitute_in(value: Any, replacement: Mapping[Atom, Size]) -> Any:
+    """A parameter of a node with symbols and nodes replaced in the sizes that it holds."""
+    if isinstance(value, Dim):
+        return substitute(value, replacement)
+    return tuple(substitute_in(v, replacement) for v in value) if type(value) is tuple else value
+
+
+def atoms(size: Size) -> list[Atom]:
+    """The symbols and nodes that ``size`` mentions, in order of appearance."""
+    if isinstance(size, int):
+        return []
+    found: dict[Atom, None] = {}
+    for monomial, _ in size.terms:
+        for a, _power in monomial:
+            inner = [*atoms(a.left), *atoms(a.right)] if isinstance(a, Apply) else [a]
+            found.update(dict.fromkeys(inner))
+    return list(found)
+
+
+def product(sizes: tuple[Size, ...]) -> Size:
+    """The number of elements of a shape."""
+    total: Size = 1
+    for size in sizes:
+        total = total * size
+    return total
+
+
+def _terms(size: Size) -> tuple[tuple[Monomial, int], ...]:
+    if isinstance(size, Dim):
+        return size.terms
+    return (((), size),) if size else ()
+
+
+def _normal(terms: dict[Monomial, int]) -> Size:
+    kept = {m: c for m, c in terms.items() if c}
+    if not kept:
+        return 0
+    if len(kept) == 1:
+        return kept[()] if () in kept else Dim(tuple(kept.items()))
+    return Dim(tuple(sorted(kept.items(), key=lambda item: (-len(item[0]), _monomial_text(item[0], 1, _key)))))
+
+
+def _monomial_product(left: Monomial, right: Monomial) -> Monomial:
+    if not left or not right:
+        return left or right
+    powers = dict(left)
+    for a, power in right:
+        powers[a] = powers.get(a, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: _key(item[0])))
+
+
+def _monomial_text(monomial: Monomial, coefficient: int, name: Callable[[Atom], str]) -> str:
+    factors = sorted(name(a) if power == 1 else f"{name(a)}^{power}" for a, power in monomial)
+    if coefficient != 1 or not factors:
+        factors.insert(0, str(coefficient))
+    return "*".join(factors)
+
+
+def _key(a: Any) -> str:
+    """What orders atoms: symbols by name, nodes by age."""
+    return a.name if isinstance(a, Symbol) else str(a) if isinstance(a, int) else a.key
+
+
+# bounds ---------------------------------------------------------------------------------------------------------------
+
+_STEPS = 64
+"""How many replacements by a bound are tried for one size."""
+
+
+def lower_bound(size: Size) -> int | None:
+    """A number that ``size`` is never below, where one is known."""
+    return size if isinstance(size, int) else size.least
+
+
+def is_at_least(size: Size, number: int) -> bool:
+    """Whether ``size`` is known not to be below ``number``."""
+    bound = lower_bound(size)
+    return bound is not None and bound >= number
+
+
+def floor_of_nodes(size: Size) -> Size | None:
+    """A size without nodes that ``size`` is never below, as large as what was seen at capture makes it; None for none."""
+    return size if isinstance(size, int) else _estimate(size, _seen, [_STEPS])
+
+
+def _seen(size: Size) -> Size | None:
+    return None if nodes_of(size) or hint(size) is None else size
+
+
+def _from_symbols(size: Size) -> int | None:
+    """A lower bound of a polynomial over symbols alone: each is its least value and something that is not negative."""
+    if isinstance(size, int):
+        return size
+    found = atoms(size)
+    if any(not isinstance(a, Symbol) for m, _ in size.terms for a, _ in m):
+        return None
+    if any(c < 0 for m, c in size.terms if m):
+        if all(len(m) < 2 and sum(p for _, p in m) < 2 for m, _ in size.terms):
+            return None
+        shifted = substitute(size, {a: atom(a) + a.least for a in found})
+        return None if any(c < 0 for m, c in _terms(shifted) if m) else dict(_terms(shifted)).get((), 0)
+    return evaluate(size, lambda a: a.least)
+
+
+def _estimate(size: Size, finish: Callable[[Size], Size | None], budget: list[int]) -> Size | None:
+    """A size that is never above ``size``: bounded atoms go, those first that others do not depend on; then ``finish``."""
+    target = _last_bounded(size)
+    if target is None:
+        return finish(size)
+    budget[0] -= 1
+    if budget[0] < 0:
+        return None
+    best: tuple[int, Size] | None = None
+    for cases in _cases(size, target):
+        found = [_estimate(case, finish, budget) for case in cases]
+        if None not in found:
+            least = found[0] if len(found) == 1 else apply("min", found[0], found[1])  # type: ignore[arg-type]
+            seen = hint(least)  # type: ignore[arg-type]
+            if seen is not None and (best is None or seen > best[0]):
+                best = seen, least  # type: ignore[assignment]
+    return None if best is None else best[1]
+
+
+def _last_bounded(size: Size) -> Atom | None:
+    """Among the atoms that have bounds, the one whose bounds may mention the others."""
+    found = dict.fromkeys(a for m, _ in _terms(size) for a, _ in m if not isinstance(a, Symbol))
+    bounded = [a for a in found if isinstance(a, Apply) or a.bounds != (None, None)]
+    return max(bounded, key=_age, default=None)
+
+
+def _age(a: Atom) -> tuple[int, bool]:
+    if isinstance(a, Apply):
+        return max((n.serial for n in a.nodes), default=-1), True
+    return a.serial, False
+
+
+def _cases(size: Size, target: Atom) -> list[tuple[Size, ...]]:
+    """Groups of sizes without ``target``: the least of each group is never above ``size``."""
+    if not isinstance(target, Apply):
+        return _one_sided(size, target, *target.bounds)
+    left, right = target.left, target.right
+    if target.function in {"min", "max"}:
+        ends = [(None, s) if target.function == "min" else (s, None) for s in (left, right)]
+        sides = [case for low, high in ends for case in _one_sided(size, target, low, high)]
+        return [*sides, (_replaced(size, target, left), _replaced(size, target, right))]
+    if not is_at_least(right, 1):
+        return []
+    if target.function == "mod":
+        return _one_sided(size, target, 0, right - 1)
+    scaled = _scaled(size, target, left, right) if isinstance(right, int) else []
+    return scaled + (_one_sided(size, target, 0, left) if is_at_least(left, 0) else [])
+
+
+def _replaced(size: Size, target: Atom, value: Size) -> Size:
+    total: Size = 0
+    for monomial, coefficient in _terms(size):
+        power = dict(monomial).get(target, 0)
+        term: Size = _normal({tuple((a, p) for a, p in monomial if a != target): coefficient})
+        for _ in range(power):
+            term = term * value
+        total = total + term
+    return total
+
+
+def _one_sided(size: Size, target: Atom, low: Size | None, high: Size | None) -> list[tuple[Size, ...]]:
+    """``size`` with ``target`` at its low end where it adds, at its high end where it subtracts; nothing where that proves nothing."""
+    total: Size = 0
+    for monomial, coefficient in _terms(size):
+        power = dict(monomial).get(target, 0)
+        rest = tuple((a, p) for a, p in monomial if a != target)
+        term: Size = _normal({rest: coefficient})
+        if power:
+            bound = low if coefficient > 0 else high
+            monotonic = power == 1 or (low is not None and is_at_least(low, 0))
+            if bound is None or not monotonic or not all(is_at_least(atom(a), 0) for a, _ in rest):
+                return []
+            for _ in range(power):
+                term = term * bound
+        total = total + term
+    return [(total,)]
+
+
+def _scaled(size: Size, target: Apply, left: Size, right: int) -> list[tuple[Size, ...]]:
+    """A quotient that occurs once, times a multiple of its divisor: ``right * (left // right)`` is at most ``left``."""
+    found = [(m, c) for m, c in _terms(size) if target in dict(m)]
+    if len(found) != 1 or found[0][0] != ((target, 1),) or found[0][1] % right:
+        return []
+    coefficient = found[0][1] // right
+    return [(_replaced(size, target, 0) + coefficient * (left if coefficient < 0 else left - (right - 1)),)]

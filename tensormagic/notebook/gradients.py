@@ -1,0 +1,183 @@
+"""Gradients of a cell's value: with respect to which nodes, containers taken apart; errors with their place in the cell."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import warnings
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, is_dataclass
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from tensormagic.capture.cell import Captured, Code
+from tensormagic.capture.items import input_of, lifted
+from tensormagic.capture.tables import Labelled
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.functions.derivatives import gradient_nodes
+from tensormagic.ir.errors import CaptureError, ConstantGradientWarning, DifferentiationError, TensorError
+from tensormagic.ir.node import Node
+from tensormagic.ir.site import Site
+from tensormagic.notebook import errors
+from tensormagic.notebook.options import Options
+from tensormagic.transform.grad import depends
+
+__all__ = ["Parted", "differentiated", "is_container"]
+
+
+@dataclass(frozen=True)
+class Parted:
+    """The variables that gradients are with respect to, containers among them taken apart.
+
+    Parameters
+    ----------
+    notebook, space
+        The variables, and as the cell sees them: with lazy arrays in these containers.
+    parts
+        The lazy arrays in each container, by their names: ``params['w']``.
+    """
+
+    notebook: dict[str, Any]
+    space: dict[str, Any]
+    parts: dict[str, dict[str, Tensor]]
+
+    @classmethod
+    def of(cls, names: Iterable[str], notebook: dict[str, Any]) -> Parted:
+        """Take the containers among ``names`` apart."""
+        space, parts = copy.copy(notebook), dict[str, dict[str, Tensor]]()
+        for name in names:
+            value = notebook.get(name)
+            own: dict[str, Tensor] = {}
+            if is_container(value):
+                space[name] = lifted(value, name, own)
+            if own:
+                parts[name] = own
+        return cls(notebook, space, parts)
+
+    def check(self) -> None:
+        """Refuse what the cell has changed in a container: that would not reach the notebook's."""
+        for name, own in self.parts.items():
+            if name not in own and {id(v) for v in flatten(self.space[name])[0] if isinstance(v, Tensor)} != {
+                id(v) for v in own.values()
+            }:
+                raise CaptureError(
+                    f"the cell changes {name}, which it differentiates with respect to",
+                    f"Bind the new values to other names, and change {name} in the next cell.",
+                )
+
+    def whole(self, name: str, gradients: Mapping[str, Tensor]) -> Any:
+        """A container like the notebook's, with gradients in place of what they are with respect to."""
+        if name in self.parts[name]:
+            return gradients[name]
+        leaves, build = flatten(self.space[name])
+        by_id = {id(tensor): gradients[part] for part, tensor in self.parts[name].items()}
+        return build(iter([by_id.get(id(leaf), leaf) for leaf in leaves]))
+
+
+def is_container(value: Any) -> bool:
+    """Whether a value holds others: a list, a tuple, a dictionary, a dataclass."""
+    return isinstance(value, list | tuple | dict) or (is_dataclass(value) and not isinstance(value, type))
+
+
+def differentiated(
+    code: Code, options: Options, captured: Captured, parted: Parted, target: Any
+) -> tuple[dict[str, Tensor], dict[str, Node]]:
+    """The gradients of ``target`` that are asked for, and the nodes that they are with respect to, by name."""
+    parted.check()
+    moving: dict[str, Node] = {}
+    for wanted in options.grad:
+        with placed(lambda name=wanted: name_site(code, name)):
+            if wanted in parted.parts:
+                moving |= {part: tensor.node for part, tensor in parted.parts[wanted].items()}
+            else:
+                moving[wanted] = _moving(wanted, captured, parted.notebook)
+    with placed(lambda: value_site(code, options.of)):
+        return _gradients(code, options, target, moving), moving
+
+
+def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, Node]) -> dict[str, Tensor]:
+    if not nodes:
+        return {}
+    if result is None:
+        raise UsageError("%%tensor --grad: the cell has no value; end it in an expression, or name one with --of")
+    top = node_of(result)
+    for name in dict.fromkeys(name.partition("[")[0].partition(".")[0] for name in nodes):
+        if not any(
+            depends([top], n) for part, n in nodes.items() if part == name or part.startswith((f"{name}[", f"{name}."))
+        ):
+            what = options.of or "the cell's value"
+            place = errors.of_site(value_site(code, options.of))
+            message = f"{what} does not depend on {name}: grad_{name} is zero\n" + "\n".join(place.drawn())
+            warnings.warn_explicit(message, ConstantGradientWarning, code.cell.label, place.line)
+    moving = list(nodes.values())
+    apart = [
+        n for n in moving if any(m is not n and depends([m], n) for m in moving)
+    ]  # another variable is computed from it
+    together = [n for n in moving if n not in apart]
+    found = dict(zip(together, gradient_nodes(top, together), strict=True))
+    found |= {n: gradient_nodes(top, [n])[0] for n in apart}
+    return {name: wrap(found[node]) for name, node in nodes.items()}
+
+
+@contextmanager
+def placed(site: Callable[[], Site]) -> Generator[None]:
+    """Give an error of a gradient its place in the cell."""
+    try:
+        yield
+    except TensorError as error:
+        error.tensor_site = site()  # type: ignore[attr-defined]
+        raise
+
+
+def value_site(code: Code, of: str = "") -> Site:
+    """Where the cell gives its value, or last binds the name ``of``."""
+    tree = ast.parse(code.cell.source)
+    found: ast.AST = tree.body[-1] if tree.body else tree
+    if of:
+        stores = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == of and isinstance(n.ctx, ast.Store)]
+        found = max(stores, key=lambda n: (n.lineno, n.col_offset), default=found)
+    elif isinstance(found, ast.Expr | ast.Assign | ast.AugAssign | ast.AnnAssign) and found.value is not None:
+        found = found.value
+    return _site(code, found)
+
+
+def name_site(code: Code, name: str) -> Site:
+    """Where the cell first mentions a name; where it gives its value, if it does not."""
+    nodes = [n for n in ast.walk(ast.parse(code.cell.source)) if isinstance(n, ast.Name) and n.id == name]
+    first = min(nodes, key=lambda n: (n.lineno, n.col_offset), default=None)
+    return value_site(code) if first is None else _site(code, first)
+
+
+def _site(code: Code, node: Any) -> Site:
+    line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+    end, last = getattr(node, "end_lineno", line), getattr(node, "end_col_offset", 0)
+    return Site(code.cell.label, code.cell.run, line, column, end, last)
+
+
+def _moving(name: str, captured: Captured, notebook: Mapping[str, Any]) -> Node:
+    """The node of a variable: the notebook's value, as the cell read it, before one that the cell binds."""
+    own = name in captured.values and name in captured.parsed.binds and name not in captured.parsed.reads
+    value = captured.values[name] if own or name not in notebook else captured.inputs.get(name, notebook[name])
+    tensor = value if isinstance(value, Tensor) else input_of(value, name)
+    if isinstance(tensor, Labelled) and tensor.detached:
+        raise DifferentiationError(
+            f"{name} is used by methods of pandas in this cell: there is no derivative of what these compute",
+            f"Take {name}.to_numpy(), and NumPy's functions of it.",
+        )
+    node = (tensor.node if own else _at_entry(tensor)) if tensor is not None else None
+    if node is None or not node.type.inexact:
+        what = f"{node.type}" if node is not None else type(value).__name__
+        raise DifferentiationError(
+            f"{name} is {what}: there is no derivative with respect to it",
+            f"Make it a float: {name} = np.asarray({name}, float).",
+        )
+    return node
+
+
+def _at_entry(tensor: Tensor) -> Node:
+    """The node of an array of the notebook as the cell found it, also where the cell has stored into it."""
+    place = tensor.place
+    return place.buffer.first if place.parent is None and place.buffer.array is not None else tensor.node

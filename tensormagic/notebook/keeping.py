@@ -1,0 +1,285 @@
+"""What a cell can reach and change before it fails: containers, objects, lazy values, random generators. Kept, and taken back.
+
+It looks at values only; it does not know how cells are run.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import random
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.inputs import COPY_LIMIT
+from tensormagic.capture.value import Tensor
+
+__all__ = ["Kept"]
+
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, range, slice, type(...), np.generic, np.dtype, np.ufunc)
+_OWN = ("__main__", "types")  # modules whose objects are the notebook's own: what they lead to is kept, too
+_FREE = {"__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods__"}
+
+
+class Kept:
+    """The state of everything that some values lead to.
+
+    Containers and objects are kept shallowly, each one: lists, dictionaries, sets, attributes; arrays in them, up to the
+    size in all that inputs are copied to; lazy values, and the state of every random generator, Python's own too.
+
+    Parameters
+    ----------
+    roots
+        The values.
+    arrays
+        Whether arrays among them are kept too; a cell changes its inputs only when all of it has worked.
+    space
+        Variables of the notebook, whose names are kept: functions may bind them.
+    """
+
+    def __init__(self, roots: Iterable[Any], space: dict[str, Any] | None = None, *, arrays: bool = False) -> None:
+        self.undo: list[Callable[[], None]] = []
+        self.rewinds: list[Callable[[], None]] = []
+        self.room = COPY_LIMIT
+        self._legacy = np.random.get_state(legacy=False)  # noqa: NPY002 (the user's cell may draw from it)
+        self._python = random.getstate()
+        self._space = space
+        if space is not None:
+            self._keep_names(space)
+        self._met: dict[int, Any] = {}  # held, so that an id stays that of one object
+        pending = [root for root in roots if arrays or not isinstance(root, np.ndarray)]
+        while pending:
+            value = pending.pop()
+            if id(value) not in self._met and not isinstance(value, _ATOMS):
+                self._met[id(value)] = value
+                keep = next((keep for kinds, keep in _KEEPERS if isinstance(value, kinds)), _keep_object)
+                pending += keep(self, value)
+
+    def _keep_names(self, space: dict[str, Any]) -> None:
+        before = {name: value for name, value in space.items() if not name.startswith("_")}
+
+        def undo() -> None:
+            for name in [n for n in space if n not in before and not n.startswith("_")]:
+                del space[name]
+            for name, value in before.items():
+                if name not in space or space[name] is not value:
+                    space[name] = value
+
+        self.undo.append(undo)
+
+    def restore(self) -> None:
+        """Take back what has changed since."""
+        for undo in reversed(self.undo):
+            undo()
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Put the random generators back to where they were."""
+        np.random.set_state(self._legacy)  # noqa: NPY002 (as above)
+        random.setstate(self._python)
+        for rewind in self.rewinds:
+            rewind()
+
+    @contextmanager
+    def rewound(self) -> Generator[None]:
+        """Everything as it was, for a while; then as it is now."""
+        now = Kept(self._met.values(), self._space, arrays=True)
+        self.restore()
+        try:
+            yield
+        finally:
+            now.restore()
+
+
+# each keeps one value and gives what it leads to -----------------------------------------------------------------------
+
+
+def _keep_sequence(kept: Kept, value: Any) -> Iterable[Any]:
+    items = list(value)
+
+    def undo() -> None:
+        if len(value) != len(items) or any(a is not b for a, b in zip(value, items, strict=True)):
+            value.clear()
+            value.extend(items)
+
+    kept.undo.append(undo)
+    return _leading(items)
+
+
+def _keep_set(kept: Kept, value: set[Any]) -> Iterable[Any]:
+    items = set(value)
+
+    def undo() -> None:
+        if value != items:
+            value.clear()
+            value.update(items)
+
+    kept.undo.append(undo)
+    return ()
+
+
+def _keep_mapping(kept: Kept, value: dict[Any, Any]) -> Iterable[Any]:
+    items = dict(value)
+
+    def undo() -> None:
+        if list(map(id, value)) != list(map(id, items)) or any(value[k] is not v for k, v in items.items()):
+            value.clear()
+            value.update(items)
+
+    kept.undo.append(undo)
+    return _leading(items.values())
+
+
+def _keep_array(kept: Kept, value: np.ndarray[Any, Any]) -> Iterable[Any]:
+    if value.flags.writeable and value.nbytes <= kept.room:
+        kept.room -= value.nbytes
+        before = value.copy()
+
+        def undo() -> None:
+            if value.shape == before.shape:
+                np.copyto(value, before)
+
+        kept.undo.append(undo)
+    return value.tolist() if value.dtype == object and value.shape else ()
+
+
+def _keep_lazy(kept: Kept, value: Tensor) -> Iterable[Any]:
+    buffer = value.place.buffer
+    node, version = buffer.node, buffer.version
+
+    def undo() -> None:
+        if buffer.version != version:
+            buffer.store(node)
+
+    if buffer.array is None:
+        kept.undo.append(undo)
+    return ()
+
+
+def _keep_generator(kept: Kept, value: Any) -> Iterable[Any]:
+    if isinstance(value, np.random.RandomState):
+        kept.rewinds.append(functools.partial(value.set_state, value.get_state(legacy=False)))
+    else:
+        bits = value.bit_generator if isinstance(value, np.random.Generator) else value
+        state = copy.deepcopy(bits.state)
+        kept.rewinds.append(lambda: setattr(bits, "state", copy.deepcopy(state)))
+    return ()
+
+
+def _keep_function(_kept: Kept, value: FunctionType) -> Iterable[Any]:
+    """What a function of the notebook reads, by name and from closures."""
+    if value.__module__ != "__main__":
+        return ()
+    space = value.__globals__
+    names = {name for code in _codes(value.__code__) for name in code.co_names}
+    found = [space[name] for name in names if name in space]
+    for cell in value.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:  # not filled yet
+            continue
+    return [*found, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+
+
+def _keep_class(kept: Kept, value: type) -> Iterable[Any]:
+    """The attributes of a class of the notebook."""
+    if value.__module__ != "__main__":
+        return ()
+
+    def now() -> dict[str, Any]:
+        return {n: v for n, v in vars(value).items() if n not in _FREE}
+
+    before = now()
+
+    def undo() -> None:
+        after = now()
+        for name in after.keys() - before.keys():
+            delattr(value, name)
+        for name, held in before.items():
+            if name not in after or after[name] is not held:
+                setattr(value, name, held)
+
+    kept.undo.append(undo)
+    return list(before.values())
+
+
+def _keep_object(kept: Kept, value: Any) -> Iterable[Any]:
+    """The attributes of an object; those of a library are not looked into any further."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "pandas":
+        return _keep_table(kept, value)
+    own = kind.__module__ in _OWN or hasattr(kind, "__dataclass_fields__")
+    attributes = getattr(value, "__dict__", None)
+    leading: Iterable[Any] = ()
+    if isinstance(attributes, dict):
+        leading = _keep_mapping(kept, attributes)
+    return [*leading, *_keep_slots(kept, value), kind] if own else ()
+
+
+def _keep_slots(kept: Kept, value: Any) -> Iterable[Any]:
+    names = [n for kind in type(value).__mro__ for n in _names_in(vars(kind).get("__slots__", ())) if n not in _FREE]
+    before = {n: getattr(value, n) for n in names if hasattr(value, n)}
+
+    def undo() -> None:
+        for name in names:
+            if name in before:
+                object.__setattr__(value, name, before[name])
+            elif hasattr(value, name):
+                object.__delattr__(value, name)
+
+    if names:
+        kept.undo.append(undo)
+    return list(before.values())
+
+
+def _keep_table(kept: Kept, value: Any) -> Iterable[Any]:
+    """A Series or a DataFrame."""
+    if type(value).__name__ in {"Series", "DataFrame"}:
+        before = value.copy(deep=int(np.sum(value.memory_usage(index=False))) <= COPY_LIMIT)
+
+        def undo() -> None:
+            if not value.equals(before) or [*value.keys()] != [*before.keys()]:
+                vars(value).clear()
+                vars(value).update(vars(before))
+
+        kept.undo.append(undo)
+    return ()
+
+
+_KEEPERS: tuple[tuple[Any, Callable[[Kept, Any], Iterable[Any]]], ...] = (
+    (Tensor, _keep_lazy),
+    ((list, deque, bytearray), _keep_sequence),
+    (dict, _keep_mapping),
+    (set, _keep_set),
+    (np.ndarray, _keep_array),
+    ((tuple, frozenset), lambda _kept, value: _leading(value)),
+    ((np.random.Generator, np.random.BitGenerator, np.random.RandomState), _keep_generator),
+    (FunctionType, _keep_function),
+    (MethodType, lambda _kept, value: (value.__self__, value.__func__)),
+    (functools.partial, lambda _kept, value: (value.func, *value.args, *value.keywords.values())),
+    (type, _keep_class),
+    (ModuleType, lambda _kept, _value: ()),
+)
+
+
+def _leading(items: Iterable[Any]) -> Iterable[Any]:
+    """The items, where some may lead further: numbers and text do not."""
+    items = list(items)
+    return items if any(not issubclass(kind, _ATOMS) for kind in set(map(type, items))) else ()
+
+
+def _names_in(slots: Any) -> tuple[str, ...]:
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A code object and those inside it."""
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _codes(part)

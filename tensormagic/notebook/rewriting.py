@@ -1,0 +1,101 @@
+"""``%%rewrite``: rules in NumPy's notation, tried on numbers, and then used in every cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, magics_class, no_var_expand
+
+from tensormagic.functions.rules import rules
+from tensormagic.ir.errors import ParseError, RuleError
+from tensormagic.notebook import errors
+from tensormagic.notebook.display import Page
+from tensormagic.notebook.errors import Place
+from tensormagic.notebook.options import CHOICES, arguments, describe
+from tensormagic.notebook.panels import Panel, table
+from tensormagic.transform.rewriting.user import Stated, stated_rules
+
+__all__ = ["TensorRewriting"]
+
+
+@magics_class
+class TensorRewriting(Magics):
+    """The magic for rules of a notebook's own; those that it has put in force go when the extension is unloaded."""
+
+    shell: Any  # an InteractiveShell; the base class allows None, too
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._names: set[str] = set()
+
+    @no_var_expand
+    @cell_magic
+    @describe(
+        ("NAME", None, "what the rules are called together: other rules of that name go (default: rules)"),
+        ("--math", "LEVEL", "exact, stable (default) or real: what is asked of them, and where they are used"),
+        ("--test", None, "only try them, and show what came out"),
+        example="%%rewrite mine --math stable\nlog(1 + exp(x)) -> logaddexp(0, x)\nsqrt(x**2) -> x      if x >= 0",
+    )
+    def rewrite(self, line: str, cell: str) -> Any:
+        """Add rewrite rules, one a line: `pattern -> replacement`, then perhaps `if` and conditions.
+
+        Each is tried on numbers before it is used: both sides have to agree, and at the level stable the replacement may
+        nowhere be less accurate. An empty cell takes the rules of that name out of force.
+        """
+        given = arguments(self.rewrite, line, "%%")
+        level, name = given.math or "stable", given.NAME or "rules"
+        if level not in CHOICES["--math"]:
+            raise UsageError(f"%%rewrite --math is one of {', '.join(CHOICES['--math'])}; not {level!r}")
+        try:
+            stated = list(stated_rules("\n" + cell, name, level))
+            if given.test:
+                return _page(_trials(stated))
+            if stated:
+                rules.add(name, stated)
+                self._names.add(name)
+            elif name in rules.own:
+                rules.remove(name)
+        except (ParseError, RuleError) as error:
+            self._dress(error, cell)
+            raise
+        return _page(
+            table(f"rules of {name}" if stated else f"no rules of {name}", ("rule", "level", "assumes"), _rows(stated))
+        )
+
+    def close(self) -> None:
+        """Take what the notebook has added out of force."""
+        for name in self._names & set(rules.own):
+            rules.remove(name)
+        self._names.clear()
+
+    def _dress(self, error: ParseError | RuleError, cell: str) -> None:
+        """Show an error at the line of its rule."""
+        number = getattr(error, "lineno", 0)
+        text = ("\n" + cell).splitlines()[number - 1] if number else ""
+        stated = text.partition("#")[0].rstrip()
+        count = self.shell.displayhook.exec_result.execution_count if self.shell.displayhook.exec_result else ""
+        place = Place(
+            f"Cell In[{count or self.shell.execution_count}]", number, text, len(text) - len(text.lstrip()), len(stated)
+        )
+        errors.dress(error, lambda: errors.render(error, [place]))
+
+
+def _rows(stated: list[Stated]) -> list[list[str]]:
+    return [[rule.rule.name, rule.rule.level, " and ".join(rule.assumed)] for rule in stated]
+
+
+def _trials(stated: list[Stated]) -> Panel:
+    rows: list[list[str]] = []
+    marks: list[bool] = []
+    for rule in stated:
+        found = rule.trial()
+        rows.append([rule.rule.name, rule.rule.level, str(found.points), f"{found.apart:.1e}", found.fault or "holds"])
+        marks.append(bool(found.fault))
+    return table("rules, tried and not used", ("rule", "level", "points", "largest difference", "verdict"), rows, marks)
+
+
+def _page(panel: Panel) -> Page:
+    page, text = panel
+    return Page(lambda: ({"text/plain": text, "text/html": page}, {}))

@@ -1,0 +1,54 @@
+"""What the standard asks of the array itself, beyond NumPy's methods: its namespace, its device, and DLPack."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.value import Tensor, hooks, needs_value
+from tensormagic.numpy.calling import DEVICE, check_device
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+def _namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """The namespace of the standard's functions."""
+    if api_version is not None and api_version not in VERSIONS:
+        raise ValueError(f"version {api_version!r} of the standard is not supported; {VERSIONS[-1]} is")
+    return sys.modules["tensormagic.numpy"]
+
+
+def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The array on a device; there is one."""
+    if stream is not None:
+        raise ValueError(f"the device {DEVICE!r} has no streams")
+    check_device(device)
+    return self
+
+
+def _dlpack(
+    self: Tensor,
+    /,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: Any = None,
+    copy: bool | None = None,
+) -> Any:
+    """The value as a DLPack capsule: read-only, or a copy where the consumer knows of no read-only memory."""
+    needs_value("DLPack")
+    value = np.asarray(self.numpy())
+    if copy or (copy is None and (max_version is None or max_version < (1, 0))):
+        value = value.copy()
+    return value.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=None)
+
+
+def install() -> None:
+    """Give lazy arrays these attributes."""
+    Tensor.device = property(lambda self: DEVICE, doc="The device that the array is on.")  # type: ignore[attr-defined]
+    hooks.methods["__array_namespace__"] = _namespace
+    hooks.methods["to_device"] = _to_device
+    hooks.methods["__dlpack__"] = _dlpack
+    hooks.methods["__dlpack_device__"] = lambda self: np.zeros(0).__dlpack_device__()

@@ -1,0 +1,47 @@
+"""How a function of the standard reaches the captured one: its result is lazy, also where NumPy itself had to compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.inputs import check_dtype
+from tensormagic.capture.names import call_numpy
+from tensormagic.capture.operators import call_ufunc
+from tensormagic.capture.value import Tensor, node_of, wrap
+
+DEVICE = "cpu"
+
+
+def lazy(value: Any) -> Any:
+    """``value`` with lazy arrays for the arrays in it."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return of_array(np.asarray(value))
+    return type(value)(map(lazy, value)) if type(value) in {list, tuple} else value
+
+
+def of_array(array: np.ndarray[Any, Any]) -> Tensor:
+    """The lazy array of an array that nobody else holds."""
+    check_dtype(array.dtype, "the data")
+    array.flags.writeable = False  # so that it need not be copied
+    return wrap(node_of(array))
+
+
+def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """What the captured form of a NumPy function gives."""
+    return lazy(call_numpy(function, tuple(map(lazy, args)), options))
+
+
+def ufunc(function: Any, *operands: Any) -> Any:
+    """What the captured form of a ufunc gives."""
+    return lazy(call_ufunc(function, "__call__", operands, {}))
+
+
+def check_device(device: Any) -> None:
+    """Refuse a device that is not there."""
+    if device is not None and device != DEVICE:
+        raise ValueError(f"there is no device {device!r}: lazy arrays of this namespace live on {DEVICE!r}")

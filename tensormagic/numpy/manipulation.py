@@ -1,0 +1,92 @@
+"""Functions of the standard that move elements: shapes, joining, taking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.value import Tensor
+from tensormagic.numpy.calling import call
+
+
+def broadcast_arrays(*arrays: Any) -> list[Tensor]:
+    """Arrays stretched to the shape that they have together."""
+    return list(call(np.broadcast_arrays, *arrays))
+
+
+def broadcast_to(x: Any, /, shape: tuple[Any, ...]) -> Tensor:
+    """An array stretched to a shape."""
+    return call(np.broadcast_to, x, shape)
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
+    """Arrays joined along an axis that they have."""
+    return call(np.concatenate, arrays, axis=axis)
+
+
+def expand_dims(x: Any, /, *, axis: Any = 0) -> Tensor:
+    """An array with one more axis, or several, of extent 1."""
+    return call(np.expand_dims, x, axis)
+
+
+def flip(x: Any, /, *, axis: Any = None) -> Tensor:
+    """Elements in reversed order."""
+    return call(np.flip, x, axis)
+
+
+def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
+    """An array with some of its axes at other places."""
+    return call(np.moveaxis, x, source, destination)
+
+
+def permute_dims(x: Any, /, axes: tuple[int, ...]) -> Tensor:
+    """An array with its axes in another order."""
+    return call(np.transpose, x, axes)
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+    """Each element several times."""
+    return call(np.repeat, x, repeats, axis)
+
+
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
+    """The same elements in another shape."""
+    return call(np.reshape, x, shape, copy=copy)
+
+
+def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
+    """Elements moved on, those at the end to the start."""
+    return call(np.roll, x, shift, axis)
+
+
+def squeeze(x: Any, /, axis: Any) -> Tensor:
+    """An array without some axes of extent 1."""
+    return call(np.squeeze, x, axis)
+
+
+def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
+    """Arrays joined along a new axis."""
+    return call(np.stack, arrays, axis)
+
+
+def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
+    """The whole array several times along each axis."""
+    return call(np.tile, x, repetitions)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis."""
+    return tuple(call(np.unstack, x, axis=axis))
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
+    """Elements, or slices along an axis, by their indices."""
+    if axis is None and np.ndim(x) != 1:
+        raise ValueError(f"take needs an axis, since x has {np.ndim(x)} axes")
+    return call(np.take, x, indices, axis)
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+    """Elements by an index for each place along an axis."""
+    return call(np.take_along_axis, x, indices, axis)

@@ -1,0 +1,84 @@
+"""A check of values that happens when the graph runs: what does not hold is NumPy's error there, and not a wrong number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import CaptureError, UndefinedError
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Size, Type
+from tensormagic.ops import scalar
+from tensormagic.ops.leaf import size_node
+from tensormagic.ops.move import lead
+from tensormagic.ops.op import Value
+from tensormagic.ops.opaque import Opaque
+
+_ERRORS: dict[str, type[Exception]] = {
+    "value": ValueError,
+    "division": ZeroDivisionError,
+    "index": IndexError,
+    "name": UndefinedError,
+    "capture": CaptureError,
+}
+
+
+def _type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
+    return args[0].type
+
+
+def _numpy(value: Value, holds: Value, message: str, error: str) -> Value:
+    if not np.all(holds):
+        raise _ERRORS[error](message)
+    return value
+
+
+def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    return make(REQUIRE, (lead(args[0], batched[0], size), args[1]), **node.params)
+
+
+REQUIRE = Opaque(
+    name="require",
+    types=_type,
+    numpy=_numpy,
+    tangent=lambda _node, tangents: tangents[0],
+    stacked=_stacked,
+    doc="The first operand, where every element of the second is true: else an error when the graph runs.",
+)
+
+
+def require(value: Node, holds: Node, message: str, error: str = "value") -> Node:
+    """``value``, checked when the graph runs: an error of the kind in ``_ERRORS`` unless ``holds`` everywhere."""
+    return make(REQUIRE, (value, holds), message=message, error=error)
+
+
+def in_range(index: Node, low: float, high: Size | Node, message: str) -> Node:
+    """``index``, checked when the graph runs: a ValueError with ``message`` unless ``low <= index < high`` everywhere."""
+    bound = high if isinstance(high, Node) else size_node(high)
+    holds = scalar.logical_and(scalar.greater_equal(index, low), scalar.less(index, bound))
+    return require(index, holds, message)
+
+
+def not_zero(x: Node, message: str) -> Node:
+    """``x``, checked when the graph runs: a ZeroDivisionError with ``message`` where an element is zero."""
+    return require(x, scalar.not_equal(x, 0), message, "division")
+
+
+def _not_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    raise CaptureError("a value that was computed when the code was captured is the same for every element of a batch")
+
+
+FIXED = Opaque(
+    name="fixed",
+    types=_type,
+    numpy=lambda value, *_: value,
+    stacked=_not_stacked,
+    doc="The first operand, which was computed from the others when the code was captured: it has no derivative.",
+)
+
+
+def fixed(value: Node, sources: Sequence[Node]) -> Node:
+    """``value``, found at capture from ``sources``: derivatives with respect to these are refused, and not taken for zero."""
+    return make(FIXED, (value, *sources))

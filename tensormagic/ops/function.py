@@ -1,0 +1,48 @@
+"""How a scalar function is recorded: under its NumPy name, with the dtypes of NumPy's or SciPy's loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Node
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.op import Value
+from tensormagic.ops.pointwise import Pointwise, ufunc_dtypes
+
+INF = np.inf
+SPECIAL: tuple[float, ...] = (0.0, -0.0, 1.0, -1.0, 0.5, INF, -INF, np.nan, 1e-300, -1e-8, 700.0, -745.0)
+
+
+def leaf(name: str, numpy: Callable[..., Value] | None = None, **fields: Any) -> Pointwise:
+    """A scalar function under its NumPy name."""
+    fields.setdefault("edges", SPECIAL)
+    return Pointwise(name=name, numpy=numpy or getattr(np, name), **fields)
+
+
+def special(name: str) -> Callable[..., Value]:
+    """A function of ``scipy.special``, imported when it is first called; its result has the operands' dtype."""
+
+    def call(*values: Value) -> Value:
+        function = getattr(import_module("scipy.special"), name)
+        return np.asarray(function(*values)).astype(np.result_type(*values), copy=False)
+
+    return call
+
+
+float_loop = ufunc_dtypes(np.exp)
+float_loop2 = ufunc_dtypes(np.arctan2)
+real_loop = ufunc_dtypes(np.cbrt)
+
+
+def typed(number: float, x: Node) -> Node:
+    """A number in the dtype of ``x``, as a scalar."""
+    return constant(x.type.dtype.type(number))
+
+
+def one_like(x: Node) -> Node:
+    """1, in the dtype of ``x``, as a scalar."""
+    return typed(1, x)

@@ -1,0 +1,264 @@
+"""Closed graphs by NumPy, node by node; an array that is stored into, and that nothing reads any more, is stored into in place."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from sys import getrefcount
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensormagic.ir.errors import GuardError, ShapeError
+from tensormagic.ir.graph import Graph, check, checks_after, sizer
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, Symbol
+from tensormagic.ir.type import Type
+from tensormagic.ops.leaf import CONSTANT
+from tensormagic.ops.op import Guard, Value, as_form
+
+Compute = Callable[[Node, list[Value], Callable[[Size], int]], Value]
+
+
+class Step(NamedTuple):
+    """One node of a schedule.
+
+    Parameters
+    ----------
+    node, operands
+        The node, and what it takes.
+    before, after
+        The operands that nothing reads after it: those that it may keep, and those that only its sizes mention.
+    guards
+        What is checked once it is there.
+    copies
+        Whether its value, a view, is copied: the array behind it is stored into while the value is still needed.
+    reuse
+        How it is computed in the memory of its first operand, where only it holds that; None where it is not.
+    consume
+        How a region is computed that takes over its operands, and may store into those that only it holds; None for others.
+    """
+
+    node: Node
+    operands: tuple[Node, ...]
+    before: tuple[Node, ...]
+    after: tuple[Node, ...]
+    guards: Sequence[Guard]
+    copies: bool
+    reuse: Compute | None
+    consume: Compute | None
+
+
+class Schedule(NamedTuple):
+    """The steps of a closed graph.
+
+    Parameters
+    ----------
+    first
+        What is checked before the first.
+    constants
+        Values that are always the same.
+    once
+        The steps that are the same at every turn of a loop.
+    steps
+        The others.
+    """
+
+    first: Sequence[Guard]
+    constants: dict[Node, Value]
+    once: list[Step]
+    steps: list[Step]
+
+
+@lru_cache(maxsize=256)
+def schedule(graph: Graph, moving: int | None = None) -> Schedule:
+    """The steps in which a graph runs: what reads an array comes before what stores into it, where it can.
+
+    Parameters
+    ----------
+    graph
+        A closed graph.
+    moving
+        For the body of a loop, how many of its parameters change from turn to turn: the first ones.
+    """
+    own = set(graph.parameters)
+    constants = {n: n.op.evaluate(n, (), int) for n in graph.nodes if n.op is CONSTANT}  # type: ignore[attr-defined]
+    rest = [n for n in graph.nodes if n not in own and n.op is not CONSTANT]
+    still = _still(rest, {*constants, *graph.parameters[moving:]}) if moving is not None else []
+    before = set(still)
+    kept = {*graph.results, *graph.checked, *constants, *before}
+    nodes = _ordered([n for n in rest if n not in before])
+    checks = checks_after(graph)
+    return Schedule(checks.get(None, ()), constants, _steps(still, {*kept, *own}, checks), _steps(nodes, kept, checks))
+
+
+def _still(nodes: Sequence[Node], known: set[Node]) -> list[Node]:
+    """The nodes that follow from what is known."""
+    found: list[Node] = []
+    for n in nodes:
+        if all(a in known for a in n.needs):
+            known.add(n)
+            found.append(n)
+    return found
+
+
+def _steps(nodes: list[Node], kept: set[Node], checks: Mapping[Node | None, list[Guard]]) -> list[Step]:
+    last = {a: k for k, n in enumerate(nodes) for a in n.needs}
+    copied = _copied(nodes, last)
+    steps: list[Step] = []
+    for k, n in enumerate(nodes):
+        dead = [a for a in dict.fromkeys(n.needs) if last[a] == k and a not in kept]
+        before = tuple(a for a in dead if a not in n.sized_by)
+        after = tuple(a for a in dead if a in n.sized_by)
+        reuse, consume = getattr(n.op, "reuse", None), getattr(n.op, "consume", None)
+        steps.append(Step(n, n.args, before, after, checks.get(n, ()), n in copied, reuse, consume))
+    return steps
+
+
+def _stored(node: Node) -> tuple[Node, ...]:
+    """The operands that a node may store into."""
+    return node.args if hasattr(node.op, "consume") else node.args[:1] if hasattr(node.op, "reuse") else ()
+
+
+def _ordered(nodes: list[Node]) -> list[Node]:
+    """``nodes`` with what stores into an array put off until all that reads the array and can come before it is done."""
+    if not any(map(_stored, nodes)):
+        return nodes
+    own = set(nodes)
+    waiting = {n: sum(a in own for a in n.needs) for n in nodes}
+    readers: dict[Node, list[Node]] = {}
+    for n in nodes:
+        for a in n.needs:
+            readers.setdefault(a, []).append(n)
+    place = {n: k for k, n in enumerate(nodes)}
+    left = {a: len(users) for a, users in readers.items()}
+    ready = [place[n] for n in nodes if not waiting[n] and not _stored(n)]
+    stores = [n for n in nodes if not waiting[n] and _stored(n)]
+    heapq.heapify(ready)
+    order: list[Node] = []
+    while ready or stores:
+        if ready:
+            node = nodes[heapq.heappop(ready)]
+        else:
+            node = min(stores, key=lambda n: (max(left.get(a, 0) for a in _stored(n)), place[n]))
+            stores.remove(node)
+        order.append(node)
+        for a in node.needs:
+            left[a] -= 1
+        for user in readers.get(node, ()):
+            waiting[user] -= 1
+            if not waiting[user]:
+                if _stored(user):
+                    stores.append(user)
+                else:
+                    heapq.heappush(ready, place[user])
+    return order
+
+
+def _copied(nodes: list[Node], last: dict[Node, int]) -> set[Node]:
+    """The moves whose values are still read when the array that they look into is stored into."""
+    stored = {a: k for k, n in enumerate(nodes) for a in _stored(n) if last[a] == k}
+    if not stored:
+        return set()
+    until: dict[Node, int] = {}
+    for n in reversed(nodes):
+        until[n] = max(until.get(n, -1), last.get(n, -1))
+        if _is_view(n):
+            a = n.args[0]
+            until[a] = max(until.get(a, -1), until[n])
+    return {n for n in nodes if _is_view(n) and n.args[0] in stored and until[n] >= stored[n.args[0]]}
+
+
+def _is_view(node: Node) -> bool:
+    return getattr(node.op, "kind", "") == "move" and len(node.args) == 1
+
+
+def _alone(values: list[Value]) -> int:
+    return getrefcount(values[0])
+
+
+_ONE = _alone([object()])
+
+
+def interpret(graph: Graph, values: Iterable[Value]) -> list[Value]:
+    """The results of a closed graph by NumPy."""
+    return run(graph, list(values))
+
+
+def bind(graph: Graph, values: Sequence[Value]) -> dict[Symbol, int]:
+    """The numbers that the sizes of a graph are for values of its parameters."""
+    try:
+        return graph.bind([np.shape(v) for v in values])
+    except GuardError as error:  # sizes that depend on data: what surrounds the region has checked the others
+        raise ShapeError(error.message) from None
+
+
+@dataclass
+class Turns:
+    """What the turns of a loop have in common.
+
+    Parameters
+    ----------
+    moving
+        How many parameters of the body change from turn to turn: the first ones.
+    sizes
+        What :func:`bind` gave at the first turn.
+    values
+        What follows from the other parameters alone.
+    """
+
+    moving: int
+    sizes: dict[Symbol, int] | None = None
+    values: dict[Node, Value] | None = None
+
+
+def run(graph: Graph, values: list[Value], turns: Turns | None = None) -> list[Value]:
+    """As :func:`interpret`; ``values`` is emptied, so that arrays that only it holds may be stored into."""
+    first, constants, once, steps = schedule(graph, None if turns is None else turns.moving)
+    sizes = bind(graph, values) if turns is None or turns.sizes is None else turns.sizes
+    table: dict[Any, Value] = dict(constants)
+    for p in reversed(graph.parameters):
+        table[p] = values.pop() if p.type.shape else formed(values.pop(), p.type)
+    size = sizer(sizes, table)
+    for guard in first:
+        check(guard, size.atom)
+    if turns is not None:
+        if turns.values is None:
+            _walk(once, table, size)
+            turns.values = {step.node: table[step.node] for step in once}
+            turns.sizes = sizes
+        else:
+            table.update(turns.values)
+    _walk(steps, table, size)
+    return [formed(table[r], r.type) for r in graph.results]
+
+
+def _walk(steps: Sequence[Step], table: dict[Any, Value], size: sizer) -> None:
+    for node, operands, before, after, guards, copies, reuse, consume in steps:
+        given = [table[a] for a in operands]
+        for a in before:
+            del table[a]
+        if reuse is not None and (type(given[0]) is not np.ndarray or _is_own(given[0])) and _alone(given) <= _ONE:
+            value = reuse(node, given, size)
+        elif consume is not None:
+            value = consume(node, given, size)
+        else:
+            value = node.op.evaluate(node, given, size)  # type: ignore[attr-defined]
+        table[node] = value.copy() if copies and isinstance(value, np.ndarray) and value.base is not None else value
+        del given, value
+        for guard in guards:
+            check(guard, size.atom)
+        for a in after:
+            del table[a]
+
+
+def _is_own(array: np.ndarray[Any, Any]) -> bool:
+    flags = array.flags
+    return flags.owndata and flags.writeable and flags.c_contiguous
+
+
+def formed(value: Value, t: Type) -> Value:
+    """A value in the form that its type says."""
+    return value if t.shape else as_form(value, t.form)

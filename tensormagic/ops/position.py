@@ -1,0 +1,53 @@
+"""Indices that are known only when the graph runs: counted from the front, and checked against the axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import BoundsError, DTypeError
+from tensormagic.ir.node import Bounds, Node, make
+from tensormagic.ir.size import Size
+from tensormagic.ir.type import Type
+from tensormagic.ops.leaf import size_node
+from tensormagic.ops.op import Value
+from tensormagic.ops.opaque import Opaque
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Position(Opaque):
+    """An index whose value lies within its axis, once it is there."""
+
+    def bounds(self, node: Node) -> Bounds:
+        return 0, node["extent"] - 1
+
+
+def _type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+    (index,) = args
+    if index.type.dtype.kind not in "iu":
+        raise DTypeError(f"an index is an integer, not {index.type}")
+    return Type(np.dtype(np.int64), index.type.shape, index.type.form)
+
+
+def _numpy(index: Value, extent: int, number: int) -> Value:
+    given = np.asarray(index)
+    wrong = given[(given < -extent) | (given >= extent)]
+    if wrong.size:
+        raise BoundsError(f"index {wrong.flat[0]} is out of bounds for axis {number} with size {extent}")
+    return np.where(given < 0, given + extent, given).astype(np.int64)
+
+
+POSITION = Position(
+    name="position",
+    types=_type,
+    numpy=_numpy,
+    doc="An index counted from the front; one that is out of bounds is an IndexError when the graph runs.",
+)
+
+
+def position(index: Size, extent: Size, number: int) -> Node:
+    """Where ``index`` is along axis ``number`` of ``extent``: an integer that is not negative, and below ``extent``."""
+    return make(POSITION, (size_node(index),), extent=extent, number=number)

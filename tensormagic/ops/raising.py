@@ -1,0 +1,148 @@
+"""``raise`` and ``assert`` on data: a chain of numbers through the graph, each of which is there once a condition has been found to hold."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.site import Site
+from tensormagic.ir.type import Size, Type
+from tensormagic.ops.move import lead
+from tensormagic.ops.op import Tangent, Value
+from tensormagic.ops.opaque import Opaque
+
+_classes: dict[str, type[BaseException]] = {}  # the user's, by how the params of a node name them
+_CONVERSIONS = {"": lambda v: v, "r": repr, "s": str, "a": ascii}
+
+
+def name_of(kind: type[BaseException]) -> str:
+    """How the params of a node name a class of exceptions; two classes of one name get different ones."""
+    plain = f"{kind.__module__}:{kind.__qualname__}"
+    name, serial = plain, 1
+    while _classes.setdefault(name, kind) is not kind:
+        serial += 1
+        name = f"{plain}:{serial}"
+    return name
+
+
+@lru_cache(maxsize=256)
+def _imported(module: str, name: str) -> type[BaseException]:
+    found: Any = builtins if module == "builtins" else importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _class(name: str) -> type[BaseException]:
+    if name in _classes:
+        return _classes[name]
+    module, qualified = name.split(":")[:2]
+    return _imported(module, qualified)
+
+
+def _argument(part: Any, details: Sequence[Any]) -> Any:
+    """An argument of an exception: as it is, an operand, or a text with operands in it."""
+    kind, *rest = part
+    if kind == "value":
+        return rest[0]
+    if kind == "operand":
+        return details[rest[0]]
+    return "".join(
+        p[0] if len(p) == 1 else format(_CONVERSIONS[p[1]](details[p[0]]), p[2]) for p in rest[0]  # text, or an operand
+    )
+
+
+def _first(value: Value, holds: Value) -> Value:
+    """Of a value of a batch, what belongs to the first element that fails."""
+    held, found = np.asarray(holds), np.asarray(value)
+    if not held.ndim or found.ndim < held.ndim:
+        return value
+    place = np.unravel_index(int(np.argmin(held)), held.shape)
+    own = found[place]
+    return own if isinstance(value, np.ndarray) and own.ndim else own.item() if isinstance(own, np.generic) else own
+
+
+def _check(token: Value, holds: Value, *details: Value, error: str, told: str, place: tuple[Any, ...]) -> Value:
+    if not np.all(holds):
+        values = [_first(v, holds) for v in details]
+        raised = _class(error)(*(_argument(part, values) for part in ast.literal_eval(told)))
+        if place:
+            raised.tensor_sites = (Site(*place),)  # type: ignore[attr-defined]  (where the user has written it)
+        raise raised
+    return token
+
+
+def _type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
+    return args[0].type
+
+
+def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    return make(CHECK, (lead(args[0], batched[0], size), *args[1:]), **node.params)
+
+
+CHECK = Opaque(
+    name="check",
+    types=_type,
+    numpy=_check,
+    stacked=_stacked,
+    doc="The first operand, where the second is true: else an exception when the graph runs, with the others in its arguments.",
+)
+
+
+def check(
+    token: Node, holds: Node, error: type[BaseException], told: Any, details: Sequence[Node] = (), place: Any = ()
+) -> Node:
+    """``token``, once ``holds`` has been found to be true.
+
+    Parameters
+    ----------
+    token
+        What stands for the checks before this one: a number without a meaning.
+    holds
+        What is to be true.
+    error
+        The class of the exception that is raised otherwise.
+    told
+        Its arguments, each ``("value", constant)``, ``("operand", k)`` or ``("text", pieces)`` with pieces ``(text,)``
+        and ``(k, conversion, format)``.
+    details
+        The operands that ``told`` counts.
+    place
+        The fields of the :class:`Site` that the exception belongs to.
+    """
+    return make(CHECK, (token, holds, *details), error=name_of(error), told=repr(told), place=tuple(place))
+
+
+def _after_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    return None if tangents[1] is None else after(node.args[0], tangents[1])
+
+
+def _after_back(node: Node, cotangent: Node, _linear: Sequence[bool]) -> Sequence[Tangent]:
+    return None, after(node.args[0], cotangent)
+
+
+def _after_stacked(_node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    return make(AFTER, (args[0], lead(args[1], batched[1], size)))
+
+
+AFTER = Opaque(
+    name="after",
+    types=lambda args, _params: args[1].type,
+    numpy=lambda _token, value: value,
+    tangent=_after_tangent,
+    back=_after_back,
+    stacked=_after_stacked,
+    doc="The second operand, once the first is there: no value leaves a function before its checks.",
+)
+
+
+def after(token: Node, value: Node) -> Node:
+    """``value``, once the checks that ``token`` stands for have been made."""
+    return make(AFTER, (token, value))

@@ -1,0 +1,112 @@
+"""States of NumPy's bit generators as rows of 64-bit words: what a graph hands from draw to draw."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import CaptureError
+
+Words = np.ndarray[Any, Any]
+KINDS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+_WORD = 2**64 - 1
+
+
+def bits_of(generator: Any) -> Any:
+    """The bit generator behind a ``Generator`` or a ``RandomState``; of a bit generator, itself."""
+    if isinstance(generator, np.random.BitGenerator):
+        return generator
+    return generator.bit_generator if isinstance(generator, np.random.Generator) else generator._bit_generator
+
+
+def encoded(generator: Any) -> Words:
+    """The state as words: which bit generator it is, its numbers, and for a ``RandomState`` the normal number that it has kept.
+
+    Raises
+    ------
+    CaptureError
+        For a bit generator that is not NumPy's.
+    """
+    legacy = isinstance(generator, np.random.RandomState)
+    state: Any = generator.get_state(legacy=False) if legacy else bits_of(generator).state
+    name = state["bit_generator"]
+    if name not in KINDS:
+        raise CaptureError(f"a generator over {name} is not captured", f"Use one of NumPy's: {', '.join(KINDS)}.")
+    words = [KINDS.index(name), *_words(name, state)]
+    if legacy:
+        words += [state["has_gauss"], int(np.float64(state["gauss"]).view(np.uint64))]
+    return np.array(words, np.uint64)
+
+
+def _words(name: str, state: Any) -> list[int]:
+    own = state["state"]
+    if name == "MT19937":
+        return [*map(int, own["key"]), int(own["pos"])]
+    rest = [int(state["has_uint32"]), int(state["uinteger"])]
+    if name == "SFC64":
+        return [*map(int, own["state"]), *rest]
+    if name == "Philox":
+        parts = [*own["counter"], *own["key"], *state["buffer"], state["buffer_pos"]]
+        return [*map(int, parts), *rest]
+    return [own["state"] >> 64, own["state"] & _WORD, own["inc"] >> 64, own["inc"] & _WORD, *rest]
+
+
+def decoded(words: Words, *, legacy: bool) -> dict[str, Any]:
+    """The state that words say, as NumPy has it."""
+    name = KINDS[int(words[0])]
+    own: dict[str, Any] = {"bit_generator": name}
+    if legacy:
+        own |= {"has_gauss": int(words[-2]), "gauss": float(words[-1:].view(np.float64)[0])}
+    body = words[1:-2] if legacy else words[1:]
+    if name == "MT19937":
+        return own | {"state": {"key": body[:624].astype(np.uint32), "pos": int(body[624])}}
+    own |= {"has_uint32": int(body[-2]), "uinteger": int(body[-1])}
+    if name == "SFC64":
+        return own | {"state": {"state": np.array(body[:4])}}
+    if name == "Philox":
+        state = {"counter": np.array(body[:4]), "key": np.array(body[4:6])}
+        return own | {"state": state, "buffer": np.array(body[6:10]), "buffer_pos": int(body[10])}
+    high, low, step_high, step_low = map(int, body[:4])
+    return own | {"state": {"state": high << 64 | low, "inc": step_high << 64 | step_low}}
+
+
+def put_back(generator: Any, words: Words) -> None:
+    """Give a generator of the notebook the state that words say."""
+    if isinstance(generator, np.random.RandomState):
+        generator.set_state(decoded(words, legacy=True))
+    else:
+        bits_of(generator).state = decoded(words, legacy=False)
+
+
+class _Own(threading.local):
+    """Generators that draws are made with, one of each kind for a thread."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[int, bool], Any] = {}
+
+
+_own = _Own()
+
+
+def generator_at(words: Words, *, legacy: bool) -> Any:
+    """A generator in the state that words say, to be used at once and by nobody else."""
+    words = np.asarray(words)
+    key = int(words[0]), legacy
+    found = _own.made.get(key)
+    if found is None:
+        found = _own.made[key] = fresh(KINDS[key[0]], legacy=legacy)
+    put_back(found, words)
+    return found
+
+
+def fresh(kind: str, *, legacy: bool, seed: Any = 0) -> Any:
+    """A new ``Generator`` or ``RandomState`` over a bit generator by name."""
+    bits = getattr(np.random, kind)
+    if not legacy:
+        return np.random.Generator(bits(seed))
+    return np.random.RandomState(seed) if kind == "MT19937" else np.random.RandomState(bits(seed))
+
+
+__all__ = ["KINDS", "Words", "bits_of", "decoded", "encoded", "fresh", "generator_at", "put_back"]

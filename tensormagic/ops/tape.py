@@ -1,0 +1,420 @@
+"""Tapes: what a loop records at each turn for its derivative, where the number of turns or the sizes are not known before it runs.
+
+A tape is a list of values of one dtype. Each place is written once; what is not written counts as zero. Its entries may differ
+in shape, and may be tapes themselves, which the inner loops of a turn recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Size, Type
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move import broadcast, lead
+from tensormagic.ops.op import Leaf, Op, Tangent, Value, as_form
+
+# values ---------------------------------------------------------------------------------------------------------------
+
+
+class Tape:
+    """The value of a tape: its entries, None where nothing is written."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: list[Any] | None = None) -> None:
+        self.entries = entries or []
+
+    def at(self, place: int) -> Any:
+        """The entry at ``place``; None where there is none."""
+        return self.entries[place] if 0 <= place < len(self.entries) else None
+
+    def put(self, place: int, value: Any) -> None:
+        """Write ``value`` at ``place``; places before the first are no places."""
+        if place >= 0:
+            self.entries += [None] * (place + 1 - len(self.entries))
+            self.entries[place] = value
+
+    def copy(self) -> Tape:
+        """A tape with the same entries, to write on."""
+        return Tape(list(self.entries))
+
+    def array(self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """The entry at ``place`` as an array of ``shape``: zeros where there is none."""
+        found = self.at(place)
+        if found is not None and np.shape(found) != shape:
+            message = f"an entry of shape {np.shape(found)} is read as one of shape {shape}"
+            raise ShapeError(message)
+        return np.zeros(shape, dtype) if found is None else np.asarray(found)
+
+    def tape(self, place: int) -> Tape:
+        """The tape that is the entry at ``place``: an empty one where there is none."""
+        found = self.at(place)
+        return Tape() if found is None else found
+
+
+class Chosen(Tape):
+    """For each element of a batch one of two tapes: ``first`` where ``mask`` holds, else ``second``."""
+
+    __slots__ = ("first", "mask", "second")
+
+    def __init__(self, mask: np.ndarray[Any, Any], first: Tape, second: Tape) -> None:
+        super().__init__()
+        self.mask, self.first, self.second = mask, first, second
+
+    def at(self, place: int) -> Any:
+        message = "an entry of a choice of tapes has no shape of its own"
+        raise TypeError(message)
+
+    def copy(self) -> Tape:
+        first, second = self.first.copy(), self.second.copy()
+        count = max(len(first.entries), len(second.entries))
+        return Tape([self._merged(first.at(k), second.at(k)) for k in range(count)])
+
+    def _merged(self, first: Any, second: Any) -> Any:
+        if first is None and second is None:
+            return None
+        if isinstance(first, Tape) or isinstance(second, Tape):
+            return Chosen(self.mask, first or Tape(), second or Tape())
+        a, b = (np.zeros_like(other) if one is None else one for one, other in ((first, second), (second, first)))
+        return np.where(_wide(self.mask, np.ndim(a)), a, b)
+
+    def array(self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        first, second = self.first.array(place, shape, dtype), self.second.array(place, shape, dtype)
+        return np.where(_wide(self.mask, len(shape)), first, second)
+
+    def tape(self, place: int) -> Tape:
+        return Chosen(self.mask, self.first.tape(place), self.second.tape(place))
+
+
+def _wide(mask: np.ndarray[Any, Any], ndim: int) -> np.ndarray[Any, Any]:
+    """A mask of leading axes, for arrays of ``ndim`` axes."""
+    return mask.reshape(mask.shape + (1,) * (ndim - mask.ndim))
+
+
+def _kept(value: Value) -> Value:
+    """What is written down: a part of an array is copied, so that the array itself need not be kept."""
+    return value.copy() if isinstance(value, np.ndarray) and value.base is not None else value
+
+
+def _written(tape: Tape, index: Value, value: Value) -> Tape:
+    places = np.asarray(index)
+    for place in np.unique(places):
+        mask = places == place
+        if not places.ndim:
+            tape.put(int(place), _kept(value))
+        elif isinstance(value, Tape):
+            tape.put(int(place), Chosen(mask, value, tape.tape(int(place))))
+        else:
+            old = tape.array(int(place), value.shape, value.dtype)
+            tape.put(int(place), np.where(_wide(mask, value.ndim), value, old))
+    return tape
+
+
+def _added(tape: Tape, index: Value, value: Value) -> Tape:
+    places = np.asarray(index)
+    for place in np.unique(places):
+        part = value
+        if places.ndim:
+            if isinstance(value, Tape):
+                part = Chosen(places == place, value, Tape())
+            else:
+                part = np.where(_wide(places == place, value.ndim), value, value.dtype.type(0))
+        tape.put(int(place), _sum(tape.at(int(place)), part))
+    return tape
+
+
+def _sum(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return right if left is None else left
+    if not isinstance(left, Tape):
+        return left + right
+    total, other = left.copy(), right.copy()
+    for k, entry in enumerate(other.entries):
+        if entry is not None:
+            total.put(k, _sum(total.at(k), entry))
+    return total
+
+
+# ops ------------------------------------------------------------------------------------------------------------------
+
+
+def tape_type(t: Type) -> Type:
+    """The type of a tape of values of type ``t``."""
+    return Type(t.dtype, (), "tape")
+
+
+def is_tape(node: Node) -> bool:
+    """Whether the value of a node is a tape."""
+    return len(node.types) == 1 and node.types[0].form == "tape"
+
+
+EMPTY = Leaf(name="tape", value=lambda _node, _size: Tape(), doc="A tape on which nothing is written.")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Write(Op):
+    """``(tape, index, value)`` to the tape with the value written, or added, at the index."""
+
+    kind = "opaque"
+    write: Callable[[Tape, Value, Value], Tape]
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        tape, _, value = args
+        if not is_tape(tape) or tape.type.dtype != value.type.dtype:
+            raise DTypeError(f"{value.type} cannot be written on {tape.type}")
+        return tape.type
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        return self.reuse(node, [values[0].copy(), *values[1:]], size)
+
+    def reuse(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        """As ``evaluate``, on the tape itself, which nothing else reads."""
+        del node, size
+        return self.write(values[0].copy() if isinstance(values[0], Chosen) else values[0], *values[1:])
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        tape, _, value = tangents
+        if value is None:
+            return tape
+        return make(self, (empty_tape(node.type) if tape is None else tape, node.args[1], value))
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        part = read_tape(cotangent, node.args[1], node.args[2].type) if linear[2] else None
+        return cotangent if linear[0] else None, None, part
+
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        tape, index, value = args
+        if batched[1] or index.type.ndim:
+            index = lead(index, batched[1], size)
+        return make(self, (lead(tape, batched[0], size), index, lead(value, batched[2], size)))
+
+
+RECORD = Write(name="record", write=_written, doc="A tape with a value written at an index.")
+ADD_RECORD = Write(name="add_record", write=_added, doc="A tape with a value added at an index.")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Read(Op):
+    """``(tape, index)`` to the value that was written there."""
+
+    kind = "opaque"
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        if not is_tape(args[0]):
+            raise DTypeError(f"{args[0].type} is no tape")
+        return Type(args[0].type.dtype, params["shape"], params["form"])
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        tape, places = values[0], np.asarray(values[1])
+        if node.type.form == "tape":
+            return _tape_at(tape, places)
+        shape = tuple(size(s) for s in node["shape"])
+        if not places.ndim:
+            found = tape.array(int(places), shape, node.type.dtype)
+            return found if shape else as_form(found, node.type.form)
+        result = np.zeros(shape, node.type.dtype)
+        for place in np.unique(places):
+            mask = _wide(places == place, len(shape))
+            np.copyto(result, tape.array(int(place), shape, node.type.dtype), where=mask)
+        return result
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        return None if tangents[0] is None else make(self, (tangents[0], node.args[1]), **node.params)
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        del linear
+        return make(ADD_RECORD, (empty_tape(cotangent.type), node.args[1], cotangent)), None
+
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        tape, index = args
+        tape = lead(tape, batched[0], size)
+        if batched[1] or index.type.ndim:
+            index = lead(index, batched[1], size)
+        if node.type.form == "tape":
+            return make(self, (tape, index), shape=(), form="tape")
+        return make(self, (tape, index), shape=(size, *node["shape"]), form="array")
+
+
+def _tape_at(tape: Tape, places: np.ndarray[Any, Any]) -> Tape:
+    result: Tape | None = None
+    for place in np.unique(places):
+        found = tape.tape(int(place))
+        result = found if result is None else Chosen(places == place, found, result)
+    return Tape() if result is None else result
+
+
+REPLAY = Read(name="replay", doc="The value at an index of a tape: zeros where nothing was written.")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Join(Op):
+    """Two tapes, entry by entry."""
+
+    kind = "opaque"
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        if not all(map(is_tape, args)) or args[0].type != args[1].type:
+            raise DTypeError(f"{args[0].type} and {args[1].type} are no tapes of one dtype")
+        return args[0].type
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        return _sum(values[0], values[1])
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        left, right = tangents
+        return right if left is None else left if right is None else add_tapes(left, right)
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        return tuple(cotangent if wanted else None for wanted in linear)
+
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        return make(self, [lead(a, b, size) for a, b in zip(args, batched, strict=True)])
+
+
+ADD_TAPES = Join(name="add_tapes", doc="The sums of the entries of two tapes.")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Choose(Op):
+    """``(condition, first, second)``: for each element of a batch the first tape where its condition holds, else the second."""
+
+    kind = "opaque"
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        if args[0].type.dtype != np.dtype(bool) or args[1].type != args[2].type:
+            raise DTypeError(f"a choice by {args[0].type} between {args[1].type} and {args[2].type}")
+        return args[1].type
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        mask, first, second = values
+        return first if first is second else Chosen(np.asarray(mask), first, second)
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        _, first, second = tangents
+        if first is None and second is None:
+            return None
+        empty = empty_tape(node.type)
+        return make(self, (node.args[0], empty if first is None else first, empty if second is None else second))
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        condition, empty = node.args[0], empty_tape(cotangent.type)
+        first = make(self, (condition, cotangent, empty)) if linear[1] else None
+        return None, first, make(self, (condition, empty, cotangent)) if linear[2] else None
+
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        return make(self, [lead(a, b, size) for a, b in zip(args, batched, strict=True)])
+
+
+CHOOSE_TAPE = Choose(name="choose_tape", doc="For each element of a batch one of two tapes.")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reshaped(Op):
+    """A tape with another axis in every entry, ``params["axis"]`` of extent ``params["size"]``, or without it.
+
+    Parameters
+    ----------
+    adds
+        Whether the entries are repeated along the axis, rather than summed.
+    """
+
+    kind = "opaque"
+    adds: bool
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+        if not is_tape(args[0]):
+            raise DTypeError(f"{args[0].type} is no tape")
+        return args[0].type
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        if self.adds:
+            return _repeated(values[0], node["axis"], size(node["size"]))
+        return _summed(values[0], node["axis"])
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        return None if tangents[0] is None else make(self, (tangents[0],), **node.params)
+
+    def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        del linear
+        return (make(SUM_TAPE if self.adds else LEAD_TAPE, (cotangent,), **node.params),)
+
+    def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+        return make(self, args, axis=node["axis"] + 1, size=node["size"])
+
+
+def _repeated(tape: Tape, axis: int, count: int) -> Tape:
+    if isinstance(tape, Chosen):
+        mask = np.expand_dims(tape.mask, axis) if axis <= tape.mask.ndim else tape.mask
+        return Chosen(mask, _repeated(tape.first, axis, count), _repeated(tape.second, axis, count))
+
+    def repeat(entry: Any) -> Any:
+        if entry is None or isinstance(entry, Tape):
+            return None if entry is None else _repeated(entry, axis, count)
+        shape = np.shape(entry)
+        return np.broadcast_to(np.expand_dims(entry, axis), (*shape[:axis], count, *shape[axis:]))
+
+    return Tape([repeat(entry) for entry in tape.entries])
+
+
+def _summed(tape: Tape, axis: int) -> Tape:
+    def total(entry: Any) -> Any:
+        if entry is None or isinstance(entry, Tape):
+            return None if entry is None else _summed(entry, axis)
+        return np.sum(entry, axis)
+
+    return Tape([total(entry) for entry in tape.copy().entries])
+
+
+LEAD_TAPE = Reshaped(name="lead_tape", adds=True, doc="A tape with every entry repeated along a new axis.")
+SUM_TAPE = Reshaped(name="sum_tape", adds=False, doc="A tape with every entry summed along an axis.")
+
+
+def lead_tape(tape: Node, size: Size) -> Node:
+    """``tape`` with stacks of ``size`` equal entries."""
+    return tape if tape.op is EMPTY else make(LEAD_TAPE, (tape,), axis=0, size=size)
+
+
+# building -------------------------------------------------------------------------------------------------------------
+
+
+def empty_tape(t: Type) -> Node:
+    """A tape of values like those of type ``t``, on which nothing is written."""
+    return make(EMPTY, type=tape_type(t))
+
+
+def record(tape: Node, index: Node, value: Node) -> Node:
+    """``tape`` with ``value`` written at ``index``."""
+    return make(RECORD, (tape, index, value))
+
+
+def read_tape(tape: Node, index: Node, t: Type) -> Node:
+    """The value of type ``t`` at ``index`` of ``tape``."""
+    return make(REPLAY, (tape, index), shape=t.shape, form=t.form)
+
+
+def add_tapes(left: Node, right: Node) -> Node:
+    """The sum of two tapes: what was added to an empty one goes into the other."""
+    for base, other in ((left, right), (right, left)):
+        if other.op is EMPTY:
+            return base
+        if other.op is ADD_RECORD and other.args[0].op is EMPTY:
+            return make(ADD_RECORD, (base, *other.args[1:]))
+    return make(ADD_TAPES, (left, right))
+
+
+def choose_tape(condition: Node, first: Node, second: Node) -> Node:
+    """For each element of a batch, ``first`` where its condition holds, else ``second``."""
+    return first if first is second else make(CHOOSE_TAPE, (condition, first, second))
+
+
+def zeros(x: Node) -> Node:
+    """Zeros like ``x``, which may be a tape."""
+    if is_tape(x):
+        return empty_tape(x.type)
+    return broadcast(constant(x.type.dtype.type(0)), x.type.shape)

@@ -1,0 +1,208 @@
+"""Rules of a user's own, tried on numbers before they are used: both sides at many points, and again with more digits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import ParseError
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.rules import WILD, show
+from tensormagic.ops.leaf import CONSTANT
+
+_POINTS = 400
+_EDGES = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    1e-18,
+    -1e-18,
+    1e-300,
+    40.0,
+    -40.0,
+    1000.0,
+    -1000.0,
+    1e300,
+    np.inf,
+    -np.inf,
+    np.nan,
+)
+_MOST_EDGES = 4096
+_AGREES = 1e-9
+_ULPS = 8
+_ROUNDINGS = 1000
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a trial has shown.
+
+    Parameters
+    ----------
+    points
+        At how many points both sides were compared.
+    apart
+        The largest relative difference, with more digits than float64 has.
+    fault
+        Why the rule may not be used at its level; empty for a rule that may.
+    """
+
+    points: int
+    apart: float
+    fault: str = ""
+
+
+def trial(
+    pattern: Node, replacement: Node, level: str, assumed: Sequence[str] = (), not_negative: Sequence[str] = ()
+) -> Trial:
+    """Compare both sides of a rule.
+
+    Parameters
+    ----------
+    pattern, replacement
+        The sides, over pattern variables.
+    level
+        What is asked of it. ``"real"``: that the sides agree. ``"stable"``: that besides the replacement is nowhere less
+        accurate in float64. ``"exact"``: that besides all bits are the same.
+    assumed, not_negative
+        Conditions on the variables, as text; and variables that are nowhere below zero.
+    """
+    names = sorted({n["name"] for n in topological([pattern]) if n.op is WILD})
+    random, edges = _samples(names, not_negative)
+    with np.errstate(all="ignore"):
+        random, edges = (_where(points, assumed) for points in (random, edges))
+        count = len(next(iter(random.values()), ()))
+        if not count:
+            return Trial(0, 0.0, f"no point was found where {' and '.join(assumed)}")
+        longer = {n: v.astype(np.longdouble) for n, v in random.items()}
+        values = [_values(side, longer) for side in (pattern, replacement)]
+        left, right = values[0][pattern], values[1][replacement]
+        known = np.isfinite(left) & np.isfinite(right)
+        largest = np.max(
+            [np.abs(v) for table in values for v in table.values()], axis=0
+        )  # what cancels leaves its rounding
+        known &= np.abs(left - right) > _ROUNDINGS * np.finfo(np.longdouble).eps * largest
+        apart = np.where(known, _relative(left, right), 0.0)
+        worst = int(np.argmax(apart))
+        if apart[worst] > _AGREES:
+            told = (
+                f"{_at(random, worst)}: {show(pattern)} is {left[worst]:.6g}, {show(replacement)} is {right[worst]:.6g}"
+            )
+            return Trial(count, float(apart[worst]), f"the sides differ {told}")
+        fault = _less_accurate(pattern, replacement, random) or _less_accurate(pattern, replacement, edges)
+        if level == "exact":
+            fault = _other_bits(pattern, replacement, random) or _other_bits(pattern, replacement, edges)
+    return Trial(count, float(apart[worst]), "" if level == "real" else fault)
+
+
+def _samples(names: Sequence[str], not_negative: Sequence[str]) -> tuple[dict[str, Array], dict[str, Array]]:
+    draw = np.random.default_rng(0)
+    size = 4 * _POINTS
+    random = {n: draw.normal(size=size) * 10.0 ** draw.uniform(-2, 1, size) for n in names}
+    grid = list(product(_EDGES, repeat=len(names)))
+    if len(grid) > _MOST_EDGES:
+        grid = [grid[k] for k in draw.permutation(len(grid))[:_MOST_EDGES]]
+    edges = {n: np.array([point[k] for point in grid]) for k, n in enumerate(names)}
+    for name in set(not_negative) & set(names):
+        random[name], edges[name] = np.abs(random[name]), np.abs(edges[name])
+    return random, edges
+
+
+def _where(points: Mapping[str, Array], assumed: Sequence[str]) -> dict[str, Array]:
+    """The points at which the conditions hold."""
+    kept = np.ones(len(next(iter(points.values()), ())), bool)
+    for text in assumed:
+        kept &= np.asarray(_condition(ast.parse(text, mode="eval").body, points), bool)
+    return {n: v[kept][:_MOST_EDGES] for n, v in points.items()}
+
+
+def _condition(tree: ast.expr, points: Mapping[str, Array]) -> Any:
+    """A comparison of expressions, evaluated at the points."""
+    space = {name: getattr(np, name) for name in dir(np) if isinstance(getattr(np, name), np.ufunc)}
+    space |= {"np": np, "abs": np.abs, "__builtins__": {}, **points}
+    if isinstance(tree, ast.Compare) and len(tree.ops) > 1:  # a < b < c
+        sides = [tree.left, *tree.comparators]
+        parts = [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, tree.ops, sides[1:], strict=False)]
+        return np.logical_and.reduce([_condition(part, points) for part in parts])
+    try:
+        return eval(compile(ast.fix_missing_locations(ast.Expression(tree)), "rule", "eval"), space)  # noqa: S307 (the user's own text)
+    except (AttributeError, NameError, TypeError) as error:
+        raise ParseError(f"the condition {ast.unparse(tree)!r} cannot be tried: {error}") from None
+
+
+def value_of(node: Node, points: Mapping[str, Array]) -> Array:
+    """A side of a rule at the points, in their dtype."""
+    return _values(node, points)[node]
+
+
+def _values(node: Node, points: Mapping[str, Array]) -> dict[Node, Array]:
+    """Every part of a side of a rule at the points."""
+    kind = next(iter(points.values())).dtype
+    values: dict[Node, Array] = {}
+    for part in topological([node]):
+        if part.op is WILD:
+            values[part] = points[part["name"]]
+        elif part.op is CONSTANT:
+            values[part] = np.full(next(iter(points.values())).shape, part["bits"].array().item(), kind)
+        else:
+            values[part] = np.asarray(_numpy(part)(*(values[a] for a in part.args)))
+    return values
+
+
+def _numpy(node: Node) -> Callable[..., Any]:
+    if node.op.name in {"broadcast", "form", "astype"}:
+        return lambda x: x
+    function: Callable[..., Any] | None = getattr(node.op, "numpy", None)
+    if function is None:
+        raise ParseError(f"{node.op.name} cannot be tried on numbers")
+    return function
+
+
+def _relative(x: Array, y: Array) -> Array:
+    scale = np.maximum(np.maximum(np.abs(x), np.abs(y)), np.finfo(np.float64).tiny)
+    return np.where(x == y, 0.0, np.abs(x - y) / scale).astype(float)
+
+
+def _less_accurate(pattern: Node, replacement: Node, points: Mapping[str, Array]) -> str:
+    """Where the replacement is less accurate in float64, in words."""
+    longer = {n: v.astype(np.longdouble) for n, v in points.items()}
+    truth, other = value_of(pattern, longer), value_of(replacement, longer)
+    known = (np.isnan(truth) & np.isnan(other)) | (truth == other) | (_relative(truth, other) < _AGREES)
+    values = [value_of(side, points) for side in (pattern, replacement)]
+    before, after = (_error(value, truth) for value in values)
+    worse = known & (after > np.maximum(before, _ULPS * np.finfo(np.float64).eps))
+    worse |= np.any([np.isnan(v) for v in points.values()], axis=0) & np.isnan(values[0]) & ~np.isnan(values[1])
+    if not worse.any():
+        return ""
+    k = int(np.argmax(worse))
+    return f"{show(replacement)} is less accurate than {show(pattern)} {_at(points, k)}"
+
+
+def _error(value: Array, truth: Array) -> Array:
+    """The relative error; infinite where one alone is nan or infinite."""
+    target = truth.astype(np.float64)
+    same = (value == target) | (np.isnan(value) & np.isnan(target))
+    found = _relative(value.astype(np.longdouble), truth)
+    return np.where(same, 0.0, np.where(np.isfinite(value) & np.isfinite(target), found, np.inf))
+
+
+def _other_bits(pattern: Node, replacement: Node, points: Mapping[str, Array]) -> str:
+    left, right = (np.asarray(value_of(side, points), np.float64) for side in (pattern, replacement))
+    other = (left.view(np.int64) != right.view(np.int64)) & ~(np.isnan(left) & np.isnan(right))
+    if not other.any():
+        return ""
+    k = int(np.argmax(other))
+    return f"{show(pattern)} and {show(replacement)} have other bits {_at(points, k)}"
+
+
+def _at(points: Mapping[str, Array], k: int) -> str:
+    return f"at {', '.join(f'{n} = {float(v[k]):.6g}' for n, v in points.items())}"

@@ -1,0 +1,205 @@
+"""Regions give what is read of them and no more; one that does what a wider one does beside other things is not run beside it.
+
+Carries and branches' results that nothing reads go, with what they alone need; a carry that no turn changes is a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensormagic.ir import site
+from tensormagic.ir.graph import Graph, bare_symbol
+from tensormagic.ir.node import Node, make, rebuild, topological
+from tensormagic.ops.branches import Branches
+from tensormagic.ops.form import to_form
+from tensormagic.ops.loops import Repeat
+from tensormagic.ops.opaque import ITEM, items
+from tensormagic.ops.region import graph_over, symbols_in
+
+
+def followed(roots: Iterable[Node], goals: Mapping[Node, Node]) -> list[Node]:
+    """``roots`` with nodes replaced, also below what takes their place."""
+    roots = list(roots)
+    if not goals:
+        return roots
+    memo: dict[Node, Node] = {}
+    stack = list(roots)
+    while stack:
+        node = stack[-1]
+        goal = goals.get(node)
+        waiting = [n for n in (node.needs if goal is None else (goal,)) if n not in memo]
+        if node in memo or not waiting:
+            stack.pop()
+            if node not in memo:
+                memo[node] = memo[goal] if goal is not None else _rebuilt(node, memo)
+        else:
+            stack += waiting
+    return [memo[n] for n in roots]
+
+
+def _rebuilt(node: Node, memo: dict[Node, Node]) -> Node:
+    new = rebuild(node, [memo[a] for a in node.args], memo)
+    if new is not node:
+        for place in site.of(node):
+            site.record(new, place)
+    return new
+
+
+def tidied(results: Sequence[Node]) -> list[Node]:
+    """``results`` over regions that compute what is read of them, each once."""
+    return _Tidy().results(list(results))
+
+
+@dataclass
+class _Tidy:
+    """The bodies that have been tidied."""
+
+    graphs: dict[Graph, Graph] = field(default_factory=dict[Graph, Graph])
+
+    def results(self, results: list[Node]) -> list[Node]:
+        while True:
+            read = _read(results)
+            if not read:
+                return results
+            goals = _merged(read) or self._narrowed(read)
+            if not goals:
+                return results
+            results = followed(results, goals)
+
+    def _narrowed(self, read: Mapping[Node, set[int]]) -> dict[Node, Node]:
+        goals: dict[Node, Node] = {}
+        for node, used in read.items():
+            inner = {name: self._graph(value) for name, value in node.params.items() if isinstance(value, Graph)}
+            params: dict[str, Any] = {**node.params, **inner}
+            new = make(node.op, node.args, **params)
+            found = narrowed(new, used)
+            goals.update((old, end) for old, end in zip(items(node), found, strict=True) if end not in {None, old})  # type: ignore[misc]
+        return goals
+
+    def _graph(self, graph: Graph) -> Graph:
+        if graph not in self.graphs:
+            results = self.results(list(graph.results))
+            new = graph if tuple(results) == graph.results else graph.with_results(results)
+            self.graphs[graph] = self.graphs[new] = new
+        return self.graphs[graph]
+
+
+def _read(results: Sequence[Node]) -> dict[Node, set[int]]:
+    """For each region the results that are read."""
+    nodes = topological(results)
+    found = {n: set[int]() if len(n.types) > 1 else {0} for n in nodes if isinstance(n.op, Branches | Repeat)}
+    for n in nodes:
+        if n.op is ITEM and n.args[0] in found:
+            found[n.args[0]].add(n["index"])
+    return found
+
+
+def _merged(read: Mapping[Node, set[int]]) -> dict[Node, Node]:
+    """What takes the place of regions that do a part of what another one does."""
+    groups: dict[object, list[Node]] = {}
+    for node in read:
+        groups.setdefault((node.op, node.args[:1]), []).append(node)
+    goals: dict[Node, Node] = {}
+    for group in groups.values():
+        for small in group:
+            wide = next((n for n in group if _does(n, small, read[small])), None)
+            if wide is not None:
+                goals.update(zip(items(small), items(wide), strict=False))
+    return goals
+
+
+def _does(wide: Node, small: Node, used: set[int]) -> bool:
+    """Whether ``wide``, with more results, begins with the results of ``small``."""
+    if len(wide.types) <= len(small.types) or wide.types[: len(small.types)] != small.types:
+        return False
+    ours, theirs = narrowed(small, used), narrowed(wide, used)
+    return all(ours[k] is theirs[k] for k in used)
+
+
+def narrowed(node: Node, used: set[int]) -> list[Node | None]:
+    """The results ``used`` of a region that gives these alone; None for the others."""
+    return _narrow_loop(node, used) if isinstance(node.op, Repeat) else _narrow_branches(node, used)
+
+
+def _narrow_branches(node: Node, used: set[int]) -> list[Node | None]:
+    op: Branches = node.op  # type: ignore[assignment]
+    kept = sorted(used)
+    graphs = {name: g for name, g in node.params.items() if isinstance(g, Graph)}
+    first = int(op.chooses)
+    reach = [_reached([g.results[k] for k in kept], g) for g in graphs.values()]
+    own = [k for k in range(len(node.args) - first) if any(k in r for r in reach)]
+    if len(kept) == len(node.types) and len(own) == len(node.args) - first:
+        return list(items(node))
+    narrow = {n: graph_over([g.parameters[k] for k in own], [g.results[k] for k in kept], g) for n, g in graphs.items()}
+    ends = items(make(op, (*node.args[:first], *(node.args[first + k] for k in own)), None, **narrow))
+    result: list[Node | None] = [None] * len(node.types)
+    for k, end in zip(kept, ends, strict=True):
+        result[k] = end
+    return result
+
+
+def _reached(results: Sequence[Node], graph: Graph) -> set[int]:
+    """The parameters that results need, and those that the sizes of these and the guards are said by."""
+    nodes = set(topological([*results, *graph.checked]))
+    needed = {k for k, p in enumerate(graph.parameters) if p in nodes}
+    return needed | _saying_sizes(graph, needed, results)
+
+
+def _saying_sizes(graph: Graph, needed: set[int], results: Sequence[Node]) -> set[int]:
+    """Further parameters, so that every size that is mentioned is an axis of some parameter."""
+    own = graph.parameters
+    nodes = topological([*results, *(own[k] for k in needed)])
+    values = [v for n in nodes for v in (*n.params.values(), *(t.shape for t in n.types))]
+    wanted = symbols_in([*values, *(s for g in graph.guards for s in (g[0], g[2]))])
+    bound = {bare_symbol(s) for k in needed for s in own[k].type.shape}
+    more: set[int] = set()
+    for k, p in enumerate(own):
+        new = {a for s in p.type.shape if (a := bare_symbol(s)) is not None and a in wanted and a not in bound}
+        if new and k not in needed:
+            more.add(k)
+            bound |= new
+    return more
+
+
+def _narrow_loop(node: Node, used: set[int]) -> list[Node | None]:
+    op: Repeat = node.op  # type: ignore[assignment]
+    first, carries, body = int(op.counted), node["carries"], node["body"]
+    own = body.parameters[first:]
+    test: Graph | None = None if op.counted else node["test"]
+    still = {k for k in range(carries) if body.results[k] is own[k]}
+    needed = set(used) - still
+    if test is not None:
+        needed |= {k for k in _reached(test.results, test) if k < carries} - still
+    while True:
+        results = [body.results[k] for k in sorted(needed)]
+        reached = {k - first for k in _reached(results, body) if k >= first}
+        reached |= set() if test is None else _reached(test.results, test)
+        more = {k for k in reached if k < carries} - still - needed
+        if not more:
+            break
+        needed |= more
+    result: list[Node | None] = [None] * carries
+    for k in used & still:
+        operand, t = node.args[first + k], own[k].type
+        result[k] = operand if t.shape else to_form(operand, t.form)
+    moving = sorted(needed)
+    fixed = sorted(reached - needed)
+    if len(moving) == carries and len(moving) + len(fixed) == len(own):
+        return list(items(node))
+    if not used - still:
+        return result
+    order = [*moving, *fixed]
+    params: dict[str, Any] = {
+        "body": graph_over(
+            [*body.parameters[:first], *(own[k] for k in order)], [body.results[k] for k in moving], body
+        ),
+        "carries": len(moving),
+    }
+    if test is not None:
+        params["test"] = graph_over([test.parameters[k] for k in order], test.results, test)
+    ends = items(make(op, [*node.args[:first], *(node.args[first + k] for k in order)], None, **params))
+    for k, end in zip(moving, ends, strict=True):
+        result[k] = end if k in used else None
+    return result

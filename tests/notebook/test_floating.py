@@ -1,0 +1,113 @@
+"""Floating-point errors: NumPy's warnings, once and at the user's line; ``np.errstate`` in cells."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import TensorError
+
+
+@pytest.fixture
+def told(notebook):
+    """Runs a cell; gives the warnings as line and message."""
+    notebook["v"] = np.array([0.0, -1.0, 1000.0])
+
+    def run(cell: str) -> list[tuple[str, int, str]]:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("default")
+            notebook.ok(cell)
+        return [(w.filename, w.lineno, str(w.message)) for w in found if w.category is RuntimeWarning]
+
+    return run
+
+
+def test_warnings_are_numpys_at_the_users_line(told, notebook):
+    cell = "%%tensor --math exact\na = np.log(v[:1])\nb = np.sqrt(v)\n\nc = np.exp(v)\n(a.sum(), b.sum(), c.sum())"
+    assert told(cell) == [
+        ("In[1]", 2, "divide by zero encountered in log"),
+        ("In[1]", 3, "invalid value encountered in sqrt"),
+        ("In[1]", 5, "overflow encountered in exp"),
+    ]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default")
+        np.log(notebook["v"][:1]), np.sqrt(notebook["v"]), np.exp(notebook["v"])
+    assert [str(w.message) for w in found] == [message for _, _, message in told(cell.replace("v", "(v + 0)"))]
+
+
+def test_a_warning_is_told_once(told, notebook):
+    assert len(told("%%tensor\nnp.sum(np.log(v[:1])) + np.sum(np.log(v[:1] * 2))")) == 1
+    assert len(told("%%tensor f -q\nq = np.log(v * 0)")) == 0
+    assert told("q.numpy(); f(); f()") == [("In[2]", 2, "divide by zero encountered in log")]
+    assert told("%%tensor -t --check --show none\nnp.sum(np.log(v * 0 + 0))") == [
+        ("In[4]", 2, "divide by zero encountered in log")
+    ]
+
+
+def test_a_rewrite_that_mends_it_says_nothing(told):
+    assert told("%%tensor --grad v\nnp.sum(np.log(1 + np.exp(v)))") == []
+    assert ("In[2]", 2, "divide by zero encountered in log1p") in told("%%tensor\nnp.sum(np.log(1 + v))")
+
+
+def test_a_warning_in_a_loop_names_the_line_inside(told):
+    found = told(
+        "%%tensor --math exact\nx = np.abs(v[:1])\nfor k in range(3):\n    y = x + k - k\n    x = np.log(y)\nx.sum()"
+    )
+    assert {line for _, line, _ in found} == {5}
+
+
+def test_ignoring_in_a_cell(told):
+    assert told("%%tensor\nwith np.errstate(divide='ignore'):\n    a = np.log(v[:1])\na.sum()") == []
+    found = told(
+        "%%tensor\nwith np.errstate(divide='ignore'):\n    a = np.log(v[:1] * 3)\nb = np.sqrt(v * 2)\na.sum() + b.sum()"
+    )
+    assert [line for _, line, _ in found] == [4]
+    assert told("with np.errstate(all='ignore'):\n    print(np.asarray(tm.tensor(v) / 0))") == []
+
+
+def test_raising_in_a_cell(notebook):
+    notebook["v"] = np.array([0.0, -1.0])
+    ran = notebook("%%tensor\na = v + 1\nwith np.errstate(all='raise'):\n    b = a * 2\n    c = np.log(v)\nb.sum()")
+    assert isinstance(ran.error, FloatingPointError)
+    assert ran.out.splitlines()[:4] == [
+        "Cell In[1], line 5",
+        "    c = np.log(v)",
+        "        ^^^^^^^^^",
+        "FloatingPointError: divide by zero encountered in log",
+    ]
+    assert "a" not in notebook
+    caught = (
+        "%%tensor\nwith np.errstate(divide='raise'):\n    try:\n        a = np.log(v)\n"
+        "    except FloatingPointError:\n        a = v * 0\na"
+    )
+    assert notebook.ok(caught).value.tolist() == [0, 0]
+
+
+def test_raising_where_a_value_is_asked_for(notebook, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "auto")
+    notebook["v"] = np.array([0.0, 1.0])
+    notebook.ok("%%tensor -q\na = v + 0\nc = np.log(a)")
+    ran = notebook("with np.errstate(all='raise'):\n    print(c)")
+    assert isinstance(ran.error, FloatingPointError)
+    assert ran.out.splitlines()[0] == "Cell In[1], line 3"
+    assert "asked for in Cell In[2], line 2" in ran.out
+
+
+def test_raising_by_setting(notebook):
+    notebook["v"] = np.array([0.0, 1.0])
+    notebook.ok("kept = np.seterr(all='raise')")
+    try:
+        ran = notebook("%%tensor -q\na = v + 1\nb = 1 / v")
+        assert isinstance(ran.error, FloatingPointError)
+        assert ran.out.splitlines()[0] == "Cell In[2], line 3"
+        assert float(notebook.ok("%%tensor\nnp.sum(v + 1)").value) == 3.0
+    finally:
+        notebook.ok("np.seterr(**kept)")
+
+
+def test_functions_of_files_say_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not np.isfinite(tm.tensor(lambda x: np.log(x))(np.zeros(2))).any()
+    assert issubclass(TensorError, Exception)

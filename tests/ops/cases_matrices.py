@@ -1,0 +1,151 @@
+"""Cases of the ops on matrices that SciPy has, and of general eigenvalues and least squares."""
+
+import numpy as np
+import scipy.linalg
+
+from tensormagic.ops import contract, least_squares, matrix, matrix_function, spectral
+from tests.ops.cases import SQUARES, case
+
+SPREAD = np.diag([1.0, 4.0, 9.0])
+
+
+def _spread(a):
+    """Square matrices with real eigenvalues far apart, in any dtype."""
+    return ((a / 8 + SPREAD).astype(a.dtype) if a.dtype.kind in "fc" else SPREAD.astype(a.dtype),)
+
+
+def _positive(a):
+    """Positive definite, and not too far from the unit matrix, so that every function of it is defined."""
+    whole = np.eye(a.shape[-1])
+    return ((whole + (a @ np.conj(np.swapaxes(a, -1, -2))) / 40).astype(a.dtype),)
+
+
+def _complex(found):
+    return tuple(v.astype(np.result_type(v.dtype, np.complex64)) for v in found)
+
+
+def _one_by_one(function, a):
+    matrix.square(place_of(a))
+    found = [function(a[k]) for k in np.ndindex(a.shape[:-2])]
+    return tuple(np.reshape([f[j] for f in found], (*a.shape[:-2], *found[0][j].shape)) for j in range(len(found[0])))
+
+
+def place_of(a):
+    from tests.ops.harness import place
+
+    return place(a)
+
+
+for _shape in SQUARES:
+    _fine = _shape[-2:] == (3, 3)
+    _fields = {"derivative": _fine, "prepare": _spread if _fine else (lambda *v: v)}
+    case(
+        "eig",
+        lambda a: spectral.eig(a, real=False),
+        lambda a: _complex(np.linalg.eig(a)),
+        _shape,
+        **_fields,
+    )
+    case(
+        "eigvals",
+        lambda a: spectral.eigvals(a, real=False),
+        lambda a: _complex([np.linalg.eigvals(a)])[0],
+        _shape,
+        **_fields,
+    )
+    case(
+        "eig",
+        lambda a: spectral.eig(a, real=True),
+        lambda a: tuple(np.linalg.eig(a)),
+        _shape,
+        label=f"{_shape}-real",
+        dtypes="bhilBHILfd" if _fine else "fd",
+        **_fields,
+    )
+for _shape in [(3, 3), (2, 3, 3)]:
+    for _lower in (True, False):
+        case(
+            "scipy_eigh",
+            lambda a, lower=_lower: spectral.scipy_eigh(a, None, lower=lower),
+            lambda a, lower=_lower: _one_by_one(lambda m: scipy.linalg.eigh(m, lower=lower), a),
+            _shape,
+            label=f"{_shape}-{_lower}",
+            prepare=_spread,
+            smooth=lambda a: (matrix.symmetric(a),),
+            settle=lambda wv: (
+                wv[0],
+                contract.matmul(matrix.scaled(wv[1], matrix.as_row(wv[0])), matrix.adjoint(wv[1])),
+            ),
+            dtypes="fdFD",
+        )
+case(
+    "scipy_eigh",
+    lambda a, b: spectral.scipy_eigh(a, b, lower=True),
+    lambda a, b: tuple(scipy.linalg.eigh(a, b)),
+    (3, 3),
+    (3, 3),
+    label="two",
+    prepare=lambda a, b: (*_spread(a), *_positive(b)),
+    smooth=lambda a, b: (matrix.symmetric(a), matrix.symmetric(b)),
+    settle=lambda wv: (wv[0], contract.matmul(matrix.scaled(wv[1], matrix.as_row(wv[0])), matrix.adjoint(wv[1]))),
+    dtypes="fdFD",
+)
+
+
+def _lu(a):
+    rows, low, up = scipy.linalg.lu(a, p_indices=True)
+    return rows.astype(np.int32), low, up
+
+
+for _shape in [(3, 3), (4, 2), (2, 4), (2, 3, 3)]:
+    case("lu", spectral.lu, _lu, _shape, dtypes="fdFD")
+
+# least squares --------------------------------------------------------------------------------------------------------
+
+for _a, _b in [((4, 2), (4, 3)), ((2, 4), (2, 1)), ((3, 3), (3, 2))]:
+    case(
+        "lstsq",
+        lambda a, b: least_squares.lstsq(a, b, None),
+        lambda a, b: np.linalg.lstsq(a, b)[0],
+        _a,
+        _b,
+        dtypes="bilfdFD",
+    )
+case(
+    "lstsq_residuals",
+    lambda a, b: least_squares.residuals(a, b, None),
+    lambda a, b: np.linalg.lstsq(a, b)[1],
+    (4, 2),
+    (4, 3),
+    dtypes="bilfdFD",
+)
+
+# functions of matrices ------------------------------------------------------------------------------------------------
+
+for _name in matrix_function.NAMES:
+    for _shape in [(3, 3), (2, 2, 2)] if _name == "expm" else [(3, 3)]:
+        case(
+            "matrix_function",
+            lambda a, name=_name: matrix_function.matrix_function(name, a),
+            lambda a, name=_name: getattr(scipy.linalg, name)(a),
+            _shape,
+            label=f"{_name}-{_shape}",
+            prepare=_positive,
+            dtypes="dD",
+            tags=frozenset({"rounds"}),
+        )
+
+
+def _direction(a, e):
+    return scipy.linalg.expm_frechet(a, e, compute_expm=False)
+
+
+case(
+    "matrix_function",
+    lambda a, e: matrix_function.make(matrix_function.MATRIX_FUNCTION, (a, e), name="expm"),
+    _direction,
+    (3, 3),
+    (3, 3),
+    dtypes="dD",
+    tags=frozenset({"rounds"}),
+)

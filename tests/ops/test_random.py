@@ -1,0 +1,149 @@
+"""Derivatives of random samples against finite differences with the same state; states as words; slopes of gamma numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import tensormagic as tm
+from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ops.random_slopes import gamma_slopes
+from tensormagic.ops.random_state import KINDS, encoded, fresh, generator_at, put_back
+
+FAMILIES: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
+    ("normal", lambda r, a, b: r.normal(a, b, size=4)),
+    ("normal of nothing", lambda r, a, b: r.normal(a, 0.0 * b, size=4) + r.normal()),
+    ("normal of arrays", lambda r, a, b: r.normal(np.array([1.0, 2.0]) * a, b * np.ones((3, 1)))),
+    ("one normal", lambda r, a, b: r.normal(a, b)),
+    ("uniform", lambda r, a, b: r.uniform(-a, b, size=4)),
+    ("laplace", lambda r, a, b: r.laplace(a, b, size=4)),
+    ("logistic", lambda r, a, b: r.logistic(a, b, size=4)),
+    ("gumbel", lambda r, a, b: r.gumbel(a, b, size=4)),
+    ("lognormal", lambda r, a, b: r.lognormal(a, b, size=4)),
+    ("exponential", lambda r, a, b: r.exponential(a * b, size=4)),
+    ("rayleigh", lambda r, a, b: r.rayleigh(a * b, size=4)),
+    ("weibull", lambda r, a, b: b * r.weibull(a, size=4)),
+    ("pareto", lambda r, a, b: b * r.pareto(a, size=4)),
+    ("power", lambda r, a, b: b * r.power(a, size=4)),
+    ("triangular", lambda r, a, b: r.triangular(-a, 0.25 * a, a + b, size=9)),
+    ("scale of gamma", lambda r, a, b: r.gamma(2.5, a * b, size=4)),
+    ("choice of an array", lambda r, a, b: r.choice(np.array([1.0, 2.0, 3.0]) * a * b, 4)),
+    ("permutation", lambda r, a, b: r.permutation(np.array([1.0, 2.0, 3.0]) * a * b)),
+    (
+        "multivariate normal",
+        lambda r, a, b: r.multivariate_normal(
+            np.array([1.0, 2.0]) * a, np.array([[2.0, 0.5], [0.5, 1.0]]) * b + np.diag([1.0, 0.0]) * a, 3
+        ),
+    ),
+]
+
+
+@pytest.fixture(autouse=True)
+def numpy_tier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+
+
+def slopes(f: Callable[[Any, Any], Any], a: float, b: float) -> list[float]:
+    """Central differences of fourth order."""
+
+    def slope(g: Callable[[float], Any]) -> float:
+        h = 1e-3
+        return float((8 * (g(h) - g(-h)) - (g(2 * h) - g(-2 * h))) / (12 * h))
+
+    return [slope(lambda h: f(a + h, b)), slope(lambda h: f(a, b + h))]
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState], ids=["new", "legacy"])
+@pytest.mark.parametrize(("what", "draw"), FAMILIES, ids=[name for name, _ in FAMILIES])
+def test_gradients_of_samples(what: str, draw: Callable[..., Any], make: Any) -> None:
+    def f(a: Any, b: Any) -> Any:
+        x = draw(make(7), a, b)
+        return np.sum(x * x + np.cos(np.arange(np.size(x)).reshape(np.shape(x))) * x)
+
+    found = tm.grad(f, (0, 1))(1.25, 0.75)
+    assert np.allclose(found, slopes(f, 1.25, 0.75), rtol=1e-6, atol=1e-9)
+    _, moved = tm.jvp(f, (1.25, 0.75), (1.0, 2.0))
+    assert np.allclose(moved, found[0] + 2 * found[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["cholesky", "eigh", "svd"])
+def test_multivariate_normals_move_by_the_factor_that_is_taken(method: str) -> None:
+    def f(a: Any, b: Any) -> Any:
+        cov = np.array([[2.0, 0.5], [0.5, 1.0]]) * b + np.diag([1.0, 0.0]) * a
+        x = np.random.default_rng(7).multivariate_normal(np.array([1.0, 2.0]) * a, cov, 3, method=method)
+        return np.sum(x * x * np.array([1.0, 2.0]))
+
+    assert np.allclose(tm.grad(f, (0, 1))(1.25, 0.75), slopes(f, 1.25, 0.75), rtol=1e-6)
+
+
+def test_second_derivatives() -> None:
+    def f(a: Any) -> Any:
+        return np.sum(np.random.default_rng(7).normal(a, a * a, size=3) ** 3)
+
+    first = tm.grad(f)
+    assert np.isclose(tm.grad(first)(1.25), (first(1.25 + 1e-5) - first(1.25 - 1e-5)) / 2e-5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [0.05, 0.3, 1.0, 2.5, 10.0, 150.0, 3000.0])
+def test_slopes_of_gamma_numbers_are_those_of_the_quantiles(shape: float) -> None:
+    p = np.array([0.01, 0.3, 0.6, 0.9, 0.999])
+    x = scipy.special.gammaincinv(shape, p)
+
+    def quantiles(a: float) -> Any:
+        below = scipy.special.gammaincinv(a, scipy.special.gammainc(shape, x))
+        above = scipy.special.gammainccinv(a, scipy.special.gammaincc(shape, x))
+        return np.where(p < 0.5, below, above)
+
+    h = 2e-4 * shape
+    near, far = (quantiles(shape + k * h) - quantiles(shape - k * h) for k in (1, 2))
+    expected = (8 * near - far) / (12 * h)
+    assert np.allclose(gamma_slopes(shape, x), expected, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState], ids=["new", "legacy"])
+def test_shapes_of_gamma_numbers_move_them_implicitly(make: Any) -> None:
+    shape = np.array([0.5, 2.0, 7.0])
+    weights = np.array([1.0, 2.0, 3.0])
+    found = tm.grad(lambda a: np.sum(weights * make(7).standard_gamma(a)))(shape)
+    assert np.allclose(found, weights * gamma_slopes(shape, make(7).standard_gamma(shape)), rtol=1e-12)
+    found = tm.grad(lambda a: np.sum(weights * make(7).gamma(a, 1.5)))(shape)
+    assert np.allclose(found, 1.5 * weights * gamma_slopes(shape, make(7).standard_gamma(shape)), rtol=1e-12)
+    found = tm.grad(lambda d: np.sum(weights * make(7).chisquare(d)))(2 * shape)
+    assert np.allclose(found, weights * gamma_slopes(shape, make(7).standard_gamma(shape)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["poisson", "geometric", "zipf", "standard_t"])
+def test_what_has_no_derivative_says_so(method: str) -> None:
+    with pytest.raises(DifferentiationError, match=method):
+        tm.grad(lambda p: 1.0 * getattr(np.random.default_rng(7), method)(p))(2.5 if method != "geometric" else 0.5)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_are_words_and_back(kind: str, legacy: bool) -> None:
+    generator = fresh(kind, legacy=legacy, seed=5)
+    generator.standard_normal(3)
+    generator.bytes(3)
+    words = encoded(generator)
+    again = fresh(kind, legacy=legacy, seed=6)
+    put_back(again, words)
+    assert np.array_equal(generator_at(words, legacy=legacy).standard_normal(9), again.standard_normal(9))
+    put_back(again, words)
+    assert np.array_equal(generator.standard_normal(9), again.standard_normal(9))
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_gradients_through_a_loop_that_draws(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tm.config, "tier", tier)
+
+    def f(a: Any, b: Any) -> Any:
+        r, x = np.random.default_rng(7), 0.0 * a
+        for _ in range(20):
+            x = 0.5 * x + r.normal(a, b)
+        return x * x
+
+    assert np.allclose(tm.grad(f, (0, 1))(1.25, 0.75), slopes(f, 1.25, 0.75), rtol=1e-6)

@@ -1,0 +1,152 @@
+"""Functions that store into their arguments, and into arrays that they read: as the plain function would, once all of it worked."""
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+
+H = np.zeros(3)
+
+
+def step(u):
+    u[1:-1] = 0.5 * (u[2:] + u[:-2])
+
+
+def bump():
+    H[:] = H + np.arange(3.0)
+
+
+def add_into(u, v):
+    u += v
+    return u
+
+
+def fails(u, k):
+    u[0] = 9
+    return u[k]
+
+
+def through_a_reshape(u):
+    u.reshape(-1)[:3] = 5
+    return u.sum()
+
+
+def test_an_argument_is_stored_into_in_place():
+    u, plain = np.arange(6.0) ** 2, np.arange(6.0) ** 2
+    captured = tm.tensor(step)
+    for _ in range(3):
+        assert captured(u) is None
+        step(plain)
+    assert u.tolist() == plain.tolist()
+
+
+def test_the_returned_argument_is_the_callers_array():
+    u = np.arange(3.0)
+    captured = tm.tensor(add_into)
+    assert captured(u, np.ones(3)) is u
+    assert captured(u, 2.0) is u
+    assert u.tolist() == [3.0, 4.0, 5.0]
+
+
+def test_a_view_of_the_callers_is_stored_through():
+    x = np.zeros((3, 4))
+    tm.tensor(add_into)(x[1:, ::2], np.ones(2))
+    assert x.sum() == 4
+    assert x[1].tolist() == [1, 0, 1, 0]
+
+
+def test_nothing_is_stored_where_the_call_fails():
+    u = np.arange(3.0)
+    with pytest.raises(IndexError):
+        tm.tensor(fails)(u, np.array([7]))
+    assert u.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_global_array_is_stored_into():
+    H[:] = 1
+    captured = tm.tensor(bump)
+    captured()
+    captured()
+    assert H.tolist() == [1.0, 3.0, 5.0]
+
+
+def test_a_read_only_argument():
+    u = np.arange(3.0)
+    captured = tm.tensor(add_into)
+    captured(u.copy(), 1.0)
+    u.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        captured(u, 1.0)
+    assert u.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_arguments_that_share_memory_are_refused():
+    x = np.arange(4.0)
+    for arguments in ((x, x), (x[1:], x[:-1])):
+        with pytest.raises(CaptureError, match="shares memory with v"):
+            tm.tensor(add_into)(*arguments)
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+class Readings:
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3.0)
+
+
+def test_what_is_no_array_is_refused():
+    with pytest.raises(CaptureError, match="stores into its argument u"):
+        tm.tensor(add_into)(Readings(), 1.0)
+
+
+def test_stores_through_a_reshape_need_c_order():
+    captured = tm.tensor(through_a_reshape)
+    x = np.zeros((2, 3))
+    assert captured(x) == 15
+    assert x.tolist() == [[5, 5, 5], [0, 0, 0]]
+    with pytest.raises(CaptureError, match="not in C order"):
+        captured(np.zeros((3, 2)).T)
+
+
+def test_lazy_arguments_are_stored_into():
+    u = tm.tensor(np.arange(6.0))
+    tm.tensor(step)(u)
+    plain = np.arange(6.0)
+    step(plain)
+    assert u.numpy().tolist() == plain.tolist()
+
+
+def loss(u, w):
+    u[1:] *= w
+    u[0] = u[1] ** 2
+    return (u * np.arange(1.0, 4.0)).sum()
+
+
+def test_gradients_are_with_respect_to_the_value_at_entry():
+    u, w = np.array([0.5, 1.5, -2.0]), 3.0
+
+    def plain(u, w):
+        return loss(np.array(u), w)
+
+    h = 1e-6
+    by_u = [(plain(u + h * e, w) - plain(u - h * e, w)) / (2 * h) for e in np.eye(3)]
+    by_w = (plain(u, w + h) - plain(u, w - h)) / (2 * h)
+    found = tm.grad(loss, (0, 1))(u.copy(), w)
+    np.testing.assert_allclose(found[0], by_u, rtol=1e-6)
+    np.testing.assert_allclose(found[1], by_w, rtol=1e-6)
+
+
+def test_a_gradient_stores_as_the_function_does():
+    u, plain = np.array([0.5, 1.5, -2.0]), np.array([0.5, 1.5, -2.0])
+    value, _ = tm.value_and_grad(loss, 1)(u, 3.0)
+    assert value == loss(plain, 3.0)
+    assert u.tolist() == plain.tolist()
+    tm.grad(loss)(u, 2.0)
+    loss(plain, 2.0)
+    assert u.tolist() == plain.tolist()
+
+
+def test_second_derivatives():
+    u = np.array([0.5, 1.5, -2.0])
+    hessian = tm.hessian(loss)(u.copy(), 3.0)
+    assert hessian[1].tolist() == [0.0, 2 * 9.0, 0.0]

@@ -26,7 +26,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
 from tensormagic.transform.rewriting import Rewritten, own_rules, rewrite
 
-WORTH_COMPILING = 1e-3  # seconds of NumPy's time above which a graph is compiled at its first run
+WORTH_COMPILING = 1e-3  # seconds of NumPy's time, in all runs together, above which a graph is compiled
 
 
 @dataclass(eq=False)
@@ -40,7 +40,7 @@ class Executable:
     """
 
     rewritten: Rewritten
-    runs: int = 0
+    spent: float = 0.0  # seconds of NumPy's time so far
     seconds: dict[str, float] = field(default_factory=dict)
     _reference: Callable[..., list[Any]] | None = None
     _handle: native.Handle | None = None
@@ -95,8 +95,8 @@ class Executable:
         results = self.by_numpy(sizes, *values)
         elapsed = time.perf_counter() - start
         self.seconds["numpy"] = elapsed
-        self.runs += 1
-        if config.tier == "auto" and (elapsed > WORTH_COMPILING or self.runs > 1):
+        self.spent += elapsed
+        if config.tier == "auto" and self.spent > WORTH_COMPILING:
             self.compile()
         return results
 

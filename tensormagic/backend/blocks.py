@@ -91,6 +91,7 @@ class _Attempt:
         nodes = topological([*results, *checked], stop=lambda n: n in there)
         kept = [r for r in results if r.type.shape or not (inner and is_leaf(r))]
         self.roots = Roots(nodes, [*kept, *checked], there, forced)
+        self.computed = {n for n in nodes if kind_of(n) == "library"}  # before a region that reads it, and not in it
         self.steps: list[Step] = [*checks]
         for node in nodes:
             if node not in there:
@@ -116,7 +117,7 @@ class _Attempt:
     def _steps_of(self, node: Node) -> list[Step]:
         kind = kind_of(node)
         if kind == "region":
-            return [build_region(node, self.memory, self.roots.found)]
+            return [build_region(node, self.memory, self.roots.found | self.computed)]
         if kind == "library":
             return [node]
         if node in self.roots.found and kind not in {"item", "view", "base"}:

@@ -62,11 +62,6 @@ CHEAP = frozenset(
 )
 MIDDLING = frozenset(["divide", "sqrt", "reciprocal", "floor_divide", "remainder"])
 
-
-# Functions for which a kernel would call the C library element by element: NumPy has vector code for arrays.
-NUMPY_FASTER = frozenset(
-    ["tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "arcsinh", "arccosh", "arctanh", "erfc"]
-)
 EXPONENTS = frozenset({-1.0, 0.5, 2.0, 3.0, 4.0})
 
 
@@ -145,8 +140,7 @@ def _kind(node: Node, *, inside: bool) -> str:
 def _kind_of_one(node: Node, *, inside: bool) -> str:
     op = node.op
     if isinstance(op, Pointwise):
-        faster = bool(node.type.shape) and (op.name in NUMPY_FASTER or (op.name == "power" and exponent(node) is None))
-        return "map" if op.scalar_source(node) is not None and (inside or not faster) else "library"
+        return "map" if op.scalar_source(node) is not None else "library"
     if isinstance(op, Move) and op.index is not None:
         return "move" if op is not RESHAPE or squeezes(node) else "view" if inside else "library"
     if op is SET or op is ADD_AT:

@@ -5,9 +5,9 @@ Importing compiles nothing; a function emits its instructions into the kernel th
 written in the files `vecmath_*`, each of which names its functions once, in ``__all__``; this file knows only how Numba
 asks for them.
 
-Errors are at most 1 ulp (unit in the last place) but for softplus 1.4, erfc 3.2, arctan2 1.2 (where the smaller operand
-is about to underflow), and logaddexp 1.4, that in ulps of the largest of result and operands: as measured on many
-float32 and float64 (`benchmarks/results/vecmath.md`). Infinities, nans, signed zeros and subnormal numbers are as in
+Errors are at most 1 ulp (unit in the last place) but for log2 1.01 in float32, softplus 1.4, erfc 3.2, arctan2 1.2 (where
+the smaller operand is about to underflow), and logaddexp 1.4, in ulps of the largest of result and operands: as measured
+on many float32 and float64 (`benchmarks/results/vecmath.md`). Infinities, nans, signed zeros, subnormal numbers are as in
 NumPy; sin, cos and tan are right for every finite argument. Results depend on whether the machine has fma, and not on
 the width of its vectors.
 
@@ -75,20 +75,25 @@ def _generator(formula: Formula, kind: Any) -> Callable[..., Any]:
     return generate
 
 
+def _of_one(formula: Formula) -> Callable[..., Any]:
+    def typed(_typing: Any, x: Any) -> Any:
+        _check(formula.__name__, (x,))
+        return x(x), _generator(formula, x)
+
+    return typed
+
+
+def _of_two(formula: Formula) -> Callable[..., Any]:
+    def typed(_typing: Any, a: Any, b: Any) -> Any:
+        _check(formula.__name__, (a, b))
+        return a(a, b), _generator(formula, a)
+
+    return typed
+
+
 def _function(formula: Formula) -> Any:
     """The formula as a function for compiled code, of one operand or of two of one kind."""
-    if len(signature(formula).parameters) == 1:
-
-        def typed(_typing: Any, x: Any) -> Any:
-            _check(formula.__name__, (x,))
-            return x(x), _generator(formula, x)
-
-    else:
-
-        def typed(_typing: Any, a: Any, b: Any) -> Any:
-            _check(formula.__name__, (a, b))
-            return a(a, b), _generator(formula, a)
-
+    typed = (_of_one if len(signature(formula).parameters) == 1 else _of_two)(formula)
     typed.__name__, typed.__doc__ = formula.__name__, formula.__doc__
     return _intrinsic(typed)
 

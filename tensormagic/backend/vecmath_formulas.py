@@ -117,11 +117,15 @@ def _log_of_base(x: Value, base: tables.Base) -> Value:
     """Log of x as k log(2) + log(m) in another base, all in two parts."""
     k, m = finite_log(x)
     f, rest = fraction_log(m, 0.0)
-    high, low = fast_sum(f, -rest)
-    high, error = high.product(base.of_e)
-    low = low.fma(base.of_e, high.fma(base.of_e_ratio, error))
+    high, lost = f.product(base.of_e)
     total, error = fast_sum(k * base.of_2, high)
-    return _log_domain(x, total + (k.fma(base.of_2_error, error) + low))
+    small = high.fma(base.of_e_ratio, lost) + error
+    half = f * 0.5
+    _, square_lost = half.product(f)  # of the square that `rest` holds
+    small = square_lost.fma(-base.of_e, small)
+    if base.of_2_error:
+        small = k.fma(base.of_2_error, small)
+    return _log_domain(x, total + rest.fma(-base.of_e, small))  # rest last: it is the largest of what is left
 
 
 def log2(x: Value) -> Value:

@@ -52,6 +52,11 @@ def sinh(x: Value) -> Value:
     return (abs(x) < 1.0).select(near, far).copysign(x)
 
 
+def _straight(x: Value) -> float:
+    """Where the inverse functions of slope 1 at 0 are x but for a part of a last bit."""
+    return 2.0 ** -(format_of(x).mantissa // 2 + 2)
+
+
 def _log_of_twice(x: Value, small: Value, low: Value) -> Value:
     """log(1 + small + low), or log(2x) where x is large."""
     large = x > _LARGE
@@ -66,7 +71,7 @@ def arcsinh(x: Value) -> Value:
     quotient, left = divided(*a.product(a), bottom, bottom_low + rest)
     total, error = two_sum(a, quotient)
     result = _log_of_twice(a, total, error + left)
-    return (a < inf).select(result, a).copysign(x)
+    return ((a < inf) & (a > _straight(x))).select(result, a).copysign(x)
 
 
 def _square_plus_one(a: Value) -> tuple[Value, Value]:
@@ -100,4 +105,5 @@ def arctanh(x: Value) -> Value:
     low = (1.0 - bottom) - a
     quotient, rest = divided(a * 2.0, 0.0, bottom, low)
     result = log_of_sum(quotient, rest) * 0.5
+    result = (a > _straight(x)).select(result, a)
     return (a < 1.0).select(result, a.equals(1.0).select(inf, nan)).copysign(x)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tensormagic.backend.vecmath_ir import Emitter, Value, ir
-from tensormagic.backend.vecmath_parts import FORMATS, divided
+from tensormagic.backend.vecmath_parts import FORMATS, divided, fast_sum
 from tensormagic.backend.vecmath_tables import TWO_OVER_PI
 
 __all__ = ["cos", "sin", "tan"]
@@ -59,8 +59,9 @@ def _tangent(quadrant: Value, r: Value, tail: Value) -> Value:
     high = r.fma(more, r)
     low = r.fma(more, r - high) + r * lost * factor
     low = tail.fma(high.fma(high, 1.0), low)
-    inverse, rest = divided(r.emitter.constant(-1.0, r.emitter.real), 0.0, high, low)
-    even = low.equals(0.0).select(high, high + low)  # which keeps -0.0
+    total, lost = fast_sum(high, low)  # near multiples of pi/2 the tail is no longer small beside r
+    inverse, rest = divided(r.emitter.constant(-1.0, r.emitter.real), 0.0, total, lost)
+    even = low.equals(0.0).select(high, total)  # which keeps -0.0
     return (quadrant & 1).equals(0).select(even, inverse + rest)
 
 

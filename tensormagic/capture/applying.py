@@ -12,6 +12,7 @@ import numpy as np
 
 from tensormagic.capture.arguments import done, one_axis, tensor
 from tensormagic.capture.names import implements
+from tensormagic.capture.random import Drawn
 from tensormagic.capture.shaping import expand_dims_
 from tensormagic.capture.value import Tensor, has_lazy, hooks, node_of, refuse, wrap
 from tensormagic.ir.errors import ShapeError
@@ -32,7 +33,8 @@ def _for_all(function: Callable[..., Any], stacks: list[Node], size: Size, name:
         examples[one] = stack
         arguments.append(wrap(one))
     before = [a.place.buffer.version for a in arguments]
-    found = function(*arguments)
+    with Drawn(f"a function that {name} calls"):
+        found = function(*arguments)
     if [a.place.buffer.version for a in arguments] != before:
         refuse(f"a store into the argument of a function that {name} calls", "Copy it first.")
     results = [node_of(v) for v in (found if isinstance(found, tuple) else (found,))]

@@ -35,8 +35,12 @@ def root_of(node: ast.AST) -> str:
 
 def changed_roots(tree: ast.AST) -> set[str]:
     """The names of objects that code stores into, by items or attributes, or changes by the methods of containers."""
+    return _changed(ast.walk(tree))
+
+
+def _changed(nodes: Iterable[ast.AST]) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             found.add(root_of(node))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
@@ -51,7 +55,11 @@ def with_items(tree: ast.Module, free: Iterable[str]) -> ast.Module:
 
     In functions they stay: these are handed back to the notebook. So do those of objects that the cell stores into.
     """
-    return _Items(set(free) - changed_roots(tree)).visit(tree)
+    nodes = list(ast.walk(tree))
+    wanted = set(free) - _changed(nodes)
+    called = {id(n.func) for n in nodes if isinstance(n, ast.Call)}
+    chains = (n for n in nodes if isinstance(n, ast.Attribute | ast.Subscript) and id(n) not in called)
+    return _Items(wanted).visit(tree) if any(root_of(n) in wanted for n in chains) else tree
 
 
 class _Items(ast.NodeTransformer):

@@ -368,6 +368,7 @@ def _rolled(x: Node, shift: Any, axis: int) -> Node:
     from tensormagic.ir.type import apply
     from tensormagic.ops.leaf import size_of
 
+    shift = int(shift) if isinstance(shift, float | np.floating | np.bool_) else shift
     extent = x.type.shape[axis]
     if extent in {0, 1}:
         return x

@@ -29,8 +29,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     if out is not None:
         return _exactly(dot(a, b), out)
     x, y = node_of(a), node_of(b)
-    if not x.type.ndim or not y.type.ndim:
-        return build(scalar.multiply, x, y)
+    if not x.type.ndim or not y.type.ndim:  # Python's numbers are arrays of their own dtype here
+        return build(scalar.multiply, *(to_form(n, "scalar") if n.type.form == "python" else n for n in (x, y)))
     _fit("dot", x, y, -1, -2 if y.type.ndim > 1 else -1)
     if x.type.ndim <= 2 and y.type.ndim <= 2:
         return _done(contract.matmul(x, y))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,11 +24,12 @@ from tensormagic.ops.random import seeded
 from tensormagic.ops.random_state import KINDS, Words, bits_of, encoded, fresh, put_back
 
 _DRAWS = (np.random.Generator, np.random.RandomState)
+_GENERATORS = (*_DRAWS, np.random.BitGenerator)
 
 
 def is_generator(value: Any) -> bool:
     """Whether a value is one of NumPy's generators."""
-    return isinstance(value, (*_DRAWS, np.random.BitGenerator))
+    return isinstance(value, _GENERATORS)
 
 
 def global_generator() -> Any:
@@ -49,7 +50,7 @@ class Drawn:
         self.refusal = refusal
         self.before: dict[Buffer, Node] = {}
 
-    def __enter__(self) -> Drawn:
+    def __enter__(self) -> Self:
         self._capture = context.current()
         self._start = next(serials)
         self._journal: dict[Any, Any] = {}
@@ -87,6 +88,12 @@ class Moment:
     def knows(self, value: Any) -> bool:
         """Whether a value is no generator, or one whose state was noted."""
         return not is_generator(value) or not self.states or id(value) in self.states
+
+    def refuse_draws(self, what: str) -> None:
+        """Raise where one of NumPy's generators has been drawn from since, and take that back."""
+        if any(not np.array_equal(encoded(g), words) for g, words in self.states.values()):
+            _put_all({}, self.states.values())
+            refuse(f"a draw in {what} on lazy arrays outside a cell", "Call it in a %%tensor cell, or on NumPy arrays.")
 
     @contextmanager
     def again(self) -> Generator[None]:

@@ -232,6 +232,9 @@ def _permutation(self: Draws, x: Any, axis: int = 0) -> Any:
         extent = as_size(x)
         return wrap(_order(self, size_node(extent), extent))
     node = node_of(x)
+    if not node.type.ndim:
+        wrong = IndexError("x must be an integer or at least 1-dimensional")
+        raise wrong if self.legacy else np.exceptions.AxisError(axis, 0)
     axis = normalise_axis(axis, node.type.ndim)
     order = _order(self, size_node(node.type.shape[axis]), node.type.shape[axis])
     return wrap(context.record(gather(node, order, axis)))
@@ -292,7 +295,7 @@ def _multivariate_normal(self: Draws, mean: Any, cov: Any, size: Any = None, **o
     """``multivariate_normal``."""
     known = {"check_valid", "tol"} if self.legacy else {"check_valid", "tol", "method"}
     if set(options) - known:
-        raise TypeError(f"multivariate_normal() got an unexpected keyword argument {sorted(set(options) - known)[0]!r}")
+        raise TypeError(f"multivariate_normal() got an unexpected keyword argument {min(set(options) - known)!r}")
     given = {"mean": _operand(mean, "mean"), "cov": _operand(cov, "cov")}
     if given["mean"].type.ndim != 1:
         raise ShapeError("mean must be 1 dimensional")

@@ -215,7 +215,7 @@ def value_of(value: Any, dtype: np.dtype[Any]) -> Node:
 
 def storable(node: Node, dtype: np.dtype[Any]) -> Node:
     """A value as it is stored into an array of ``dtype``: NumPy casts as it must, but complex into real."""
-    if node.type.dtype.kind == "c" and dtype.kind != "c":
+    if node.type.dtype.kind == "c" and dtype.kind not in "cb":
         raise DTypeError(
             f"a value of type {node.type} cannot be stored into an array of dtype {dtype}", "Take its .real first."
         )

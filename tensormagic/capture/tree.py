@@ -6,8 +6,12 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from tensormagic.capture.tables import Labelled, is_table, numbers_of, structure_of, with_labels
 from tensormagic.capture.value import Tensor
+
+_LEAVES = {np.ndarray, Tensor, float, int, bool, complex, np.float64}  # leaves, told at once
 
 
 def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
@@ -26,6 +30,9 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
 
 
 def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
+    if type(tree) in _LEAVES:
+        leaves.append(tree)
+        return next
     if tree is None:
         return lambda _rest: None
     if isinstance(tree, Labelled):
@@ -62,6 +69,8 @@ def _relabelled(value: Any, like: Labelled) -> Any:
 
 def structure(tree: Any) -> Any:
     """What two trees of the same form have in common: a key."""
+    if type(tree) in _LEAVES:
+        return ...
     if tree is None:
         return None
     if is_table(tree):

@@ -330,8 +330,8 @@ class Tensor:
     def transpose(self, *axes: Any) -> Tensor:
         """``ndarray.transpose``: a view."""
         given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)) else axes
-        reverse = not axes or given is None
-        order = tuple(reversed(range(self.ndim))) if reverse else tuple(operator.index(a) for a in given)
+        given = reversed(range(self.ndim)) if not axes or given is None else given
+        order = tuple(operator.index(a) for a in given)
         checked = tuple(a % self.ndim if -self.ndim <= a < self.ndim else a for a in order)
         inverse = tuple(checked.index(k) for k in range(self.ndim)) if sorted(checked) == list(range(self.ndim)) else ()
         return self.view_of(

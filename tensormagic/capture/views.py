@@ -33,7 +33,7 @@ from tensormagic.ops.contract import einsum
 from tensormagic.ops.fold import CUMSUM, row
 from tensormagic.ops.form import to_form
 from tensormagic.ops.gather import gather
-from tensormagic.ops.leaf import iota, size_node
+from tensormagic.ops.leaf import INPUT, iota, size_node
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, transpose
 from tensormagic.ops.pointwise import astype
 
@@ -149,6 +149,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
         refuse(
             f"a new shape of the notebook's {name}", f"Write {name} = {name}.reshape(...), which binds the name anew."
         )
+    _may_reshape(self)
     layout = self.place.layout()
     reshaped = self.reshape(shape)
     if self.ndim and hint(self.type.size) != 0:
@@ -162,6 +163,18 @@ def _set_shape(self: Tensor, shape: Any) -> None:
                 "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
             )
     self.place = reshaped.place
+
+
+def _may_reshape(x: Tensor) -> None:
+    """Refuse a new shape of an argument, whose owner would not see it, and one that would have to be taken back."""
+    capture, buffer = context.current(), x.place.buffer
+    if capture is None:
+        return
+    if capture.trials:
+        refuse("a new shape of an array in a loop or a branch that depends on data", "Use x = x.reshape(...).")
+    if capture.abstract and buffer.first.op is INPUT and x.place.parent is None:
+        name = buffer.name or "x"
+        refuse(f"a new shape of the argument {name}", f"Write {name} = {name}.reshape(...), which binds the name anew.")
 
 
 def _set_part(name: str) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.random import Drawn
+from tensormagic.capture.random import Drawn, Moment
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, hooks, node_of, wrap
 from tensormagic.functions.derivatives import derived
@@ -64,11 +64,17 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
             for k, (a, axes) in enumerate(zip(args, _each(in_axes, args, function), strict=True))
         ]
         size = stacks.size()
+        moment = Moment(space[name] for name, space in function.reads if name in space)
         with Drawn() as drawn:
             leaves, build = flatten(function.body(*single, **options))
+        moment.refuse_draws(f"vmap({function.name})")
         refuse_stores(stacks.tensors, function.name)
         results = [node_of(v) for v in leaves]
-        found = one_by_one(results, stacks.known, size, drawn.before) if drawn.before else batch(results, stacks.known, size)
+        found = (
+            one_by_one(results, stacks.known, size, drawn.before)
+            if drawn.before
+            else batch(results, stacks.known, size)
+        )
         axes = _spread(out_axes, build, len(leaves), f"out_axes of vmap({function.name})")
         placed = [_placed(r, f, axis, size, function) for r, f, axis in zip(results, found, axes, strict=True)]
         return build(iter([wrap(n) for n in placed]))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensormagic.capture.staging.regions import around, graph_of, of_type
 from tensormagic.capture.random import Drawn
+from tensormagic.capture.staging.regions import around, graph_of, of_type
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import node_of, wrap
 from tensormagic.functions.derivatives import derived

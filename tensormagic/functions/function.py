@@ -263,10 +263,10 @@ class Function:
             values = [*given.values, *map(session.value_of, program.extra)]
             known = program, program.graph.bind([np.shape(v) for v in values]), given.constants
             if program.extra or self.changes or not given.settled:
-                return program.run(known[1], values, _own_arrays(args, options, given))
+                return program.run(known[1], values, _own_arrays(args, options, given) if program.stores else ())
             self._remember(args, options, given, known)
         program, sizes, _ = known
-        return program.run(sizes, given.values, _own_arrays(args, options, given))
+        return program.run(sizes, given.values, _own_arrays(args, options, given) if program.stores else ())
 
     def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
         leaves, build = flatten((args, options))

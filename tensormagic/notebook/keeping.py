@@ -22,6 +22,7 @@ from tensormagic.capture.value import Tensor
 __all__ = ["Kept"]
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, range, slice, type(...), np.generic, np.dtype, np.ufunc)
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))  # those that are told at once
 _OWN = ("__main__", "types")  # modules whose objects are the notebook's own: what they lead to is kept, too
 _FREE = {"__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods__"}
 
@@ -55,10 +56,11 @@ class Kept:
         pending = [root for root in roots if arrays or not isinstance(root, np.ndarray)]
         while pending:
             value = pending.pop()
-            if id(value) not in self._met and not isinstance(value, _ATOMS):
-                self._met[id(value)] = value
-                keep = next((keep for kinds, keep in _KEEPERS if isinstance(value, kinds)), _keep_object)
-                pending += keep(self, value)
+            if type(value) in _PLAIN or id(value) in self._met or isinstance(value, _ATOMS):
+                continue
+            self._met[id(value)] = value
+            keep = _USUAL.get(type(value)) or next((keep for kinds, keep in _KEEPERS if isinstance(value, kinds)), None)
+            pending += (keep or _keep_object)(self, value)
 
     def _keep_names(self, space: dict[str, Any]) -> None:
         before = {name: value for name, value in space.items() if not name.startswith("_")}
@@ -265,12 +267,14 @@ _KEEPERS: tuple[tuple[Any, Callable[[Kept, Any], Iterable[Any]]], ...] = (
     (type, _keep_class),
     (ModuleType, lambda _kept, _value: ()),
 )
+_USUAL = {k: keep for k in (list, dict, tuple, np.ndarray, Tensor) for kinds, keep in _KEEPERS if issubclass(k, kinds)}
 
 
 def _leading(items: Iterable[Any]) -> Iterable[Any]:
     """The items, where some may lead further: numbers and text do not."""
     items = list(items)
-    return items if any(not issubclass(kind, _ATOMS) for kind in set(map(type, items))) else ()
+    kinds = set(map(type, items)) - _PLAIN
+    return items if kinds and any(not issubclass(kind, _ATOMS) for kind in kinds) else ()
 
 
 def _names_in(slots: Any) -> tuple[str, ...]:

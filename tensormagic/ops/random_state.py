@@ -18,7 +18,7 @@ def bits_of(generator: Any) -> Any:
     """The bit generator behind a ``Generator`` or a ``RandomState``; of a bit generator, itself."""
     if isinstance(generator, np.random.BitGenerator):
         return generator
-    return generator.bit_generator if isinstance(generator, np.random.Generator) else generator._bit_generator
+    return generator.bit_generator if isinstance(generator, np.random.Generator) else generator._bit_generator  # noqa: SLF001 (no other way)
 
 
 def encoded(generator: Any) -> Words:

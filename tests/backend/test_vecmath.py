@@ -183,14 +183,18 @@ def test_the_smallest_numbers_pass_unchanged_where_the_slope_is_one(name: str, d
 @pytest.mark.parametrize("name", UNARY)
 def test_float32_against_float64(name: str) -> None:
     x = samples(name, np.float32)
-    assert errors(evaluate(name, x, np.float32), REFERENCES[name](x.astype(np.float64))).max() <= BOUNDS[name]
+    with np.errstate(invalid="ignore"):
+        exact = REFERENCES[name](x.astype(np.float64))
+    assert errors(evaluate(name, x, np.float32), exact).max() <= BOUNDS[name]
 
 
 @pytest.mark.skipif(not EXTENDED, reason="long double is no wider than float64 here")
 @pytest.mark.parametrize("name", sorted(set(UNARY) - {"erf", "erfc"}))
 def test_float64_against_long_double(name: str) -> None:
     x = samples(name, np.float64)
-    assert errors(evaluate(name, x, np.float64), REFERENCES[name](x.astype(np.longdouble))).max() <= BOUNDS[name]
+    with np.errstate(invalid="ignore"):
+        exact = REFERENCES[name](x.astype(np.longdouble))
+    assert errors(evaluate(name, x, np.float64), exact).max() <= BOUNDS[name]
 
 
 def check_with_mpmath(name: str, x: np.ndarray) -> None:
@@ -219,7 +223,8 @@ def test_every_finite_argument_is_reduced(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_every_finite_float32_argument_is_reduced(name: str) -> None:
-    huge = np.concatenate([10.0 ** np.random.default_rng(3).uniform(4, 38, 100_000), [3.4028235e38, 65535.9, 65536.0]])
+    hard = [3.4028235e38, 65535.9, 65536.0, 52516.43359375]
+    huge = np.concatenate([10.0 ** np.random.default_rng(3).uniform(4, 38, 100_000), hard])
     x = huge.astype(np.float32)
     assert errors(evaluate(name, x, np.float32), REFERENCES[name](x.astype(np.float64))).max() <= 1
 

@@ -452,6 +452,13 @@ def test_draws_in_functions_of_control_flow_are_refused() -> None:
     assert generator.bit_generator.state == np.random.default_rng(2).bit_generator.state
 
 
+def test_draws_in_a_function_that_numpy_calls_for_each_element_are_refused() -> None:
+    generator = np.random.default_rng(2)
+    with pytest.raises(CaptureError, match="made outside"):
+        tm.tensor(lambda x: np.vectorize(lambda v: v + generator.random())(x))(np.zeros(3))
+    assert generator.bit_generator.state == np.random.default_rng(2).bit_generator.state
+
+
 def test_numbers_of_a_factorisation_reach_a_compiled_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tm.config, "tier", "numba")
 
@@ -465,3 +472,10 @@ def test_numbers_of_a_factorisation_reach_a_compiled_loop(monkeypatch: pytest.Mo
 
     a, x = np.diag([1.0, 2.0, 3.0]), np.ones(3)
     assert np.array_equal(tm.tensor(f)(a, x), f(a, x))
+
+
+def test_vmap_that_draws_is_refused_on_lazy_arrays_outside_a_cell() -> None:
+    state = GLOBAL.bit_generator.state
+    with pytest.raises(CaptureError, match="outside a cell"):
+        tm.vmap(lambda v: v + GLOBAL.random())(tm.tensor(np.zeros(3)))
+    assert GLOBAL.bit_generator.state == state

@@ -99,6 +99,7 @@ def first_names(shell: InteractiveShell):
 def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest.MonkeyPatch):
     """A notebook with the extension and with data for logistic regression."""
     monkeypatch.setattr(tm.config, "tier", "numpy")
+    printing = np.get_printoptions()
     for name in set(shell.user_ns) - first_names:
         del shell.user_ns[name]
     shell.execution_count = 1
@@ -112,3 +113,5 @@ def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest
     shell.user_ns.update(np=np, tm=tm, X=X, y=np.sign(X[:, 0] + 0.3 * random.normal(size=40)), w=np.zeros(3), b=0.0)
     yield Notebook(shell)
     shell.run_line_magic("unload_ext", "tensormagic")
+    shell.run_line_magic("precision", "")  # which a test may have set, for NumPy too
+    np.set_printoptions(**printing)

@@ -151,3 +151,37 @@ def test_a_named_cell_draws_at_every_call(notebook: Any) -> None:
     expected.normal(size=2)  # the cell's own run
     assert all(np.array_equal(v, 1 + expected.normal(size=2)) for v in found)
     assert notebook.shell.user_ns["rng"].bit_generator.state == expected.bit_generator.state
+
+
+def test_a_generator_in_an_object_is_drawn_from_in_a_loop(notebook: Any) -> None:
+    notebook.ok("import numpy as np\nclass Holder: pass\nh = Holder()\nh.rng = np.random.default_rng(3)\nn = 30")
+    value = notebook.ok("%%tensor\ny = 0.0\nfor k in range(n):\n    y = 0.5 * y + h.rng.normal()\ny").value
+    expected, y = np.random.default_rng(3), 0.0
+    for _ in range(30):
+        y = 0.5 * y + expected.normal()
+    assert float(value) == y
+    assert notebook.shell.user_ns["h"].rng.bit_generator.state == expected.bit_generator.state
+
+
+def test_names_that_are_imported_in_the_cell(notebook: Any) -> None:
+    cell = "%%tensor\nfrom numpy.random import default_rng, Generator, PCG64\ndefault_rng(1).normal() + Generator(PCG64(2)).normal()"
+    expected = np.random.default_rng(1).normal() + np.random.Generator(np.random.PCG64(2)).normal()
+    assert float(notebook.ok(cell).value) == expected
+
+
+def test_comparing_with_numpy_draws_the_same_and_only_once(notebook: Any) -> None:
+    notebook.ok("import numpy as np\nrng = np.random.default_rng(3)\nx = np.ones(50)")
+    value = notebook.ok("%%tensor --time\nnp.sum(x * rng.normal(size=50) ** 2)").value
+    expected = np.random.default_rng(3)
+    assert np.isclose(float(value), np.sum(expected.normal(size=50) ** 2), rtol=1e-14)
+    assert notebook.shell.user_ns["rng"].bit_generator.state == expected.bit_generator.state
+
+
+def test_draws_that_are_captured_and_draws_that_are_not_do_not_mix(notebook: Any) -> None:
+    notebook.ok("import numpy as np\nfrom scipy import stats\nrng = np.random.default_rng(3)")
+    notebook.ok(
+        "class Mine:\n    def __init__(self, rng):\n        self.draw = eval('lambda: rng.normal()', {'rng': rng})\nm = Mine(rng)"
+    )
+    ran = notebook("%%tensor\na = rng.normal()\nb = m.draw()\na + b")
+    assert "code that is not captured" in str(ran.error)
+    assert notebook.shell.user_ns["rng"].bit_generator.state == np.random.default_rng(3).bit_generator.state

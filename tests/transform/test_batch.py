@@ -30,6 +30,9 @@ from tensormagic.ops.move import broadcast, concatenate, reshape, slice_, transp
 from tensormagic.ops.op import Op, registry
 from tensormagic.ops.opaque import item, items
 from tensormagic.ops.pointwise import ASTYPE, Pointwise
+from tensormagic.ops.random import draw, seeded
+from tensormagic.ops.random_slopes import gamma_slope
+from tensormagic.ops.random_state import encoded
 from tensormagic.ops.scalar import add, cos, greater, less, multiply, sin, where
 from tensormagic.ops.selection import PLACES, count_true, unique
 from tensormagic.ops.sorting import searchsorted
@@ -90,6 +93,20 @@ def op(name, /, **params):
         return list(items(node))
 
     return build
+
+
+def seeds(lead):
+    return RNG.integers(1000, size=(*lead, 2))
+
+
+def states(lead):
+    words = [encoded(np.random.default_rng(seed)) for seed in seeds(lead).reshape(-1, 2)]
+    return np.reshape(words, (*lead, 7)) if words else np.zeros((*lead, 7), np.uint64)
+
+
+def drawn(state, x):
+    operands = {"loc": x, "scale": constant(2.0)}
+    return draw(state, "normal", operands, size=(2, 3), shape=(2, 3), dtype=np.float64, form="array")
 
 
 def one(function):
@@ -231,6 +248,9 @@ CASES = {
     ],
     "require": [([unit(3)], lambda x: [in_range(x, -9, 9, "out of range")], True)],
     "fixed": [([normal(3)], lambda x: [x * fixed(constant(2.0), [constant(1.0)])], True)],  # where no stack reaches it
+    "draw": [([states, unit(3)], drawn, False)],
+    "random_state": [([seeds], lambda n: [seeded(n, "PCG64", legacy=False)], False)],
+    "gamma_slope": [([unit(3), unit(3)], one(gamma_slope), False)],
     "fft": [([lambda lead: normal(2, 6)(lead) + 0j], op("fft", **fft_params(1, 6)), False)],
     "ifft": [([lambda lead: normal(4, 2)(lead) + 0j], op("ifft", **fft_params(0, 4)), False)],
     "rfft": [([normal(2, 6)], op("rfft", **fft_params(1, 8)), False)],

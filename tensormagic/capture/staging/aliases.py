@@ -20,7 +20,7 @@ _DEPTH = 6  # of containers in containers
 def is_own(buffer: Buffer, slots: Sequence[Slot]) -> bool:
     """Whether an array was made by the code that is captured, and is reached by the variables ``slots`` alone."""
     given = buffer.first.op is INPUT and bool(buffer.name)  # an argument, which whoever calls may know
-    if given or buffer.array is not None or buffer.shared or context.current() is None:
+    if given or buffer.array is not None or buffer.shared or buffer.overlaps or context.current() is None:
         return False
     holders = {id(s.holder) for s in slots}
     return not any(_leads_to(value, buffer, holders, _DEPTH) for value in _others(slots))

@@ -110,7 +110,7 @@ class Choice:
     def _bind(
         self, slot: Slot, like: Parts, numbers: list[int], conditions: list[int | None], values: tuple[Any, Any]
     ) -> None:
-        buffers = [t.place.buffer for t in merged.sources_of(values, self._is_fresh)]
+        buffers = merged.sources_of(values, self._is_fresh)
         sources = [b for b in buffers if not is_own(b, [slot])]
 
         def bind(of: Callable[[int], Node]) -> None:

@@ -145,6 +145,7 @@ class Loop:
         self.buffers: dict[Buffer, Carry] = {}
         self.dropped: set[Slot | Buffer] = set()  # what was carried, and is not changed by a turn after all
         self.settled = False
+        self.index: Node | None = None  # of a turn
         self.outcome = Outcome()
         self._begin()
 
@@ -362,8 +363,9 @@ class Loop:
                 if isinstance(array, Tensor) and array.type.form == "array":
                     known.setdefault(array.place.buffer, []).append(tensor)
         for buffer, tensors in known.items():
-            held = own[buffer].slot.get() if buffer in own else None
-            others = [held.place.buffer] if isinstance(held, Tensor) else [buffer] if buffer.born < self.opened else []
+            older = merged.known_as(buffer, lambda b: b.born > self.opened)
+            held = [own[b].slot.get() if b in own else b for b in older]
+            others = [h.place.buffer if isinstance(h, Tensor) else h for h in held if isinstance(h, Tensor | Buffer)]
             for tensor in tensors:
                 shared = [b for b in (*others, *(t.place.buffer for t in tensors)) if b is not tensor.place.buffer]
                 merged.follow(tensor, shared)
@@ -384,10 +386,21 @@ class Loop:
                 found.append((slot, parts, self._ends(slot, parts)))
         return found, plain
 
+    def _own_leaves(self) -> set[Node]:
+        """What differs from turn to turn to begin with: the index and the stand-ins."""
+        carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
+        return {n for n in (self.index, *(c.stand_in for c in (*carries, *self.buffers.values()))) if n is not None}
+
     def _ends(self, slot: Slot, parts: Parts) -> list[Carry]:
         """The carries of what the last turn leaves."""
         if not parts.numeric or any(d is not None for d in parts.defined):
             raise NeedsPython(f"{slot.name} is no number, and is read behind {self.label}", "Use numbers and arrays.")
+        sizes = [a for n in parts.nodes for s in n.type.shape for a in nodes_of(s)]
+        if self._own_leaves() & set(topological(sizes)):
+            raise NeedsPython(
+                f"{self.label} gives {slot.name} a shape that differs from turn to turn",
+                "Fill an array of the largest size.",
+            )
         before = slot.get()
         starts = [zeros_of(n.type) for n in parts.nodes]
         if not self.once and before is not UNBOUND:

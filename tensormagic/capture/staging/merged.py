@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import context
 from tensormagic.capture.place import Buffer, Place
 from tensormagic.capture.staging.trial import UNBOUND, NeedsPython
 from tensormagic.capture.tree import flatten, structure
@@ -27,7 +28,9 @@ class Partial(Tensor):
 
     def __init__(self, raw: Node, defined: Node, name: str, why: str) -> None:
         message = f"{name} is not bound here: {why}"
-        super().__init__(Place(Buffer(require(raw, defined, message, "name"), name=name)))
+        buffer = Buffer(require(raw, defined, message, "name"), name=name)
+        buffer.followers.append(lambda: buffer.put(require(buffer.node, defined, message, "name")))
+        super().__init__(Place(buffer))
         self.raw = raw
         self.defined = defined
 
@@ -138,6 +141,7 @@ def follow(value: Tensor, shared: Sequence[Buffer]) -> None:
     if not shared or value.type.form != "array":
         return
     buffer = value.place.buffer
+    _origins.setdefault(buffer, []).extend(shared)
     names = list(dict.fromkeys(b.name for b in shared if b.name)) or ["another array"]
     buffer.overlaps.append(f"{' or '.join(names)}, as data decide")
     held = weakref.ref(buffer)
@@ -145,17 +149,29 @@ def follow(value: Tensor, shared: Sequence[Buffer]) -> None:
     def spoil() -> None:
         own = held()
         if own is not None:
-            message = f"this value may be a part of {names[0]}, into which something was stored since: it is not captured what it is now"
+            frame = context.user_frame()
+            where = f", in {context.span(frame)}" if frame is not None else ""
+            message = f"this value may be a part of {names[0]}, into which something was stored since{where}: it is not captured what it is now"
             own.put(require(own.node, constant(False), message, "capture"))
 
     for source in dict.fromkeys(shared):
         source.followers.append(spoil)
 
 
-def sources_of(values: Sequence[Any], fresh: Callable[[Buffer], bool]) -> list[Tensor]:
-    """Arrays among values whose memory somebody else may know."""
+def sources_of(values: Sequence[Any], fresh: Callable[[Buffer], bool]) -> list[Buffer]:
+    """The arrays among values whose memory somebody else may know."""
     found = [v for value in values if value is not UNBOUND for v in flatten(value)[0] if isinstance(v, Tensor)]
-    return [t for t in found if t.type.form == "array" and not fresh(t.place.buffer)]
+    return [b for t in found if t.type.form == "array" for b in known_as(t.place.buffer, fresh)]
+
+
+def known_as(buffer: Buffer, fresh: Callable[[Buffer], bool]) -> list[Buffer]:
+    """An array, or where it was made just now, the older arrays that it may be a part of."""
+    if not fresh(buffer):
+        return [buffer]
+    return [b for origin in _origins.get(buffer, ()) for b in known_as(origin, fresh)]
+
+
+_origins: weakref.WeakKeyDictionary[Buffer, list[Buffer]] = weakref.WeakKeyDictionary()  # what an array may be a part of
 
 
 def unlike(name: str, what: str, first: Any, second: Any) -> NeedsPython:

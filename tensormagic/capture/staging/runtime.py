@@ -85,7 +85,12 @@ def _unstaged(error: Exception) -> None:
     """Note why Python runs what might have been a region."""
     capture, frame = context.current(), context.user_frame()
     if capture is not None and frame is not None and not capture.trials:
-        capture.unstaged[context.span(frame)] = getattr(error, "message", str(error)) or type(error).__name__
+        capture.unstaged[context.span(frame)] = _said(error) or type(error).__name__
+
+
+def _said(error: Exception) -> str:
+    lazy = any(isinstance(a, Tensor) for a in error.args)  # of a turn that was tried out
+    return "" if lazy else getattr(error, "message", str(error))
 
 
 # branches -------------------------------------------------------------------------------------------------------------
@@ -329,6 +334,7 @@ def staged_each(items: Items, turn: Callable[[Any], None], stop: Thunk | None, n
         return before, stop() if stop is not None else False
 
     loop = Loop([turn, *([stop] if stop else [])], names, run, once=once)
+    loop.index = index
     loop.trace()
     if isinstance(count, int) and not loop.is_lazy(index):
         raise PlainPython

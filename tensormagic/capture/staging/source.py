@@ -69,12 +69,12 @@ def staged_cell(
         _keep_plain(compile(body, filename, "exec", dont_inherit=True))
     staging = Staging()
     needed = set(after)
-    if last is not None:
+    if last is not None and body.body:
         needed |= {n.id for n in ast.walk(last) if isinstance(n, ast.Name)}
     tree = ast.Module(staging.module(body.body, needed), body.type_ignores)
     end = None
     if last is not None:
-        end = compiled(ast.fix_missing_locations(ast.Expression(staging.visit(last.body))), filename, "eval")
+        end = compiled(ast.Expression(staging.visit(last.body)), filename, "eval")  # every node of it has its place
     return compiled(ast.fix_missing_locations(tree), filename, "exec"), end
 
 

@@ -1,0 +1,55 @@
+"""What a rolled loop has appended to a list: elements that know the array that holds them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensormagic.capture.place import Buffer, Place
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Form
+from tensormagic.ops.form import to_form
+from tensormagic.ops.move import reshape, slice_
+from tensormagic.ops.update import set_at
+
+
+class Element(Tensor):
+    """One of the values that the turns of a loop have appended: a part of an array with an axis for the turns."""
+
+    __slots__ = ("number", "stack")
+
+    def __init__(self, stack: Stack, number: int) -> None:
+        self.stack = stack
+        self.number = number
+        super().__init__(stack.place.view(self._of, self._into, lambda x: x[number]))
+
+    def _part(self, node: Node) -> Any:
+        return ((self.number, 1, 1), *((0, s, 1) for s in node.type.shape[1:]))
+
+    def _of(self, node: Node) -> Node:
+        part = reshape(slice_(node, self._part(node)), node.type.shape[1:])
+        return part if part.type.shape else to_form(part, self.stack.form)
+
+    def _into(self, old: Node, new: Node) -> Node:
+        return set_at(old, reshape(new, (1, *old.type.shape[1:])), self._part(old))
+
+
+class Stack:
+    """The array of what turns have appended, one for each turn, in the form that each was."""
+
+    def __init__(self, node: Node, form: Form, count: int) -> None:
+        self.place = Place(Buffer(node))
+        self.form: Form = form
+        self.elements = [Element(self, k) for k in range(count)]
+
+
+def stacked(values: Any) -> Node | None:
+    """The array of a list that holds the elements of one loop and nothing else; None for other lists."""
+    if not isinstance(values, list | tuple) or not values or not isinstance(values[0], Element):
+        return None
+    stack = values[0].stack
+    own: Sequence[Element] = stack.elements
+    if len(values) != len(own) or any(a is not b for a, b in zip(values, own, strict=True)):
+        return None
+    return stack.place.buffer.node

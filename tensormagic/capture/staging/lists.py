@@ -1,0 +1,112 @@
+"""Lists that a rolled loop appends to: each value that a turn appends goes into an array with an axis for the turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensormagic.capture.elements import Stack
+from tensormagic.capture.place import Buffer
+from tensormagic.capture.staging.merged import Parts, apart, is_number
+from tensormagic.capture.staging.regions import zeros_of
+from tensormagic.capture.staging.trial import NeedsPython, Outcome, World
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.node import Node, as_size
+from tensormagic.ir.size import Size, nodes_of
+from tensormagic.ir.type import Type
+from tensormagic.ops.move import reshape
+from tensormagic.ops.update import set_at
+
+FEW = 8  # turns up to which a list is filled by Python: its elements are values of their own then
+MOST = 64  # values that one turn appends
+
+
+@dataclass(frozen=True, eq=False)
+class Append:
+    """One value that every turn appends.
+
+    Parameters
+    ----------
+    into
+        The list.
+    parts
+        The value, taken apart.
+    buffers
+        For each of its numbers and arrays, the array that it is; None for a number.
+    """
+
+    into: list[Any]
+    parts: Parts
+    buffers: list[Buffer | None]
+
+
+def own_lists(world: World, functions: Sequence[Any], names: Sequence[str], more: Sequence[list[Any]]) -> None:
+    """Have lists grow in a turn: those that the running code reaches by one of ``names`` alone, and ``more``."""
+    inside = {id(v) for container, _ in world.containers if isinstance(container, list | dict) for v in _items(container)}
+    slots = [s for s in world.variables.values() if type(s.get()) is list]
+    for slot in slots:
+        value = slot.get()
+        alone = sum(s.get() is value for s in slots) == 1 and id(value) not in inside
+        readers = world.readers.get((id(slot.holder), slot.key), [])
+        if slot.name in names and alone and all(any(r is f for f in functions) for r in readers):
+            world.growing[id(value)] = value
+    for value in more:
+        world.growing[id(value)] = value
+        world.containers.append((value, list(value)))
+
+
+def _items(container: Any) -> list[Any]:
+    return list(container.values()) if isinstance(container, dict) else container
+
+
+def appended(outcome: Outcome) -> list[Append]:
+    """What a turn has appended, in order."""
+    found = [outcome.seen(lambda value=v, into=into: _taken(into, value)) for into, new in outcome.grown for v in new]
+    if len(found) > MOST:
+        raise NeedsPython(f"a turn appends more than {MOST} values to a list", "Append one array of them.")
+    buffers = [b for a in found for b in a.buffers if b is not None]
+    if any(b.born < outcome.started for b in buffers) or len(set(map(id, buffers))) < len(buffers):
+        raise NeedsPython("what is appended to a list is an array that has another name, too", "Append a copy of it.")
+    return found
+
+
+def _taken(into: list[Any], value: Any) -> Append:
+    parts = apart(value)
+    if not parts.numeric or any(d is not None for d in parts.defined):
+        raise NeedsPython("what a turn appends to a list is no number", "Append numbers and arrays.")
+    if any(nodes_of(s) for n in parts.nodes for s in n.type.shape):
+        raise NeedsPython("what is appended to a list differs in shape from turn to turn", "Append values of one shape.")
+    leaves = [v for v in flatten(value)[0] if is_number(v)]
+    arrays = [v.place.buffer if isinstance(v, Tensor) and v.type.form == "array" else None for v in leaves]
+    return Append(into, parts, arrays)
+
+
+def start_of(value: Node, count: Size) -> Node:
+    """The array that a value of every turn goes into, before the first turn."""
+    return zeros_of(Type(value.type.dtype, (count, *value.type.shape)))
+
+
+def put(stack: Node, value: Node, index: Node) -> Node:
+    """A stack with the value of one turn in it."""
+    place: Any = as_size(index)
+    whole = tuple((0, s, 1) for s in value.type.shape)
+    return set_at(stack, reshape(value, (1, *value.type.shape)), ((place, 1, 1), *whole))
+
+
+def extend(found: Sequence[Append], ends: Sequence[Node], count: int) -> dict[Buffer, list[Buffer]]:
+    """Have the lists hold what all turns have appended; gives where the arrays of the last turn are now."""
+    given = iter(ends)
+    columns: dict[int, tuple[list[Any], list[list[Any]]]] = {}
+    kept: dict[Buffer, list[Buffer]] = {}
+    for one in found:
+        stacks = [Stack(next(given), n.type.form, count) for n in one.parts.nodes]
+        for buffer, stack in zip(one.buffers, stacks, strict=True):
+            if buffer is not None:
+                kept.setdefault(buffer, []).append(stack.place.buffer)
+        rows = [one.parts.build([s.elements[k] for s in stacks]) for k in range(count)]
+        columns.setdefault(id(one.into), (one.into, []))[1].append(rows)
+    for into, rows in columns.values():
+        into.extend(value for turn in zip(*rows, strict=True) for value in turn)
+    return kept

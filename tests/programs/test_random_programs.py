@@ -1,0 +1,80 @@
+"""A share of random programs, as cells and as functions, each as NumPy runs it or refused by name; and small programs that such runs found."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError, UndefinedError
+from tests.capture.harness import captured, check
+from tests.programs.random_programs import compare_cell, compare_function, program
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tm.config, "math", "exact")
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+
+
+@pytest.mark.parametrize("first", range(0, 120, 30))
+@pytest.mark.parametrize("kind", ["cell", "function"])
+def test_a_share_of_random_programs(kind: str, first: int) -> None:
+    ended: Counter[str] = Counter()
+    compare = compare_cell if kind == "cell" else compare_function
+    for seed in range(first, first + 30):
+        made = program(seed, function=kind == "function")
+        ended[compare(made, [])] += 1
+    assert ended["same"] > ended.total() / 2, ended
+
+
+LEFT_OVER = """
+for i in range(2):
+    for r in z:
+        for q in z:
+            q[...] = q + 1
+r[0] = 5
+"""
+
+
+def test_a_loop_that_cannot_be_finished_leaves_nothing_behind():
+    check(LEFT_OVER, z=np.zeros((2, 2)))
+    check("for i in range(2):\n    for r in z:\n        z += 1\nr[0] = 5", z=np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("limit", [1, 5])
+def test_a_new_shape_in_one_branch(limit: int):
+    check(f"z = x + 1\nif s > {limit}:\n    z.shape = -1\nz[0] = 3", x=np.zeros((2, 2)), s=1.5)
+
+
+def test_a_new_shape_of_an_argument_is_refused():
+    def flattened(x: Any) -> None:
+        x.shape = -1
+
+    with pytest.raises(CaptureError, match="a new shape of the argument x"):
+        tm.tensor(flattened)(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("limit", [1, 5])
+def test_a_store_into_all_of_what_may_be_unbound(limit: int):
+    source = f"for i in range(2):\n    if s > {limit}:\n        break\nelse:\n    v = np.zeros(2)\nv[:] = 1"
+    if limit == 5:
+        check(source, s=1.5)
+    else:
+        assert isinstance(captured(source, {"s": 1.5}).error, UndefinedError)
+
+
+def test_complex_numbers_are_true_or_not():
+    check("z[0] = 1j\nnp.fill_diagonal(z, 0j)\nz[1] = np.array([0j, 2j])", z=np.zeros((2, 2), bool))
+
+
+def test_a_roll_by_a_part_of_a_place():
+    check("a = np.roll(x, 1.5)\nb = np.roll(x, -0.5, axis=1)", x=np.arange(6.0).reshape(2, 3))
+
+
+def test_what_was_stored_and_where_is_told():
+    source = "if s > 0:\n    v = x\nelse:\n    v = y\nx[0] = 1\nw = v + 1"
+    error = captured(source, {"s": 1.5, "x": np.zeros(2), "y": np.ones(2)}).error
+    assert isinstance(error, CaptureError)
+    assert "line 5" in str(error)

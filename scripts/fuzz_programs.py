@@ -1,48 +1,95 @@
-"""Hold N random programs against plain NumPy: ``python scripts/fuzz_programs.py N [SEED] [--compiled] [--write]``."""
+"""Hold N random programs against plain NumPy: ``python scripts/fuzz_programs.py N [SEED] [--compiled] [--form cell] [--write]``."""
 
 from __future__ import annotations
 
 import argparse
 import collections
+import datetime as dt
+import platform
 import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import numpy as np
 
-import tensormagic as tm
-from tests.programs.random_programs import compare_cell, compare_function, program
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import tensormagic as tm  # noqa: E402 (found by the line above)
+from tests.programs.random_programs import compare_cell, compare_function, program  # noqa: E402 (as above)
+
+PAGE = ROOT / "benchmarks" / "results" / "fuzz.md"
+SECONDS = 60  # for one program
+HEAD = """# Random programs against NumPy
+
+Made by `python scripts/fuzz_programs.py N SEED [--compiled] --write`. Programs with even numbers are run as cells, those with odd ones
+as functions, at four sizes of their arguments. *Untaken*: an error in code that is traced and that Python does not run with these
+arguments. *Errors*: NumPy and tensormagic raise alike.
+
+| date | machine | versions | tier | programs | first | equal | errors | refused | untaken | too slow | different |
+|---|---|---|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def _late(*_: Any) -> None:
+    raise TimeoutError(f"{SECONDS} seconds")
+
+
+def one(seed: int, form: str, refused: collections.Counter[str], rounding: float) -> str:
+    """How one program ends; prints what differs."""
+    function = form == "function" or (form == "both" and seed % 2 == 1)
+    seen: list[str] = []
+    signal.alarm(SECONDS)
+    try:
+        made = program(seed, function=function)
+        how = (compare_function if function else compare_cell)(made, seen, rounding)
+    except TimeoutError:
+        how = "slow"
+        print(f"--- program {seed}: {SECONDS} seconds", flush=True)
+    except Exception as error:  # noqa: BLE001 (any difference is reported)
+        how = "different"
+        text = f"{made.helpers}{made.cell}\n    ==> {type(error).__name__}: {str(error)[:400]}"
+        print(f"--- program {seed} {'function' if function else 'cell'}\n{text}", flush=True)
+    finally:
+        signal.alarm(0)
+    refused.update(seen)
+    return how
+
+
+def write(count: int, first: int, ended: collections.Counter[str]) -> None:
+    """Add a line to the table."""
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
+    counts = [ended[how] for how in ("same", "error", "refused", "untaken", "slow", "different")]
+    cells = [dt.datetime.now(tz=dt.UTC).date(), platform.machine(), versions, tm.config.tier, count, first]
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
+    PAGE.write_text(text + "| " + " | ".join(map(str, [*cells, *counts])) + " |\n", encoding="utf-8")
 
 
 def main() -> int:
+    """Run programs; prints what differs, how many ended how, and what was refused."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int, nargs="?", default=0)
-    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--compiled", action="store_true", help="on the Numba tier, to rounding")
     parser.add_argument("--form", choices=["both", "cell", "function"], default="both")
-    parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--write", action="store_true", help=f"add a line to {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
     tm.config.tier, tm.config.math = "numba" if options.compiled else "numpy", "exact"
-    ended, refused = collections.Counter(), collections.Counter()
-    start = time.time()
-    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("20 seconds")))
+    ended: collections.Counter[str] = collections.Counter()
+    refused: collections.Counter[str] = collections.Counter()
+    signal.signal(signal.SIGALRM, _late)
+    start = time.monotonic()
     for seed in range(options.seed, options.seed + options.count):
-        function = options.form == "function" or (options.form == "both" and seed % 2 == 1)
-        seen: list[str] = []
-        signal.alarm(20)
-        made = program(seed, function=function)
-        try:
-            how = (compare_function if function else compare_cell)(made, seen, 1e-9 if options.compiled else 0.0)
-        except Exception as error:
-            how = "different"
-            print(f"--- program {seed} {'function' if function else 'cell'}\n{made.helpers}{made.cell}\n    ==> {type(error).__name__}: {str(error)[:400]}", flush=True)
-        ended[how] += 1
-        refused.update(seen)
-    print(f"{options.count} programs in {time.time() - start:.0f} s: " + ", ".join(f"{n} {how}" for how, n in sorted(ended.items())))
+        ended[one(seed, options.form, refused, 1e-9 if options.compiled else 0.0)] += 1
+    taken = time.monotonic() - start
+    print(f"{options.count} programs in {taken:.0f} s: " + ", ".join(f"{n} {how}" for how, n in sorted(ended.items())))
     for what, n in refused.most_common(40):
         print(f"{n:6d} {what}")
-    return 0
+    if options.write:
+        write(options.count, options.seed, ended)
+    return int(ended["different"] > 0)
 
 
 if __name__ == "__main__":

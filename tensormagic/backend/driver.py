@@ -254,8 +254,10 @@ class Driver:
         names: list[str] = []
         for node in results:
             owner = self.memory.owner(node)
-            there = owner in self.variables
-            names.append(self._packed(owner) if there and owner.type.shape else self._new(owner))
+            if owner in self.variables and owner.type.shape:
+                names.append(f"{self._packed(owner)}[...]")  # others hold that array: it is stored into
+            else:
+                names.append(self._new(owner))
             self.made.add(owner)
         self.lines.append(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}" if names else call)
 

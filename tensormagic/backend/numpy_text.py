@@ -52,6 +52,9 @@ def numpy_source(graph: Graph, name: str = "f") -> str:
     return _Text(graph).source(name)
 
 
+_ERRORS = {"value": "ValueError", "division": "ZeroDivisionError", "index": "IndexError", "name": "UnboundLocalError"}
+
+
 class _Text:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -95,6 +98,10 @@ class _Text:
             self.names[node] = f"({self.size(node['size'])})"
         elif node.op.name == "item":
             self.names[node] = f"{self.names[node.args[0]]}[{node['index']}]"
+        elif node.op.name == "require":
+            self.names[node] = self.names[node.args[0]]
+            error = _ERRORS.get(node["error"], "RuntimeError")
+            self.lines.append(f"if not np.all({self.names[node.args[1]]}): raise {error}({node['message']!r})")
         else:
             text = self._expression(node)
             self.names[node] = f"v{len(self.lines)}"

@@ -20,7 +20,9 @@ def compile(graph: Graph) -> Run:
     """
     nodes = [n for n in graph.nodes if n not in set(graph.parameters)]
     checks = checks_after(graph)
-    needed = [(*node.needs, *(n for a, _, b in checks.get(node, ()) for n in (*nodes_of(a), *nodes_of(b)))) for node in nodes]
+    needed = [
+        (*node.needs, *(n for a, _, b in checks.get(node, ()) for n in (*nodes_of(a), *nodes_of(b)))) for node in nodes
+    ]
     last = {a: k for k, needs in enumerate(needed) for a in needs}
     kept = {*graph.results, *graph.parameters}
     steps = [

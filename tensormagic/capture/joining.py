@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import done, extent_number, into_out, known, one_axis, shape_of, tensor
+from tensormagic.capture.elements import stacked
 from tensormagic.capture.names import implements
 from tensormagic.capture.ordering import as_indices
 from tensormagic.capture.shaping import at_least
@@ -47,6 +48,9 @@ def concatenate_(
         raise ShapeError("need at least one array to concatenate")
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    rows = stacked(parts)
+    if rows is not None and rows.type.ndim > 1 and axis == 0:
+        parts = [wrap(reshape(rows, (rows.type.shape[0] * rows.type.shape[1], *rows.type.shape[2:])))]
     nodes = _promoted(parts, dtype, casting)
     if any(not n.type.ndim for n in nodes) and axis is not None:
         raise ShapeError("zero-dimensional arrays cannot be concatenated")
@@ -58,6 +62,9 @@ def concatenate_(
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, **options: Any) -> Any:
     """``np.stack``."""
+    rows = stacked(arrays)
+    if rows is not None and out is None and not options:
+        return done(transpose(rows, _first_moved_to(one_axis(axis, rows.type.ndim), rows.type.ndim)))
     nodes = [node_of(a) for a in arrays]
     if not nodes:
         raise ShapeError("need at least one array to stack")
@@ -65,6 +72,12 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, **options: Any) -> Any:
         raise ShapeError("all input arrays must have the same shape")
     position = one_axis(axis, nodes[0].type.ndim + 1)
     return concatenate_([expand_dims(n, (position,)) for n in nodes], position, out, **options)
+
+
+def _first_moved_to(position: int, rank: int) -> tuple[int, ...]:
+    order = list(range(1, rank))
+    order.insert(position, 0)
+    return tuple(order)
 
 
 @implements(np.hstack)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from typing import Any
 
 from tensormagic.capture.items import with_items
 
@@ -191,10 +192,10 @@ class _Imports(ast.NodeTransformer):
 
 def parse(source: str, filename: str) -> Parsed:
     """Take a cell's text apart; raises SyntaxError as Python would."""
-    tree = ast.parse(source, filename)
     names = _Names()
-    names.visit(tree)
-    tree = with_items(tree, names.reads)
+    parsed = ast.parse(source, filename)
+    names.visit(parsed)
+    tree: Any = with_items(parsed, names.reads)
     if names.imports:
         tree = _Imports().visit(tree)
     last: ast.Expression | None = None

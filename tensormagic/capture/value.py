@@ -458,7 +458,11 @@ def _stacked(values: Sequence[Any]) -> Node:
     if isinstance(whole := getattr(values, "tensor", None), Tensor):
         return whole.node
     if has_lazy(values):
+        from tensormagic.capture.elements import stacked
         from tensormagic.ops.move import concatenate, expand_dims
+
+        if (rows := stacked(values)) is not None:
+            return rows
 
         nodes = [node_of(v) for v in values]
         dtype = np.result_type(*(n.type.dtype for n in nodes))

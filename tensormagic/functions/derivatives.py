@@ -167,7 +167,14 @@ def derived(function: Function, name: str, body: Callable[..., Any]) -> Function
     """A function of the same arguments as ``function``, with another body."""
     label = f"{name}({function.name})"
     return Function(
-        body, label, function.parameters, function.complete, function.reads, function.fills, function.changes, function.math
+        body,
+        label,
+        function.parameters,
+        function.complete,
+        function.reads,
+        function.fills,
+        function.changes,
+        function.math,
     )
 
 

@@ -164,7 +164,7 @@ def rules_of(
     """
     if inspect.isgeneratorfunction(function):
         return tuple(_patterns(function, level, fit, kinds, fuel))
-    line = inspect.getsourcelines(function)[1]
+    line = inspect.unwrap(function).__code__.co_firstlineno
     name = (function.__doc__ or function.__name__).strip().splitlines()[0].rstrip(".").replace("``", "")
 
     def apply(node: Node) -> Found | None:

@@ -55,7 +55,8 @@ def _argument(part: Any, details: Sequence[Any]) -> Any:
     if kind == "operand":
         return details[rest[0]]
     return "".join(
-        p[0] if len(p) == 1 else format(_CONVERSIONS[p[1]](details[p[0]]), p[2]) for p in rest[0]  # text, or an operand
+        p[0] if len(p) == 1 else format(_CONVERSIONS[p[1]](details[p[0]]), p[2])
+        for p in rest[0]  # text, or an operand
     )
 
 

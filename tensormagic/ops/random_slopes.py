@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,12 @@ from tensormagic.ir.type import Type
 from tensormagic.ops.opaque import Opaque
 
 _TERMS = 100_000
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(120)
+
+
+@functools.cache
+def _rule() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The nodes and the weights of Gauss's quadrature, made when they are first needed."""
+    return np.polynomial.legendre.leggauss(120)
 
 
 def _type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
@@ -41,10 +47,11 @@ def _by_tail(shape: Any, x: Any) -> Any:
 
     rate = np.maximum(1 - (shape - 1) / x, 0.0)
     width = 45 / np.maximum(rate, 4.5 / (4.5 + np.sqrt(x)))
-    s = width[..., None] * (_NODES + 1) / 2
+    nodes, weights = _rule()
+    s = width[..., None] * (nodes + 1) / 2
     base = x[..., None]
     inside = np.exp((shape[..., None] - 1) * np.log1p(s / base) - s) * (np.log(base + s) - digamma(shape)[..., None])
-    return width / 2 * (inside @ _WEIGHTS)
+    return width / 2 * (inside @ weights)
 
 
 def gamma_slopes(shape: Any, x: Any) -> Any:

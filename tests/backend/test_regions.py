@@ -476,6 +476,21 @@ def test_a_kernel_that_does_not_compile_is_left_to_numpy():
             np.testing.assert_allclose(ours, others, rtol=1e-13)
 
 
+def test_a_turn_that_does_not_compile_still_changes_what_it_carries():
+    results = repeat(3, [SQUARE, V], lambda k, a, v: (solve(a, a) + a * 2 + k, put(v, total(a) + k, 1)))
+    graph, values = closed(results)
+    plan = plan_graph(graph)
+    (handle, _, _) = prepared(*results)
+    sizes = graph.bind([v.shape for v in values])
+    whole = handle.run(sizes, *values)
+    functions = [handle._functions[s] for s in handle.plan.sources]
+    assert plan.regions
+    for missing in range(len(functions)):
+        run = plan.compile([None if k == missing else f for k, f in enumerate(functions)])
+        for ours, others in zip(run(sizes, *values), whole, strict=True):
+            np.testing.assert_allclose(ours, others, rtol=1e-13)
+
+
 def test_a_region_is_compiled_once_for_all_sizes():
     handle, _, _ = prepared(*repeat(size_node(L), [V], lambda k, a: put(a, total(a), k)))
     for n in (2, 9, 40):

@@ -12,7 +12,7 @@ import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import captured, cell, check
 
-SOURCE = '''
+SOURCE = """
 class Own(Exception):
     pass
 
@@ -98,12 +98,14 @@ def stored(x):
         y[k] = y[k] * 2
         assert y[k] < 50, k
     return y
-'''
+"""
 LABEL = "<raising>"
 linecache.cache[LABEL] = (len(SOURCE), None, SOURCE.splitlines(keepends=True), LABEL)
 SPACE: dict[str, Any] = {"np": np}
 exec(compile(SOURCE, LABEL, "exec"), SPACE)
-FUNCTIONS = [n for n, f in SPACE.items() if getattr(getattr(f, "__code__", None), "co_filename", "") == LABEL and n[0] != "_"]
+FUNCTIONS = [
+    n for n, f in SPACE.items() if getattr(getattr(f, "__code__", None), "co_filename", "") == LABEL and n[0] != "_"
+]
 V = np.array([1.5, 2.0, 3.0, 4.0])
 ARGUMENTS = [V, -V, V * 8, V * 100, np.array([0.5, -1.0, 2.0, 3.0]), np.array([7.0, -1.0, -2.0, 3.0]), -9 * V]
 

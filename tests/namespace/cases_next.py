@@ -171,7 +171,9 @@ SPECIAL = (
         for name, args in (_BY_ONE | _BY_TWO).items()
     ),
     case(
-        "scipy.special.logsumexp", "special.logsumexp(A, b=np.array([1.0, 2.0, 0.0, 3.0, 0.5]) * sigma, axis=1)", close=CODE
+        "scipy.special.logsumexp",
+        "special.logsumexp(A, b=np.array([1.0, 2.0, 0.0, 3.0, 0.5]) * sigma, axis=1)",
+        close=CODE,
     ),
     case(
         "scipy.special.logsumexp",

@@ -1,5 +1,6 @@
 """Every op of the registry on compiled code: each dtype's ops in a few graphs, so that they compile together, against the NumPy tier."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,7 +120,10 @@ def test_scalar_functions(char):
     got, expected = run_both([node for _, node in named])
     for (name, _), left, right in zip(named, got, expected, strict=True):
         known = np.abs(x) < 100 if is_open_cast(name, x) else slice(None)
-        assert_near(name, left[known], right[known], ULPS.get(name, LOOSE))
+        exact = right
+        if name == "erfc" and right.dtype == np.float64:  # SciPy's is 300 units off where it is small
+            exact = np.vectorize(math.erfc)(x.astype(np.float64))
+        assert_near(name, left[known], exact[known], ULPS.get(name, LOOSE))
 
 
 @pytest.mark.parametrize("char", DTYPES)

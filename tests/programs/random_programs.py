@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import re
@@ -56,7 +57,7 @@ def arguments(seed: int, variant: int = 0, *, shared: bool = True) -> dict[str, 
     return found
 
 
-class Different(AssertionError):
+class DifferenceError(AssertionError):
     """A program that does not do what NumPy does."""
 
 
@@ -103,13 +104,19 @@ def places(error: BaseException) -> bool:
         if trace.tb_frame.f_code.co_filename.startswith(("<random", "<test cell")):
             return True
         trace = trace.tb_next
-    return hasattr(error, "tensor_site") or str(error).startswith(("f stores", "sizes do not fit")) or "line " in str(error) or "In[" in str(error)
+    return (
+        hasattr(error, "tensor_site")
+        or str(error).startswith(("f stores", "sizes do not fit"))
+        or "line " in str(error)
+        or "In[" in str(error)
+    )
 
 
 def close(ours: Any, numpys: Any, where: str, rounding: float) -> None:
     """Same form and values: bit for bit, or within ``rounding``."""
-    if np.ndim(numpys) == 0 and np.ndim(ours) == 0 and form(ours) != form(numpys) and isinstance(ours, np.generic):
-        numpys = ours.dtype.type(np.asarray(numpys)[()])  # where data decide, a number is a scalar of NumPy's
+    if np.ndim(numpys) == 0 and isinstance(ours, np.generic | float | complex) and form(ours) != form(numpys):
+        numpys = np.asarray(ours).dtype.type(np.asarray(numpys)[()])  # where data decide, numbers promote
+        ours = np.asarray(ours)[()]
     if not rounding:
         assert_equal(ours, numpys, where)
         return
@@ -161,7 +168,7 @@ def judged(ours: BaseException, numpys: BaseException | None, seen: list[str], a
     """What an error means: a refusal that names a line, NumPy's own error, or that of code which Python does not run."""
     if is_refusal(ours):
         if not places(ours):
-            raise Different(f"refused without a line: {ours!r}") from ours
+            raise DifferenceError(f"refused without a line: {ours!r}") from ours
         seen.append(told(ours))
         return "refused"
     if numpys is not None and (alike(ours, numpys) or isinstance(numpys, Warning)):
@@ -170,21 +177,19 @@ def judged(ours: BaseException, numpys: BaseException | None, seen: list[str], a
     if line is not None and line not in lines_run(lambda: _swallow(again)):
         seen.append("(an error in code that is traced, and not run in NumPy)")
         return "untaken"
-    raise Different(f"{type(ours).__name__}: {ours} for {numpys!r}") from ours
+    raise DifferenceError(f"{type(ours).__name__}: {ours} for {numpys!r}") from ours
 
 
 def _missed(numpys: BaseException) -> str:
     """What it means that NumPy alone raises: a loss of imaginary parts is only a warning there."""
     if isinstance(numpys, Warning):
         return "error"
-    raise Different(f"NumPy raises {numpys!r}")
+    raise DifferenceError(f"NumPy raises {numpys!r}")
 
 
 def _swallow(run: Any) -> None:
-    try:
+    with contextlib.suppress(Exception):  # what it raises is known
         run()
-    except Exception:  # noqa: BLE001, S110 (what it raises is known)
-        pass
 
 
 # cells ----------------------------------------------------------------------------------------------------------------
@@ -217,7 +222,7 @@ def compare_cell(made: Program, seen: list[str], rounding: float = 0.0) -> str:
                 close(_sign(held, loses), _sign(value, loses), name, rounding)
     unbound = [n for n, v in outputs.items() if n not in numpys and not isinstance(v, NameError | list)]
     if unbound:
-        raise Different(f"bound, but not in NumPy: {unbound}")
+        raise DifferenceError(f"bound, but not in NumPy: {unbound}")
     return "same"
 
 

@@ -1,4 +1,4 @@
-"""A share of random programs, as cells and as functions, each as NumPy runs it or refused by name; and small programs that such runs found."""
+"""A share of random programs, each as NumPy runs it or refused by name; and small programs that such runs found."""
 
 from collections import Counter
 from typing import Any
@@ -78,3 +78,57 @@ def test_what_was_stored_and_where_is_told():
     error = captured(source, {"s": 1.5, "x": np.zeros(2), "y": np.ones(2)}).error
     assert isinstance(error, CaptureError)
     assert "line 5" in str(error)
+
+
+def refused(source: str, **names: Any) -> None:
+    """Held against NumPy, or refused: never another value."""
+    error = captured(source, names).error
+    if error is None:
+        check(source, **names)
+    else:
+        assert isinstance(error, CaptureError), error
+
+
+@pytest.mark.parametrize("turns", ["for j in range(2):", "for j in range(2):\n  for l in range(2):"])
+def test_the_last_row_of_an_inner_loop_is_a_part_of_its_array(turns: str):
+    depth = "    " * turns.count(":")
+    refused(f"{turns}\n{depth}for row in z: v = row.sum()\nrow[0] //= 2", z=np.arange(6.0).reshape(2, 3))
+
+
+def test_an_array_of_one_branch_goes_from_turn_to_turn():
+    swap = "def swap(p, q):\n    t = p.copy()\n    p[...] = q\n    return q, t\n"
+    branch = "if s > 2:\n    pass\nelse:\n    v = x[::-1]\n"
+    for loop in (
+        "for j in range(2):\n    w, v = swap(v, x)",
+        "for i in range(2):\n  for j in range(n):\n    w, v = swap(v, x)",
+    ):
+        refused(swap + branch + loop, x=np.arange(6.0).reshape(2, 3), s=1.5, n=2)
+
+
+def test_an_argument_that_no_turn_has_bound_anew_is_still_the_argument():
+    def left(y: Any, s: float) -> None:
+        for _ in range(3):
+            if s > 0:
+                break
+            y = y + 1
+        y[0] = 9
+
+    def never(y: Any, s: float) -> None:
+        while s > 3:
+            y, s = y + 1, s - 1
+        y[0] = 9
+
+    for function in (left, never):
+        with pytest.raises(CaptureError, match="shares memory with y"):
+            tm.tensor(function)(np.arange(3.0), 1.5)
+
+
+@pytest.mark.parametrize("head", ["for i in range(2):", "for i in range(2):\n  for j in range(2):"])
+@pytest.mark.parametrize("limit", ["i", "x[0, 0]"])
+def test_a_size_of_one_turn_does_not_leave_the_loop(head: str, limit: str):
+    depth = "    " * head.count(":")
+    refused(f"{head}\n{depth}x[0] = 0\n{depth}v = x[~(x > {limit})]\nw = v + 1", x=np.arange(8.0).reshape(4, 2))
+
+
+def test_a_number_in_dot_has_a_dtype_of_its_own():
+    check("a = np.dot(x, 1j)\nb = np.dot(2.0, x)\nc = np.dot(x, 2)", x=np.arange(3, dtype=np.float32))

@@ -215,7 +215,9 @@ CASES = {
         (
             [normal(3)],
             lambda x: [
-                read_tape(make(LEAD_TAPE, (written(x),), axis=0, size=2), constant(1), x.type.with_shape((2, *x.type.shape)))
+                read_tape(
+                    make(LEAD_TAPE, (written(x),), axis=0, size=2), constant(1), x.type.with_shape((2, *x.type.shape))
+                )
             ],
             True,
         )
@@ -224,7 +226,9 @@ CASES = {
         (
             [normal(2, 3)],
             lambda x: [
-                read_tape(make(SUM_TAPE, (written(x),), axis=0, size=2), constant(1), x.type.with_shape(x.type.shape[1:]))
+                read_tape(
+                    make(SUM_TAPE, (written(x),), axis=0, size=2), constant(1), x.type.with_shape(x.type.shape[1:])
+                )
             ],
             True,
         )

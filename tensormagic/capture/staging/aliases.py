@@ -12,6 +12,7 @@ from tensormagic.capture.place import Buffer
 from tensormagic.capture.staging.source import PART_NAME, is_users
 from tensormagic.capture.staging.trial import Slot
 from tensormagic.capture.value import Tensor
+from tensormagic.ops.checks import REQUIRE
 from tensormagic.ops.leaf import INPUT
 
 _DEPTH = 6  # of containers in containers
@@ -19,7 +20,10 @@ _DEPTH = 6  # of containers in containers
 
 def is_own(buffer: Buffer, slots: Sequence[Slot]) -> bool:
     """Whether an array was made by the code that is captured, and is reached by the variables ``slots`` alone."""
-    given = buffer.first.op is INPUT and bool(buffer.name)  # an argument, which whoever calls may know
+    first = buffer.first
+    while first.op is REQUIRE:
+        first = first.args[0]
+    given = first.op is INPUT and bool(buffer.name)  # an argument, which whoever calls may know
     if given or buffer.array is not None or buffer.shared or buffer.overlaps or context.current() is None:
         return False
     holders = {id(s.holder) for s in slots}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Callable
 from functools import lru_cache, partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -11,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, names, namespace
+from tensormagic.capture.elements import stacked
 from tensormagic.capture.staging import ranges, source
 from tensormagic.capture.staging.trial import spoil, trial
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ops.form import to_form
 
 _QUIET = (
     "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
@@ -133,18 +136,51 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
     plain: Callable[..., Any] = getattr(builtins, name)
 
     def find(*args: Any, **options: Any) -> Any:
+        args = tuple(map(whole, args))
         values = list(args[0]) if len(args) == 1 and isinstance(args[0], Tensor | list | tuple) else list(args)
+        if len(args) == 1 and not options and stacked(values) is not None:
+            return _folded(pick, values[0], ranges.Appended(values[0].stack, 1))
         if options or len(values) < 2 or not any(isinstance(v, Tensor) for v in values):
             return plain(*args, **options)
-        from tensormagic.capture.staging.runtime import chosen
-
         best = values[0]
         for value in values[1:]:
-            better = value < best if smaller else value > best
-            best = chosen(better, lambda value=value: value, lambda best=best: best)
+            best = pick(best, value)
         return best
 
+    def pick(best: Any, value: Any) -> Any:
+        from tensormagic.capture.staging.runtime import chosen
+
+        return chosen(value < best if smaller else value > best, lambda: value, lambda: best)
+
     return find
+
+
+def whole(value: Any) -> Any:
+    """A generator expression as a list, where a region makes that."""
+    from tensormagic.capture.staging.runtime import Generated
+
+    return value.whole() if isinstance(value, Generated) else value
+
+
+def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) -> Any:
+    """``functools.reduce`` over what one loop has made, by another loop."""
+    from tensormagic.capture.staging.runtime import each
+
+    def turn(item: Any) -> None:
+        nonlocal total
+        total = step(total, item)
+
+    own = ("total",)
+    each(items, turn, None, (own, own, own, own, ()))
+    return total
+
+
+def _sum(values: Any, /, start: Any = 0) -> Any:
+    """``sum``: of what a loop has made, by a loop, in the same order."""
+    values = whole(values)
+    if stacked(values) is not None:
+        return _folded(operator.add, start + values[0], ranges.Appended(values[0].stack, 1))
+    return sum(values, start)
 
 
 def _quantified(name: str, method: str) -> Callable[[Any], Any]:
@@ -152,6 +188,10 @@ def _quantified(name: str, method: str) -> Callable[[Any], Any]:
     plain: Callable[[Any], bool] = getattr(builtins, name)
 
     def find(values: Any) -> Any:
+        values = whole(values)
+        rows = stacked(values)
+        if rows is not None and rows.type.ndim == 1:
+            return wrap(to_form(getattr(wrap(rows), method)().node, "python"))
         return getattr(values, method)() if isinstance(values, Tensor) and values.ndim == 1 else plain(values)
 
     return find
@@ -163,6 +203,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     zip: ranges.zip_,
     reversed: ranges.reversed_,
     len: ranges.len_,
+    sum: _sum,
     min: _extreme("min", smaller=True),
     max: _extreme("max", smaller=False),
     all: _quantified("all", "all"),

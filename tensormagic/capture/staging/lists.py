@@ -15,7 +15,7 @@ from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, nodes_of
-from tensormagic.ir.type import Type
+from tensormagic.ir.type import Type, hint
 from tensormagic.ops.move import reshape
 from tensormagic.ops.update import set_at
 
@@ -44,7 +44,9 @@ class Append:
 
 def own_lists(world: World, functions: Sequence[Any], names: Sequence[str], more: Sequence[list[Any]]) -> None:
     """Have lists grow in a turn: those that the running code reaches by one of ``names`` alone, and ``more``."""
-    inside = {id(v) for container, _ in world.containers if isinstance(container, list | dict) for v in _items(container)}
+    inside = {
+        id(v) for container, _ in world.containers if isinstance(container, list | dict) for v in _items(container)
+    }
     slots = [s for s in world.variables.values() if type(s.get()) is list]
     for slot in slots:
         value = slot.get()
@@ -77,7 +79,9 @@ def _taken(into: list[Any], value: Any) -> Append:
     if not parts.numeric or any(d is not None for d in parts.defined):
         raise NeedsPython("what a turn appends to a list is no number", "Append numbers and arrays.")
     if any(nodes_of(s) for n in parts.nodes for s in n.type.shape):
-        raise NeedsPython("what is appended to a list differs in shape from turn to turn", "Append values of one shape.")
+        raise NeedsPython(
+            "what is appended to a list differs in shape from turn to turn", "Append values of one shape."
+        )
     leaves = [v for v in flatten(value)[0] if is_number(v)]
     arrays = [v.place.buffer if isinstance(v, Tensor) and v.type.form == "array" else None for v in leaves]
     return Append(into, parts, arrays)
@@ -95,9 +99,9 @@ def put(stack: Node, value: Node, index: Node) -> Node:
     return set_at(stack, reshape(value, (1, *value.type.shape)), ((place, 1, 1), *whole))
 
 
-def extend(found: Sequence[Append], ends: Sequence[Node], count: int) -> dict[Buffer, list[Buffer]]:
+def extend(found: Sequence[Append], ends: Sequence[Node]) -> dict[Buffer, list[Buffer]]:
     """Have the lists hold what all turns have appended; gives where the arrays of the last turn are now."""
-    given = iter(ends)
+    given, count = iter(ends), int(hint(ends[0].type.shape[0]) or 0)
     columns: dict[int, tuple[list[Any], list[list[Any]]]] = {}
     kept: dict[Buffer, list[Buffer]] = {}
     for one in found:

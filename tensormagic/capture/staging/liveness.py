@@ -91,6 +91,17 @@ def stored_into(statements: Iterable[ast.stmt]) -> set[str]:
     return found
 
 
+def appended_to(statements: Iterable[ast.stmt]) -> set[str]:
+    """The names of which statements call ``append``, and do nothing else with them."""
+    nodes = [n for s in statements for n in ast.walk(s)]
+    calls = [n.value for n in nodes if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)]
+    ways = [c.func for c in calls if len(c.args) == 1 and not c.keywords and isinstance(c.func, ast.Attribute)]
+    held = [w.value for w in ways if w.attr == "append" and isinstance(w.value, ast.Name)]
+    own = {id(n) for n in held}
+    other = {n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in own}
+    return {n.id for n in held} - other
+
+
 def read(*nodes: ast.AST | None) -> set[str]:
     """The names that are read in ``nodes``, those of functions in them too."""
     return {

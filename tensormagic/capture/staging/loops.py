@@ -15,13 +15,14 @@ from tensormagic.capture.place import Buffer, Place, serials
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.branches import here
+from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
 from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
 from tensormagic.capture.staging.regions import around, graph_of, grown_type, of_type, zeros_of
 from tensormagic.capture.staging.trial import UNBOUND, NeedsPython, Outcome, Slot, World, attempt
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.size import nodes_of
+from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type, python
 from tensormagic.ops import control, scalar
 from tensormagic.ops.leaf import CONSTANT, Source, constant, input_node
@@ -45,6 +46,8 @@ class Names:
         Those that a turn binds otherwise than in place.
     stored
         Names of what a turn stores into.
+    grown
+        Names of which a turn calls ``append``, and does nothing else with them.
     """
 
     bound: tuple[str, ...]
@@ -52,6 +55,7 @@ class Names:
     leaving: tuple[str, ...]
     anew: tuple[str, ...]
     stored: tuple[str, ...]
+    grown: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
@@ -130,10 +134,18 @@ class Loop:
         Runs one turn; gives whether to go on, as ``(before the turn, after it)``.
     once
         Whether at least one turn is known to run.
+    lists
+        Lists that a turn appends to, beside those that the syntax names.
     """
 
     def __init__(
-        self, functions: Sequence[Any], names: Names, run: Callable[[], tuple[Any, Any]], *, once: bool
+        self,
+        functions: Sequence[Any],
+        names: Names,
+        run: Callable[[], tuple[Any, Any]],
+        *,
+        once: bool,
+        lists: Sequence[list[Any]] = (),
     ) -> None:
         self.names = names
         self.run = run
@@ -147,6 +159,9 @@ class Loop:
         self.settled = False
         self.index: Node | None = None  # of a turn
         self.outcome = Outcome()
+        self.appended: list[Append] = []
+        self.kept: dict[Buffer, list[Buffer]] = {}  # where the arrays that the last turn has appended are
+        own_lists(self.world, functions, names.grown, lists)
         self._begin()
 
     # what is carried --------------------------------------------------------------------------------------------------
@@ -175,6 +190,7 @@ class Loop:
         parts = apart(value) if like is None else like
         if not parts.numeric:
             raise NeedsPython(f"{slot.name} changes from turn to turn, and is no number", "Use numbers and arrays.")
+        self._check_sizes(slot, parts)
         starts = list(parts.nodes) if like is None else [zeros_of(n.type) for n in parts.nodes]
         values = [Carry(slot.name, s, s.type) for s in starts]
         conditions: list[Carry | None] = []
@@ -198,10 +214,18 @@ class Loop:
             self._slots()
             self._stores()
             if self.settled:
+                self.appended = appended(self.outcome)
+                self._unshared()
                 return
         raise NeedsPython(
             f"{self.label} does not keep the types of what it carries", "Begin with the types that it ends with."
         )
+
+    def _unshared(self) -> None:
+        """Raise where a turn stores into an array that the turn before may have appended to a list."""
+        arrays = any(b is not None for a in self.appended for b in a.buffers)
+        if arrays and any(t.place.buffer.version for c in self.carried.values() for t in c.given):
+            raise NeedsPython(f"{self.label} stores into what it appends to a list", "Append a copy of it.")
 
     def _turn(self) -> tuple[Any, Any]:
         why = f"{self.label} binds it only in some turns"
@@ -315,25 +339,40 @@ class Loop:
         carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
         last = [v for s, v in self.outcome.slots.items() if s not in self.carried and v is not UNBOUND]
         ends = [c.end for c in carries if c.end is not None] + [n for v in last for n in self._apart(v).nodes]
+        ends += [n for a in self.appended for n in a.parts.nodes]
         stand_ins = {index, *(c.stand_in for c in carries)}
         nodes = topological(ends, stop=lambda n: n in stand_ins)
         return any(n.op is not CONSTANT and n not in stand_ins and not n.needs for n in nodes)
 
     # what it gives ----------------------------------------------------------------------------------------------------
 
-    def emit(self, build: Callable[[list[Carry]], Sequence[Node]], ran: Node | None) -> None:
+    def stacks(self, count: Size, index: Node) -> list[Carry]:
+        """The carries of what turns append."""
+        found: list[Carry] = []
+        for value in (n for a in self.appended for n in a.parts.nodes):
+            start = start_of(value, count)
+            carry = Carry("a list", start, start.type)
+            carry.end = put(carry.fresh(), value, index)
+            found.append(carry)
+        return found
+
+    def emit(
+        self, build: Callable[[list[Carry]], Sequence[Node]], ran: Node | None, stacks: Sequence[Carry] = ()
+    ) -> None:
         """Build the region, and do what the loop has done: all of it, or nothing where an array refuses a store.
 
-        ``build`` makes the region for the carries; ``ran`` says whether any turn has run, None where one has for sure.
+        ``build`` makes the region for the carries; ``ran`` says whether any turn has run, None where one has for sure;
+        ``stacks`` hold what turns append.
         """
-        attempt(self.world, lambda: self._emit(build, ran), lambda _result: True)
+        attempt(self.world, lambda: self._emit(build, ran, stacks), lambda _result: True)
 
-    def _emit(self, build: Callable[[list[Carry]], Sequence[Node]], ran: Node | None) -> None:
+    def _emit(self, build: Callable[[list[Carry]], Sequence[Node]], ran: Node | None, stacks: Sequence[Carry]) -> None:
         last, plain = self._last()
         carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
-        carries += [*self.buffers.values(), *(c for _, _, own in last for c in own)]
+        carries += [*self.buffers.values(), *(c for _, _, own in last for c in own), *stacks]
         ends = dict(zip(carries, map(context.record, build(carries)), strict=True)) if carries else {}
         made: list[tuple[Any, list[Tensor]]] = []
+        starts = self._known_starts()
         for slot, value in plain:
             slot.set(value)
         for buffer, carry in self.buffers.items():
@@ -348,12 +387,20 @@ class Loop:
             tensors = [self._result(slot, ends[c], defined) for c in own]
             slot.set(parts.build(tensors))
             made.append((self.outcome.slots[slot], tensors))
-        self._share(made)
+        if stacks:
+            self.kept = extend(self.appended, [ends[c] for c in stacks])
+        self._share(made, starts)
+
+    def _known_starts(self) -> dict[Slot, Buffer]:
+        """The arrays that names hold before the loop, and somebody else knows: they may be what is there after it."""
+        held = {s: s.get() for s in self.carried}
+        arrays = {s: v.place.buffer for s, v in held.items() if isinstance(v, Tensor) and v.type.form == "array"}
+        return {s: b for s, b in arrays.items() if not is_own(b, list(held))}
 
     def _result(self, slot: Slot, node: Node, defined: Node | None) -> Tensor:
         return merged.result(node, defined, slot.name, f"{self.label} may have no turn, or none that binds it")
 
-    def _share(self, made: Sequence[tuple[Any, list[Tensor]]]) -> None:
+    def _share(self, made: Sequence[tuple[Any, list[Tensor]]], starts: dict[Slot, Buffer]) -> None:
         """Note which arrays share memory in Python: with arrays made before the loop, and among each other."""
         own = {t.place.buffer: s for s in self.carried.values() for t in s.given}
         known: dict[Buffer, list[Tensor]] = {}
@@ -366,9 +413,13 @@ class Loop:
             older = merged.known_as(buffer, lambda b: b.born > self.opened)
             held = [own[b].slot.get() if b in own else b for b in older]
             others = [h.place.buffer if isinstance(h, Tensor) else h for h in held if isinstance(h, Tensor | Buffer)]
+            others += [starts[own[b].slot] for b in older if b in own and own[b].slot in starts]
+            others += self.kept.get(buffer, [])
             for tensor in tensors:
                 shared = [b for b in (*others, *(t.place.buffer for t in tensors)) if b is not tensor.place.buffer]
                 merged.follow(tensor, shared)
+        for slot, start in starts.items() if not self.once else ():
+            merged.follow(slot.get(), [start])  # it is that very array where no turn has run
 
     def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry]]], list[tuple[Slot, Any]]]:
         """What the last turn leaves in names that no turn reads: numbers with a carry each, and other values."""
@@ -386,6 +437,15 @@ class Loop:
                 found.append((slot, parts, self._ends(slot, parts)))
         return found, plain
 
+    def _check_sizes(self, slot: Slot, parts: Parts) -> None:
+        """Refuse a shape that mentions what is known in one turn only."""
+        sizes = [a for n in parts.nodes for s in n.type.shape for a in nodes_of(s)]
+        if self._own_leaves() & set(topological(sizes)):
+            raise NeedsPython(
+                f"{self.label} gives {slot.name} a shape that differs from turn to turn",
+                "Fill an array of the largest size.",
+            )
+
     def _own_leaves(self) -> set[Node]:
         """What differs from turn to turn to begin with: the index and the stand-ins."""
         carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
@@ -395,12 +455,7 @@ class Loop:
         """The carries of what the last turn leaves."""
         if not parts.numeric or any(d is not None for d in parts.defined):
             raise NeedsPython(f"{slot.name} is no number, and is read behind {self.label}", "Use numbers and arrays.")
-        sizes = [a for n in parts.nodes for s in n.type.shape for a in nodes_of(s)]
-        if self._own_leaves() & set(topological(sizes)):
-            raise NeedsPython(
-                f"{self.label} gives {slot.name} a shape that differs from turn to turn",
-                "Fill an array of the largest size.",
-            )
+        self._check_sizes(slot, parts)
         before = slot.get()
         starts = [zeros_of(n.type) for n in parts.nodes]
         if not self.once and before is not UNBOUND:
@@ -426,7 +481,7 @@ def counted(loop: Loop, count: Node, index: Node) -> None:
         free = around(ends, [index, *stand_ins])
         return control.loop(count, graph_of(ends, [index, *stand_ins, *free]), starts, free)
 
-    loop.emit(build, None if loop.once else scalar.greater(count, 0))
+    loop.emit(build, None if loop.once else scalar.greater(count, 0), loop.stacks(index["within"][1], index))
 
 
 def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Node] | None = None) -> None:
@@ -434,6 +489,9 @@ def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Nod
 
     ``index`` counts the turns: what it is in a turn, and what it is where ``test`` is asked.
     """
+
+    if loop.appended:
+        raise NeedsPython(f"a list grows in {loop.label}, as often as data say", "Fill an array of the largest size.")
 
     def build(carries: list[Carry]) -> Sequence[Node]:
         own, ends, starts = split(carries)

@@ -151,7 +151,8 @@ def follow(value: Tensor, shared: Sequence[Buffer]) -> None:
         if own is not None:
             frame = context.user_frame()
             where = f", in {context.span(frame)}" if frame is not None else ""
-            message = f"this value may be a part of {names[0]}, into which something was stored since{where}: it is not captured what it is now"
+            stored = f"{names[0]}, into which something was stored since{where}"
+            message = f"this value may be a part of {stored}: it is not captured what it is now"
             own.put(require(own.node, constant(False), message, "capture"))
 
     for source in dict.fromkeys(shared):
@@ -171,7 +172,9 @@ def known_as(buffer: Buffer, fresh: Callable[[Buffer], bool]) -> list[Buffer]:
     return [b for origin in _origins.get(buffer, ()) for b in known_as(origin, fresh)]
 
 
-_origins: weakref.WeakKeyDictionary[Buffer, list[Buffer]] = weakref.WeakKeyDictionary()  # what an array may be a part of
+_origins: weakref.WeakKeyDictionary[Buffer, list[Buffer]] = (
+    weakref.WeakKeyDictionary()
+)  # what an array may be a part of
 
 
 def unlike(name: str, what: str, first: Any, second: Any) -> NeedsPython:

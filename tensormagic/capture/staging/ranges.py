@@ -6,9 +6,11 @@ import builtins
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tensormagic.capture.elements import Stack, stacked
 from tensormagic.capture.value import Tensor, as_size, extent, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.size import Size, apply
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import size_node
 
 
@@ -84,6 +86,35 @@ class Rows(Items):
         return self.array[index]
 
 
+class First(Items):
+    """As many of a sequence as a number says, which is how many there are."""
+
+    def __init__(self, items: Items, number: int) -> None:
+        self.items = items
+        self.number = number
+
+    def count(self) -> Size:
+        return self.number
+
+    def at(self, index: Any) -> Any:
+        return self.items.at(index)
+
+
+class Appended(Items):
+    """The elements of a list that one loop has made, but for some at the beginning."""
+
+    def __init__(self, stack: Stack, start: int = 0) -> None:
+        self.stack = stack
+        self.start = start
+
+    def count(self) -> Size:
+        return len(self.stack.elements) - self.start
+
+    def at(self, index: Any) -> Any:
+        found = Tensor(self.stack.place)[index + self.start]
+        return found if found.ndim else wrap(to_form(found.node, self.stack.form))
+
+
 class Enumerated(Items):
     """``enumerate``."""
 
@@ -138,6 +169,8 @@ def items_of(value: Any) -> Items | None:
         return value
     if isinstance(value, Tensor) and value.ndim:
         return Rows(value)
+    if isinstance(value, list) and stacked(value) is not None:
+        return Appended(value[0].stack)
     if isinstance(value, range):
         return Range(value.start, value.stop, value.step)
     return None

@@ -11,8 +11,9 @@ from tensormagic.capture import context
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.branches import joined, staged_branch, staged_value
 from tensormagic.capture.staging.calls import called
+from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loops import Loop, Names, conditional, counted
-from tensormagic.capture.staging.ranges import Items, is_lazy, items_of
+from tensormagic.capture.staging.ranges import First, Items, is_lazy, items_of
 from tensormagic.capture.staging.trial import NeedsPython, World, attempt, can_compute, spoil, trial
 from tensormagic.capture.value import Tensor, extent, node_of, static_value, wrap
 from tensormagic.ir.node import Node
@@ -64,7 +65,11 @@ def _computed(condition: bool | Node) -> bool:
 
 
 class PlainPython(Exception):  # noqa: N818 (no error: a loop over Python's own numbers)
-    """There is nothing lazy in a loop."""
+    """There is nothing lazy in a loop; ``alone`` says that there is nothing lazy in reach of it either."""
+
+    def __init__(self, *, alone: bool) -> None:
+        super().__init__()
+        self.alone = alone
 
 
 class _Forcing:
@@ -244,8 +249,14 @@ def itself(function: Any, line: int) -> bool:
 # loops ----------------------------------------------------------------------------------------------------------------
 
 
-def each(iterable: Any, turn: Callable[[Any], None], stop: Thunk | None, told: tuple[Sequence[str], ...]) -> None:
-    """``for``."""
+def each(
+    iterable: Any,
+    turn: Callable[[Any], None],
+    stop: Thunk | None,
+    told: tuple[Sequence[str], ...],
+    simple: bool = False,  # noqa: FBT001, FBT002 (a constant)
+) -> Iterable[Any]:
+    """``for``; what is left to go over, where Python can run the body as it is written: ``simple`` says that it is there."""
     items = items_of(iterable) if context.current() is not None else None
     names = Names(*map(tuple, told))
     failed: Exception | None = None
@@ -256,8 +267,11 @@ def each(iterable: Any, turn: Callable[[Any], None], stop: Thunk | None, told: t
             failed = error
         else:
             raising.settle()
-            return
+            return ()
+    if simple and isinstance(failed, PlainPython) and failed.alone and not is_lazy(iterable):
+        return iterable  # type: ignore[no-any-return]
     _go_over(iterable, items, failed, turn, stop, names)
+    return ()
 
 
 def _may_stage(items: Items) -> bool:
@@ -278,9 +292,7 @@ def _go_over(
         if nodes_of(items.count()) and not can_compute():
             raise failed
         _unstaged(failed)
-    over: Iterable[Any] = (
-        _listed(items) if items is not None and (failed is not None or is_lazy(iterable)) else iterable
-    )
+    over: Iterable[Any] = _listed(items) if items is not None and is_lazy(iterable) else iterable
     if failed is None or isinstance(failed, PlainPython):
         _turns(over, turn, stop, names)
         return
@@ -295,8 +307,12 @@ def _listed(items: Items) -> Iterable[Any]:
 
 
 def _turns(items: Iterable[Any], turn: Callable[[Any], None], stop: Thunk | None, names: Names) -> None:
+    if stop is None:
+        for item in items:
+            turn(item)
+        return
     for item in items:
-        condition = truth(stop()) if stop is not None else False
+        condition = truth(stop())
         if isinstance(condition, bool):
             if condition:
                 break
@@ -322,8 +338,10 @@ def _guarded(stopped: Node, turn: Callable[[Any], None], item: Any, names: Names
     return False
 
 
-def staged_each(items: Items, turn: Callable[[Any], None], stop: Thunk | None, names: Names) -> None:
-    """A ``for`` as a region: a ``loop``, or a ``while`` where data may end it early."""
+def staged_each(
+    items: Items, turn: Callable[[Any], None], stop: Thunk | None, names: Names, lists: Sequence[list[Any]] = ()
+) -> None:
+    """A ``for`` as a region: a ``loop``, or a ``while`` where data may end it early; ``lists`` are what turns append to."""
     count: Size = items.count()
     once = is_at_least(count, 1)
     index = index_node("index", 0, count)
@@ -333,11 +351,18 @@ def staged_each(items: Items, turn: Callable[[Any], None], stop: Thunk | None, n
         turn(items.at(wrap(index)))
         return before, stop() if stop is not None else False
 
-    loop = Loop([turn, *([stop] if stop else [])], names, run, once=once)
+    loop = Loop([getattr(turn, "__wrapped__", turn), *([stop] if stop else [])], names, run, once=once, lists=lists)
     loop.index = index
     loop.trace()
     if isinstance(count, int) and not loop.is_lazy(index):
-        raise PlainPython
+        raise PlainPython(alone=loop.world.has_no_tensors)
+    if loop.appended and not isinstance(count, int):
+        if nodes_of(count):
+            raise NeedsPython("a list grows as often as data say", "Fill an array of the largest size.")
+        staged_each(First(items, int(extent(count))), turn, stop, names, lists)
+        return
+    if loop.appended and isinstance(count, int) and count <= FEW:
+        raise NeedsPython(f"a list gets no more than {FEW} values", "They stay values of their own.")
     before, after = (truth(v) for v in loop.outcome.result)
     number = size_node(count)
     if after is False:
@@ -348,6 +373,72 @@ def staged_each(items: Items, turn: Callable[[Any], None], stop: Thunk | None, n
     asked = input_node(Source("index"), python(int))
     going = scalar.logical_and(scalar.less(asked, number), scalar.logical_not(before))
     conditional(loop, to_form(going, "python"), None if once else scalar.greater(number, 0), (index, asked))
+
+
+# comprehensions -------------------------------------------------------------------------------------------------------
+
+
+def comprehended(iterable: Any, turn: Callable[..., Any], single: bool) -> list[Any]:  # noqa: FBT001 (a constant)
+    """``[turn(item) for item in iterable]``: a loop that fills an array, where the turns are alike."""
+    one = turn if single else lambda item: turn(*item)
+    found = _filled(iterable, turn, one)
+    if found is UNFORCED:
+        with _Forcing():
+            return [one(item) for item in iterable]
+    return [one(item) for item in iterable] if found is None else found
+
+
+def generated(iterable: Any, turn: Callable[..., Any], single: bool) -> Any:  # noqa: FBT001 (a constant)
+    """``(turn(item) for item in iterable)``."""
+    return Generated(iterable, turn, turn if single else lambda item: turn(*item))
+
+
+class Generated:
+    """A generator expression: Python's, unless a function that goes over all of it at once asks for a list."""
+
+    def __init__(self, iterable: Any, turn: Callable[..., Any], one: Callable[[Any], Any]) -> None:
+        self.turn = turn
+        self.one = one
+        self.iterable = iterable if items_of(iterable) is not None else iter(iterable)
+        self.running: Any = None
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        if self.running is None:
+            self.running = map(self.one, self.iterable)
+        return next(self.running)
+
+    def whole(self) -> Any:
+        """A list of everything, where it is a region that makes it; else itself."""
+        found = _filled(self.iterable, self.turn, self.one) if self.running is None else None
+        return self if found is None or found is UNFORCED else found
+
+
+UNFORCED: list[Any] = []  # says that Python goes over something, and that what it asks for is to be computed
+
+
+def _filled(iterable: Any, turn: Callable[..., Any], one: Callable[[Any], Any]) -> list[Any] | None:
+    """A list of what the turns give, made by a region; None or ``UNFORCED`` where Python makes it."""
+    items = items_of(iterable) if context.current() is not None else None
+    count = 0 if items is None else items.count()
+    if items is None or (isinstance(count, int) and count <= FEW):
+        return None
+    found: list[Any] = []
+
+    def run(item: Any) -> None:
+        found.append(one(item))
+
+    run.__wrapped__ = turn  # type: ignore[attr-defined]  (what it reaches is what the user's function reaches)
+    try:
+        staged_each(items, run, None, Names((), (), (), (), ()), [found])
+    except PlainPython:
+        return None
+    except Exception:  # noqa: BLE001 (Python goes over it, and meets the same error, if it is one)
+        return UNFORCED
+    raising.settle()
+    return found
 
 
 def repeat(test: Thunk, turn: Thunk, told: tuple[Sequence[str], ...]) -> None:
@@ -443,9 +534,11 @@ __all__ = [
     "called",
     "chosen",
     "compared",
+    "comprehended",
     "each",
     "either",
     "formatted",
+    "generated",
     "negated",
     "raised",
     "repeat",

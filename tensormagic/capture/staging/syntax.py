@@ -8,6 +8,7 @@ that is told which names the blocks bind and which are needed afterwards. ``and`
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ PART = "__tensor__"  # the parameter that marks a function made here
 
 _FRAMES = {"super", "locals", "vars", "eval", "exec", "dir"}  # look at the frame that they are called in
 _SUSPEND = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
-_SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Import, ast.ImportFrom, ast.Pass, ast.Delete)
+_UNBRANCHED = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Import, ast.ImportFrom, ast.Pass, ast.Delete)
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
@@ -117,7 +118,7 @@ class Staging(ast.NodeTransformer):
 
     def module(self, statements: list[ast.stmt], after: set[str]) -> list[ast.stmt]:
         """The statements of a cell, of which the names ``after`` are needed later."""
-        if all(isinstance(s, _SIMPLE) for s in statements):  # nothing asks which names are needed
+        if all(isinstance(s, _UNBRANCHED) for s in statements):  # nothing asks which names are needed
             return [self._within(s) for s in statements]
         self.scope = _Scope("module", always=liveness.read_in_scopes(statements))
         self.scope.changing = liveness.changed_by_scopes(statements)
@@ -235,11 +236,13 @@ class Staging(ast.NodeTransformer):
         leaving = tuple(n for n in names if n in after | anyway)
         anew = tuple(n for n in names if n in liveness.rebound(node.body) | set(liveness.bound(targets)))
         stored = tuple(sorted(liveness.stored_into(node.body)))
-        return names, _constant((tuple(names), entering, leaving, anew, stored))
+        grown = tuple(sorted(liveness.appended_to(node.body)))
+        return names, _constant((tuple(names), entering, leaving, anew, stored, grown))
 
     def _for(self, node: ast.For, after: set[str]) -> list[ast.stmt]:
         names, told = self._loop_names(node, after)
         behind = liveness.before_turn(node, after)
+        written = copy.deepcopy(node) if not getattr(node, STOPS, []) and all(map(_simple, node.body)) else None
         body = self.block(node.body, behind)
         take = _at(ast.Assign([node.target], ast.Name("__tensor_next__", ast.Load())), node.target)
         stops: list[str] = getattr(node, STOPS, [])
@@ -251,10 +254,12 @@ class Staging(ast.NodeTransformer):
         call = _call(
             "each", node.iter, self.visit(node.iter), ast.Name("__tensor_turn__", ast.Load()), stop, told
         )  # fmt: skip
-        return [
-            self._part("__tensor_turn__", [self._within(take), *body], names, node, "__tensor_next__"),
-            _at(ast.Expr(call), node.iter),
-        ]
+        part = self._part("__tensor_turn__", [self._within(take), *body], names, node, "__tensor_next__")
+        if written is None:
+            return [part, _at(ast.Expr(call), node.iter)]
+        call.args.append(_constant(True))  # type: ignore[attr-defined]
+        written.iter = ast.fix_missing_locations(call)
+        return [part, written]
 
     def _while(self, node: ast.While, after: set[str]) -> list[ast.stmt]:
         names, told = self._loop_names(node, after)
@@ -323,6 +328,21 @@ class Staging(ast.NodeTransformer):
         names = tuple(_OPERATORS[type(op)] for op in node.ops)
         return _call("compared", node, _constant(names), node.left, *map(_thunk, node.comparators))
 
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        return self._comprehension(node, "comprehended")
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        return self._comprehension(node, "generated")
+
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp, name: str) -> Any:
+        (first, *more), inside = node.generators, _movable(node)
+        names = _flat_names(first.target)
+        self.generic_visit(node)
+        if more or first.ifs or first.is_async or names is None or not inside or self.scope.kind == "class":
+            return node
+        turn = _at(ast.Lambda(_arguments(*names), node.elt), node.elt)
+        return _call(name, node, first.iter, turn, _constant(isinstance(first.target, ast.Name)))
+
     def visit_Call(self, node: ast.Call) -> Any:
         framed = _looks_at_frame(node)
         if isinstance(node.func, ast.Name) and node.func.id == ITSELF and len(node.args) == 2:
@@ -349,6 +369,41 @@ class Staging(ast.NodeTransformer):
             return node
         told = _constant(None) if node.msg is None else _thunk(node.msg)
         return _at(ast.Expr(_call("asserted", node, node.test, told)), node)
+
+
+def _flat_names(target: ast.expr) -> list[str] | None:
+    """The names of a target that is a name, or a tuple of different ones; None for others."""
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    names = [p.id for p in parts if isinstance(p, ast.Name)]
+    return names if len(names) == len(parts) == len(set(names)) else None
+
+
+_SIMPLE = (
+    ast.Assign, ast.AugAssign, ast.If, ast.For, ast.While, ast.Pass, ast.Expr, ast.Name, ast.Constant, ast.BinOp,
+    ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Tuple, ast.expr_context, ast.operator,
+    ast.unaryop, ast.boolop, ast.cmpop,
+)  # fmt: skip
+_PLAIN_CALLS = {"range", "abs", "len", "int", "float", "bool", "round", "divmod", "min", "max"}
+
+
+def _simple(statement: ast.stmt) -> bool:
+    """Whether Python may run a statement as it is written, where nothing that it reaches is lazy."""
+    nodes = list(ast.walk(statement))
+    appends = {id(n.func) for n in nodes if isinstance(n, ast.Call) and _appends(n)}
+    return all(
+        (isinstance(n, _SIMPLE) and not getattr(n, STOPS, []))
+        or id(n) in appends
+        or (isinstance(n, ast.Call) and not n.keywords and (id(n.func) in appends or _called_plainly(n)))
+        for n in nodes
+    )
+
+
+def _appends(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "append" and isinstance(call.func.value, ast.Name)
+
+
+def _called_plainly(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id in _PLAIN_CALLS
 
 
 class _Texts(ast.NodeTransformer):

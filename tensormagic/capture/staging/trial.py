@@ -100,6 +100,9 @@ class World:
         self.containers: list[tuple[Any, Any]] = []
         self.arrays: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
         self.tensors: list[Tensor] = []
+        self.growing: dict[int, list[Any]] = {}  # lists that the code may append to, by their id
+        self.grown: list[tuple[list[Any], list[Any]]] = []  # what it has appended to these
+        self.readers: dict[Any, list[FunctionType]] = {}  # the functions that name a variable
         self._seen: set[int] = set()
         self._pending: deque[Any] = deque(functions)
         self._bytes = 0
@@ -155,11 +158,13 @@ class World:
             return
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             self._pending.append(self._variable(cell, None, name).get())
+            self.readers.setdefault((id(cell), None), []).append(function)
         space = function.__globals__
         stored = _stored_globals(function.__code__)
         for name in _names_in(function.__code__):
             if name in space or name in stored:
                 self._pending.append(self._variable(space, name, name).get())
+                self.readers.setdefault((id(space), name), []).append(function)
         self._pending += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
 
     def _look_at_object(self, value: Any) -> None:
@@ -178,7 +183,11 @@ class World:
         """What variables and items hold that they did not hold before, by identity."""
         held = {slot: slot.get() for slot in self.variables.values()}
         found = {slot: held[slot] for key, slot in self.variables.items() if held[slot] is not self.values[key]}
+        self.grown = []
         for container, before in self.containers:
+            if id(container) in self.growing and _is_longer(container, before):
+                self.grown.append((container, container[len(before) :]))
+                continue
             for key in _changed(container, before):
                 slot = self.items.setdefault((id(container), key), Slot(container, key, f"item {key!r}"))
                 found[slot] = slot.get()
@@ -199,6 +208,11 @@ class World:
         for array, before in self.arrays:
             if not np.array_equal(array, before, equal_nan=array.dtype.kind in "fc"):
                 array[...] = before
+
+    @property
+    def has_no_tensors(self) -> bool:
+        """Whether there is nothing lazy in reach, for sure."""
+        return not self.tensors and not self._pending
 
     def nodes(self) -> set[Node]:
         """The values of the lazy arrays that are known before the code runs."""
@@ -241,6 +255,11 @@ def _changed(container: Any, before: Any) -> Iterator[Any]:
         raise NeedsPython(
             f"a {kind} grows or shrinks, as often as data say", "Use an array that is as large as needed."
         )
+
+
+def _is_longer(container: list[Any], before: list[Any]) -> bool:
+    more = len(container) > len(before)
+    return more and all(a is b for a, b in zip(container, before, strict=False))
 
 
 def _refill(container: Any, before: Any) -> None:
@@ -288,6 +307,8 @@ class Outcome:
         What slots hold after it that they did not hold before.
     buffers
         The values of arrays made before it into which it has stored.
+    grown
+        Lists, and what it has appended to them.
     raised, place
         What it ended in, where that was a ``raise`` or an ``assert``, and where that stands.
     """
@@ -296,6 +317,7 @@ class Outcome:
     started: int = 0
     raised: Exception | None = None
     place: tuple[Any, ...] = ()
+    grown: list[tuple[list[Any], list[Any]]] = field(default_factory=list[tuple[list[Any], list[Any]]])
     slots: dict[Slot, Any] = field(default_factory=dict[Slot, Any])
     buffers: dict[Buffer, Held] = field(default_factory=dict[Buffer, Held])
 
@@ -371,6 +393,7 @@ def attempt(
         kept = keep(outcome.result)
         if not kept:
             outcome.slots = world.changes()
+            outcome.grown = world.grown
             outcome.buffers = {b: _held(b) for b in journal if b.born < start}
         done = True
     finally:

@@ -33,7 +33,11 @@ def fold_constants(node: Node) -> Node | None:
         with np.errstate(all="ignore"):
             values = [a.op.evaluate(a, (), int) for a in node.args]  # type: ignore[attr-defined]
             value = node.op.evaluate(node, values, lambda s: evaluate(s, _unknown))  # type: ignore[attr-defined]
-    except (ValueError, ArithmeticError):  # raised again when the graph runs, as NumPy would
+    except (
+        ValueError,
+        ArithmeticError,
+        LookupError,
+    ):  # raised again when the graph runs, or of a size that is not known
         return None
     folded = constant(np.asarray(value), node.type.form)
     return folded if folded.type == node.type else None

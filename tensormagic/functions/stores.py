@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.overlap import share
-from tensormagic.capture.place import in_memory_order
 from tensormagic.capture.random import State
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
@@ -52,7 +51,7 @@ class Stores:
         """
         if self.ordered:
             for name, value in zip(self.names, values, strict=False):
-                if isinstance(value, np.ndarray) and not in_memory_order(value):
+                if isinstance(value, np.ndarray) and value.ndim > 1 and not value.flags.c_contiguous:
                     raise CaptureError(
                         f"{self.label} stores through a reshaped array, and its input {name} is not in C order",
                         f"Pass np.ascontiguousarray({name}).",

@@ -1,4 +1,4 @@
-"""``raise`` and ``assert`` on data: a chain of numbers through the graph, each of which is there once a condition has been found to hold."""
+"""``raise`` and ``assert`` on data: a chain of numbers, each of which is there once a condition has been found to hold."""
 
 from __future__ import annotations
 
@@ -92,6 +92,7 @@ CHECK = Opaque(
     name="check",
     types=_type,
     numpy=_check,
+    tangent=lambda _node, tangents: tangents[0],
     stacked=_stacked,
     doc="The first operand, where the second is true: else an exception when the graph runs, with the others in its arguments.",
 )

@@ -127,9 +127,11 @@ CELLS = {
     "read in the turn": "out = [x[0]]\nfor k in range(20):\n    out.append(out[-1] * x[1])\ny = out[-1]",
     "stored into after": "out = []\nfor k in range(20):\n    out.append(x * k)\nout[3][1] = 7\ny = np.stack(out) + out[3]",
     "item replaced": "out = [x * k for k in range(20)]\nout[2] = x\ny = np.stack(out)\nz = sum(out)",
-    "shorter": "out = [x * k for k in range(20)]\nout.pop()\ny = np.stack(out)\nw = [float(v[0]) for v in out]",
+    "shorter": "out = [x * k for k in range(20)]\nout.pop()\ny = np.stack(out)\nw = out[-1]",
     "the same array": "out = []\nv = x.copy()\nfor k in range(20):\n    v += 1\n    out.append(v)\ny = np.stack(out)",
-    "stored into in the next turn": "out = []\nv = x * 1\nfor k in range(20):\n    v[0] = k\n    v = v * 0.5\n    out.append(v)\ny = np.stack(out)",
+    "stored into in the next turn": (
+        "out = []\nv = x * 1\nfor k in range(20):\n    v[0] = k\n    v = v * 0.5\n    out.append(v)\ny = np.stack(out)"
+    ),
     "views": "out = []\nfor k in range(10):\n    out.append(x[k:])\ny = out[3] * 2\nout[2][0] = 5.0\nz = x * 1",
     "whole numbers": "out = []\nfor k in range(20):\n    out.append(k)\ny = x * sum(out)",
     "texts": "out = [f'{k}' for k in range(20)]\ny = x * len(''.join(out))",
@@ -139,7 +141,10 @@ CELLS = {
     "generator that stays one": "g = (x[k] for k in range(10))\ny = next(g) + next(g)\nz = sum(g)",
     "index error": "y = [x[k] for k in range(20)]",
     "condition": "y = sum(x[k] for k in range(10) if k % 3)\nz = [k for k in range(20) if k % 2]",
-    "in a function that reads it": "out = []\ndef last():\n    return len(out)\nt = 0\nfor k in range(20):\n    out.append(x * k)\n    t = t + last()\ny = x * t",
+    "in a function that reads it": (
+        "out = []\ndef last():\n    return len(out)\nt = 0\nfor k in range(20):\n"
+        "    out.append(x * k)\n    t = t + last()\ny = x * t"
+    ),
     "of two kinds": "out = []\nfor k in range(20):\n    out.append(x if k % 2 else 1.0)\ny = out[1] + out[2]",
     "kept name": "out = []\nfor k in range(20):\n    v = x * k\n    out.append(v)\ny = v + out[-1]",
 }
@@ -152,13 +157,25 @@ def test_cells(name):
 
 PLAIN = {
     "sum": "s = 0\nfor k in range(3000):\n    s += k",
-    "branches": "s = 0\nfor k in range(50):\n    if k % 3 == 0 and k > 4:\n        s += abs(k)\n    elif 5 < k < 9:\n        s -= k\ny = x * s",
-    "break within": "s = 0\nfor k in range(9):\n    for j in range(9):\n        if j > k:\n            break\n        s += j\n    else:\n        s += 100",
+    "branches": (
+        "s = 0\nfor k in range(50):\n    if k % 3 == 0 and k > 4:\n        s += abs(k)\n"
+        "    elif 5 < k < 9:\n        s -= k\ny = x * s"
+    ),
+    "break within": (
+        "s = 0\nfor k in range(9):\n    for j in range(9):\n        if j > k:\n"
+        "            break\n        s += j\n    else:\n        s += 100"
+    ),
     "break": "s = 0\nfor k in range(50):\n    if k > 7:\n        break\n    s += k\nelse:\n    s = -1",
-    "while within": "s = 0\nfor k in range(9):\n    j = k\n    while j > 2:\n        j -= 2\n        if j == 3:\n            continue\n        s += j",
+    "while within": (
+        "s = 0\nfor k in range(9):\n    j = k\n    while j > 2:\n        j -= 2\n"
+        "        if j == 3:\n            continue\n        s += j"
+    ),
     "append": "out = []\nfor k in range(30):\n    out.append(k * k)\ny = x * out[3]",
     "in a function": "def f(n):\n    s, k = 0, 5\n    for k in range(n):\n        s += k\n    return s, k\ny = f(20), f(0)",
-    "closure": "def f(n):\n    s = 0\n    def add(v):\n        nonlocal s\n        s += v\n    for k in range(n):\n        s += k\n        s *= 2\n    add(3)\n    return s\ny = f(20)",
+    "closure": (
+        "def f(n):\n    s = 0\n    def add(v):\n        nonlocal s\n        s += v\n"
+        "    for k in range(n):\n        s += k\n        s *= 2\n    add(3)\n    return s\ny = f(20)"
+    ),
     "lazy behind": "s = 0\nfor k in range(20):\n    s += k\ns = s + x\nfor k in range(20):\n    s = s + k",
     "arrays": "s = 0.0\nfor k in range(10):\n    if x[k] > 0:\n        s += x[k]",
     "an item": "d = [1] * 20\nfor k in range(2, 20):\n    d[k] = d[k - 1] + d[k - 2]\ny = x * d[9]",

@@ -194,7 +194,10 @@ def test_a_function_that_only_checks():
 CELLS = {
     "loop": "t = 0.0\nfor k in range(4):\n    assert x[k] < {limit}, k\n    t = t + x[k]",
     "gradient": "import tensormagic as tm\ndef f(v):\n    assert v.sum() < {limit}, 'sum'\n    return (v * v).sum()\ng = tm.grad(f)(x)",
-    "try around a loop": "n = 0\ntry:\n    for k in range(4):\n        if x[k] > {limit}:\n            raise ValueError(k)\n        n += 1\nexcept ValueError as error:\n    n = -n",
+    "try around a loop": (
+        "n = 0\ntry:\n    for k in range(4):\n        if x[k] > {limit}:\n"
+        "            raise ValueError(k)\n        n += 1\nexcept ValueError as error:\n    n = -n"
+    ),
     "while": "v, n = x[0], 0\nwhile v < 100:\n    v = v * 2\n    n += 1\n    if v > {limit}:\n        raise OverflowError('v')",
 }
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tensormagic.ir.node import make
-from tensormagic.ops import checks, convolution, fold, sorting
+from tensormagic.ops import checks, convolution, fold, raising, scalar, sorting
 from tests.ops.cases import ALL, case
 
 REAL = "?bhilBHILfd"
@@ -62,3 +62,11 @@ case(
     dtypes="d",
 )
 case("fixed", lambda x, y: make(checks.FIXED, (x, y)), lambda x, _y: x, (3,), (2,), derivative=False, dtypes="d")
+case(
+    "check",
+    lambda x: raising.check(x, scalar.greater(x, -9), ValueError, [("value", "low")]),
+    _checked,
+    (3,),
+    dtypes="d",
+)
+case("after", lambda x: raising.after(scalar.greater(x, 0), x * 2), lambda x: x * 2, (3,), dtypes="d")

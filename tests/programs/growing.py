@@ -123,7 +123,12 @@ class Grower:
             found.append(dict(names))
             raise Reached
 
-        space: dict[str, Any] = {"np": np, "_reached": reached}
+        turns = iter(range(50))
+        space: dict[str, Any] = {
+            "np": np,
+            "_reached": reached,
+            "_turns": lambda: next(turns) >= 0,
+        }  # it stops by raising
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
@@ -234,7 +239,7 @@ class Grower:
         if not self.add(f"{counter} = 0", here):
             return False
         test = self.pick(f"{counter} < 4 and {self.test()}", f"{counter} < {self.size()}", f"{counter} < 3")
-        block = Block(f"while {test}:", [f"{counter} += 1"], forced="while True:")
+        block = Block(f"while {test}:", [f"{counter} += 1"], forced="while _turns():")
         if self._loop(block, here, depth, [counter]):
             return True
         here.pop()

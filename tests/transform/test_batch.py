@@ -191,10 +191,10 @@ CASES = {
     },
     "position": [([integers(3, 2, start=-3)], op("position", extent=3, number=0), False)],
     "places": [([normal(3)], lambda x: [gather(x, places(np.array([True, False, True])), 0)], True)],
-    **dict.fromkeys(
-        ("unique", "count_unique"),
-        [([normal(3)], lambda x: [gather(x, unique(constant(np.array([2.0, 1.0, 2.0])))[0], 0)], True)],
-    ),
+    **{
+        name: [([normal(3)], lambda x: [gather(x, unique(constant(np.array([2.0, 1.0, 2.0])))[0], 0)], True)]
+        for name in ("unique", "count_unique")
+    },
     "take_along_axis": [([normal(2, 4), integers(4, 2, 3)], op("take_along_axis", axis=1), True)],
     "add_along_axis": [([normal(2, 4), integers(4, 2, 3), normal(2, 3)], op("add_along_axis", axis=1), True)],
     "sort": [([spread(2, 4)], op("sort", axis=axis, kind=None), True) for axis in (0, 1)],

@@ -489,7 +489,6 @@ def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Nod
 
     ``index`` counts the turns: what it is in a turn, and what it is where ``test`` is asked.
     """
-
     if loop.appended:
         raise NeedsPython(f"a list grows in {loop.label}, as often as data say", "Fill an array of the largest size.")
 

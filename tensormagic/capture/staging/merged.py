@@ -167,9 +167,13 @@ def sources_of(values: Sequence[Any], fresh: Callable[[Buffer], bool]) -> list[B
 
 def known_as(buffer: Buffer, fresh: Callable[[Buffer], bool]) -> list[Buffer]:
     """An array, or where it was made just now, the older arrays that it may be a part of."""
-    if not fresh(buffer):
-        return [buffer]
-    return [b for origin in _origins.get(buffer, ()) for b in known_as(origin, fresh)]
+    pending, found = [buffer], dict[Buffer, bool]()
+    while pending:
+        one = pending.pop()
+        if one not in found:
+            found[one] = fresh(one)
+            pending += _origins.get(one, ()) if found[one] else ()
+    return [b for b, new in found.items() if not new]
 
 
 _origins: weakref.WeakKeyDictionary[Buffer, list[Buffer]] = (

@@ -148,7 +148,7 @@ def _shown(piece: Any) -> str:
 def only_raises(outcomes: Sequence[Outcome]) -> int | None:
     """Which of two ways raises an exception; None where neither does."""
     raised = [k for k, o in enumerate(outcomes) if o.raised is not None]
-    if len(raised) == 2:  # noqa: PLR2004 (both)
+    if len(raised) == 2:
         raise spoil(
             "each way of a branch on data raises an exception", "Raise one exception, with what differs in its text."
         )

@@ -254,7 +254,7 @@ def each(
     turn: Callable[[Any], None],
     stop: Thunk | None,
     told: tuple[Sequence[str], ...],
-    simple: bool = False,  # noqa: FBT001, FBT002 (a constant)
+    simple: bool = False,
 ) -> Iterable[Any]:
     """``for``; what is left to go over, where Python can run the body as it is written: ``simple`` says that it is there."""
     items = items_of(iterable) if context.current() is not None else None
@@ -269,7 +269,7 @@ def each(
             raising.settle()
             return ()
     if simple and isinstance(failed, PlainPython) and failed.alone and not is_lazy(iterable):
-        return iterable  # type: ignore[no-any-return]
+        return iterable
     _go_over(iterable, items, failed, turn, stop, names)
     return ()
 
@@ -378,7 +378,7 @@ def staged_each(
 # comprehensions -------------------------------------------------------------------------------------------------------
 
 
-def comprehended(iterable: Any, turn: Callable[..., Any], single: bool) -> list[Any]:  # noqa: FBT001 (a constant)
+def comprehended(iterable: Any, turn: Callable[..., Any], single: bool) -> list[Any]:
     """``[turn(item) for item in iterable]``: a loop that fills an array, where the turns are alike."""
     one = turn if single else lambda item: turn(*item)
     found = _filled(iterable, turn, one)
@@ -388,7 +388,7 @@ def comprehended(iterable: Any, turn: Callable[..., Any], single: bool) -> list[
     return [one(item) for item in iterable] if found is None else found
 
 
-def generated(iterable: Any, turn: Callable[..., Any], single: bool) -> Any:  # noqa: FBT001 (a constant)
+def generated(iterable: Any, turn: Callable[..., Any], single: bool) -> Any:
     """``(turn(item) for item in iterable)``."""
     return Generated(iterable, turn, turn if single else lambda item: turn(*item))
 
@@ -452,7 +452,7 @@ def repeat(test: Thunk, turn: Thunk, told: tuple[Sequence[str], ...]) -> None:
             failed = _staged(test, turn, names, condition)
             if failed is None:
                 return
-        elif not tried:
+        elif not tried and condition is True:
             tried = True
             condition, failed = _first_turn(test, turn, names)
             if condition is None:

@@ -28,8 +28,8 @@ Made by `python scripts/fuzz_programs.py N SEED [--compiled] --write`. Programs 
 as functions, at four sizes of their arguments. *Untaken*: an error in code that is traced and that Python does not run with these
 arguments. *Errors*: NumPy and tensormagic raise alike.
 
-| date | machine | versions | tier | programs | first | equal | errors | refused | untaken | too slow | different |
-|---|---|---|---|---|---|---|---|---|---|---|---|
+| date | machine | versions | tier | form | programs | first | equal | errors | refused | untaken | too slow | different |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -58,11 +58,11 @@ def one(seed: int, form: str, refused: collections.Counter[str], rounding: float
     return how
 
 
-def write(count: int, first: int, ended: collections.Counter[str]) -> None:
+def write(count: int, first: int, form: str, ended: collections.Counter[str]) -> None:
     """Add a line to the table."""
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
     counts = [ended[how] for how in ("same", "error", "refused", "untaken", "slow", "different")]
-    cells = [dt.datetime.now(tz=dt.UTC).date(), platform.machine(), versions, tm.config.tier, count, first]
+    cells = [dt.datetime.now(tz=dt.UTC).date(), platform.machine(), versions, tm.config.tier, form, count, first]
     text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
     PAGE.write_text(text + "| " + " | ".join(map(str, [*cells, *counts])) + " |\n", encoding="utf-8")
 
@@ -88,7 +88,7 @@ def main() -> int:
     for what, n in refused.most_common(40):
         print(f"{n:6d} {what}")
     if options.write:
-        write(options.count, options.seed, ended)
+        write(options.count, options.seed, options.form, ended)
     return int(ended["different"] > 0)
 
 

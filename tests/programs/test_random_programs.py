@@ -148,3 +148,19 @@ def test_rows_with_gaps_are_copied_by_a_reshape():
     captured_function(np.ones((3, 4)))
     with pytest.raises(CaptureError, match="not in C order"):
         captured_function(np.arange(12.0).reshape(3, 4)[:, ::2])
+
+
+@pytest.mark.parametrize("limit", [1, 5])
+def test_a_name_of_one_branch_on_the_compiled_tier(monkeypatch: pytest.MonkeyPatch, limit: int):
+    monkeypatch.setattr(tm.config, "tier", "numba")
+
+    def bound(x: Any, s: float) -> Any:
+        if s < limit:
+            v = x + 1
+        return v * 2
+
+    if limit == 5:
+        np.testing.assert_array_equal(tm.tensor(bound)(np.arange(3.0), 1.5), [2.0, 4.0, 6.0])
+    else:
+        with pytest.raises(UndefinedError, match="v is not bound here"):
+            tm.tensor(bound)(np.arange(3.0), 1.5)

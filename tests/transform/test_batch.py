@@ -30,6 +30,7 @@ from tensormagic.ops.move import broadcast, concatenate, reshape, slice_, transp
 from tensormagic.ops.op import Op, registry
 from tensormagic.ops.opaque import item, items
 from tensormagic.ops.pointwise import ASTYPE, Pointwise
+from tensormagic.ops.raising import after, check
 from tensormagic.ops.random import draw, seeded
 from tensormagic.ops.random_slopes import gamma_slope
 from tensormagic.ops.random_state import encoded
@@ -251,6 +252,8 @@ CASES = {
         ([normal(3), normal(3)], lambda x, y: list(control.checkpoint(PLAIN, (x, y))), True),
     ],
     "require": [([unit(3)], lambda x: [in_range(x, -9, 9, "out of range")], True)],
+    "check": [([unit(3)], lambda x: [check(x, greater(x, -9), ValueError, [("value", "low")])], True)],
+    "after": [([unit(3)], lambda x: [after(greater(x, 0), x * 2)], True)],
     "fixed": [([normal(3)], lambda x: [x * fixed(constant(2.0), [constant(1.0)])], True)],  # where no stack reaches it
     "draw": [([states, unit(3)], drawn, False)],
     "random_state": [([seeds], lambda n: [seeded(n, "PCG64", legacy=False)], False)],

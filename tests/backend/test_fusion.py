@@ -5,7 +5,7 @@ import pytest
 
 from tensormagic.backend.plan import plan_graph
 from tensormagic.backend.schedule import Storage
-from tensormagic.ops import contract, move, scalar
+from tensormagic.ops import contract, move, scalar, special
 from tensormagic.ops.fold import ALL, ANY, LOG_SOFTMAX, LOGSUMEXP, MAX, SOFTMAX, SUM, fold, mean, row
 from tensormagic.ops.leaf import iota
 from tensormagic.ops.scalar import absolute, equal, exp, log, log1p, maximum, tanh, where
@@ -194,8 +194,8 @@ def test_maximum_and_log_keep_one_pass():
 
 def test_functions_without_vector_code_are_numpys_for_arrays_only():
     x, s = variable("x", rng.random(40)), variable("s", np.float64(0.5))
-    plan = check(scalar.arctan(x) + scalar.arctan(s), scalar.sinh(s), scalar.power(x, 1.3), ulps=8)
-    assert sorted(n.op.name for n in plan.library_steps) == ["arctan", "power"]
+    plan = check(special.gammaln(x) + scalar.arctan(s), scalar.sinh(s), scalar.power(x, 1.3), ulps=8)
+    assert [n.op.name for n in plan.library_steps] == ["gammaln"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

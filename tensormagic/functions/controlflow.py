@@ -65,6 +65,7 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
 
     Examples
     --------
+    >>> import numpy as np
     >>> cond(np.float64(2.0) > 1.0, lambda x: x * 2, lambda x: x - 1, 5.0)
     10.0
     """
@@ -208,6 +209,7 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
 
     Examples
     --------
+    >>> import numpy as np
     >>> scan(lambda total, x: (total + x, total * x), 0.0, np.array([1.0, 2.0, 3.0]))
     (np.float64(6.0), array([0., 2., 9.]))
     """

@@ -313,7 +313,7 @@ def tile(A: Any, reps: Any) -> Any:
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     """``np.repeat``: by one number for all, or by a number for each."""
     x = node_of(a)
-    if axis is None:
+    if axis is None or (not x.type.ndim and axis in {0, -1}):
         x, axis = reshape(x, (-1,)), 0
     axis = one_axis(axis, x.type.ndim)
     if np.ndim(repeats):

@@ -90,7 +90,17 @@ def size(a: Any, axis: Any = None) -> Any:
 
 implements(np.shape)(lambda a: tensor(a).shape)
 implements(np.ndim)(lambda a: tensor(a).ndim)
-implements(np.transpose)(lambda a, axes=None: tensor(a).transpose(*(() if axes is None else (axes,))))
+
+
+@implements(np.transpose)
+def _transpose(a: Any, axes: Any = None) -> Tensor:
+    """``np.transpose``: of a Python number an array, of NumPy's scalar itself."""
+    x = tensor(a)
+    if not x.ndim and axes is None:
+        return done(to_form(x.node, "array")) if x.type.form == "python" else x
+    return x.transpose(*(() if axes is None else (axes,)))
+
+
 implements(np.matrix_transpose)(lambda x, /: tensor(x).mT)
 implements(np.swapaxes)(lambda a, axis1, axis2: tensor(a).swapaxes(axis1, axis2))
 implements(np.copy)(_copy)

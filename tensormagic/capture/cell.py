@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, holding, items, namespace, random
+from tensormagic.capture import context, items, namespace, random
 from tensormagic.capture.context import Capture, Cell
-from tensormagic.capture.overlap import connect, share
-from tensormagic.capture.place import Buffer
 from tensormagic.capture.staging.source import as_written, staged_cell
+from tensormagic.capture.stores import holding
+from tensormagic.capture.stores.overlap import connect, share
+from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.syntax import CAPTURED, Parsed, parse
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import TensorError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensormagic.capture.place import Buffer, Place
+from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Form

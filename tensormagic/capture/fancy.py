@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import done
+from tensormagic.capture.library.ordering import as_indices
+from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.names import implements
-from tensormagic.capture.ordering import as_indices
-from tensormagic.capture.selection import coordinates
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import (
+from tensormagic.capture import fancy, operators, random
+from tensormagic.capture.inputs import name_of_list
+from tensormagic.capture.library import (
     applying,
     choosing,
     complex_numbers,
@@ -19,21 +21,18 @@ from tensormagic.capture import (
     densities_table,
     diagonals,
     equations,
-    fancy,
     filters,
     grids,
     histograms,
     joining,
     linear_algebra,
     norms,
-    operators,
     ordering,
     padding,
     polynomials,
     products,
     quadrature,
     quantiles,
-    random,
     reductions,
     scipy_linalg,
     selection,
@@ -41,12 +40,10 @@ from tensormagic.capture import (
     signal,
     special,
     statistics,
-    storing,
     transforms,
-    views,
 )
-from tensormagic.capture.inputs import name_of_list
 from tensormagic.capture.names import find, unknown
+from tensormagic.capture.stores import storing, views
 from tensormagic.capture.value import Tensor, build, has_lazy, node_of, wrap
 from tensormagic.ops.form import to_form
 

@@ -198,7 +198,7 @@ def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict
 
 def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     if method == "at":
-        from tensormagic.capture.storing import at
+        from tensormagic.capture.stores.storing import at
 
         return at(ufunc, op_of(ufunc), *operands)
     out = options.pop("out", None)
@@ -252,7 +252,7 @@ def _cast(value: Any, dtype: np.dtype[Any], name: str) -> Tensor:
 def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     name = ufunc.__name__
     if method in {"reduce", "accumulate", "reduceat"}:
-        from tensormagic.capture.ufunc_methods import method_of
+        from tensormagic.capture.library.ufunc_methods import method_of
 
         return method_of(ufunc, op_of(ufunc), method, operands, options)
     if method == "outer":

@@ -13,8 +13,8 @@ from tensormagic.capture import context
 from tensormagic.capture.context import Capture
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.names import implements
-from tensormagic.capture.place import Buffer, serials
 from tensormagic.capture.random_methods import FUNCTIONS, METHODS, Draws
+from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.value import Tensor, has_lazy, hooks, node_of, refuse
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node

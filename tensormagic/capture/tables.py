@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, inputs
-from tensormagic.capture.place import Buffer, Place
+from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, refuse
 from tensormagic.ir.errors import DTypeError
 

@@ -12,7 +12,7 @@ import numpy as np
 from tensormagic.capture import context, inputs
 from tensormagic.capture.indexing import Basic, basic, expand, is_array
 from tensormagic.capture.numbers import as_python, is_huge, representable
-from tensormagic.capture.place import Buffer, Place, apart_in_numpy
+from tensormagic.capture.stores.place import Buffer, Place, apart_in_numpy
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

@@ -18,8 +18,8 @@ from tensormagic.capture import context, namespace, random
 from tensormagic.capture.cell import Code, execute
 from tensormagic.capture.context import Capture
 from tensormagic.capture.inputs import check_dtype
-from tensormagic.capture.place import Buffer, Place
 from tensormagic.capture.staging.raising import checked
+from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tables import in_dtype, is_table, labelled, whole
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of, wrap

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tensormagic.capture.place import Buffer
 from tensormagic.capture.staging.regions import around, graph_of, zeros_of
+from tensormagic.capture.stores.place import Buffer
 from tensormagic.ir.node import Node, substitute
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type

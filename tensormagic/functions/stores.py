@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.overlap import share
 from tensormagic.capture.random import State
+from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
 

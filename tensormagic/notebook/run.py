@@ -18,8 +18,8 @@ from tensormagic import session
 from tensormagic.capture import context, inputs, random
 from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
 from tensormagic.capture.context import Cell
-from tensormagic.capture.holding import Recast
 from tensormagic.capture.items import changed_roots
+from tensormagic.capture.stores.holding import Recast
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config

@@ -8,9 +8,9 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.place import Buffer
 from tensormagic.capture.staging.source import PART_NAME, is_users
 from tensormagic.capture.staging.trial import Slot
+from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.value import Tensor
 from tensormagic.ops.checks import REQUIRE
 from tensormagic.ops.leaf import INPUT

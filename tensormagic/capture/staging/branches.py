@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.place import Buffer
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.merged import INTERNAL, Parts, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, common_type, graph_of, of_type, zeros_of
 from tensormagic.capture.staging.trial import CHECKS, UNBOUND, NeedsPython, Outcome, Slot, World, attempt
+from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node, topological

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.capture.elements import Stack
-from tensormagic.capture.place import Buffer
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.regions import zeros_of
 from tensormagic.capture.staging.trial import NeedsPython, Outcome, World
+from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node, as_size

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.place import Buffer, Place, serials
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.branches import here
@@ -19,6 +18,7 @@ from tensormagic.capture.staging.lists import Append, appended, extend, own_list
 from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
 from tensormagic.capture.staging.regions import around, graph_of, grown_type, of_type, zeros_of
 from tensormagic.capture.staging.trial import UNBOUND, NeedsPython, Outcome, Slot, World, attempt
+from tensormagic.capture.stores.place import Buffer, Place, serials
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node, topological

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.place import Buffer, Place
 from tensormagic.capture.staging.trial import UNBOUND, NeedsPython
+from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.node import Node

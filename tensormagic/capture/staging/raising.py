@@ -9,9 +9,9 @@ from functools import wraps
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.place import Buffer, Place
 from tensormagic.capture.staging.merged import is_number
 from tensormagic.capture.staging.trial import CHECKS, NeedsPython, Outcome, spoil, trial
+from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import GuardError, TensorError

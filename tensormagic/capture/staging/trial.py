@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.place import Buffer, serials
 from tensormagic.capture.staging.source import is_users
+from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node

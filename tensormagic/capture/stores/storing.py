@@ -9,9 +9,9 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.indexing import basic
-from tensormagic.capture.masked import unselected
-from tensormagic.capture.ordering import as_indices
-from tensormagic.capture.selection import coordinates
+from tensormagic.capture.library.ordering import as_indices
+from tensormagic.capture.library.selection import coordinates
+from tensormagic.capture.stores.masked import unselected
 from tensormagic.capture.value import Tensor, arithmetic, as_size, has_lazy, node_of, put_part, refuse, wrap
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node

@@ -10,9 +10,9 @@ import numpy as np
 
 from tensormagic.capture.arguments import done, extent_number, into_out, known, one_axis, shape_of, tensor
 from tensormagic.capture.elements import stacked
+from tensormagic.capture.library.ordering import as_indices
+from tensormagic.capture.library.shaping import at_least
 from tensormagic.capture.names import implements
-from tensormagic.capture.ordering import as_indices
-from tensormagic.capture.shaping import at_least
 from tensormagic.capture.value import Tensor, as_size, node_of, refuse, wrap
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import done, one_axis
+from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import implements
-from tensormagic.capture.ordering import as_indices
 from tensormagic.capture.value import Tensor, hooks, node_of, refuse
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import inputs
-from tensormagic.capture.overlap import connect, share
-from tensormagic.capture.place import Buffer, Place
 from tensormagic.capture.staging.source import is_users
+from tensormagic.capture.stores.overlap import connect, share
+from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 
 LIMIT = 2000  # arrays, and containers, that are looked at

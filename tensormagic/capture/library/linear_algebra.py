@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.complex_numbers import is_real
-from tensormagic.capture.diagonals import diagonal
-from tensormagic.capture.joining import stack
+from tensormagic.capture.library.complex_numbers import is_real
+from tensormagic.capture.library.diagonals import diagonal
+from tensormagic.capture.library.joining import stack
+from tensormagic.capture.library.products import outer, tensordot, trace
+from tensormagic.capture.library.shaping import moveaxis
 from tensormagic.capture.names import implements
-from tensormagic.capture.products import outer, tensordot, trace
-from tensormagic.capture.shaping import moveaxis
 from tensormagic.capture.value import Tensor, node_of, refuse, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node

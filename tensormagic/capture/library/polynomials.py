@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import at_capture, done, extent_number, known, tensor
-from tensormagic.capture.diagonals import vander
-from tensormagic.capture.equations import lstsq
-from tensormagic.capture.joining import concatenate_
+from tensormagic.capture.library.diagonals import vander
+from tensormagic.capture.library.equations import lstsq
+from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
 from tensormagic.capture.value import Tensor, node_of, refuse
 from tensormagic.ir.errors import ShapeError

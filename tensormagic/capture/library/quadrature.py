@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, signal
+from tensormagic.capture import context
 from tensormagic.capture.arguments import one_axis, tensor
-from tensormagic.capture.joining import concatenate_
+from tensormagic.capture.library import signal
+from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
 from tensormagic.capture.value import Tensor, build, refuse, wrap
 from tensormagic.ir.type import apply, hint

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import done, given, into_out, known, strong, tensor
+from tensormagic.capture.library.selection import nonzero
 from tensormagic.capture.names import implements
 from tensormagic.capture.numbers import is_huge
-from tensormagic.capture.selection import nonzero
 from tensormagic.capture.value import Tensor, build, node_of, refuse, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.linear_algebra import max_extent
+from tensormagic.capture.library.linear_algebra import max_extent
 from tensormagic.capture.names import implements
 from tensormagic.capture.value import Tensor, node_of, refuse, wrap
 from tensormagic.ir.errors import ShapeError

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import axis_of, given, into_out
+from tensormagic.capture.library.statistics import fitting
 from tensormagic.capture.names import implements
-from tensormagic.capture.statistics import fitting
 from tensormagic.capture.value import node_of, refuse
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, signal
+from tensormagic.capture import context
 from tensormagic.capture.arguments import done, one_axis, tensor
+from tensormagic.capture.library import signal
 from tensormagic.capture.names import implements
 from tensormagic.capture.value import Tensor, node_of, refuse
 from tensormagic.ir.errors import ShapeError

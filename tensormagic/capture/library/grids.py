@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import done, extent_number, shape_of, tensor
-from tensormagic.capture.creation import arange, linspace
-from tensormagic.capture.joining import concatenate_, stack
+from tensormagic.capture.library.creation import arange, linspace
+from tensormagic.capture.library.joining import concatenate_, stack
+from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import implements
-from tensormagic.capture.ordering import as_indices
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, refuse
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node

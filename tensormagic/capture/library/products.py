@@ -9,8 +9,8 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.arguments import into_out
 from tensormagic.capture.names import implements
+from tensormagic.capture.stores.views import einsum_view
 from tensormagic.capture.value import Tensor, build, node_of, refuse, wrap
-from tensormagic.capture.views import einsum_view
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import contract, scalar
@@ -177,8 +177,8 @@ def explicit(subscripts: str, operands: list[Node]) -> str:
 @implements(np.trace, method="trace")
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     """``np.trace``."""
-    from tensormagic.capture.diagonals import diagonal
-    from tensormagic.capture.reductions import reduction_of
+    from tensormagic.capture.library.diagonals import diagonal
+    from tensormagic.capture.library.reductions import reduction_of
     from tensormagic.ops.fold import SUM
 
     return reduction_of(SUM)(diagonal(a, offset, axis1, axis2), -1, dtype, out)

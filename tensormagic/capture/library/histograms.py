@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import at_capture, done, extent_number, known, tensor
-from tensormagic.capture.creation import linspace
+from tensormagic.capture.library.creation import linspace
+from tensormagic.capture.library.ordering import as_indices
+from tensormagic.capture.library.signal import diff
 from tensormagic.capture.names import implements
-from tensormagic.capture.ordering import as_indices
-from tensormagic.capture.signal import diff
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node

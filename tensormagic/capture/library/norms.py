@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.linear_algebra import max_extent
+from tensormagic.capture.library.linear_algebra import max_extent
+from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
-from tensormagic.capture.reductions import axis_of
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node

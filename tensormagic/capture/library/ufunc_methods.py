@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import MISSING, done, extent_number, given, one_axis, reduced_axis
-from tensormagic.capture.ordering import as_indices
-from tensormagic.capture.reductions import folded, running
-from tensormagic.capture.statistics import nan_extreme
+from tensormagic.capture.library.ordering import as_indices
+from tensormagic.capture.library.reductions import folded, running
+from tensormagic.capture.library.statistics import nan_extreme
 from tensormagic.capture.value import Tensor, node_of, refuse
 from tensormagic.ir.errors import BoundsError, DTypeError
 from tensormagic.ir.node import Node

@@ -11,8 +11,8 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.arguments import done, shape_of, tensor
 from tensormagic.capture.names import FUNCTIONS, implements
-from tensormagic.capture.place import apart_in_numpy
-from tensormagic.capture.storing import (
+from tensormagic.capture.stores.place import apart_in_numpy
+from tensormagic.capture.stores.storing import (
     entries,
     fitted,
     is_advanced,

@@ -147,7 +147,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
         raise ShapeError("x must be a one-dimensional array or sequence.")
     count = int(tensor(x).shape[0]) if N is None else int(known(N, "the number of columns of np.vander"))
     value = astype(value, np.promote_types(value.type.dtype, np.int64))
-    from tensormagic.capture.joining import stack
+    from tensormagic.capture.library.joining import stack
 
     columns = [broadcast(node_of(value.type.dtype.type(1)), value.type.shape)]
     while len(columns) < count:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
-from tensormagic.capture.reductions import axis_of
 from tensormagic.capture.value import Tensor, node_of, refuse, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.place import Buffer
+from tensormagic.capture.stores.place import Buffer
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
 from tensormagic.ops.gather import gather

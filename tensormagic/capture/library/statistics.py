@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import MISSING, axis_of, done, given, into_out, reduced_axis
-from tensormagic.capture.choosing import clip
-from tensormagic.capture.diagonals import diag
+from tensormagic.capture.library.choosing import clip
+from tensormagic.capture.library.diagonals import diag
+from tensormagic.capture.library.reductions import folded, mean_of, running, variance
+from tensormagic.capture.library.shaping import squeeze
 from tensormagic.capture.names import implements
-from tensormagic.capture.reductions import folded, mean_of, running, variance
-from tensormagic.capture.shaping import squeeze
 from tensormagic.capture.value import node_of, refuse
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node

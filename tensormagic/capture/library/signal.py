@@ -8,8 +8,8 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.arguments import done, given, known, one_axis, several_axes, tensor
-from tensormagic.capture.choosing import choose_from
-from tensormagic.capture.joining import concatenate_
+from tensormagic.capture.library.choosing import choose_from
+from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
 from tensormagic.capture.value import Tensor, build, node_of
 from tensormagic.ir.errors import DTypeError, ShapeError

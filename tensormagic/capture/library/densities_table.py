@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.densities import SEVERAL, TABLE, Density, number
-from tensormagic.capture.special import xlog1py
+from tensormagic.capture.library.densities import SEVERAL, TABLE, Density, number
+from tensormagic.capture.library.special import xlog1py
 from tensormagic.capture.value import Tensor, refuse, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node

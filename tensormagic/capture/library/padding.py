@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import done, extent_number, known, tensor
-from tensormagic.capture.creation import linspace
+from tensormagic.capture.library.creation import linspace
+from tensormagic.capture.library.quantiles import median
+from tensormagic.capture.library.reductions import mean_of
 from tensormagic.capture.names import implements
-from tensormagic.capture.quantiles import median
-from tensormagic.capture.reductions import mean_of
 from tensormagic.capture.value import has_lazy, node_of, refuse, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node

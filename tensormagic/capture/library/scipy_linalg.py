@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.complex_numbers import is_real
-from tensormagic.capture.equations import residuals, taller
+from tensormagic.capture.library.complex_numbers import is_real
+from tensormagic.capture.library.equations import residuals, taller
+from tensormagic.capture.library.norms import norm as numpy_norm
 from tensormagic.capture.names import implements
-from tensormagic.capture.norms import norm as numpy_norm
 from tensormagic.capture.value import Tensor, as_size, node_of, refuse, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node

@@ -13,9 +13,10 @@ from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, is_map, 
 from tensormagic.backend.lower import IndexTuple, Stage, operand_reads
 from tensormagic.backend.scalar_text import combine_text, scalar_text, start_text, step_text
 from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, collapses, strides
-from tensormagic.ir.errors import BoundsError, CaptureError, UndefinedError
+from tensormagic.ir.errors import BoundsError
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, atom, is_at_least, product
+from tensormagic.ops.checks import ERRORS
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.ops.move import Index
@@ -150,17 +151,10 @@ class Body:
         values = [self.value(n, i) for n, i in operand_reads(node, index)]
         if node.op.name == "position":
             return self._wrapped(node, node.args[0], values[0], node["extent"], node["number"])
-        errors: dict[str, type[Exception]] = {
-            "value": ValueError,
-            "division": ZeroDivisionError,
-            "index": IndexError,
-            "name": UndefinedError,
-            "capture": CaptureError,
-        }
         message = node["message"].replace("{", "{{").replace("}", "}}")
         depth = max(map(self._depth, values))
         self.emit(depth, f"if not {values[1]}:", node)
-        for line in self.text.fault(errors[node["error"]], message):
+        for line in self.text.fault(ERRORS[node["error"]], message):
             self.emit(depth, f"    {line}", node)
         return self.assign("checked", values[0], depth, node)
 

@@ -13,6 +13,7 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Apply, Dim, Size
+from tensormagic.ops.checks import ERRORS
 
 _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
@@ -50,9 +51,6 @@ def numpy_source(graph: Graph, name: str = "f") -> str:
         Where a node has no text in NumPy.
     """
     return _Text(graph).source(name)
-
-
-_ERRORS = {"value": "ValueError", "division": "ZeroDivisionError", "index": "IndexError", "name": "UnboundLocalError"}
 
 
 class _Text:
@@ -100,7 +98,7 @@ class _Text:
             self.names[node] = f"{self.names[node.args[0]]}[{node['index']}]"
         elif node.op.name == "require":
             self.names[node] = self.names[node.args[0]]
-            error = _ERRORS.get(node["error"], "RuntimeError")
+            error = next(c.__name__ for c in ERRORS[node["error"]].__mro__ if c.__module__ == "builtins")
             self.lines.append(f"if not np.all({self.names[node.args[1]]}): raise {error}({node['message']!r})")
         else:
             text = self._expression(node)

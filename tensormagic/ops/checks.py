@@ -16,7 +16,7 @@ from tensormagic.ops.move import lead
 from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import Opaque
 
-_ERRORS: dict[str, type[Exception]] = {
+ERRORS: dict[str, type[Exception]] = {
     "value": ValueError,
     "division": ZeroDivisionError,
     "index": IndexError,
@@ -31,7 +31,7 @@ def _type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
 
 def _numpy(value: Value, holds: Value, message: str, error: str) -> Value:
     if not np.all(holds):
-        raise _ERRORS[error](message)
+        raise ERRORS[error](message)
     return value
 
 
@@ -50,7 +50,7 @@ REQUIRE = Opaque(
 
 
 def require(value: Node, holds: Node, message: str, error: str = "value") -> Node:
-    """``value``, checked when the graph runs: an error of the kind in ``_ERRORS`` unless ``holds`` everywhere."""
+    """``value``, checked when the graph runs: an error of the kind in ``ERRORS`` unless ``holds`` everywhere."""
     return make(REQUIRE, (value, holds), message=message, error=error)
 
 

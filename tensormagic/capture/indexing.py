@@ -37,7 +37,11 @@ class Basic:
 def expand(index: Any, ndim: int) -> list[Any]:
     """The index with one entry an axis (and None for new ones), its ellipsis spelt out."""
     items = [_as_mask(i) for i in (index if isinstance(index, tuple) else (index,))]
-    used = sum(_axes_used(i) for i in items if i is not Ellipsis and i is not None)
+    return spelt_out(items, ndim, sum(_axes_used(i) for i in items if i is not Ellipsis and i is not None))
+
+
+def spelt_out(items: list[Any], ndim: int, used: int) -> list[Any]:
+    """The entries of an index that uses ``used`` of ``ndim`` axes, with a full slice for each axis that the ellipsis stands for."""
     if used > ndim:
         raise BoundsError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
     ellipses = [k for k, i in enumerate(items) if i is Ellipsis]

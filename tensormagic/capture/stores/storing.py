@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.indexing import basic
+from tensormagic.capture.indexing import basic, spelt_out
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.stores.masked import unselected
@@ -81,13 +81,7 @@ def _entry(item: Any) -> Any:
 def spread(items: Items, ndim: int) -> Items:
     """The entries with the ellipsis spelt out: one for each axis, masks for several, None for new ones."""
     used = sum(0 if i is None or i is Ellipsis else node_of(i).type.ndim if is_mask(i) else 1 for i in items)
-    if used > ndim:
-        raise BoundsError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
-    ellipses = [k for k, i in enumerate(items) if i is Ellipsis]
-    if len(ellipses) > 1:
-        raise BoundsError("an index can only have a single ellipsis ('...')")
-    at = ellipses[0] if ellipses else len(items)
-    return items[:at] + [slice(None)] * (ndim - used) + items[at + 1 :]
+    return spelt_out(items, ndim, used)
 
 
 def is_advanced(items: Items) -> bool:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tensormagic import numpy
-from tensormagic.capture.value import Tensor, hooks
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.functions.batching import vmap
 from tensormagic.functions.controlflow import cond, fori_loop, scan, while_loop

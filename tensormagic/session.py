@@ -16,8 +16,8 @@ import numpy as np
 from tensormagic.backend import native, reference
 from tensormagic.backend.plan import Plan, plan_graph
 from tensormagic.capture import context, floating
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
-from tensormagic.capture.value import hooks
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.errors import GuardError

@@ -18,7 +18,7 @@ from tensormagic.ir.size import Size, is_at_least, nodes_of
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.control import COND, LOOP
-from tensormagic.ops.leaf import IOTA, Source, index_node, input_node, size_of
+from tensormagic.ops.leaf import CONSTANT, IOTA, Source, index_node, input_node, size_of
 from tensormagic.ops.move import BROADCAST, Index
 from tensormagic.ops.opaque import items
 from tensormagic.ops.scalar import stop_gradient
@@ -89,7 +89,7 @@ class _Attempt:
         checks = [Check(g, tuple(dict.fromkeys((*nodes_of(g[0]), *nodes_of(g[2]))))) for g in guards if g[0] != g[2]]
         checked = [n for c in checks for n in c.nodes]
         nodes = topological([*results, *checked], stop=lambda n: n in there)
-        kept = [r for r in results if r.type.shape or not (inner and is_leaf(r))]
+        kept = [r for r in results if r.type.shape or not is_leaf(r) or not (inner or r.op is CONSTANT)]
         self.roots = Roots(nodes, [*kept, *checked], there, forced)
         self.computed = {n for n in nodes if kind_of(n) == "library"}  # before a region that reads it, and not in it
         self.steps: list[Step] = [*checks]
@@ -389,10 +389,11 @@ def _block(
     own = next(_serial)
     instance = Instance(graph, operands, own, found)
     every = instance.of(expanded)
+    settle(topological(every))
     for node, new in zip(graph.checked, every[len(graph.results) :], strict=True):
         instance.sizes[node] = as_size(new) or 0
     results = _apart(every[: len(graph.results)], carries, own)
-    settle(topological(results))
+    settle(results)
     guards = [(instance.size(a), r, instance.size(b)) for a, r, b in graph.checks]
     latch = [(c, r) for c, r in zip(carries, results, strict=False) if c is not None and r.type.shape]
     locals_ = [c for c in carries if c is not None]

@@ -128,6 +128,8 @@ class Body:
     def _leaf(self, node: Node, index: tuple[Index, ...]) -> str:
         if node.op is CONSTANT:
             return self.text.number(node["bits"].array()[()])
+        for n in node.sized_by:  # numbers first, as for stages
+            self.value(n, ())
         if node.op is SIZE:
             return f"({self.text.size(node['size'])})"
         along = index[node["axis"]]

@@ -15,13 +15,13 @@ from tensormagic.backend.buffers import LARGE, owned, packed, pool
 from tensormagic.backend.cpu import TILE_ROOM, tile_rows
 from tensormagic.backend.inline import is_room
 from tensormagic.backend.kernel_text import Entry, Printed
-from tensormagic.backend.kinds import is_base, is_leaf, is_library, kind_of, stripped
+from tensormagic.backend.kinds import is_base, is_leaf, is_library, kind_of
 from tensormagic.backend.lower import Stage
 from tensormagic.backend.memory import Memory
 from tensormagic.backend.running import IDLE, UNUSED, Interpreted, patiently, raised
 from tensormagic.backend.schedule import Kernel, Step
 from tensormagic.backend.sizes import RefusedError, is_fixed, upper
-from tensormagic.backend.steps import Block, Check, Region, needed, produced
+from tensormagic.backend.steps import Block, Check, Region, below, needed, produced
 from tensormagic.ir.graph import Graph, sizer
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Apply, Dim, Size, is_at_least, nodes_of, product
@@ -133,7 +133,7 @@ class Driver:
                 last.update((e.key, number) for e in next(printed).entries if e.kind == "array")
             else:
                 last[step] = number
-                last.update((owner(n), number) for a in step.needs for n in (a, stripped(a)))
+                last.update((owner(n), number) for a in step.needs for n in (a, *below(a)))
             last.update((n, number) for n in self._sizes_of(step))
         kept = {*map(owner, self.results), *self.graph.parameters}
         dies: dict[int, list[Node]] = {}
@@ -357,7 +357,7 @@ class Driver:
 
     def _result(self, node: Node, *, again: bool) -> str:
         if node.op is CONSTANT and node not in self.variables:
-            return f"{self._packed(node)}.copy()"
+            return f"{self._packed(node)}.copy()" if node.type.form == "array" else self.operand(node)
         text = self.operand(node)
         if node.type.form != "array" and not node.type.shape:
             return text

@@ -151,15 +151,15 @@ def _kind_of_one(node: Node, *, inside: bool) -> str:
         return "store" if node.type.dtype == node.args[2].type.dtype else "library"
     if op.name in SEQUENCES:
         return "sequence"
-    return "fold" if _folds(node) else "library"
+    return "fold" if _folds(node, inside=inside) else "library"
 
 
-def _folds(node: Node) -> bool:
+def _folds(node: Node, *, inside: bool) -> bool:
     op = node.op
     if op is CONTRACT:
         (a, b), out = split(node["subscripts"])
         whole = set(a) | set(b)
-        return node.type.dtype.kind != "b" and whole in (set(a), set(b)) and len(set(out)) < len(whole)
+        return node.type.dtype.kind != "b" and (inside or whole in (set(a), set(b))) and len(set(out)) < len(whole)
     return isinstance(op, Fold) and not isinstance(op, Row) and op.step is not None
 
 

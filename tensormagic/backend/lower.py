@@ -292,9 +292,8 @@ def _natural_store(root: Node) -> Natural:
 
 def _natural_contraction(root: Node) -> Natural:
     (a, b), out = split(root["subscripts"])
-    letters = a if len(a) >= len(b) else b
-    owner = root.args[0] if len(a) >= len(b) else root.args[1]
-    extents = dict(zip(letters, owner.type.shape, strict=True))
+    letters = next((own for own in (a, b) if set(own) == set(a) | set(b)), None) or _product_order(a, b, out)
+    extents = dict(zip(b, root.args[1].type.shape, strict=True)) | dict(zip(a, root.args[0].type.shape, strict=True))
     kept = [c for c in letters if extents[c] != 1]
     position = {c: k for k, c in enumerate(kept)}
 
@@ -304,6 +303,15 @@ def _natural_contraction(root: Node) -> Natural:
     body = ((root.args[0], index(a)), (root.args[1], index(b)))
     reduced = frozenset(position[c] for c in kept if c not in out)
     return tuple(extents[c] for c in kept), reduced, tuple(position.get(c) for c in out), body, None
+
+
+def _product_order(a: str, b: str, out: str) -> str:
+    """The loops of a product of matrices: the innermost one goes through memory in order, where one does."""
+    summed = [c for c in a if c not in out]
+    last = out[-1:]
+    if last and all(own[-1] == last for own in (a, b) if last in own):
+        return "".join((*out[:-1], *summed, last))
+    return "".join((*out, *summed))
 
 
 def operand_reads(node: Node, index: IndexTuple) -> list[Read]:

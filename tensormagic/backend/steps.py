@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensormagic.backend.kinds import is_inline, stored_below, stripped
+from tensormagic.backend.kinds import is_inline, is_inline_move, stored_below
 from tensormagic.backend.lower import Stage
 from tensormagic.ir.graph import Guard
 from tensormagic.ir.node import Node
@@ -101,10 +101,19 @@ def needed(step: Step) -> list[Node]:
     elif isinstance(step, Check):
         found = list(step.nodes)
     elif isinstance(step, Node):
-        found = [stripped(a) if a.types[0].shape else a for a in step.needs]
+        found = [n for a in step.needs for n in below(a)]
     else:
         found = [*step.reads, *arrays(step.starts)]
     return list(dict.fromkeys(map(stored_below, found)))
+
+
+def below(operand: Node) -> list[Node]:
+    """What a call of NumPy needs for an operand: the node below moves, and the integers that their shapes mention."""
+    found: list[Node] = []
+    while operand.types[0].shape and is_inline_move(operand):
+        found += operand.sized_by
+        operand = operand.args[0]
+    return [*found, operand]
 
 
 def arrays(nodes: Iterable[Node]) -> list[Node]:

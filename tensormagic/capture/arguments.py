@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.value import Tensor, as_size, node_of, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import AxisError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
@@ -85,7 +86,7 @@ def known(value: Any, name: str) -> Any:
     """An argument that has to be known when the code is captured: its value, or a refusal that names it."""
     if not isinstance(value, Tensor):
         return value
-    from tensormagic.capture.value import static_value
+    from tensormagic.capture.known import static_value
 
     found = static_value(value.node)
     if found is None:

@@ -32,6 +32,7 @@ class Cell:
 
 at_once: list[Callable[[Node], None]] = []  # what computes a node in a cell where floating-point errors are to raise
 cells: dict[str, Cell] = {}  # by the file name that the code was compiled under
+namers: list[Callable[[str], Cell | None]] = []  # what may know code of another file name
 
 
 @dataclass
@@ -148,9 +149,14 @@ def span_at(code: CodeType, instruction: int, line: int) -> Site:
             _positions.clear()
         positions = _positions[code] = list(code.co_positions())
     first, last, column, end_column = positions[instruction // 2]
-    cell = cells.get(code.co_filename)
+    cell = _cell_of(code.co_filename)
     label, run = (cell.label, cell.run) if cell else (code.co_filename.rpartition("/")[2], 0)
     return Site(label, run, first or line, column or 0, last or line, end_column or 0)
+
+
+def _cell_of(filename: str) -> Cell | None:
+    found = cells.get(filename)
+    return found if found is not None else next((c for name in namers if (c := name(filename)) is not None), None)
 
 
 def record(node: Node) -> Node:

@@ -15,6 +15,7 @@ from tensormagic.ops import scalar
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.move import Slices, reshape, show, slice_
 from tensormagic.ops.position import position
+from tensormagic.ops.update import set_at
 
 
 @dataclass(frozen=True)
@@ -174,3 +175,10 @@ def _bound(bound: Size, extent: Size, step: int) -> Size:
     if negative is not False and not (nodes_of(bound) and _holds(bound - low)):
         bound = apply("max", bound, low)
     return bound if nodes_of(bound) and _holds(high - bound) else apply("min", bound, high)
+
+
+def put_part(part: Basic, old: Node, new: Node) -> Node:
+    """``old`` with a basic part of it replaced."""
+    if part.slices and part.slices == tuple((0, size, 1) for size in old.type.shape):
+        return reshape(new, part.part)
+    return set_at(old, reshape(new, part.part), part.slices)

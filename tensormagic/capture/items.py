@@ -11,8 +11,9 @@ import numpy as np
 
 from tensormagic.capture import context, inputs, tables
 from tensormagic.capture.context import Capture
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.value import Tensor, hooks, input_tensor, wrap
+from tensormagic.capture.value import Tensor, input_tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ops.form import to_form
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.value import Tensor, hooks
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.known import arithmetic
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
-from tensormagic.capture.value import Tensor, arithmetic, build, hooks, node_of, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.type import Size
 from tensormagic.ops import scalar

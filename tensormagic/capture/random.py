@@ -11,11 +11,13 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.context import Capture
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.names import implements
 from tensormagic.capture.random_methods import FUNCTIONS, METHODS, Draws
+from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.place import Buffer, serials
-from tensormagic.capture.value import Tensor, has_lazy, hooks, node_of, refuse
+from tensormagic.capture.value import Tensor, has_lazy, node_of
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.place import Buffer
-from tensormagic.capture.value import Tensor, as_size, node_of, refuse, wrap
+from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size

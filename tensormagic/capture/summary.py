@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.value import Tensor, hooks
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.type import Type, hint
 

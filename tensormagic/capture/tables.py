@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, inputs
+from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.value import Tensor, refuse
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import DTypeError
 
 

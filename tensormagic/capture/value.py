@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensormagic.capture import context, inputs
-from tensormagic.capture.indexing import Basic, basic, expand, is_array
-from tensormagic.capture.numbers import as_python, is_huge, representable
-from tensormagic.capture.stores.place import Buffer, Place, apart_in_numpy
-from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.indexing import basic, expand, is_array, put_part
+from tensormagic.capture.known import arithmetic, static_value
+from tensormagic.capture.numbers import is_huge, representable
+from tensormagic.capture.refusal import abstract, needs_value, refuse
+from tensormagic.capture.stores.place import Buffer, Place, apart_in_numpy, reshapes_in_place
+from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Dim, Size, Type, hint
@@ -22,24 +25,6 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, constant, size_node, size_of
 from tensormagic.ops.move import reshape, same, show, transpose
 from tensormagic.ops.pointwise import Pointwise, astype
-from tensormagic.ops.update import set_at
-
-
-class Hooks:
-    """What the session gives: lazy arrays know how to be built, and the session how to compute and to differentiate."""
-
-    compute: Callable[[Sequence[Node]], list[Any]]
-    is_computed: Callable[[Node], bool]
-    methods: dict[str, Callable[..., Any]]
-    call_numpy: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
-    call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
-    batch: Callable[[Sequence[Node], dict[Node, Node], Size], list[Node | None]]
-
-    def __init__(self) -> None:
-        self.methods = {}
-
-
-hooks = Hooks()
 
 
 class Tensor:
@@ -367,15 +352,6 @@ class Tensor:
         self[...] = value
 
 
-def reshapes_in_place(layout: Any, shape: tuple[Size, ...]) -> bool:
-    """Whether NumPy reshapes without a copy."""
-    try:
-        np.reshape(layout, tuple(hint(s) or 7 for s in shape), copy=False)
-    except ValueError:
-        return False
-    return True
-
-
 def _concrete(items: list[Any]) -> tuple[Any, ...]:
     """A basic index with the numbers that its sizes were."""
 
@@ -394,13 +370,6 @@ def _has_ellipsis(index: Any) -> bool:
 def _depends_on_data(item: Any) -> bool:
     """Whether an index is an integer that is known only when the graph runs."""
     return isinstance(item, Tensor) and not item.ndim and item.dtype.kind == "b"
-
-
-def put_part(part: Basic, old: Node, new: Node) -> Node:
-    """``old`` with a basic part of it replaced."""
-    if part.slices and part.slices == tuple((0, size, 1) for size in old.type.shape):
-        return reshape(new, part.part)
-    return set_at(old, reshape(new, part.part), part.slices)
 
 
 def _restore(value: Any) -> Any:
@@ -500,26 +469,6 @@ def build(op: Pointwise, *operands: Any) -> Tensor:
     return wrap(context.record(arithmetic(op, nodes)))
 
 
-_ON_SIZES: dict[str, Callable[[Any, Any], Size]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-}
-
-
-def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
-    """The node of a pointwise op; sums and products of sizes stay sizes."""
-    if op.name in _ON_SIZES and all(n.type.form == "python" for n in nodes):
-        left, right = (size_of(n) for n in nodes)
-        if left is not None and right is not None and not (isinstance(left, int) and isinstance(right, int)):
-            if isinstance(left, int) and op.name in {"floor_divide", "remainder"}:
-                return op(*nodes)
-            return size_node(_ON_SIZES[op.name](left, right))
-    return op(*(as_python(op.name, nodes) if all(n.type.form == "python" for n in nodes) else nodes))
-
-
 def extent(size: Size) -> Any:
     """A size as captured code sees it: symbolic during a capture, an int elsewhere."""
     if isinstance(size, int):
@@ -543,56 +492,9 @@ def as_size(value: Any) -> Size:
     return operator.index(value)
 
 
-# what cannot be captured ----------------------------------------------------------------------------------------------
-
-
-def static_value(node: Node) -> Any:
-    """The value of a node that depends on sizes and constants alone, noting the sizes as fixed; None elsewhere."""
-    from tensormagic.ir.node import topological
-
-    capture = context.current()
-    order = topological([node])
-    if len(order) > 64 or any(n.op.kind == "leaf" and n.op.name not in {"size", "constant"} for n in order):  # type: ignore[attr-defined]
-        return None
-    values: dict[Node, Any] = {}
-    for n in order:
-        if n.op.name == "size":
-            number = capture.specialise(n["size"]) if capture else hint(n["size"])
-            if number is None:
-                return None
-            values[n] = number
-        else:
-            values[n] = n.op.evaluate(n, [values[a] for a in n.args], lambda s: hint(s) or 0)  # type: ignore[attr-defined]
-    return values[node]
-
-
 def static_int(tensor: Tensor) -> int | None:
     """The int that a size is."""
     if tensor.type.dtype.kind not in "iub" or tensor.type.shape:
         return None
     value = static_value(tensor.node)
     return None if value is None else int(value)
-
-
-def refuse(what: str, advice: str) -> NoReturn:
-    """Say that the user's line cannot be captured."""
-    raise CaptureError(f"{what} is not captured", advice)
-
-
-def abstract(why: str) -> None:
-    """Refuse in a trace whose inputs have no values."""
-    capture = context.current()
-    if capture is not None and capture.abstract:
-        raise CaptureError(
-            f"a function is being captured, and the value has to be known because {why}",
-            "Return the value, and print or plot it outside the function.",
-        )
-
-
-def needs_value(
-    what: str, advice: str = "Do that in the next cell, where the value can be computed; or run this one with --plain."
-) -> None:
-    """Refuse, inside a capture, what would turn a captured value into a number; where Python runs a loop, it is computed."""
-    capture = context.current()
-    if capture is not None and (capture.abstract or capture.trials or not capture.forcing):
-        raise CaptureError(f"{what} needs the value of what is being captured", advice)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.random import Drawn, Moment
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, hooks, node_of, wrap
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import derived
 from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.functions.sequential import one_by_one

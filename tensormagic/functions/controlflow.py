@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensormagic.capture.known import arithmetic
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.staging.regions import around, common_type, graph_of, grown_type, of_type
 from tensormagic.capture.tree import flatten, structure
-from tensormagic.capture.value import arithmetic, as_size, node_of, wrap
+from tensormagic.capture.value import as_size, node_of, wrap
 from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node

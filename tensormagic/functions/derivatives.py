@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.random import Drawn, Moment
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, build, hooks, node_of, wrap
+from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.ir import site

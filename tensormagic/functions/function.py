@@ -190,7 +190,7 @@ Exact = tuple[
 ]  # with what keys know by its id, so that no other object gets that
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Function:
     """A captured function: a call traces it for the kind of its arguments, and runs the graph.
 
@@ -227,7 +227,15 @@ class Function:
 
     def __post_init__(self) -> None:
         self.body = checked(self.body)
+        self.__doc__ = f"The captured function {self.name}: NumPy arrays in, NumPy arrays out; lazy ones on lazy ones."
+        if self.fills:  # any argument may be left out
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            given = [inspect.Parameter(name, kind, default=...) for name in self.parameters]
+            self.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined] (no field: `inspect` looks for it)
         _live.add(self)
+
+    def __repr__(self) -> str:
+        return f"<captured function {self.name}({', '.join(self.parameters) or '...'})>"
 
     def forget(self) -> None:
         """Drop the programs, so that the next call traces anew."""
@@ -462,7 +470,10 @@ def of_cell(
             raise CaptureError(f"{name} changes a container that it is given", "Make a new one, and return it.")
         return space.get(code.parsed.last_name) if code.last is None else result
 
-    return Function(body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True, math=math)
+    made = Function(body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True, math=math)
+    shown = "\n".join(code.cell.source.strip("\n").splitlines())
+    made.__doc__ = f"The cell {code.cell.label}; an argument that is not given is read from the notebook.\n\n{shown}"
+    return made
 
 
 __all__ = ["Function", "Specialisation", "of_callable", "of_cell"]

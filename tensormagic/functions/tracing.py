@@ -15,9 +15,10 @@ from tensormagic import session
 from tensormagic.backend.numpy_text import numpy_source
 from tensormagic.capture import context
 from tensormagic.capture.context import Capture
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, hooks, node_of
+from tensormagic.capture.value import Tensor, node_of
 from tensormagic.config import config
 from tensormagic.functions.function import abstract_tensor, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.functions.reading import is_input

@@ -149,7 +149,8 @@ def _read_in(place: Place) -> list[str]:
             tree = ast.parse(piece.strip())
         except SyntaxError:
             continue
-        nodes = sorted((n for n in ast.walk(tree) if isinstance(n, ast.Name)), key=lambda n: n.col_offset)
+        nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+        nodes.sort(key=lambda n: n.col_offset)
         names = list(dict.fromkeys(n.id for n in nodes))
         if names:
             return names

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from tensormagic import session
-from tensormagic.capture import inputs
-from tensormagic.capture.value import Tensor, hooks
+from tensormagic.capture import context, inputs
+from tensormagic.capture.context import Cell
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
 from tensormagic.notebook import completion, display, errors
@@ -31,6 +34,7 @@ class Extension:
         self.looks = TensorLooks(shell, self.magics.views)
         self.rewriting = TensorRewriting(shell)
         self.matcher = completion.matcher(shell)
+        self._plain: list[str] = []  # file names of cells that are not captured, under their present count
 
     def register(self) -> None:
         """Put everything into its place."""
@@ -42,6 +46,7 @@ class Extension:
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
         TensorError._render_traceback_ = lambda error: errors.shown_anywhere(error, shell)  # type: ignore[attr-defined]
         shell.showsyntaxerror = self.show_syntax_error
+        context.namers.append(self.named)
         self.compute, hooks.compute = hooks.compute, self.computing
 
     def unregister(self) -> None:
@@ -55,6 +60,8 @@ class Extension:
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
         del TensorError._render_traceback_  # type: ignore[attr-defined]
         del shell.showsyntaxerror
+        context.namers.remove(self.named)
+        self._renumber()
         hooks.compute = self.compute
         self._unregister_magics()
 
@@ -71,11 +78,28 @@ class Extension:
     def before_cell(self, info: Any) -> None:
         """Other code is about to run: keep what is pending safe from it, and look at what it uses."""
         inputs.secure_all()
+        self._renumber()
         text = info.raw_cell or ""
         self.magics.views.begin(getattr(info, "cell_id", None) or text)
         self.magics.begin(text)
         body = text.partition("\n")[2] if text.startswith("%%tensor") else text
         self.magics.gradients.check(body, self.shell.user_ns)
+
+    def named(self, filename: str) -> Cell | None:
+        """The cell of a notebook that is not captured, by the file name that its code has."""
+        label = self.shell.compile.format_code_name(filename)
+        if label is None:
+            return None
+        self._plain.append(filename)
+        cell = context.cells[filename] = Cell(label[1], self.magics.next_run(), "".join(linecache.getlines(filename)))
+        return cell
+
+    def _renumber(self) -> None:
+        """Cells that are not captured get another count when they run again, under the same file name."""
+        for filename in self._plain:
+            cell = context.cells.pop(filename)
+            context.cells[f"{filename} {cell.label}"] = cell
+        self._plain.clear()
 
     def computing(self, nodes: Sequence[Node]) -> list[Any]:
         """Compute; an error is shown at the line that was captured, and at the one that asked."""

@@ -38,11 +38,14 @@ class Parted:
         The variables, and as the cell sees them: with lazy arrays in these containers.
     parts
         The lazy arrays in each container, by their names: ``params['w']``.
+    entry
+        What the lazy arrays among them were before the cell has stored into them.
     """
 
     notebook: dict[str, Any]
     space: dict[str, Any]
     parts: dict[str, dict[str, Tensor]]
+    entry: dict[str, Node]
 
     @classmethod
     def of(cls, names: Iterable[str], notebook: dict[str, Any]) -> Parted:
@@ -55,7 +58,8 @@ class Parted:
                 space[name] = lifted(value, name, own)
             if own:
                 parts[name] = own
-        return cls(notebook, space, parts)
+        entry = {name: value.node for name in names if isinstance(value := notebook.get(name), Tensor)}
+        return cls(notebook, space, parts, entry)
 
     def check(self) -> None:
         """Refuse what the cell has changed in a container: that would not reach the notebook's."""
@@ -93,7 +97,7 @@ def differentiated(
             if wanted in parted.parts:
                 moving |= {part: tensor.node for part, tensor in parted.parts[wanted].items()}
             else:
-                moving[wanted] = _moving(wanted, captured, parted.notebook)
+                moving[wanted] = _moving(wanted, captured, parted)
     with placed(lambda: value_site(code, options.of)):
         return _gradients(code, options, target, moving), moving
 
@@ -157,8 +161,9 @@ def _site(code: Code, node: Any) -> Site:
     return Site(code.cell.label, code.cell.run, line, column, end, last)
 
 
-def _moving(name: str, captured: Captured, notebook: Mapping[str, Any]) -> Node:
+def _moving(name: str, captured: Captured, parted: Parted) -> Node:
     """The node of a variable: the notebook's value, as the cell read it, before one that the cell binds."""
+    notebook = parted.notebook
     own = name in captured.values and name in captured.parsed.binds and name not in captured.parsed.reads
     value = captured.values[name] if own or name not in notebook else captured.inputs.get(name, notebook[name])
     tensor = value if isinstance(value, Tensor) else input_of(value, name)
@@ -167,7 +172,10 @@ def _moving(name: str, captured: Captured, notebook: Mapping[str, Any]) -> Node:
             f"{name} is used by methods of pandas in this cell: there is no derivative of what these compute",
             f"Take {name}.to_numpy(), and NumPy's functions of it.",
         )
-    node = (tensor.node if own else _at_entry(tensor)) if tensor is not None else None
+    node = None
+    if tensor is not None:
+        _refuse_shared(tensor, name)
+        node = tensor.node if own else parted.entry.get(name) or _at_entry(tensor)
     if node is None or not node.type.inexact:
         what = f"{node.type}" if node is not None else type(value).__name__
         raise DifferentiationError(
@@ -175,6 +183,17 @@ def _moving(name: str, captured: Captured, notebook: Mapping[str, Any]) -> Node:
             f"Make it a float: {name} = np.asarray({name}, float).",
         )
     return node
+
+
+def _refuse_shared(tensor: Tensor, name: str) -> None:
+    """Refuse an array that shares memory with another one, where the cell stores into that memory."""
+    buffer = tensor.place.buffer
+    others = [other.name for other, _ in buffer.shared]
+    if others and (buffer.version or any(other.version for other, _ in buffer.shared)):
+        raise DifferentiationError(
+            f"{name} shares memory with {', '.join(others)}, and the cell stores into it",
+            f"Work on a copy, {others[0]} = {others[0]}.copy(), or read one of them alone.",
+        )
 
 
 def _at_entry(tensor: Tensor) -> Node:

@@ -70,8 +70,8 @@ class TensorMagics(Magics):
     def tensor(self, line: str, cell: str | None = None) -> Any:
         """Capture a cell of NumPy code into a graph; differentiate, compile and show it."""
         options = self.options("" if cell is None else line)
-        label, self._runs = self._labelled(), self._runs + 1
-        source = Source(line, label, self._runs, self._line()) if cell is None else Source(cell, label, self._runs)
+        label, number = self._labelled(), self.next_run()
+        source = Source(line, label, number, self._line()) if cell is None else Source(cell, label, number)
         code = self._guarded(options, lambda: compiled(source, self.shell))
         return self._guarded(options, lambda: self._run(code, options))
 
@@ -86,6 +86,11 @@ class TensorMagics(Magics):
         result = self.shell.displayhook.exec_result  # IPython has counted on before the cell runs
         count = result.execution_count if result is not None else None
         return int(count or self.shell.execution_count)
+
+    def next_run(self) -> int:
+        """A number for one more run of a cell."""
+        self._runs += 1
+        return self._runs
 
     def begin(self, text: str) -> None:
         """A cell of this text is about to run."""

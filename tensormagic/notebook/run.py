@@ -133,6 +133,7 @@ def compiled(source: Source, shell: Any) -> Code:
     written = above + source.text
     text = above + plain_python(source.text, shell)
     filename = shell.compile.cache(text, source.count, raw_code=text)
+    context.cells[filename] = Cell(source.label, source.count, text)  # an error of syntax names it
     code = compile_cell(text, source.label, source.count, filename)
     if len(written.splitlines()) == len(text.splitlines()):  # `%` lines are shown as they were written
         context.cells[filename] = Cell(source.label, source.count, written)
@@ -210,6 +211,11 @@ def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
         raise UsageError(
             f"%%tensor {options.name}: the cell assigns {options.name}, so it cannot be the cell's name too; "
             f"call the cell {'objective' if options.name != 'objective' else 'cost'}, for example"
+        )
+    if options.name and options.name in code.parsed.reads:
+        asked = f"; for several gradients write --grad {','.join(options.grad)},{options.name}" if options.grad else ""
+        raise UsageError(
+            f"%%tensor {options.name}: the cell reads {options.name}, which a function of that name would replace{asked}"
         )
     for name in options.inputs or ():
         if name not in code.parsed.reads:

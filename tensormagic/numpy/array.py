@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.value import Tensor, hooks, needs_value
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.refusal import needs_value
+from tensormagic.capture.value import Tensor
 from tensormagic.numpy.calling import DEVICE, check_device
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import CaptureError, UndefinedError
+from tensormagic.ir.errors import CaptureError, DifferentiationError, UndefinedError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops import scalar
@@ -22,6 +22,7 @@ ERRORS: dict[str, type[Exception]] = {
     "index": IndexError,
     "name": UndefinedError,
     "capture": CaptureError,
+    "derivative": DifferentiationError,
 }
 
 

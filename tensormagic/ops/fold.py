@@ -258,11 +258,23 @@ def _logsumexp_body(node: Node) -> Node:
     return log(reduce_sum(exp(x - spread(shift, x, axes)), axes)) + shift
 
 
+def _shares(node: Node) -> Node:
+    """The share of each element in the sum: softmax, and where the sum is infinite, what it comes near to."""
+    x, axes = node.args[0], node["axes"]
+    top = fold(MAX, x, axes)
+    no_limit = scalar.isinf(top)
+    largest = scalar.logical_and(equal(x, spread(top, x, axes)), scalar.greater(x, 0))
+    ties = reduce_sum(astype(largest, x.type.dtype), axes)
+    at_limit = astype(largest, x.type.dtype) / spread(scalar.maximum(ties, 1), x, axes)
+    safe = where(spread(no_limit, x, axes), 0, x)
+    return where(spread(no_limit, x, axes), at_limit, row(SOFTMAX, safe, axes))
+
+
 LOGSUMEXP = Fold(
     name="logsumexp",
     numpy=_logsumexp_numpy,
     result=_complex_check,
-    tangent=lambda node, t: reduce_sum(multiply_by(row(SOFTMAX, node.args[0], node["axes"]), t), node["axes"]),
+    tangent=lambda node, t: reduce_sum(multiply_by(_shares(node), t), node["axes"]),
     body=_logsumexp_body,
     doc="log(sum(exp(x))), without overflow.",
 )

@@ -2,9 +2,9 @@
 
 Derivatives are batched, complex and of any order. Those of ``cholesky``, ``eigh`` and ``eigvalsh`` are taken along
 symmetric (Hermitian) directions, ``(dA + dA^H) / 2``, although the functions read one triangle: gradients come out
-symmetric. Where eigenvalues or singular values are exactly equal (or zero), the rotation among their vectors, which has
-no derivative, counts as zero: what does not depend on the choice of these vectors still gets its right first
-derivative, and nothing becomes nan.
+symmetric. Where eigenvalues or singular values are equal (or these zero), their vectors have no derivative: what asks for
+it is an error when the graph runs. The values themselves have the derivative that the vectors of LAPACK give, which is
+right for what is symmetric in equal values, and a subgradient of the largest and the smallest one.
 """
 
 from __future__ import annotations
@@ -18,13 +18,23 @@ from tensormagic.ir.errors import DifferentiationError, ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type, apply, hint
 from tensormagic.ops.contract import matmul
+from tensormagic.ops.gaps import (
+    EIGENVECTORS,
+    NULL_VECTORS,
+    SINGULAR_VECTORS,
+    gaps_between,
+    over,
+    regular,
+    resolved,
+    turned,
+)
+from tensormagic.ops.leaf import size_node
 from tensormagic.ops.matrix import (
     adjoint,
     as_column,
     as_row,
     common_dtype,
     diagonals,
-    inverse_gaps,
     leading,
     mask,
     matrix,
@@ -32,7 +42,6 @@ from tensormagic.ops.matrix import (
     prepared,
     real_dtype,
     real_part,
-    safe_reciprocal,
     scaled,
     square,
     square_guards,
@@ -55,7 +64,7 @@ from tensormagic.ops.move import (
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.pointwise import astype, total
-from tensormagic.ops.scalar import equal, greater, greater_equal, imag, less, less_equal, real, where
+from tensormagic.ops.scalar import absolute, equal, greater, greater_equal, imag, less, less_equal, real, where
 
 # systems --------------------------------------------------------------------------------------------------------------
 
@@ -320,7 +329,7 @@ def _eigh_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...
     _, t = one(node, tangents)
     values, vectors = items(node)
     inner = matmul(matmul(adjoint(vectors), symmetric(t)), vectors)
-    return real_part(diagonals(inner)), matmul(vectors, scaled(inner, inverse_gaps(values)))
+    return real_part(diagonals(inner)), matmul(vectors, turned(inner, gaps_between(values), EIGENVECTORS))
 
 
 EIGH = Opaque(
@@ -382,21 +391,27 @@ def _svd_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]
     u, v = leading(whole_u, k), leading(whole_v, k)
     right = matmul(t, v)
     inner = matmul(adjoint(u), right)
-    gaps = inverse_gaps(s * s)
-    rows, columns, inverse = as_row(s), as_column(s), as_row(safe_reciprocal(s))
-    turn_u = scaled(scaled(inner, rows) + scaled(adjoint(inner), columns), gaps)
-    turn_v = scaled(scaled(inner, columns) + scaled(adjoint(inner), rows), gaps)
+    gaps = where(mask(inner, equal), 1, gaps_between(s) * resolved(as_row(s) + as_column(s), s))
+    rows, columns, sizes = as_row(s), as_column(s), resolved(s, s)
+    turn_u = turned(scaled(inner, rows) + scaled(adjoint(inner), columns), gaps, SINGULAR_VECTORS)
+    turn_v = turned(scaled(inner, columns) + scaled(adjoint(inner), rows), gaps, SINGULAR_VECTORS)
     if inner.type.dtype.kind == "c":  # the phases, given to u alone
-        phase = astype(imag(diagonals(inner)) * safe_reciprocal(s), inner.type.dtype) * 1j
+        phase = astype(over(imag(diagonals(inner)), sizes, NULL_VECTORS), inner.type.dtype) * 1j
         turn_u = turn_u + where(mask(inner, equal), broadcast(as_row(phase), inner.type.shape), 0)
-    left = matmul(adjoint(t), u)
-    change_u = matmul(u, turn_u) + scaled(right - matmul(u, inner), inverse)
-    change_v = matmul(v, turn_v) + scaled(left - matmul(v, adjoint(inner)), inverse)
+    change_u = matmul(u, turn_u) + _outside(right - matmul(u, inner), m, sizes)
+    change_v = matmul(v, turn_v) + _outside(matmul(adjoint(t), u) - matmul(v, adjoint(inner)), n, sizes)
     return (
         _completed(whole_u, u, change_u, m),
         real_part(diagonals(inner)),
         adjoint(_completed(whole_v, v, change_v, n)),
     )
+
+
+def _outside(change: Node, order: Size, sizes: Node) -> Node:
+    """The change of vectors out of the space that they span, which is all there is where there are ``order`` of them."""
+    k = sizes.type.shape[-1]
+    more = greater(size_node(order), size_node(k))
+    return over(where(broadcast(more, change.type.shape), change, 0), as_row(sizes), NULL_VECTORS)
 
 
 def _completed(whole: Node, vectors: Node, change: Node, order: Size) -> Node:
@@ -406,8 +421,8 @@ def _completed(whole: Node, vectors: Node, change: Node, order: Size) -> Node:
         return change
     head = tuple((0, s, 1) for s in whole.type.shape[:-1])
     others = slice_(whole, (*head, (k, order - k, 1)))
-    turned = -matmul(vectors, matmul(adjoint(change), others))
-    return concatenate([change, turned], whole.type.ndim - 1)
+    lean = -matmul(vectors, matmul(adjoint(change), others))
+    return concatenate([change, lean], whole.type.ndim - 1)
 
 
 SVD = Opaque(
@@ -461,6 +476,7 @@ def _qr_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
             "qr in mode 'complete' has no derivative for more rows than columns", "Use mode='reduced'."
         )
     first, change = leading(r, k), leading(t, k)
+    first = regular(first, absolute(diagonals(first)), "qr has no derivative at a matrix whose columns are dependent")
     scaled = adjoint(solve_triangular(adjoint(first), adjoint(change), lower=True))
     inner = matmul(adjoint(q), scaled)
     low = where(mask(inner, greater), inner, 0)

@@ -71,17 +71,6 @@ def as_column(x: Node) -> Node:
     return expand_dims(x, (x.type.ndim,))
 
 
-def safe_reciprocal(x: Node) -> Node:
-    """``1 / x``, and 0 for 0."""
-    zero = equal(x, 0)
-    return where(zero, 0, 1 / where(zero, 1, x))
-
-
-def inverse_gaps(values: Node) -> Node:
-    """``1 / (values[j] - values[i])``, 0 where they are equal."""
-    return safe_reciprocal(as_row(values) - as_column(values))
-
-
 def scaled(x: Node, factors: Node) -> Node:
     """``x`` times real factors."""
     return x * astype(factors, x.type.dtype)

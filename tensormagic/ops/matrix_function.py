@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import GuardError
+from tensormagic.ir.errors import DifferentiationError, GuardError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Type
 from tensormagic.ops.matrix import common_dtype, square_guards, square_type, swap
@@ -47,6 +47,8 @@ def _numpy(a: Value, *directions: Value, name: str) -> Value:
     n = a.shape[-1]
     result = np.empty(a.shape, a.dtype)
     for k in np.ndindex(a.shape[:-2]):
+        if directions and name in {"sqrtm", "logm"} and _is_singular(a[k]):
+            raise DifferentiationError(f"{name} has no derivative at a singular matrix")
         found = apply(name, _blocks(a[k], [e[k] for e in directions]))[:n, found_from(n, len(directions)) :]
         if np.iscomplexobj(found) and a.dtype.kind != "c":
             raise GuardError(
@@ -55,6 +57,11 @@ def _numpy(a: Value, *directions: Value, name: str) -> Value:
             )
         result[k] = found
     return result
+
+
+def _is_singular(a: Value) -> bool:
+    sizes = np.abs(np.linalg.eigvals(a))
+    return bool(sizes.min(initial=np.inf) <= len(a) * np.finfo(a.dtype).eps * sizes.max(initial=0))
 
 
 def found_from(n: int, directions: int) -> int:

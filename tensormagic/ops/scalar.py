@@ -343,10 +343,20 @@ arccos = leaf(
     doc="The inverse cosine.",
 )
 arctan = leaf("arctan", source="arctan({0})", partials=lambda _out, x: 1 / (1 + x * x), doc="The inverse tangent.")
+
+
+def _angle_partials(_out: Node, y: Node, x: Node) -> tuple[Node, Node]:
+    """At the origin, where there is no angle, 0."""
+    size = x * x + y * y
+    origin = equal(size, 0)
+    safe = where(origin, 1, size)
+    return where(origin, 0, x / safe), where(origin, 0, -y / safe)
+
+
 arctan2 = leaf(
     "arctan2",
     source="arctan2({0}, {1})",
-    partials=lambda _out, y, x: (x / (x * x + y * y), -y / (x * x + y * y)),
+    partials=_angle_partials,
     domain=(0.1, INF),
     doc="The angle of the point (x, y), given as arctan2(y, x).",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,14 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Bounds, Node, make
 from tensormagic.ir.size import Size, atom
 from tensormagic.ir.type import Type, array
+from tensormagic.ops import scalar
 from tensormagic.ops.fold import SUM, fold
-from tensormagic.ops.leaf import constant, constant_value
-from tensormagic.ops.move import reshape, show
+from tensormagic.ops.gather import gather
+from tensormagic.ops.leaf import constant, constant_value, iota
+from tensormagic.ops.move import broadcast, reshape, show
 from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import Opaque, items
+from tensormagic.ops.sorting import SORT
 
 # masks ----------------------------------------------------------------------------------------------------------------
 
@@ -76,11 +79,32 @@ def _distinct_numpy(x: Value, equal_nan: bool) -> Value:
     return np.int64(np.unique(x, equal_nan=equal_nan).size)
 
 
+def _distinct_stacked(node: Node, args: Sequence[Node], _batched: Sequence[bool], size: Size) -> Node:
+    """Of each sorted row, the elements that differ from the one before."""
+    extent = node.args[0].type.size
+    x = make(SORT, args, axis=1, kind=None)
+    ramp = iota((extent,), 0)
+    before = gather(x, scalar.maximum(ramp - 1, constant(0)), 1)
+    same = scalar.equal(x, before)
+    if node["equal_nan"] and x.type.inexact:
+        same = scalar.bitwise_or(same, scalar.bitwise_and(scalar.isnan(x), scalar.isnan(before)))
+    first = broadcast(scalar.equal(ramp, constant(0)), (size, extent))
+    return fold(SUM, scalar.bitwise_or(first, scalar.invert(same)), (1,))
+
+
+def _unique_stacked(_node: Node, _args: Sequence[Node], _batched: Sequence[bool], _size: Size) -> Node:
+    raise ShapeError(
+        "how many different values an array has differs within the batch",
+        "Work on arrays of one size: np.sort, and np.where for the elements that count.",
+    )
+
+
 DISTINCT = Distinct(
     name="count_unique",
     types=_distinct_type,
     numpy=_distinct_numpy,
     tangent=lambda _node, _tangents: None,
+    stacked=_distinct_stacked,
     doc="How many different values an array of one axis has.",
 )
 
@@ -102,6 +126,7 @@ UNIQUE = Opaque(
     types=_unique_type,
     numpy=_unique_numpy,
     tangent=lambda node, _tangents: tuple(None for _ in node.types),
+    stacked=_unique_stacked,
     doc="Of the different values of an array, in order: where each stands first, which one each element is, and how often each is there.",
 )
 

@@ -13,14 +13,14 @@ from tensormagic.ir.type import Type, apply
 from tensormagic.ops.comparison import equal, greater, less_equal, where
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import MAX, fold, reduce_sum
+from tensormagic.ops.gaps import EIGENVECTORS, gaps_between, regular, turned
 from tensormagic.ops.leaf import iota
-from tensormagic.ops.linalg import solve, solve_triangular
+from tensormagic.ops.linalg import solve, solve_triangular, svdvals
 from tensormagic.ops.matrix import (
     adjoint,
     as_row,
     common_dtype,
     diagonals,
-    inverse_gaps,
     leading,
     mask,
     matrix,
@@ -74,8 +74,9 @@ def _eig_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]
     a, t = one(node, tangents)
     del a
     values, vectors = items(node)
-    inner = solve(vectors, matmul(astype(t, vectors.type.dtype), vectors))
-    raw = matmul(vectors, inner * inverse_gaps(values))
+    known = regular(vectors, svdvals(vectors), "eigenvalues have no derivative at a matrix with too few eigenvectors")
+    inner = solve(known, matmul(astype(t, vectors.type.dtype), vectors))
+    raw = matmul(vectors, turned(inner, gaps_between(values), EIGENVECTORS))
     shift = real_part(
         reduce_sum(conjugate(vectors) * raw if _is_complex(node) else vectors * raw, (raw.type.ndim - 2,))
     )
@@ -164,7 +165,7 @@ def _pencil_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, .
     inner = total([p for p in (first, moved) if p is not None])
     if inner is None:
         return None, None
-    turn = scaled(inner, inverse_gaps(values))
+    turn = turned(inner, gaps_between(values), EIGENVECTORS)
     if second is not None:  # the vectors stay orthonormal in the second matrix
         turn = turn - where(mask(second, equal), second / 2, 0)
     return real_part(diagonals(inner)), matmul(vectors, turn)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.value import hooks
+from tensormagic.capture.hooks import hooks
 from tensormagic.ir.errors import TensorError
 
 

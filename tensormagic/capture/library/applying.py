@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import done, one_axis, tensor
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.shaping import expand_dims_
 from tensormagic.capture.names import implements
 from tensormagic.capture.random import Drawn
-from tensormagic.capture.value import Tensor, has_lazy, hooks, node_of, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, hint

@@ -11,7 +11,8 @@ from tensormagic.capture.arguments import done, given, into_out, known, strong, 
 from tensormagic.capture.library.selection import nonzero
 from tensormagic.capture.names import implements
 from tensormagic.capture.numbers import is_huge
-from tensormagic.capture.value import Tensor, build, node_of, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import bessel, scalar, sorting

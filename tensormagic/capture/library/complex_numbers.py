@@ -10,7 +10,8 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.arguments import done, tensor
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops import scalar
 

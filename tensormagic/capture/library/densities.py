@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.value import Tensor, has_lazy, node_of, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ops import scalar

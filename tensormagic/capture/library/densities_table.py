@@ -10,7 +10,8 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.library.densities import SEVERAL, TABLE, Density, number
 from tensormagic.capture.library.special import xlog1py
-from tensormagic.capture.value import Tensor, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint

@@ -10,7 +10,8 @@ from tensormagic.capture import context
 from tensormagic.capture.arguments import done, one_axis, tensor
 from tensormagic.capture.library import signal
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, node_of, refuse
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply, hint

@@ -13,7 +13,8 @@ from tensormagic.capture.library.creation import arange, linspace
 from tensormagic.capture.library.joining import concatenate_, stack
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, refuse
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size

@@ -13,7 +13,8 @@ from tensormagic.capture.elements import stacked
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.shaping import at_least
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, as_size, node_of, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
@@ -377,7 +378,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
 
 def _rolled(x: Node, shift: Any, axis: int) -> Node:
-    from tensormagic.capture.value import static_value
+    from tensormagic.capture.known import static_value
     from tensormagic.ir.type import apply
     from tensormagic.ops.leaf import size_of
 

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import done, into_out, one_axis, tensor
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, hooks, node_of, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import gather, scalar, sorting

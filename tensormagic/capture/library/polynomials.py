@@ -11,7 +11,8 @@ from tensormagic.capture.library.diagonals import vander
 from tensormagic.capture.library.equations import lstsq
 from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, node_of, refuse
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import linalg, scalar

@@ -9,8 +9,9 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.arguments import into_out
 from tensormagic.capture.names import implements
+from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.views import einsum_view
-from tensormagic.capture.value import Tensor, build, node_of, refuse, wrap
+from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import contract, scalar

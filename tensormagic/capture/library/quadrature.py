@@ -11,7 +11,8 @@ from tensormagic.capture.arguments import one_axis, tensor
 from tensormagic.capture.library import signal
 from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, build, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, build, wrap
 from tensormagic.ir.type import apply, hint
 from tensormagic.ops import scalar
 from tensormagic.ops.move import broadcast

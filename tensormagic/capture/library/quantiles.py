@@ -13,7 +13,8 @@ import numpy as np
 from tensormagic.capture.arguments import axis_of, given, into_out
 from tensormagic.capture.library.statistics import fitting
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import node_of, refuse
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import node_of
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply

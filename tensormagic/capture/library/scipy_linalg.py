@@ -14,7 +14,8 @@ from tensormagic.capture.library.complex_numbers import is_real
 from tensormagic.capture.library.equations import residuals, taller
 from tensormagic.capture.library.norms import norm as numpy_norm
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, as_size, node_of, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import product

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import done, one_axis
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, hooks, node_of, refuse
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import product

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import done, one_axis, several_axes, shape_of, tensor
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, hooks, refuse
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

@@ -12,7 +12,8 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, node_of, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import bessel, scalar, special

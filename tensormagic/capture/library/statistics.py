@@ -13,7 +13,8 @@ from tensormagic.capture.library.diagonals import diag
 from tensormagic.capture.library.reductions import folded, mean_of, running, variance
 from tensormagic.capture.library.shaping import squeeze
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import node_of, refuse
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds

@@ -9,7 +9,8 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, as_size, node_of, refuse, wrap
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import apply
 from tensormagic.ops import fft, scalar

@@ -8,6 +8,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.staging.sharing import reach
 from tensormagic.capture.staging.source import PART_NAME, is_users
 from tensormagic.capture.staging.trial import Slot
 from tensormagic.capture.stores.place import Buffer
@@ -50,7 +51,7 @@ def _others(slots: Sequence[Slot]) -> Iterator[Any]:
 
 def _leads_to(value: Any, buffer: Buffer, holders: set[int], depth: int) -> bool:
     if isinstance(value, Tensor):
-        return value.place.buffer is buffer
+        return buffer in reach(value.place.buffer)
     parts: list[Any] = []
     if isinstance(value, dict):
         parts = list(value.values())

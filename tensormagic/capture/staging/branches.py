@@ -9,9 +9,10 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
-from tensormagic.capture.staging.merged import INTERNAL, Parts, apart
+from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, common_type, graph_of, of_type, zeros_of
+from tensormagic.capture.staging.sharing import Leaf, arrays_of, follow, pairs, reached
 from tensormagic.capture.staging.trial import CHECKS, UNBOUND, NeedsPython, Outcome, Slot, World, attempt
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.value import Tensor, node_of, wrap
@@ -42,6 +43,10 @@ class Choice:
         What each way has done.
     why
         What to say of a name that only one way binds.
+    slots
+        Those that are bound anew.
+    bound
+        The numbers and arrays that they then hold: what each is on the two ways, and what stands for it.
     """
 
     predicate: Node
@@ -50,6 +55,8 @@ class Choice:
     why: str
     pairs: list[tuple[Node, Node]] = field(default_factory=list)
     steps: list[Callable[[Callable[[int], Node]], None]] = field(default_factory=list)
+    slots: list[Slot] = field(default_factory=list[Slot])
+    bound: list[tuple[Leaf, Leaf, Tensor]] = field(default_factory=list[tuple[Leaf, Leaf, Tensor]])
 
     def pair(self, first: Node, second: Node, what: str) -> int:
         """The number of a result that is ``first`` or ``second``."""
@@ -110,29 +117,48 @@ class Choice:
     def _bind(
         self, slot: Slot, like: Parts, numbers: list[int], conditions: list[int | None], values: tuple[Any, Any]
     ) -> None:
-        buffers = merged.sources_of(values, self._is_fresh)
-        sources = [b for b in buffers if not is_own(b, [slot])]
+        self.slots.append(slot)
+        sides = [arrays_of(v) or [None] * len(numbers) for v in values]
 
         def bind(of: Callable[[int], Node]) -> None:
-            made = [
-                merged.result(of(n), None if c is None else of(c), slot.name, self.why)
-                for n, c in zip(numbers, conditions, strict=True)
-            ]
-            for value in made:
-                merged.follow(value, sources)
+            made: list[Tensor] = []
+            for first, second, n, c in zip(*sides, numbers, conditions, strict=True):
+                defined = None if c is None else of(c)
+                known = self._same(first, second) if defined is None else None
+                made.append(known or merged.result(of(n), defined, slot.name, self.why))
+                self.bound.append((first, second, made[-1]))
             slot.set(like.build(made))
 
         self.steps.append(bind)
 
-    def _is_fresh(self, buffer: Buffer) -> bool:
-        """Whether an array was made on its way, where nobody else knows it."""
-        return buffer.born > self.outcomes[0].started
+    def _same(self, first: Leaf, second: Leaf) -> Tensor | None:
+        """What stands for an array already that has two names on both ways."""
+        pairs = ((a, b, t) for a, b, t in self.bound if a is not None and b is not None)
+        return next((t for a, b, t in pairs if a is first and b is second and not isinstance(t, Partial)), None)
+
+    def _is_older(self, buffer: Buffer) -> bool:
+        """Whether an array was there before, and somebody else knows it."""
+        return buffer.born <= self.outcomes[0].started and not is_own(buffer, self.slots)
+
+    def _share(self) -> None:
+        """Note which arrays share memory in Python: with arrays made before, and among each other."""
+        found = list({id(t): (a, b, t) for a, b, t in self.bound if a is not None or b is not None}.values())
+        sides = [[reached(one[k]) for one in found] for k in (0, 1)]
+        shared = [[b for b in one | other if self._is_older(b)] for one, other in zip(*sides, strict=True)]
+        tensors = [t for _, _, t in found]
+        for i, j in pairs(sides):
+            shared[i].append(tensors[j].place.buffer)
+            shared[j].append(tensors[i].place.buffer)
+        follow(zip(tensors, shared, strict=True))
 
     def store(self, buffer: Buffer) -> None:
         """What a buffer holds afterwards."""
         first, second = (o.buffers[buffer][0] if buffer in o.buffers else buffer.node for o in self.outcomes)
         number = self.pair(first, second, f"the two ways store into {buffer.name or 'an array'}")
-        self.steps.append(lambda of: buffer.store(of(number)))
+        put = (
+            buffer.put if buffer.overlaps else buffer.store
+        )  # what shares memory as data decide is lost, not stored into
+        self.steps.append(lambda of: put(of(number)))
 
     def finish(self) -> None:
         """Build the ``cond``, and do what either way has done."""
@@ -146,6 +172,7 @@ class Choice:
             chosen = {p: context.record(n) for p, n in zip(pairs, found, strict=True)}
         for step in self.steps:
             step(lambda k: chosen.get(self.pairs[k], self.pairs[k][0]))
+        self._share()
 
 
 def merge_type(what: str, first: Type, second: Type) -> Type:
@@ -200,15 +227,16 @@ def staged_branch(
         return
     why = f"only one way of the `if` in {here()} binds it"
     choice = Choice(predicate, {*world.nodes(), predicate}, outcomes, why)
+    for buffer in sorted(dict.fromkeys(b for o in outcomes for b in o.buffers), key=lambda b: bool(b.overlaps)):
+        choice.store(buffer)
     unneeded = {slots[name] for name in names if name not in needed}
     for slot in dict.fromkeys(s for o in outcomes for s in o.slots):
         if slot in unneeded:
+            choice.slots.append(slot)
             choice.steps.append(lambda _of, slot=slot: slot.set(UNBOUND))
             continue
         first, second = (o.slots.get(slot, slot.get()) for o in outcomes)
         choice.name(slot, first, second)
-    for buffer in dict.fromkeys(b for o in outcomes for b in o.buffers):
-        choice.store(buffer)
     attempt(world, choice.finish, lambda _result: True)  # all of it, or nothing where an array refuses a store
 
 

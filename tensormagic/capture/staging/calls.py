@@ -157,14 +157,14 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
 
 def whole(value: Any) -> Any:
     """A generator expression as a list, where a region makes that."""
-    from tensormagic.capture.staging.runtime import Generated
+    from tensormagic.capture.staging.comprehensions import Generated
 
     return value.whole() if isinstance(value, Generated) else value
 
 
 def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) -> Any:
     """``functools.reduce`` over what one loop has made, by another loop."""
-    from tensormagic.capture.staging.runtime import each
+    from tensormagic.capture.staging.repeating import each
 
     def turn(item: Any) -> None:
         nonlocal total

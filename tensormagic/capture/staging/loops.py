@@ -7,118 +7,28 @@ of containers that it replaces, and the arrays made before it that it stores int
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.branches import here
+from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, split
 from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
-from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
-from tensormagic.capture.staging.regions import around, graph_of, grown_type, of_type, zeros_of
+from tensormagic.capture.staging.merged import INTERNAL, Parts, apart
+from tensormagic.capture.staging.regions import around, graph_of, zeros_of
+from tensormagic.capture.staging.sharing import Leaf, Turns, arrays_of, follow, lost, pairs, reached
 from tensormagic.capture.staging.trial import UNBOUND, NeedsPython, Outcome, Slot, World, attempt
-from tensormagic.capture.stores.place import Buffer, Place, serials
+from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size, nodes_of
-from tensormagic.ir.type import Type, python
+from tensormagic.ir.type import python
 from tensormagic.ops import control, scalar
-from tensormagic.ops.leaf import CONSTANT, Source, constant, input_node
+from tensormagic.ops.leaf import CONSTANT, constant
 
 PASSES = 12  # tracings of one turn, at most
-
-
-@dataclass(frozen=True)
-class Names:
-    """What the syntax says of a loop: see :func:`tensormagic.capture.staging.liveness`.
-
-    Parameters
-    ----------
-    bound
-        Names that a turn binds.
-    entering
-        Those whose value before a turn matters.
-    leaving
-        Those that are needed behind the loop.
-    anew
-        Those that a turn binds otherwise than in place.
-    stored
-        Names of what a turn stores into.
-    grown
-        Names of which a turn calls ``append``, and does nothing else with them.
-    """
-
-    bound: tuple[str, ...]
-    entering: tuple[str, ...]
-    leaving: tuple[str, ...]
-    anew: tuple[str, ...]
-    stored: tuple[str, ...]
-    grown: tuple[str, ...] = ()
-
-
-@dataclass(eq=False)
-class Carry:
-    """One number or array that goes from turn to turn.
-
-    Parameters
-    ----------
-    label
-        For messages.
-    start
-        What it begins as.
-    type
-        What it is taken to be at the beginning of a turn.
-    stand_in, end
-        In the last tracing: what it was in the turn, and what the turn made of it.
-    """
-
-    label: str
-    start: Node
-    type: Type
-    stand_in: Node | None = None
-    end: Node | None = None
-
-    def fresh(self) -> Node:
-        """A new stand-in."""
-        self.stand_in = input_node(Source(self.label), self.type)
-        return self.stand_in
-
-    def settle(self, loop: str, end: Node) -> bool:
-        """Note what a turn made of it; whether its type stays as it is."""
-        if end.type.shape != self.type.shape and any(nodes_of(s) for s in end.type.shape):
-            raise NeedsPython(
-                f"{loop} gives {self.label} a shape that differs from turn to turn",
-                "Fill an array of the largest size.",
-            )
-        grown = grown_type(loop, self.label, self.start.type, self.type, end.type)
-        same = grown == self.type
-        self.type = grown
-        self.end = of_type(end, grown) if same else end
-        return same
-
-
-@dataclass(eq=False)
-class CarriedSlot:
-    """A slot whose value goes from turn to turn: carries for its numbers, and conditions for what may be unbound."""
-
-    slot: Slot
-    parts: Parts
-    values: list[Carry]
-    conditions: list[Carry | None]
-    given: list[Tensor] = field(default_factory=list[Tensor])
-
-    def install(self, why: str) -> None:
-        """Have the slot hold stand-ins."""
-        self.given = []
-        for value, condition in zip(self.values, self.conditions, strict=True):
-            node = value.fresh()
-            if condition is None:
-                self.given.append(Tensor(Place(Buffer(node, name=self.slot.name))))
-            else:
-                self.given.append(Partial(node, condition.fresh(), self.slot.name, why))
-        self.slot.set(self.parts.build(self.given))
 
 
 class Loop:
@@ -136,6 +46,8 @@ class Loop:
         Whether at least one turn is known to run.
     lists
         Lists that a turn appends to, beside those that the syntax names.
+    varies
+        Whether arrays may have another length from turn to turn.
     """
 
     def __init__(
@@ -146,7 +58,9 @@ class Loop:
         *,
         once: bool,
         lists: Sequence[list[Any]] = (),
+        varies: bool = False,
     ) -> None:
+        self.varies = varies
         self.names = names
         self.run = run
         self.once = once
@@ -161,6 +75,7 @@ class Loop:
         self.outcome = Outcome()
         self.appended: list[Append] = []
         self.kept: dict[Buffer, list[Buffer]] = {}  # where the arrays that the last turn has appended are
+        self.shares = Turns(self._is_known)
         own_lists(self.world, functions, names.grown, lists)
         self._begin()
 
@@ -211,11 +126,13 @@ class Loop:
         for _ in range(PASSES):
             self.settled = True
             self.outcome = attempt(self.world, self._turn)
+            learnt = self._learn()
             self._slots()
             self._stores()
-            if self.settled:
+            if self.settled and not learnt:
                 self.appended = appended(self.outcome)
                 self._unshared()
+                self._none_lost()
                 return
         raise NeedsPython(
             f"{self.label} does not keep the types of what it carries", "Begin with the types that it ends with."
@@ -227,6 +144,37 @@ class Loop:
         if arrays and any(t.place.buffer.version for c in self.carried.values() for t in c.given):
             raise NeedsPython(f"{self.label} stores into what it appends to a list", "Append a copy of it.")
 
+    def _none_lost(self) -> None:
+        """Raise where a turn needs what a store has changed in a way that is not known."""
+        appended = [n for a in self.appended for n in a.parts.nodes]
+        said = lost([*(c.end for c in self._carries() if c.end is not None), *appended], self.world.nodes())
+        if said is not None:
+            raise NeedsPython(f"{self.label}: {said}", "Work on copies.")
+
+    def _carries(self) -> list[Carry]:
+        """All that is carried."""
+        return [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))] + [
+            *self.buffers.values()
+        ]
+
+    def _given(self) -> dict[Any, Tensor]:
+        """The stand-ins of what slots hold."""
+        return {(c.slot, k): t for c in self.carried.values() for k, t in enumerate(c.given)}
+
+    def _learn(self) -> bool:
+        """Find out what the carried arrays share; whether that was not known."""
+
+        def arrays(value: Callable[[Slot], Any]) -> dict[Any, Leaf]:
+            return {(s, k): a for s in self.carried for k, a in enumerate(arrays_of(value(s)))}
+
+        before = arrays(lambda s: s.get())
+        after = arrays(lambda s: self.outcome.slots.get(s, s.get()))
+        return self.shares.learn(before, self._given(), after, self.opened)
+
+    def _is_known(self, buffer: Buffer) -> bool:
+        """Whether others than what is carried know an array."""
+        return not is_own(buffer, list(self.carried))
+
     def _turn(self) -> tuple[Any, Any]:
         why = f"{self.label} binds it only in some turns"
         for buffer, carry in self.buffers.items():
@@ -236,6 +184,7 @@ class Loop:
                 slot.set(UNBOUND)
         for carried in self.carried.values():
             carried.install(why)
+        self.shares.install(self._given())
         self.opened = next(serials)
         return self.run()
 
@@ -271,7 +220,7 @@ class Loop:
         parts = self._apart(value)
         if parts.form != carried.parts.form:
             raise merged.unlike(slot.name, f"{self.label} turns", slot.get(), value)
-        unchanged = all(e is c.stand_in for e, c in zip(parts.nodes, carried.values, strict=True))
+        unchanged = all(e is c.value for e, c in zip(parts.nodes, carried.values, strict=True))
         if unchanged and slot not in self.dropped and slot.get() is not UNBOUND and not any(carried.conditions):
             del self.carried[slot]  # traced again with what it is
             self.dropped.add(slot)
@@ -279,7 +228,7 @@ class Loop:
             return
         ends = zip(parts.nodes, parts.defined, carried.values, carried.conditions, strict=True)
         for k, (end, defined, carry, condition) in enumerate(ends):
-            self.settled &= carry.settle(self.label, end)
+            self.settled &= carry.settle(self.label, end, varies=self.varies)
             if condition is not None:
                 self.settled &= condition.settle(self.label, constant(True) if defined is None else defined)
             elif defined is not None and not slot.name.startswith(INTERNAL):
@@ -293,7 +242,7 @@ class Loop:
             if carry is None:
                 self._carry_buffer(buffer)
                 self.settled = False
-            elif node is carry.stand_in and buffer not in self.dropped:
+            elif node is carry.value and buffer not in self.dropped:
                 del self.buffers[buffer]
                 self.dropped.add(buffer)
                 self.settled = False
@@ -370,9 +319,11 @@ class Loop:
         last, plain = self._last()
         carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
         carries += [*self.buffers.values(), *(c for _, _, own in last for c in own), *stacks]
-        ends = dict(zip(carries, map(context.record, build(carries)), strict=True)) if carries else {}
-        made: list[tuple[Any, list[Tensor]]] = []
-        starts = self._known_starts()
+        ends = {
+            c: context.record(c.outside(n)) for c, n in zip(carries, build(carries) if carries else (), strict=True)
+        }
+        made: list[tuple[Any, Any, list[Tensor]]] = []
+        starts = {s: s.get() for s in (*self.carried, *(slot for slot, *_ in last))}
         for slot, value in plain:
             slot.set(value)
         for buffer, carry in self.buffers.items():
@@ -381,45 +332,35 @@ class Loop:
             pairs = zip(carried.values, carried.conditions, strict=True)
             tensors = [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]
             slot.set(carried.parts.build(tensors))
-            made.append((self.outcome.slots.get(slot, UNBOUND), tensors))
+            made.append((starts[slot], self.outcome.slots.get(slot, starts[slot]), tensors))
         for slot, parts, own in last:
             defined = ran if slot.get() is UNBOUND and not slot.name.startswith(INTERNAL) else None
             tensors = [self._result(slot, ends[c], defined) for c in own]
             slot.set(parts.build(tensors))
-            made.append((self.outcome.slots[slot], tensors))
+            made.append((starts[slot], self.outcome.slots[slot], tensors))
         if stacks:
             self.kept = extend(self.appended, [ends[c] for c in stacks])
-        self._share(made, starts)
-
-    def _known_starts(self) -> dict[Slot, Buffer]:
-        """The arrays that names hold before the loop, and somebody else knows: they may be what is there after it."""
-        held = {s: s.get() for s in self.carried}
-        arrays = {s: v.place.buffer for s, v in held.items() if isinstance(v, Tensor) and v.type.form == "array"}
-        return {s: b for s, b in arrays.items() if not is_own(b, list(held))}
+        self._share(made, list(starts))
 
     def _result(self, slot: Slot, node: Node, defined: Node | None) -> Tensor:
         return merged.result(node, defined, slot.name, f"{self.label} may have no turn, or none that binds it")
 
-    def _share(self, made: Sequence[tuple[Any, list[Tensor]]], starts: dict[Slot, Buffer]) -> None:
+    def _share(self, made: Sequence[tuple[Any, Any, list[Tensor]]], slots: list[Slot]) -> None:
         """Note which arrays share memory in Python: with arrays made before the loop, and among each other."""
-        own = {t.place.buffer: s for s in self.carried.values() for t in s.given}
-        known: dict[Buffer, list[Tensor]] = {}
-        for value, tensors in made:
-            arrays = [v for v in flatten(value)[0] if merged.is_number(v)] if value is not UNBOUND else []
-            for array, tensor in zip(arrays, tensors, strict=False):
-                if isinstance(array, Tensor) and array.type.form == "array":
-                    known.setdefault(array.place.buffer, []).append(tensor)
-        for buffer, tensors in known.items():
-            older = merged.known_as(buffer, lambda b: b.born > self.opened)
-            held = [own[b].slot.get() if b in own else b for b in older]
-            others = [h.place.buffer if isinstance(h, Tensor) else h for h in held if isinstance(h, Tensor | Buffer)]
-            others += [starts[own[b].slot] for b in older if b in own and own[b].slot in starts]
-            others += self.kept.get(buffer, [])
-            for tensor in tensors:
-                shared = [b for b in (*others, *(t.place.buffer for t in tensors)) if b is not tensor.place.buffer]
-                merged.follow(tensor, shared)
-        for slot, start in starts.items() if not self.once else ():
-            merged.follow(slot.get(), [start])  # it is that very array where no turn has run
+        own = {t.place.buffer for t in self._given().values()}
+        found: list[tuple[Tensor, set[Buffer], set[Buffer]]] = []
+        for start, end, tensors in made:
+            first = [reached(a) for a in arrays_of(start)] if not self.once else []
+            first += [set()] * (len(tensors) - len(first))  # it is that very array where no turn has run
+            found += zip(tensors, first, map(reached, arrays_of(end)), strict=True)
+        shared: list[list[Buffer]] = []
+        for _, first, last in found:
+            older = [b for b in first | last if b.born < self.opened and b not in own and not is_own(b, slots)]
+            shared.append([*older, *(k for b in last for k in self.kept.get(b, []))])
+        for i, j in pairs([[f[1] for f in found], [f[2] for f in found]]):
+            shared[i].append(found[j][0].place.buffer)
+            shared[j].append(found[i][0].place.buffer)
+        follow((f[0], s) for f, s in zip(found, shared, strict=True))
 
     def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry]]], list[tuple[Slot, Any]]]:
         """What the last turn leaves in names that no turn reads: numbers with a carry each, and other values."""
@@ -503,10 +444,3 @@ def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Nod
         return control.while_loop(*graphs, starts, free)[: len(carries)]
 
     loop.emit(build, ran)
-
-
-def split(carries: Sequence[Carry]) -> tuple[list[Node], list[Node], list[Node]]:
-    """The stand-ins, ends and starts of carries."""
-    stand_ins = [c.stand_in for c in carries if c.stand_in is not None]
-    ends = [c.end for c in carries if c.end is not None]
-    return stand_ins, ends, [of_type(c.start, c.type) for c in carries]

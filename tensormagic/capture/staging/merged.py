@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
 from tensormagic.capture.staging.trial import UNBOUND, NeedsPython
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
@@ -131,54 +129,6 @@ def both(first: Node | None, second: Node | None, choose: Callable[[Node, Node],
 def result(node: Node, defined: Node | None, name: str, why: str) -> Tensor:
     """The lazy array for what a region gave to a name."""
     return Tensor(Place(Buffer(node, name=name))) if defined is None else Partial(node, defined, name, why)
-
-
-def follow(value: Tensor, shared: Sequence[Buffer]) -> None:
-    """Note that Python would have ``value`` as a part of other arrays, we do not know of which or where.
-
-    Stores into it are refused; it is not to be read any more after a store into one of these.
-    """
-    if not shared or value.type.form != "array":
-        return
-    buffer = value.place.buffer
-    _origins.setdefault(buffer, []).extend(shared)
-    names = list(dict.fromkeys(b.name for b in shared if b.name)) or ["another array"]
-    buffer.overlaps.append(f"{' or '.join(names)}, as data decide")
-    held = weakref.ref(buffer)
-
-    def spoil() -> None:
-        own = held()
-        if own is not None:
-            frame = context.user_frame()
-            where = f", in {context.span(frame)}" if frame is not None else ""
-            stored = f"{names[0]}, into which something was stored since{where}"
-            message = f"this value may be a part of {stored}: it is not captured what it is now"
-            own.put(require(own.node, constant(False), message, "capture"))
-
-    for source in dict.fromkeys(shared):
-        source.followers.append(spoil)
-
-
-def sources_of(values: Sequence[Any], fresh: Callable[[Buffer], bool]) -> list[Buffer]:
-    """The arrays among values whose memory somebody else may know."""
-    found = [v for value in values if value is not UNBOUND for v in flatten(value)[0] if isinstance(v, Tensor)]
-    return [b for t in found if t.type.form == "array" for b in known_as(t.place.buffer, fresh)]
-
-
-def known_as(buffer: Buffer, fresh: Callable[[Buffer], bool]) -> list[Buffer]:
-    """An array, or where it was made just now, the older arrays that it may be a part of."""
-    pending, found = [buffer], dict[Buffer, bool]()
-    while pending:
-        one = pending.pop()
-        if one not in found:
-            found[one] = fresh(one)
-            pending += _origins.get(one, ()) if found[one] else ()
-    return [b for b, new in found.items() if not new]
-
-
-_origins: weakref.WeakKeyDictionary[Buffer, list[Buffer]] = (
-    weakref.WeakKeyDictionary()
-)  # what an array may be a part of
 
 
 def unlike(name: str, what: str, first: Any, second: Any) -> NeedsPython:

@@ -14,7 +14,7 @@ from tensormagic.capture import context
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import hint
+from tensormagic.ir.type import Size, hint
 from tensormagic.ops.move import squeezes
 
 Forward = Callable[[Node], Node]
@@ -48,6 +48,8 @@ class Buffer:
         Counts buffers, in the order in which they were made.
     followers
         What has to be told of a store.
+    origins
+        Buffers that it may share memory with, where data decide whether it does.
     first
         The value that it was made with, which decides where the elements lie.
     """
@@ -63,6 +65,7 @@ class Buffer:
     away: str = ""
     born: int = field(default_factory=lambda: next(serials))
     followers: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    origins: list[Buffer] = field(default_factory=list)
     first: Node = field(init=False)
 
     def __post_init__(self) -> None:
@@ -245,3 +248,12 @@ def in_memory_order(value: Any) -> bool:
         else []
     )
     return steps == sorted(steps, reverse=True)
+
+
+def reshapes_in_place(layout: Any, shape: tuple[Size, ...]) -> bool:
+    """Whether NumPy reshapes without a copy."""
+    try:
+        np.reshape(layout, tuple(hint(s) or 7 for s in shape), copy=False)
+    except ValueError:
+        return False
+    return True

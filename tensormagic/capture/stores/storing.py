@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.indexing import basic, spelt_out
+from tensormagic.capture.indexing import basic, put_part, spelt_out
+from tensormagic.capture.known import arithmetic
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
+from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.masked import unselected
-from tensormagic.capture.value import Tensor, arithmetic, as_size, has_lazy, node_of, put_part, refuse, wrap
+from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
@@ -96,7 +98,7 @@ def _chooses(item: Any) -> bool:
 
 
 def _is_open(item: Any) -> bool:
-    from tensormagic.capture.value import static_value
+    from tensormagic.capture.known import static_value
     from tensormagic.ops.leaf import size_of
 
     return isinstance(item, Tensor) and size_of(item.node) is None and static_value(item.node) is None

@@ -10,8 +10,10 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.arguments import done, shape_of, tensor
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
-from tensormagic.capture.stores.place import apart_in_numpy
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stores.place import apart_in_numpy, reshapes_in_place
 from tensormagic.capture.stores.storing import (
     entries,
     fitted,
@@ -23,7 +25,7 @@ from tensormagic.capture.stores.storing import (
     store,
     value_of,
 )
-from tensormagic.capture.value import Tensor, hooks, node_of, refuse, reshapes_in_place, wrap
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

@@ -1,0 +1,26 @@
+"""What the session gives to lazy arrays: how to compute them, and how NumPy's functions are looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size
+
+
+class Hooks:
+    """What the session gives: lazy arrays know how to be built, and the session how to compute and to differentiate."""
+
+    compute: Callable[[Sequence[Node]], list[Any]]
+    is_computed: Callable[[Node], bool]
+    methods: dict[str, Callable[..., Any]]
+    call_numpy: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+    call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
+    batch: Callable[[Sequence[Node], dict[Node, Node], Size], list[Node | None]]
+
+    def __init__(self) -> None:
+        self.methods = {}
+
+
+hooks = Hooks()

@@ -1,0 +1,52 @@
+"""What sizes and constants alone decide is known while code is captured; the sizes are then noted as fixed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensormagic.capture import context
+from tensormagic.capture.numbers import as_python
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.type import Size, hint
+from tensormagic.ops.leaf import size_node, size_of
+from tensormagic.ops.pointwise import Pointwise
+
+
+def static_value(node: Node) -> Any:
+    """The value of a node that depends on sizes and constants alone, noting the sizes as fixed; None elsewhere."""
+    capture = context.current()
+    order = topological([node])
+    if len(order) > 64 or any(n.op.kind == "leaf" and n.op.name not in {"size", "constant"} for n in order):  # type: ignore[attr-defined]
+        return None
+    values: dict[Node, Any] = {}
+    for n in order:
+        if n.op.name == "size":
+            number = capture.specialise(n["size"]) if capture else hint(n["size"])
+            if number is None:
+                return None
+            values[n] = number
+        else:
+            values[n] = n.op.evaluate(n, [values[a] for a in n.args], lambda s: hint(s) or 0)  # type: ignore[attr-defined]
+    return values[node]
+
+
+_ON_SIZES: dict[str, Callable[[Any, Any], Size]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+}
+
+
+def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
+    """The node of a pointwise op; sums and products of sizes stay sizes."""
+    if op.name in _ON_SIZES and all(n.type.form == "python" for n in nodes):
+        left, right = (size_of(n) for n in nodes)
+        if left is not None and right is not None and not (isinstance(left, int) and isinstance(right, int)):
+            if isinstance(left, int) and op.name in {"floor_divide", "remainder"}:
+                return op(*nodes)
+            return size_node(_ON_SIZES[op.name](left, right))
+    return op(*(as_python(op.name, nodes) if all(n.type.form == "python" for n in nodes) else nodes))

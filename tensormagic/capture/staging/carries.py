@@ -1,0 +1,156 @@
+"""What goes from turn to turn of a loop: numbers, arrays, arrays whose length differs, and names that hold these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tensormagic.capture.staging.merged import Partial, Parts
+from tensormagic.capture.staging.regions import grown_type, of_type
+from tensormagic.capture.staging.trial import NeedsPython, Slot
+from tensormagic.capture.stores.place import Buffer, Place
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
+from tensormagic.ir.type import Type
+from tensormagic.ops.leaf import Source, input_node
+from tensormagic.ops.move import same, show
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.tape import tape_type
+from tensormagic.ops.tape_stack import boxed, unboxed
+
+
+class Varies(NeedsPython):
+    """What a loop carries has another length from turn to turn: a region can hold it, at a price."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the syntax says of a loop: see :func:`tensormagic.capture.staging.liveness`.
+
+    Parameters
+    ----------
+    bound
+        Names that a turn binds.
+    entering
+        Those whose value before a turn matters.
+    leaving
+        Those that are needed behind the loop.
+    anew
+        Those that a turn binds otherwise than in place.
+    stored
+        Names of what a turn stores into.
+    grown
+        Names of which a turn calls ``append``, and does nothing else with them.
+    """
+
+    bound: tuple[str, ...]
+    entering: tuple[str, ...]
+    leaving: tuple[str, ...]
+    anew: tuple[str, ...]
+    stored: tuple[str, ...]
+    grown: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class Carry:
+    """One number or array that goes from turn to turn.
+
+    Parameters
+    ----------
+    label
+        For messages.
+    start
+        What it begins as.
+    type
+        What it is taken to be at the beginning of a turn.
+    axes
+        Those whose length differs from turn to turn: it is carried on a tape then.
+    stand_in, value, end
+        In the last tracing: what it was in the turn, for the graph and for the code; and what the turn made of it.
+    """
+
+    label: str
+    start: Node
+    type: Type
+    axes: tuple[int, ...] = ()
+    stand_in: Node | None = None
+    value: Node | None = None
+    end: Node | None = None
+
+    def fresh(self) -> Node:
+        """A new stand-in; gives what the code sees of it."""
+        self.stand_in = input_node(Source(self.label), tape_type(self.type) if self.axes else self.type)
+        self.value = self.outside(self.stand_in)
+        return self.value
+
+    def outside(self, node: Node) -> Node:
+        """What the code sees of what the region holds."""
+        return unboxed(node, self.type, self.axes) if self.axes else node
+
+    @property
+    def first(self) -> Node:
+        """What the region begins with."""
+        start = of_type(self.start, self.type)
+        return boxed(start) if self.axes else start
+
+    def settle(self, loop: str, end: Node, *, varies: bool = False) -> bool:
+        """Note what a turn made of it; whether its type stays as it is. Where it ``varies``, lengths may differ."""
+        differing = _differing(self.type, end.type)
+        if differing and not varies:
+            raise Varies(
+                f"{loop}: {self.label} begins with shape {show(self.type.shape)} and becomes {show(end.type.shape)}, "
+                "a shape that differs from turn to turn",
+                "Fill an array of the largest size.",
+            )
+        if not set(differing) <= set(self.axes):
+            self.axes = tuple(sorted({*self.axes, *differing}))
+            return False
+        shape = tuple(
+            s if k in self.axes else t for k, (s, t) in enumerate(zip(self.type.shape, end.type.shape, strict=False))
+        )
+        fitting = end.type.with_shape(shape, end.type.form) if self.axes else end.type
+        grown = grown_type(loop, self.label, self.start.type, self.type, fitting)
+        same_type = grown == self.type
+        self.type = grown
+        self.end = end
+        if same_type:
+            self.end = boxed(astype(end, grown.dtype)) if self.axes else of_type(end, grown)
+        return same_type
+
+
+def _differing(before: Type, after: Type) -> tuple[int, ...]:
+    """The axes of an array that are of another length after a turn."""
+    if before.form != "array" or after.form != "array" or before.ndim != after.ndim:
+        return ()
+    pairs = enumerate(zip(before.shape, after.shape, strict=True))
+    return tuple(k for k, (s, t) in pairs if s != t and (nodes_of(s) or nodes_of(t) or not same(s, t)))
+
+
+@dataclass(eq=False)
+class CarriedSlot:
+    """A slot whose value goes from turn to turn: carries for its numbers, and conditions for what may be unbound."""
+
+    slot: Slot
+    parts: Parts
+    values: list[Carry]
+    conditions: list[Carry | None]
+    given: list[Tensor] = field(default_factory=list[Tensor])
+
+    def install(self, why: str) -> None:
+        """Have the slot hold stand-ins."""
+        self.given = []
+        for value, condition in zip(self.values, self.conditions, strict=True):
+            node = value.fresh()
+            if condition is None:
+                self.given.append(Tensor(Place(Buffer(node, name=self.slot.name))))
+            else:
+                self.given.append(Partial(node, condition.fresh(), self.slot.name, why))
+        self.slot.set(self.parts.build(self.given))
+
+
+def split(carries: Sequence[Carry]) -> tuple[list[Node], list[Node], list[Node]]:
+    """The stand-ins, ends and starts of carries."""
+    stand_ins = [c.stand_in for c in carries if c.stand_in is not None]
+    ends = [c.end for c in carries if c.end is not None]
+    return stand_ins, ends, [c.first for c in carries]

@@ -1,0 +1,241 @@
+"""``for`` and ``while`` of staged code: regions of the graph, or Python's, turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tensormagic.capture import context
+from tensormagic.capture.staging import raising
+from tensormagic.capture.staging.branches import staged_branch
+from tensormagic.capture.staging.carries import Names
+from tensormagic.capture.staging.lists import FEW
+from tensormagic.capture.staging.loops import Loop, conditional, counted
+from tensormagic.capture.staging.ranges import First, Items, is_lazy, items_of
+from tensormagic.capture.staging.trial import NeedsPython, World, attempt, can_compute
+from tensormagic.capture.staging.truth import Forcing, computed, truth, unstaged
+from tensormagic.capture.value import extent, wrap
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, is_at_least, nodes_of
+from tensormagic.ir.type import python
+from tensormagic.ops import scalar
+from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import Source, index_node, input_node, size_node
+
+Thunk = Callable[[], Any]
+
+
+class PlainPython(Exception):  # noqa: N818 (no error: a loop over Python's own numbers)
+    """There is nothing lazy in a loop; ``alone`` says that there is nothing lazy in reach of it either."""
+
+    def __init__(self, *, alone: bool) -> None:
+        super().__init__()
+        self.alone = alone
+
+
+def each(
+    iterable: Any,
+    turn: Callable[[Any], None],
+    stop: Thunk | None,
+    told: tuple[Sequence[str], ...],
+    simple: bool = False,
+) -> Iterable[Any]:
+    """``for``; what is left to go over, where Python can run the body as it is written: ``simple`` says that it is there."""
+    items = items_of(iterable) if context.current() is not None else None
+    names = Names(*map(tuple, told))
+    failed: Exception | None = None
+    if items is not None and _may_stage(items):
+        try:
+            staged_each(items, turn, stop, names)
+        except Exception as error:  # noqa: BLE001 (Python runs the loop, and meets the same error, if it is one)
+            failed = error
+        else:
+            raising.settle()
+            return ()
+    if simple and isinstance(failed, PlainPython) and failed.alone and not is_lazy(iterable):
+        return iterable
+    _go_over(iterable, items, failed, turn, stop, names)
+    return ()
+
+
+def _may_stage(items: Items) -> bool:
+    count = items.count()
+    return not isinstance(count, int) or count > 1
+
+
+def _go_over(
+    iterable: Any,
+    items: Items | None,
+    failed: Exception | None,
+    turn: Callable[[Any], None],
+    stop: Thunk | None,
+    names: Names,
+) -> None:
+    """Have Python run a loop."""
+    if items is not None and failed is not None and not isinstance(failed, PlainPython):
+        if nodes_of(items.count()) and not can_compute():
+            raise failed
+        unstaged(failed)
+    over: Iterable[Any] = _listed(items) if items is not None and is_lazy(iterable) else iterable
+    if failed is None or isinstance(failed, PlainPython):
+        _turns(over, turn, stop, names)
+        return
+    with Forcing():
+        _turns(over, turn, stop, names)
+
+
+def _listed(items: Items) -> Iterable[Any]:
+    count = items.count()
+    number = int(wrap(size_node(count)).numpy()) if nodes_of(count) else int(extent(count))
+    return (items.at(k) for k in range(number))
+
+
+def _turns(items: Iterable[Any], turn: Callable[[Any], None], stop: Thunk | None, names: Names) -> None:
+    if stop is None:
+        for item in items:
+            turn(item)
+        return
+    for item in items:
+        condition = truth(stop())
+        if isinstance(condition, bool):
+            if condition:
+                break
+            turn(item)
+        elif _guarded(condition, turn, item, names):
+            break
+
+
+def _guarded(stopped: Node, turn: Callable[[Any], None], item: Any, names: Names) -> bool:
+    """A turn that runs unless the loop was left before, which depends on data; gives whether it is known that it was."""
+
+    def nothing() -> None:
+        """The loop was left."""
+
+    try:
+        staged_branch(stopped, (nothing, lambda: turn(item)), names.bound, (*names.entering, *names.leaving), (turn,))
+    except Exception:
+        if not can_compute():
+            raise
+        if computed(stopped):
+            return True
+        turn(item)
+    return False
+
+
+def staged_each(
+    items: Items, turn: Callable[[Any], None], stop: Thunk | None, names: Names, lists: Sequence[list[Any]] = ()
+) -> None:
+    """A ``for`` as a region: a ``loop``, or a ``while`` where data may end it early; ``lists`` are what turns append to."""
+    count: Size = items.count()
+    once = is_at_least(count, 1)
+    index = index_node("index", 0, count)
+
+    def run() -> tuple[Any, Any]:
+        before = stop() if stop is not None else False
+        turn(items.at(wrap(index)))
+        return before, stop() if stop is not None else False
+
+    loop = Loop([getattr(turn, "__wrapped__", turn), *([stop] if stop else [])], names, run, once=once, lists=lists)
+    loop.index = index
+    loop.trace()
+    if isinstance(count, int) and not loop.is_lazy(index):
+        raise PlainPython(alone=loop.world.has_no_tensors)
+    if loop.appended and not isinstance(count, int):
+        if nodes_of(count):
+            raise NeedsPython("a list grows as often as data say", "Fill an array of the largest size.")
+        staged_each(First(items, int(extent(count))), turn, stop, names, lists)
+        return
+    if loop.appended and isinstance(count, int) and count <= FEW:
+        raise NeedsPython(f"a list gets no more than {FEW} values", "They stay values of their own.")
+    before, after = (truth(v) for v in loop.outcome.result)
+    number = size_node(count)
+    if after is False:
+        counted(loop, number, index)
+        return
+    if isinstance(before, bool):
+        raise NeedsPython("the loop is left in its first turn", "Write what it does without a loop.")
+    asked = input_node(Source("index"), python(int))
+    going = scalar.logical_and(scalar.less(asked, number), scalar.logical_not(before))
+    conditional(loop, to_form(going, "python"), None if once else scalar.greater(number, 0), (index, asked))
+
+
+def repeat(test: Thunk, turn: Thunk, told: tuple[Sequence[str], ...]) -> None:
+    """``while``."""
+    condition = truth(test())
+    names = Names(*map(tuple, told))
+    failed: Exception | None = None
+    tried = context.current() is None
+    while condition is not False:
+        if not isinstance(condition, bool) and failed is None:
+            failed = _staged(test, turn, names, condition)
+            if failed is None:
+                return
+        elif not tried and condition is True:
+            tried = True
+            condition, failed = _first_turn(test, turn, names)
+            if condition is None:
+                return
+            if failed is None:
+                continue
+        if not isinstance(condition, bool):
+            if not can_compute() or failed is None:
+                raise failed or AssertionError
+            unstaged(failed)
+            if not computed(condition):
+                return
+        _forced(turn, failed)
+        condition = truth(test())
+
+
+def _forced(turn: Thunk, failed: Exception | None) -> None:
+    if failed is None:
+        turn()
+        return
+    with Forcing():
+        turn()
+
+
+def _staged(test: Thunk, turn: Thunk, names: Names, condition: bool | Node) -> Exception | None:
+    """Stage a ``while``; gives what stands in the way."""
+    try:
+        staged_repeat(test, turn, names, condition)
+    except Exception as error:  # noqa: BLE001 (Python runs the loop, and meets the same error, if it is one)
+        return error
+    raising.settle()
+    return None
+
+
+def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | None, Exception | None]:
+    """The first turn of a ``while`` whose test is known: it stands, if the test is known after it, else the loop is staged.
+
+    Gives whether to go on, None where the loop is done; and what stands in the way of staging it.
+    """
+
+    def run() -> bool | Node:
+        turn()
+        return truth(test())
+
+    try:
+        outcome = attempt(World((turn, test)), run, lambda result: isinstance(result, bool))
+    except Exception as error:  # noqa: BLE001 (as above)
+        return True, error
+    if isinstance(outcome.result, bool):
+        return outcome.result, None
+    failed = _staged(test, turn, names, True)
+    return (None, None) if failed is None else (True, failed)
+
+
+def staged_repeat(test: Thunk, turn: Thunk, names: Names, first: bool | Node) -> None:
+    """A ``while`` as a region."""
+
+    def run() -> tuple[Any, Any]:
+        before = test()
+        turn()
+        return before, None
+
+    loop = Loop([turn, test], names, run, once=first is True)
+    loop.trace()
+    condition = truth(loop.outcome.result[0])
+    if isinstance(condition, bool):
+        raise NeedsPython("the test of a `while` does not depend on what a turn changes", "Write it as Python does.")
+    conditional(loop, condition, None if isinstance(first, bool) else first)

@@ -1,0 +1,141 @@
+"""Arrays that may share memory, as data decide: not stored into, and not read after a store into what they may be a part of."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tensormagic.capture import context
+from tensormagic.capture.staging.merged import Partial, is_number
+from tensormagic.capture.staging.trial import UNBOUND
+from tensormagic.capture.stores.place import Buffer
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, topological
+from tensormagic.ops.checks import REQUIRE, require
+from tensormagic.ops.leaf import constant
+
+Leaf = Tensor | None  # an array of a value; None for what is no array
+
+
+def reach(buffer: Buffer) -> set[Buffer]:
+    """A buffer, and all that may share memory with it, directly or by way of others."""
+    found, pending = set[Buffer](), [buffer]
+    while pending:
+        one = pending.pop()
+        if one not in found:
+            found.add(one)
+            pending += one.origins
+    return found
+
+
+def arrays_of(value: Any) -> list[Leaf]:
+    """For each number and array in a value, in order, the lazy array that it is."""
+    leaves = [] if value is UNBOUND else [v for v in flatten(value)[0] if is_number(v)]
+    return [v if isinstance(v, Tensor) and v.type.form == "array" else None for v in leaves]
+
+
+def reached(leaf: Leaf) -> set[Buffer]:
+    """What an array may share memory with."""
+    return set() if leaf is None else reach(leaf.place.buffer)
+
+
+def pairs(sides: Sequence[Sequence[set[Buffer]]]) -> Iterable[tuple[int, int]]:
+    """The numbers of values that share memory on one of several ways; each way says what its values reach."""
+    for reaches in sides:
+        for j, second in enumerate(reaches):
+            yield from ((i, j) for i, first in enumerate(reaches[:j]) if first & second)
+
+
+def follow(shared: Iterable[tuple[Tensor, Sequence[Buffer]]]) -> None:
+    """Note that Python would have arrays as parts of others, we do not know of which or where.
+
+    Stores into them are refused; they are not to be read any more after a store into what they may be a part of.
+    """
+    told: list[Tensor] = []
+    for value, buffers in shared:
+        own = value.place.buffer
+        new = [b for b in dict.fromkeys(buffers) if b is not own and b not in own.origins]
+        if new and value.type.form == "array":
+            own.origins += new
+            names = list(dict.fromkeys(b.name for b in new if b.name and b.name != own.name)) or ["another array"]
+            own.overlaps.append(f"{' or '.join(names)}, as data decide")
+            told.append(value)
+    for value in told:
+        _listen(value)
+
+
+def _listen(value: Tensor) -> None:
+    """Have a value be lost when something is stored into what it may be a part of."""
+    own = value.place.buffer
+    held, raw = weakref.ref(own), value.raw if isinstance(value, Partial) else None
+
+    def spoil(name: str) -> None:
+        found = held()
+        if found is not None:
+            frame = context.user_frame()
+            where = f", in {context.span(frame)}" if frame is not None else ""
+            stored = f"{name}, into which something was stored since{where}"
+            message = f"this value may be a part of {stored}: it is not captured what it is now"
+            found.put(require(found.node if raw is None else raw, constant(False), message, "capture"))
+
+    for source in reach(own) - {own}:
+        source.followers.append(lambda name=source.name or "another array": spoil(name))
+
+
+def lost(results: Iterable[Node], known: set[Node]) -> str | None:
+    """What is said of a value that is lost where ``results`` are computed, in regions too, after what is ``known``; None where none is."""
+    pending, seen = [list(results)], set[Graph]()
+    while pending:
+        for node in topological(pending.pop(), stop=lambda n: n in known):
+            if node.op is REQUIRE and node["error"] == "capture":
+                return str(node["message"])
+            graphs = [g for g in node.params.values() if isinstance(g, Graph) and g not in seen]
+            seen.update(graphs)
+            pending += [list(g.results) for g in graphs]
+    return None
+
+
+class Turns:
+    """What the values that a loop carries may share memory with at the beginning of a turn: found out turn by turn.
+
+    Parameters
+    ----------
+    is_known
+        Whether an array made before the loop is known to others than what the loop carries.
+    """
+
+    def __init__(self, is_known: Callable[[Buffer], bool]) -> None:
+        self.is_known = is_known
+        self.older: dict[Any, set[Buffer]] = {}
+        self.others: dict[Any, set[Any]] = {}
+
+    def install(self, given: dict[Any, Tensor]) -> None:
+        """Have stand-ins share what is known so far."""
+        follow(
+            (t, [*self.older.get(k, ()), *(given[o].place.buffer for o in self.others.get(k, ()) if o in given)])
+            for k, t in given.items()
+        )
+
+    def learn(self, before: dict[Any, Leaf], given: dict[Any, Tensor], after: dict[Any, Leaf], opened: int) -> bool:
+        """Add what arrays share that are carried ``before`` the loop and ``after`` a turn; whether there was anything new.
+
+        ``opened`` is when the turn began, in the count of buffers.
+        """
+        keys = [*given]
+        own = {t.place.buffer for t in given.values()}
+        sides = [[reached(held.get(k)) for k in keys] for held in (before, after)]
+        size = self._size()
+        for key, *reaches in zip(keys, *sides, strict=True):
+            old = {b for b in set().union(*reaches) if b.born < opened and b not in own}
+            known = self.older.setdefault(key, set())
+            known |= {b for b in old - known if self.is_known(b)}
+        for i, j in pairs(sides):
+            self.others.setdefault(keys[i], set()).add(keys[j])
+            self.others.setdefault(keys[j], set()).add(keys[i])
+        return self._size() > size
+
+    def _size(self) -> int:
+        return sum(map(len, self.older.values())) + sum(map(len, self.others.values()))

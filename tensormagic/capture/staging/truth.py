@@ -1,0 +1,59 @@
+"""What decides: truth values, known or in the graph; and Python's turn, where no region can hold what is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensormagic.capture import context
+from tensormagic.capture.known import static_value
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.node import Node
+from tensormagic.ops.form import to_form
+from tensormagic.ops.pointwise import astype
+
+
+def truth(value: Any) -> bool | Node:
+    """What a value is as a condition: known, or a node."""
+    if not isinstance(value, Tensor):
+        return bool(value)
+    known = static_value(value.node)
+    if known is not None:
+        return bool(known)
+    if value.ndim:
+        if any(s != 1 for s in value.type.shape):
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            )
+        value = value.reshape(())
+    return to_form(astype(to_form(value.node, "scalar"), bool), "python")
+
+
+def computed(condition: bool | Node) -> bool:
+    """A condition's value, in a cell whose values are there."""
+    return condition if isinstance(condition, bool) else bool(wrap(condition).numpy())
+
+
+class Forcing:
+    """Python runs what cannot be staged: what it asks for is computed."""
+
+    def __enter__(self) -> None:
+        capture = context.current()
+        if capture is not None:
+            capture.forcing += 1
+
+    def __exit__(self, *_: object) -> None:
+        capture = context.current()
+        if capture is not None:
+            capture.forcing -= 1
+
+
+def unstaged(error: Exception) -> None:
+    """Note why Python runs what might have been a region."""
+    capture, frame = context.current(), context.user_frame()
+    if capture is not None and frame is not None and not capture.trials:
+        capture.unstaged[context.span(frame)] = _said(error) or type(error).__name__
+
+
+def _said(error: Exception) -> str:
+    lazy = any(isinstance(a, Tensor) for a in error.args)  # of a turn that was tried out
+    return "" if lazy else getattr(error, "message", str(error))

@@ -35,7 +35,7 @@ check() {
 check "ruff check" "$venv_python" -m ruff check --output-format concise .
 check "ruff format" "$venv_python" -m ruff format --check --output-format concise .
 check "pyright" "$venv_python" -m pyright --pythonpath "$venv_python"
-check "pytest" "$venv_python" -m pytest \
+check "pytest" "$venv_python" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
   --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-with tests/nbval-sanitize.cfg "$@"
 
 if [ ${#failed[@]} -gt 0 ]; then

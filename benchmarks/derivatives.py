@@ -385,9 +385,10 @@ def rows_of(name: str, pairs: dict[str, Pair]) -> list[str]:
     ]
 
 
-def peak(program: Program) -> float:
-    """MB that a call holds at most beside what was there before."""
+def peak(program: Program, forget: Callable[[], None]) -> float:
+    """MB that a call holds at most beside what was there before; ``forget`` gives back memory that is kept for later."""
     program()
+    forget()
     tracemalloc.start()
     program()
     most = tracemalloc.get_traced_memory()[1]
@@ -430,6 +431,8 @@ def checkpointed() -> dict[str, Callable[..., Any]]:
 def memory_rows() -> list[str]:
     """Peak memory and time of the gradients of loops, as they are and with checkpoints."""
     import tensormagic as tm
+    from tensormagic.backend.buffers import pool
+    from tensormagic.ops import spans
 
     rows: list[str] = []
     blocks = checkpointed()
@@ -437,13 +440,53 @@ def memory_rows() -> list[str]:
         if name not in blocks:
             continue
         ways: dict[str, Program] = {}
-        for way, function in {"as it is": tensormagic_function(name), "tm.checkpoint": blocks[name]}.items():
+        for way, (function, limit) in {
+            "as it is": (tensormagic_function(name), spans.MOST_BYTES),
+            "nothing computed again": (tensormagic_function(name), 1 << 60),
+            "always in blocks": (tensormagic_function(name), 0),
+            "tm.checkpoint": (blocks[name], 1 << 60),
+        }.items():
+            usual, spans.MOST_BYTES = spans.MOST_BYTES, limit
             both = tm.value_and_grad(function, tuple(range(len(moving))))
+            both(*moving, *fixed)
+            spans.MOST_BYTES = usual
             ways[way] = lambda f=both, v=(*moving, *fixed): f(*v)
         ways["NumPy, by hand"] = lambda f=BY_HAND[name], v=(*moving, *fixed): f(*v)
         for way, program in ways.items():
-            most = peak(program)
+            most = peak(program, pool.clear)
             rows.append(f"| {name} | {way} | {most:.2f} | {statistics.median(cpu(program)):.3g} |")
+    return rows
+
+
+def scale_rows() -> list[str]:
+    """CPU seconds of each step for chains of operations."""
+    import tensormagic as tm
+    from tensormagic.backend.plan import plan_graph
+    from tensormagic.transform.grad import value_and_gradient
+    from tensormagic.transform.rewriting import rewrite
+
+    rows: list[str] = []
+    for links in (5_000, 50_000):
+
+        def chain(x, links=links):
+            for k in [*range(links // 4)]:
+                x = np.sin(x) * 0.5 + x
+                x = x * 1.0001 if k % 2 else x - 0.1
+            return np.sum(x)
+
+        made: list[Any] = [None]
+        steps: list[Callable[[Any], Any]] = [
+            lambda _, f=chain: tm.tensor(f).graph(np.ones(5)),
+            lambda g: g.with_results(value_and_gradient(g.results[0], g.parameters)[1]),
+            lambda g: rewrite(g).graph,
+            plan_graph,
+        ]
+        times: list[str] = []
+        for step in steps:
+            begin = time.process_time()
+            made.append(step(made[-1]))
+            times.append(f"{time.process_time() - begin:.2f}")
+        rows.append(f"| {links:,} | {len(made[2].nodes):,} | {' | '.join(times)} |")
     return rows
 
 
@@ -483,6 +526,12 @@ def main() -> None:
         "| program | how | MB | CPU, ms |",
         "|---|---|---:|---:|",
         *(memory_rows() if "tensormagic" in found else []),
+        "",
+        "Graphs of chains of operations: CPU seconds.",
+        "",
+        "| operations | nodes of the gradient | capture | gradient | rewriting | plan |",
+        "|---:|---:|---:|---:|---:|---:|",
+        *(scale_rows() if "tensormagic" in found else []),
     ]
     page = "\n".join(text) + "\n"
     print(page)

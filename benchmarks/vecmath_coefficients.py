@@ -124,6 +124,7 @@ def fits(p: Polynomials, bits: int) -> dict[str, Fit]:
         "exp": Fit(power, near_zero, -half, half, 9 if double else 4),
         "expm1": Fit(power, near_zero, -half, half, 10 if double else 5),
         "log": Fit(of_square(logarithm), lambda z: z, TINY, root, 6 if double else 2),
+        "log_unit": Fit(of_square(logarithm), lambda z: z, TINY, mp.mpf("0.2001") ** 2, 7 if double else 3),
         "log_long": Fit(of_square(logarithm_rest), square, TINY, root, 7 if double else 2),
         "sin": Fit(of_square(lambda r: (mp.sin(r) - r) / r**3), lambda z: z, TINY, eighth, 5 if double else 2),
         "cos": Fit(of_square(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4), square, TINY, eighth, 5 if double else 2),

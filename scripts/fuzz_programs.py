@@ -26,10 +26,11 @@ HEAD = """# Random programs against NumPy
 
 Made by `python scripts/fuzz_programs.py N SEED [--compiled] --write`. Programs with even numbers are run as cells, those with odd ones
 as functions, at four sizes of their arguments. *Untaken*: an error in code that is traced and that Python does not run with these
-arguments. *Errors*: NumPy and tensormagic raise alike.
+arguments. *Unread*: NumPy raises for an index out of bounds of a value that nobody reads, and that is not computed. *Errors*: NumPy
+and tensormagic raise alike.
 
-| date | machine | versions | tier | form | programs | first | equal | errors | refused | untaken | too slow | different |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| date | machine | versions | tier | form | programs | first | equal | errors | refused | untaken | unread | too slow | different |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -61,7 +62,7 @@ def one(seed: int, form: str, refused: collections.Counter[str], rounding: float
 def write(count: int, first: int, form: str, ended: collections.Counter[str]) -> None:
     """Add a line to the table."""
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
-    counts = [ended[how] for how in ("same", "error", "refused", "untaken", "slow", "different")]
+    counts = [ended[how] for how in ("same", "error", "refused", "untaken", "unread", "slow", "different")]
     cells = [dt.datetime.now(tz=dt.UTC).date(), platform.machine(), versions, tm.config.tier, form, count, first]
     text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
     PAGE.write_text(text + "| " + " | ".join(map(str, [*cells, *counts])) + " |\n", encoding="utf-8")

@@ -10,6 +10,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.functions.batching import vmap
+from tensormagic.functions.check_grads import check_grads
 from tensormagic.functions.controlflow import cond, fori_loop, scan, while_loop
 from tensormagic.functions.customs import checkpoint, custom_gradient
 from tensormagic.functions.derivatives import grad, hvp, jvp, linearize, stop_gradient, value_and_grad, vjp
@@ -20,6 +21,7 @@ from tensormagic.functions.tensor import evaluate, tensor
 from tensormagic.functions.tracing import Compiled, compile, parse, rewrite, trace
 from tensormagic.ir.errors import (
     CaptureError,
+    DerivativeCheckError,
     DifferentiationError,
     DTypeError,
     GuardError,
@@ -35,6 +37,7 @@ __all__ = [
     "CaptureError",
     "Compiled",
     "DTypeError",
+    "DerivativeCheckError",
     "DifferentiationError",
     "Function",
     "GuardError",
@@ -45,6 +48,7 @@ __all__ = [
     "Tensor",
     "TensorError",
     "TransferError",
+    "check_grads",
     "checkpoint",
     "compile",
     "cond",

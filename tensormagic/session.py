@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend import native, reference
+from tensormagic.backend import flags, native, reference
 from tensormagic.backend.plan import Plan, plan_graph
 from tensormagic.capture import context, floating
 from tensormagic.capture.hooks import hooks
@@ -26,6 +26,8 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
 from tensormagic.transform.rewriting import Rewritten, own_rules, rewrite
 
+WORTH_WARNING = 0.5  # seconds of NumPy's time that may be spent to find out which line a warning is about
+SLOWER = 200  # times that NumPy may take of compiled code's time, where it is not known
 WORTH_COMPILING = 1e-3  # seconds of NumPy's time, in all runs together, above which a graph is compiled
 
 
@@ -45,6 +47,7 @@ class Executable:
     _reference: Callable[..., list[Any]] | None = None
     _handle: native.Handle | None = None
     _native: Callable[..., list[Any]] | None = None
+    _warned: int = -1  # the run of a cell for which warnings were looked for
 
     @property
     def graph(self) -> Graph:
@@ -74,7 +77,7 @@ class Executable:
     def run(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
         """The results, by the tier that is ready."""
         if self._native is not None and config.tier != "numpy":
-            return self._native(sizes, *values)
+            return self._by_machine(self._native, sizes, values)
         return self._slow(sizes, *values)
 
     def by_numpy(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
@@ -84,13 +87,34 @@ class Executable:
         with floating.watched():
             return reference.owned(self._reference(sizes, *values), values)
 
+    def _by_machine(self, run: Callable[..., list[Any]], sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
+        """The results, by machine code, which does not say where a number stopped being finite."""
+        flags.clear()
+        start = time.perf_counter()
+        results = run(sizes, *values)
+        if flags.suspicious(results) and context.cells:
+            self._warn_again(time.perf_counter() - start, sizes, values)
+        return results
+
+    def _warn_again(self, elapsed: float, sizes: dict[Any, int], values: Sequence[Any]) -> None:
+        """NumPy's warnings, by a second run in NumPy: once for each run of a cell, where that takes no long time."""
+        run = max(cell.run for cell in context.cells.values())
+        quick = self.seconds.get("numpy", elapsed * SLOWER) < WORTH_WARNING
+        if run != self._warned and quick and not self._tells:
+            self._warned = run
+            self.by_numpy(sizes, *values)
+
+    @cached_property
+    def _tells(self) -> bool:
+        return " = tell(" in self.graph.text  # a print is not to happen twice
+
     def _slow(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
         handle = self.compile() if config.tier == "numba" else self._handle
         if config.tier == "numba" and handle is not None:
             handle.wait()
         if config.tier != "numpy" and handle is not None and handle.ready():
             self._native = handle.run
-            return handle.run(sizes, *values)
+            return self._by_machine(handle.run, sizes, values)
         start = time.perf_counter()
         results = self.by_numpy(sizes, *values)
         elapsed = time.perf_counter() - start

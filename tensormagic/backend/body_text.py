@@ -11,7 +11,14 @@ import numpy as np
 from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local
 from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, is_map, kind_of
 from tensormagic.backend.lower import IndexTuple, Stage, operand_reads
-from tensormagic.backend.scalar_text import combine_text, scalar_text, start_text, step_text
+from tensormagic.backend.scalar_text import (
+    combine_text,
+    extremum_texts,
+    is_extremum,
+    scalar_text,
+    start_text,
+    step_text,
+)
 from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, collapses, strides
 from tensormagic.ir.errors import BoundsError
 from tensormagic.ir.node import Node, as_size
@@ -154,11 +161,11 @@ class Body:
         if node.op.name == "position":
             return self._wrapped(node, node.args[0], values[0], node["extent"], node["number"])
         message = node["message"].replace("{", "{{").replace("}", "}}")
-        depth = max(map(self._depth, values))
+        depth = self._depth(values[1])  # a number is checked where there are no elements, too
         self.emit(depth, f"if not {values[1]}:", node)
         for line in self.text.fault(ERRORS[node["error"]], message):
             self.emit(depth, f"    {line}", node)
-        return self.assign("checked", values[0], depth, node)
+        return self.assign("checked", values[0], max(map(self._depth, values)), node)
 
     def place(self, node: Node, indices: Node, own: IndexTuple, extent: Size) -> Index:
         """The index that an element of an index array is: counted from the end where it is negative, and checked."""
@@ -200,11 +207,12 @@ class Body:
 
     def address(self, node: Node, index: tuple[Index, ...]) -> tuple[str, str, int]:
         """The array that holds ``node``, the offset of an element, and how many loops that depends on."""
-        if self.nest.storage.get(node) is Storage.TILE:
+        host = self.nest.lodged.get(node, node)
+        if host is node and self.nest.storage.get(node) is Storage.TILE:
             return self._tile_address(node, index)
         factors, offset = coefficients(node, index)
         depth = max(self._depth_of_positions(factors), self._depth(self.text.size(offset)))
-        return self.text.array(node), self._linear(factors, offset), depth
+        return self.text.array(host), self._linear(factors, offset), depth
 
     def _tile_address(self, node: Node, index: tuple[Index, ...]) -> tuple[str, str, int]:
         stage = next(s for s in self.nest.stages if s.root is node)
@@ -370,6 +378,13 @@ class Body:
         if root.op is SUM and root.type.dtype.kind == "f" and innermost > 1:
             folded = self.text.fresh("part")
             self.chunked.append((total, folded, zero))
+        if is_extremum(root) and self._depth(value) == innermost:
+            names = (self.text.fresh(stem) for stem in ("nan", "signs"))
+            first, steps, last = extremum_texts(root, total, *names, value)
+            begin += [(line, root) for line in first]
+            self.sections[innermost] += [(line, root) for line in steps]
+            (self.around[1] if suffix == 0 else self.endings[suffix]).append((last, root))
+            return total
         self.emit(innermost, f"{folded} = {step_text(root, folded, value, free=True)}", root)
         return total
 

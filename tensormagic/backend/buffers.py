@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -44,7 +46,7 @@ class Pool:
 
     def _find(self, size: int) -> Array | None:
         blocks = self._blocks
-        for k in range(len(blocks)):
+        for k in reversed(range(len(blocks))):  # the last one used is most likely in a cache
             if blocks[k].nbytes == size and sys.getrefcount(blocks[k]) == _FREE:
                 block = blocks.pop(k)
                 block.flags.writeable = True  # whoever had an array of it may have set its base read-only
@@ -64,6 +66,19 @@ class Pool:
 
 
 pool = Pool()
+
+
+def growing() -> Array:
+    """Address and size, in bytes, of memory that compiled code makes larger; it is given back with this array."""
+    memory = (ctypes.c_int64 * 2)()
+    array = np.frombuffer(memoryview(memory), np.int64)
+    weakref.finalize(array, _give_back, memory)
+    return array
+
+
+def _give_back(memory: ctypes.Array[ctypes.c_int64]) -> None:
+    if memory[0]:
+        ctypes.CDLL(None).free(ctypes.c_void_p(memory[0]))
 
 
 def packed(value: Any, dtype: np.dtype[Any]) -> Array:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tensormagic.backend.body_text import Body, indented
+from tensormagic.backend.inline import is_growing
 from tensormagic.backend.kernel_text import FLAT_TILE, ROW_TILE, WIDE_TILE, KernelText, Line, Printed
 from tensormagic.backend.lower import Stage
 from tensormagic.backend.memory import Memory
+from tensormagic.backend.product_text import print_product
 from tensormagic.backend.region_text import print_check, print_region
 from tensormagic.backend.schedule import Kernel, Loop, Nest, Part, Region, Storage
 from tensormagic.backend.sequence_text import print_sequence
@@ -86,8 +88,10 @@ def _print_parts(text: KernelText, parts: list[Part]) -> None:
 def _print_nest(text: KernelText, nest: Nest) -> None:
     for stage in nest.stages:
         _print_before(text, stage)
-    if nest.alone:
+    if nest.alone and nest.stages[0].kind == "sequence":
         print_sequence(text, nest)
+    elif nest.alone and print_product(text, nest):
+        return
     elif nest.depth:
         _print_rows(text, nest)
     else:
@@ -102,6 +106,11 @@ def _print_before(text: KernelText, stage: Stage) -> None:
     root = stage.root
     if root in text.copied.get(root, ()):
         text.lines += text.copy(root, root.args[0])
+    if stage.written is not None and is_growing(text.memory.owner(root)):
+        start, length, _ = root["slices"][0]
+        body = Body(text, Nest([stage]), Loop((), [stage]), None)
+        text.lines += body.sections[0]
+        text.lines += text.grow(root, text.size((start + length) * product(root.type.shape[1:])))
     if stage.kind == "fold" and stage.reduced and getattr(root.op, "start", 0) is None:
         extent = product(tuple(stage.domain[k] for k in stage.reduced))
         if not is_at_least(extent, 1) and (text.depth or nodes_of(extent)):

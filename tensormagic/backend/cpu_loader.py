@@ -53,7 +53,9 @@ def machine() -> str:
     """What object code depends on beside its source: processor, versions, and the generator's own text."""
     here = Path(__file__).parent
     own = hashlib.sha256()
-    for path in sorted([*here.glob("vecmath*.py"), here / "cpu_types.py", here / "worker.py"]):
+    for path in sorted(
+        [*here.glob("vecmath*.py"), *(here / f"cpu_{name}.py" for name in ("code", "extrema", "types"))]
+    ):
         own.update(path.read_bytes())
     parts = [
         llvm.get_host_cpu_name(),

@@ -18,7 +18,8 @@ from numba.core.datamodel.registry import register_default
 from numba.core.typing import templates
 from numba.extending import intrinsic, lower_builtin
 
-from tensormagic.backend import vecmath
+from tensormagic.backend import vecmath, vecmath_complex
+from tensormagic.backend.cpu_extrema import EXTREMA
 from tensormagic.backend.kernel_text import MOST_BUFFERS
 
 ARRAY_DATA = 16  # where an ndarray object holds the address of its data: behind reference count and type
@@ -27,7 +28,7 @@ _infer_global: Any = templates.infer_global
 _DTYPES: dict[str, Any] = {
     name: getattr(types, name)
     for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-} | {"bool": types.boolean}
+} | {"bool": types.boolean, "complex128": types.complex128}
 
 
 class Buffer(types.Type):
@@ -118,6 +119,58 @@ def array(_typing: Any, table: Any, place: Any, dtype: Any, number: Any) -> Any:
     return kind(table, place, dtype, number), generate
 
 
+def _memory(builder: Any, table: Any, place: int) -> Any:
+    """Where address and size of memory that grows are: the data of the ndarray whose address is in the table."""
+    integer = ir.IntType(64)
+    address = builder.add(_entry(builder, table, place), ir.Constant(integer, ARRAY_DATA))
+    return builder.load(builder.inttoptr(address, integer.as_pointer().as_pointer()))
+
+
+def _after(builder: Any, pointer: Any) -> Any:
+    return builder.gep(pointer, [ir.Constant(ir.IntType(64), 1)])
+
+
+@intrinsic(prefer_literal=True)
+def growing(_typing: Any, table: Any, place: Any, dtype: Any, number: Any) -> Any:
+    """The elements of the array that grows whose memory is in the table at ``place``."""
+    kind = Buffer(_DTYPES[dtype.literal_value], number.literal_value)
+
+    def generate(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        address = builder.load(_memory(builder, args[0], place.literal_value))
+        return builder.inttoptr(address, context.get_value_type(kind))
+
+    return kind(table, place, dtype, number), generate
+
+
+@intrinsic(prefer_literal=True)
+def room(_typing: Any, table: Any, place: Any) -> Any:
+    """How many bytes an array that grows has."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        return builder.load(_after(builder, _memory(builder, args[0], place.literal_value)))
+
+    return types.int64(table, place), generate
+
+
+@intrinsic(prefer_literal=True)
+def grow(_typing: Any, table: Any, place: Any, wanted: Any) -> Any:
+    """Make room for ``wanted`` bytes, and as many more, in an array that grows; whether there was memory for that."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        integer, bytes_ = ir.IntType(64), ir.IntType(8).as_pointer()
+        memory = _memory(builder, args[0], place.literal_value)
+        size = builder.mul(builder.add(args[2], ir.Constant(integer, 32)), ir.Constant(integer, 2))
+        realloc = cgutils.get_or_insert_function(builder.module, ir.FunctionType(bytes_, [bytes_, integer]), "realloc")
+        moved = builder.call(realloc, [builder.inttoptr(builder.load(memory), bytes_), size])
+        done = builder.icmp_unsigned("!=", builder.ptrtoint(moved, integer), ir.Constant(integer, 0))
+        with builder.if_then(done):
+            builder.store(builder.ptrtoint(moved, integer), memory)
+            builder.store(size, _after(builder, memory))
+        return done
+
+    return types.boolean(table, place, types.int64), generate
+
+
 @intrinsic(prefer_literal=True)
 def scratch(_typing: Any, extent: Any, dtype: Any, number: Any) -> Any:
     """Room for ``extent`` elements on the stack."""
@@ -154,6 +207,59 @@ def stopped(_typing: Any, table: Any) -> Any:
     return types.boolean(table), generate
 
 
+@intrinsic
+def multiply_add(_typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """``a * b + c``, rounded once where that is one instruction: for the accumulators of products of matrices only."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        factor = builder.fmul(args[0], args[1], flags=["contract"])
+        return builder.fadd(factor, args[2], flags=["contract"])
+
+    return c(a, b, c), generate
+
+
+@intrinsic
+def gemm(
+    _typing: Any, address: Any, left: Any, left_at: Any, right: Any, right_at: Any, out: Any, out_at: Any,
+    rows: Any, columns: Any, terms: Any, left_apart: Any, right_apart: Any, out_apart: Any, left_turned: Any,
+    right_turned: Any,
+) -> Any:  # fmt: skip
+    """Call BLAS at an address: ``out = left @ right``, each a buffer and an offset.
+
+    ``apart``: how far apart rows are. ``turned``: 1 where a matrix lies there transposed, else 0.
+    """
+    operands = (
+        address, left, left_at, right, right_at, out, out_at, rows, columns, terms, left_apart, right_apart, out_apart,
+        left_turned, right_turned,
+    )  # fmt: skip
+
+    def generate(context: Any, builder: Any, _sig: Any, given: Any) -> Any:
+        function, *buffers = given[:7]
+        starts = [builder.gep(buffers[k], [buffers[k + 1]]) for k in (0, 2, 4)]
+        m, n, k, *apart = (builder.trunc(v, ir.IntType(32)) for v in given[7:13])
+        zero, byte = ir.Constant(ir.IntType(64), 0), ir.IntType(8)
+        turned = [
+            builder.select(builder.icmp_signed("!=", v, zero), byte(ord("T")), byte(ord("N"))) for v in given[13:]
+        ]
+        real = starts[0].type.pointee
+
+        def place(value: Any) -> Any:
+            room = cgutils.alloca_once(builder, value.type)
+            builder.store(value, room)
+            return room
+
+        # by columns, which is BLAS's way, everything is transposed, and so the operands change places
+        arguments = [
+            *(place(v) for v in (turned[1], turned[0], n, m, k, real(1.0))),
+            *(starts[1], place(apart[1]), starts[0], place(apart[0]), place(real(0.0)), starts[2], place(apart[2])),
+        ]
+        kind = ir.FunctionType(ir.VoidType(), [a.type for a in arguments])
+        builder.call(builder.inttoptr(function, kind.as_pointer()), arguments)
+        return context.get_dummy_value()
+
+    return types.none(*operands), generate
+
+
 def _rounding(name: str, llvm_name: str) -> Callable[..., Any]:
     def typed(_typing: Any, x: Any) -> Any:
         def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
@@ -174,9 +280,17 @@ def _rounding(name: str, llvm_name: str) -> Callable[..., Any]:
 NAMES: dict[str, Any] = {
     **{name: _rounding(name, name) for name in ("floor", "ceil", "trunc", "rint", "sqrt")},
     **vecmath.FUNCTIONS,
+    **vecmath.PARTIAL,
+    **EXTREMA,
     **vecmath.FOLDS,
+    **vecmath_complex.FUNCTIONS,
     "array": array,
+    "growing": growing,
+    "room": room,
+    "grow": grow,
     "scratch": scratch,
     "real": real,
     "stopped": stopped,
+    "multiply_add": multiply_add,
+    "gemm": gemm,
 }

@@ -6,14 +6,14 @@ import linecache
 import struct
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.buffers import LARGE, owned, packed, pool
+from tensormagic.backend.buffers import LARGE, growing, owned, packed, pool
 from tensormagic.backend.cpu import TILE_ROOM, tile_rows
-from tensormagic.backend.inline import is_room
+from tensormagic.backend.inline import is_growing, is_room
 from tensormagic.backend.kernel_text import Entry, Printed
 from tensormagic.backend.kinds import is_base, is_leaf, is_library, kind_of
 from tensormagic.backend.lower import Stage
@@ -82,6 +82,7 @@ class Driver:
             "array": np.array,
             "matmul": np.matmul,
             "take": pool.take,
+            "growing": growing,
             "packed": packed,
             "owned": owned,
             "sizer": sizer,
@@ -95,7 +96,8 @@ class Driver:
         }
         self.variables: dict[Any, str] = {}
         self.made: set[Node] = set()
-        self.known: set[Node] = set(graph.parameters)
+        self.known: set[Node] = set(graph.parameters)  # those of `variables` that are there before a kernel
+        self.seen = 0  # how many of these have been looked at
         self.region: Node | None = None
         self.packs: dict[Node, str] = {}
         self.symbols: dict[Any, str] = {}
@@ -130,7 +132,7 @@ class Driver:
         owner = self.memory.owner
         for number, step in enumerate(self.steps):
             if isinstance(step, Kernel):
-                last.update((e.key, number) for e in next(printed).entries if e.kind == "array")
+                last.update((e.key, number) for e in next(printed).entries if e.kind in {"array", "growing"})
             else:
                 last[step] = number
                 last.update((owner(n), number) for a in step.needs for n in (a, *below(a)))
@@ -193,6 +195,10 @@ class Driver:
         return name
 
     def _allocate(self, node: Node) -> str:
+        if is_growing(node):
+            self.made.add(node)
+            self.lines.append(f"{self._new(node)} = growing()")
+            return self.variables[node]
         extents, dtype = self._extents(node), self.dtype(node)
         shape, size = self.shape(extents), product(extents)
         name = self._new(node)
@@ -262,7 +268,8 @@ class Driver:
         self.lines.append(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}" if names else call)
 
     def _print_kernel(self, kernel: Kernel, number: int, printed: Printed) -> None:
-        self.known = {n for n in self.variables if n is self.memory.owner(n)}
+        self.known.update(n for n in islice(self.variables, self.seen, None) if n is self.memory.owner(n))
+        self.seen = len(self.variables)
         self.region = next((s.root for s in (*kernel.regions, *kernel.stages)), None)
         items: list[str] = []
         after: list[str] = []

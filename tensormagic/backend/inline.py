@@ -7,6 +7,7 @@ from itertools import count
 
 import numpy as np
 
+from tensormagic.backend.complex_text import COMPLEX, source_of
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, make, rebuild, replaced, resized, topological
@@ -20,14 +21,22 @@ from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalar import add, multiply
 from tensormagic.ops.update import ADD_AT, SET
 
-DTYPES = frozenset(map(np.dtype, ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]))
-
+DTYPES = frozenset([*map(np.dtype, ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]), COMPLEX])
 
 MARK = "written_in"
 
 
 class Room(Source):
     """An array that holds nothing yet."""
+
+
+class Growing(Room):
+    """An array that holds nothing yet, and gets as long as what is stored into it."""
+
+
+def is_growing(node: Node) -> bool:
+    """Whether a node is an array that grows."""
+    return isinstance(node.params.get("source"), Growing)
 
 
 def is_room(node: Node) -> bool:
@@ -88,7 +97,7 @@ def _simpler(node: Node) -> Node | None:
         return _joined(node)
     if node.op is CONTRACT and _is_product(node):
         return _product(node)
-    if isinstance(node.op, Pointwise) and node.op.scalar_source(node) is not None:
+    if isinstance(node.op, Pointwise) and source_of(node) is not None:
         return None
     body: Node | None = node.op.expand(node)  # type: ignore[attr-defined]
     return body if body is not None and body.types == node.types else None
@@ -187,7 +196,7 @@ class Instance:
             if node not in self.memo:
                 new = resized(node, [self.memo[a] for a in node.args], self.sizes)
                 if self.own is not None and is_room(node):
-                    new = input_node(Room("room"), new.type)
+                    new = input_node(type(node["source"])("room"), new.type)
                 elif self.own is not None:
                     new = marked(new, self.own)
                 self._put(node, new)

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.inline import is_growing
 from tensormagic.backend.memory import Memory
+from tensormagic.backend.sizes import RefusedError
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Apply, Dim, Size, Symbol
@@ -31,8 +33,8 @@ class Entry:
     Parameters
     ----------
     kind
-        ``"array"``, ``"tile"`` (memory for one tile), ``"size"``, ``"number"``, ``"fault"`` (what went wrong) or
-        ``"traded"`` (where arrays of one group are at the end).
+        ``"array"``, ``"growing"`` (one that grows), ``"tile"`` (memory for one tile), ``"size"``, ``"number"``,
+        ``"fault"`` (what went wrong) or ``"traded"`` (where arrays of one group are at the end).
     key
         The node, the symbol, the constant's bits as an integer, or the group.
     count, width
@@ -45,7 +47,7 @@ class Entry:
     width: Size = 1
 
 
-Fault = tuple[type[Exception], str]  # what is raised, and its message, with {0}, {1}, {2} for what the kernel noted
+Fault = tuple[type[Exception], tuple[str, ...]]  # an error and its texts, with {0}, {1}, {2} for what the kernel noted
 
 
 class Local(Symbol):
@@ -118,12 +120,32 @@ class KernelText:
     def array(self, node: Node) -> str:
         """The name of the array that holds a node."""
         owner = self.memory.owner(node)
-        if owner not in self.names:
+        if owner not in self.names and is_growing(owner):
+            read = self._growing(owner)
+            self._declare(owner, "a", Entry("growing", owner), lambda k: read.format(k))
+        elif owner not in self.names:
             number = self._number_of(owner)
             self._declare(
                 owner, "a", Entry("array", owner), lambda k: f'array(table, {k}, "{owner.type.dtype.name}", {number})'
             )
         return self.names[owner]
+
+    def _growing(self, owner: Node) -> str:
+        return f'growing(table, {{}}, "{owner.type.dtype.name}", {self._number_of(owner)})'
+
+    def grow(self, node: Node, count: str) -> list[Line]:
+        """Statements that make room for so many elements in an array that grows."""
+        name, owner = self.array(node), self.memory.owner(node)
+        place = next(k for k, entry in enumerate(self.entries, 1) if entry.key is owner)
+        wanted = self.fresh("wanted")
+        failed = self.fault(MemoryError, "there is no memory for what a loop records")
+        return [
+            (f"{wanted} = ({count}) * {owner.type.dtype.itemsize}", None),
+            (f"if {wanted} > room(table, {place}):", None),
+            (f"    if not grow(table, {place}, {wanted}):", None),
+            *((f"        {line}", None) for line in failed),
+            (f"    {name} = {self._growing(owner).format(place)}", None),
+        ]
 
     def _number_of(self, owner: Node) -> int:
         """The number of an array: the same one for all that trade places."""
@@ -132,9 +154,10 @@ class KernelText:
             self.groups[group] = self._number()
         return self.groups[group]
 
-    def fault(self, error: type[Exception], message: str, *values: str) -> list[str]:
+    def fault(self, error: type[Exception], message: str, *values: str, advice: str | None = None) -> list[str]:
         """Statements that note what went wrong, and leave."""
-        number = self.faults.setdefault((error, message), len(self.faults) + 1)
+        texts = (message,) if advice is None else (message, advice)
+        number = self.faults.setdefault((error, texts), len(self.faults) + 1)
         name = self._declare(
             "fault", "fault", Entry("fault", None), lambda k: f'array(table, {k}, "int64", {MOST_BUFFERS - 1})'
         )
@@ -143,6 +166,8 @@ class KernelText:
 
     def copy(self, to: Node, of: Node) -> list[Line]:
         """A loop that copies a whole array."""
+        if is_growing(self.memory.owner(to)) or is_growing(self.memory.owner(of)):
+            raise RefusedError(None)
         target, source, k = self.array(to), self.array(of), self.fresh("k")
         return [(f"for {k} in range({self.size(of.type.size)}):", to), (f"    {target}[{k}] = {source}[{k}]", to)]
 
@@ -197,7 +222,8 @@ class KernelText:
         if isinstance(a, Local):
             return a.name
         if isinstance(a, Node):
-            number = self.scalars[a, ()]
+            known = self.scalars.get((a, ()))  # one that no statement has read so far is read where it is stored
+            number = f"{self.array(a)}[0]" if known is None and self.stored(a) else self.scalars[a, ()]
             return number if a.type.dtype == np.dtype(np.int64) else f"np.int64({number})"
         return self._declare(a, "n", Entry("size", a), lambda k: f"table[{k}]")
 
@@ -211,6 +237,8 @@ class KernelText:
         dtype = value.dtype
         if dtype.kind == "b":
             return "True" if value else "False"
+        if dtype.kind == "c":
+            return f"complex({self.number(value.real)}, {self.number(value.imag)})"
         plain = abs(float(value)) in _PLAIN or not np.isfinite(value)
         plain = plain or (dtype.kind in "iu" and -(2**63) <= int(value) < 2**63)  # divisors: far quicker when known
         if dtype.kind == "f":
@@ -223,6 +251,10 @@ class KernelText:
             literal = self._declare(("number", read, number), "c", Entry("number", number), read.format)
             self.literals[literal] = f"{literal} = {shown}"
         return literal if dtype in {np.dtype("f8"), np.dtype("i8")} else f"np.{dtype.name}({literal})"
+
+    def constant(self, number: int) -> str:
+        """An integer that differs from process to process, and is no part of the text: an entry of the table."""
+        return self._declare(("constant", number), "c", Entry("number", number), lambda k: f"table[{k}]")
 
     def finish(self, names: Mapping[Node, str]) -> Printed:
         """The whole function."""

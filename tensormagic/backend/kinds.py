@@ -6,9 +6,11 @@ import weakref
 from collections.abc import Sequence
 from functools import cache
 
+from tensormagic.backend.complex_text import is_complex, source_of
 from tensormagic.backend.inline import DTYPES, expand_all
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, Operation, topological
+from tensormagic.ir.node import Node, Operation, as_size, topological
+from tensormagic.ir.size import Dim, Size
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.control import COND, LOOP, WHILE
 from tensormagic.ops.fold import Fold, Row
@@ -88,6 +90,7 @@ SCATTERS = frozenset(
     ["scatter_set", "scatter_add", "scatter_multiply", "scatter_maximum", "scatter_minimum", "add_along_axis"]
 )
 TAKES = frozenset(["gather", "take_along_axis"])
+_OF_REALS = SEQUENCES | (SCATTERS - {"scatter_set", "scatter_add", "add_along_axis"})  # complex ones are NumPy's
 CHECKED = frozenset(["position", "require"])  # the operand itself, or another text for it, and an error
 MOST_REGION_OPS = 600  # in the bodies of a region that becomes one function
 _kinds: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
@@ -130,6 +133,8 @@ def _kind(node: Node, *, inside: bool) -> str:
         return "item" if kind_of(node.args[0]) == "region" else "library"
     if any(t.dtype not in DTYPES or t.form == "tape" for n in (node, *node.args) for t in n.types):
         return "library"
+    if is_complex(node) and op.name in _OF_REALS:
+        return "library"
     if op in {LOOP, WHILE, COND}:
         return "region" if _is_compiled(node) else "library"
     if len(node.types) != 1:
@@ -140,7 +145,7 @@ def _kind(node: Node, *, inside: bool) -> str:
 def _kind_of_one(node: Node, *, inside: bool) -> str:
     op = node.op
     if isinstance(op, Pointwise):
-        return "map" if op.scalar_source(node) is not None else "library"
+        return "map" if source_of(node) is not None else "library"
     if isinstance(op, Move) and op.index is not None:
         return "move" if op is not RESHAPE or squeezes(node) else "view" if inside else "library"
     if op is SET or op is ADD_AT:
@@ -159,8 +164,9 @@ def _folds(node: Node, *, inside: bool) -> bool:
     if op is CONTRACT:
         (a, b), out = split(node["subscripts"])
         whole = set(a) | set(b)
-        return node.type.dtype.kind != "b" and (inside or whole in (set(a), set(b))) and len(set(out)) < len(whole)
-    return isinstance(op, Fold) and not isinstance(op, Row) and op.step is not None
+        with_vector = whole in (set(a), set(b)) and len(set(out)) < len(whole)
+        return node.type.dtype.kind not in "bc" and (with_vector or (inside and is_product(node)))
+    return isinstance(op, Fold) and not isinstance(op, Row) and op.step is not None and not is_complex(node)
 
 
 def graphs_of(region: Node) -> list[Graph]:
@@ -198,6 +204,14 @@ def is_map(node: Node) -> bool:
 def is_fold(node: Node) -> bool:
     """Whether a node is a fold that has code: a reduction, or a product with a vector."""
     return kind_of(node) == "fold"
+
+
+def is_product(node: Node) -> bool:
+    """Whether a node is a product of two matrices, as they are or transposed."""
+    if node.op is not CONTRACT:
+        return False
+    (a, b), out = split(node["subscripts"])
+    return len(a) == len(b) == len(out) == 2 and len(set(a) | set(b)) == 3 and len(set(a) & set(b) - set(out)) == 1
 
 
 def is_base(node: Node) -> bool:
@@ -247,7 +261,33 @@ def carried(node: Node) -> list[Node]:
     kind = kind_of(node)
     if kind in {"store", "view"}:
         return [node.args[0]]
-    return [node.args[k] for k in carried_by(node).values()] if kind == "region" else []
+    if kind != "region":
+        return []
+    filled = filled_by(node)
+    return [node.args[k] for k in carried_by(node).values() if k not in filled]
+
+
+def filled_by(loop: Node) -> set[int]:
+    """The operands of a loop that are constants all of which its turns store over and nothing reads before: stacks."""
+    if loop.op is not LOOP or not isinstance(turns := as_size(loop.args[0]), int | Dim):
+        return set()
+    body: Graph = loop["body"]
+    carries = range(1, 1 + loop["carries"])
+    return {k for k in carries if constant_value(loop.args[k]) is not None and _is_filled(loop, body, k, turns)}
+
+
+def _is_filled(loop: Node, body: Graph, k: int, turns: Size) -> bool:
+    index, carry, result = body.parameters[0], body.parameters[k], body.results[k - 1]
+    readers = [n for n in body.nodes if carry in n.args]
+    if result.op is not SET or readers != [result] or body.results.count(carry) or not carry.type.shape:
+        return False
+    if result.args[0] is not carry or result.args[1] is carry or loop.args[k].type.shape[0] != turns:
+        return False
+    (first, extent, step), *rest = result["slices"]
+    at = as_size(index)
+    extents = carry.type.shape
+    whole = all(s == (0, n, 1) for s, n in zip(rest, extents[1:], strict=True))
+    return (extent, step) == (1, 1) and whole and at is not None and first in {at, extents[0] - 1 - at}
 
 
 def carried_by(region: Node) -> dict[int, int]:

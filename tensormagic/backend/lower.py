@@ -21,6 +21,7 @@ from tensormagic.backend.kinds import (
     is_leaf,
     is_loop,
     is_map,
+    is_product,
     kind_of,
     stripped,
 )
@@ -148,7 +149,7 @@ class Roots:
                 self.stretched.add(stripped(arg))
         self.wanted.update(n for n in node.sized_by if is_inline(n))
         kind = kind_of(node)
-        if kind in {"library", "region"}:
+        if kind in {"library", "region"} or is_product(node):
             inner = [stripped(a) if a.types[0].shape else a for a in node.args]
             self.wanted.update(a for a in inner if is_inline(a) and not is_leaf(a))
         self.wanted.update(a for a in carried(node) if is_loop(a))

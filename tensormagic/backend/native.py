@@ -73,7 +73,7 @@ class Handle:
         if function is None:
             self._errors.append(error)
         if len(self._functions) == len(self.plan.sources):
-            if len(self._errors) == len(self._functions):
+            if len(self._errors) == len(self._functions) or (self._errors and self.plan.grows):
                 self.finish(self._errors[0])
                 return
             self.run = self.plan.compile([self._functions[s] for s in self.plan.sources])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from tensormagic.backend.memory import Memory
 from tensormagic.backend.schedule import Kernel, Step, arrange, schedule
 from tensormagic.backend.sizes import RefusedError
 from tensormagic.backend.steps import Block, Region, arrays, needed, produced
+from tensormagic.backend.tapes import untaped
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
@@ -76,6 +78,12 @@ class Plan:
     drive: Callable[[frozenset[int]], Driver]
     regions: dict[Node, dict[str, Plan]] = field(default_factory=dict)
 
+    @property
+    def grows(self) -> bool:
+        """Whether there are arrays that grow, which only machine code has: it is all compiled, or not at all."""
+        printed = (entry for kernel in self.kernels for entry in kernel.printed.entries)
+        return any(entry.kind == "growing" for entry in printed)
+
     @cached_property
     def sources(self) -> tuple[str, ...]:
         """What has to be compiled: each different kernel once, those of regions too."""
@@ -99,18 +107,23 @@ class Plan:
 
 def plan_graph(graph: Graph, changed: Iterable[int] = ()) -> Plan:
     """The plan of a closed graph; the parameters whose numbers are ``changed`` belong to it."""
+    carries = [graph.parameters[k] for k in changed]
+    simple = expand_all([*graph.results, *graph.checked])
+    growing = untaped(simple)
+    if growing is not None:
+        with suppress(RefusedError):
+            return _plan(graph, *growing, carries)
     while True:
         try:
-            return _plan(graph, [graph.parameters[k] for k in changed])
+            return _plan(graph, simple, {}, carries)
         except RefusedError as error:
             if error.region is None:
                 raise
             refuse(error.region)
 
 
-def _plan(graph: Graph, carries: Sequence[Node]) -> Plan:
+def _plan(graph: Graph, found: Sequence[Node], origin: Mapping[Node, Node], carries: Sequence[Node]) -> Plan:
     memory = Memory()
-    found = expand_all([*graph.results, *graph.checked])
     count = len(graph.results)
     guards = graph.guards_over(dict(zip(graph.checked, found[count:], strict=True)))
     guards = tuple(g for g in guards if nodes_of(g[0]) or nodes_of(g[2]))
@@ -141,7 +154,8 @@ def _plan(graph: Graph, carries: Sequence[Node]) -> Plan:
             printed = print_kernel(
                 step, memory, copied, is_stored, lambda n, outside=outside: bool(n.type.shape) or n in outside, names
             )
-            planned.append(PlannedKernel(step, printed, _nodes_of(step, is_stored)))
+            nodes = tuple(origin.get(n, n) for n in _nodes_of(step, is_stored))
+            planned.append(PlannedKernel(step, printed, nodes))
     library = tuple(s for s in steps if isinstance(s, Node))
     regions = {
         node: {

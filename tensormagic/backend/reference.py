@@ -41,8 +41,9 @@ def compile(graph: Graph) -> Run:
                 table[node] = node.op.evaluate(node, [table[a] for a in operands], size)  # type: ignore[attr-defined]
                 for guard in guards:
                     check(guard, size.atom)
-            except Exception as error:
-                error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it
+            except BaseException as error:
+                if getattr(error, "tensor_node", None) is None:  # not told by a node inside this one
+                    error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it
                 raise
             for a in dead:
                 del table[a]

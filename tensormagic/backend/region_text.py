@@ -10,6 +10,7 @@ from tensormagic.backend.kernel_text import KernelText, Line
 from tensormagic.backend.schedule import Loop, Nest
 from tensormagic.backend.steps import Block, Check, Region
 from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.graph import NOT_STRETCHED
 from tensormagic.ir.node import Node
 
 PrintParts = Callable[[KernelText, list[Any]], None]
@@ -29,9 +30,11 @@ def print_check(text: KernelText, check: Check) -> None:
     for node in check.nodes:
         number(text, node)
     a, b = text.size(left), text.size(right)
-    message = "sizes do not fit: {0} and {1}" if relation == "==" else "a size is {0} where it has to be at least {1}"
+    message, advice = "a size is {0} where it has to be at least {1}", None
+    if relation == "==":
+        message, advice = "sizes do not fit: {0} and {1}", NOT_STRETCHED
     text.lines.append((f"if not ({a}) {relation} ({b}):", None))
-    text.lines += indented([(line, None) for line in text.fault(ShapeError, message, a, b)])
+    text.lines += indented([(line, None) for line in text.fault(ShapeError, message, a, b, advice=advice)])
 
 
 def print_region(text: KernelText, region: Region, parts: PrintParts) -> None:

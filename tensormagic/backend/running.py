@@ -18,8 +18,8 @@ from tensormagic.ir.size import Symbol
 def raised(faults: Sequence[Fault], noted: Any) -> None:
     """Raise what a kernel noted."""
     number, *values = noted.tolist()
-    error, message = faults[number - 1]
-    raise error(message.format(*values))
+    error, texts = faults[number - 1]
+    raise error(*(text.format(*values) for text in texts))
 
 
 class Interpreted:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.complex_text import is_complex, source_of
 from tensormagic.backend.kernel_text import KernelText
 from tensormagic.backend.kinds import exponent
+from tensormagic.backend.ranges import is_of_unit
 from tensormagic.ir.node import Node
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import SUM
@@ -84,8 +86,12 @@ _IN_FLOAT32 = frozenset(
 
 def scalar_text(node: Node, values: Sequence[str]) -> str:
     """A pointwise node's expression, cast to its dtype wherever Numba's own rules would widen it."""
+    if is_complex(node):
+        return (source_of(node) or "").format(*values)
     number = exponent(node) if node.op.name == "power" else None
     source = _POWERS.get(number) or node.op.scalar_source(node)  # type: ignore[attr-defined,arg-type]
+    if node.op.name == "log1p" and is_of_unit(node.args[0]):
+        source = "log1p_unit({0})"
     for old, new in _RENAMED.items():
         source = source.replace(old, new)
     return _cast(node, source.format(*values))
@@ -136,6 +142,20 @@ def step_text(root: Node, total: str, value: str, *, free: bool, whole: bool = F
     return expression if dtype.itemsize == 8 or dtype == np.dtype("f4") else f"np.{dtype.name}({expression})"
 
 
+def is_extremum(root: Node) -> bool:
+    """Whether a fold is the largest or the smallest of floats."""
+    return getattr(root.op, "step", None) in {"maximum", "minimum"} and root.type.dtype.kind == "f"
+
+
+def extremum_texts(root: Node, total: str, nan: str, signs: str, value: str) -> tuple[list[str], list[str], str]:
+    """An extremum of floats in a loop, in three parts: how they begin, their steps, and what puts them together."""
+    largest = root.op.step == "maximum"  # type: ignore[attr-defined]
+    step, sign, first = ("larger", "common_sign", -1) if largest else ("smaller", "any_sign", 0)
+    begin = [f"{nan} = False", f"{signs} = np.int{root.type.dtype.itemsize * 8}({first})"]
+    steps = [f"{total} = {step}({total}, {value})", f"{nan} = nan_seen({nan}, {value})"]
+    return begin, [*steps, f"{signs} = {sign}({signs}, {value})"], f"{total} = extremum({total}, {nan}, {signs})"
+
+
 _COMBINED = {"add_at": "add", "scatter_add": "add", "add_along_axis": "add", "scatter_multiply": "multiply",
              "scatter_maximum": "maximum", "scatter_minimum": "minimum"}  # fmt: skip
 _RUNNING = {"cumsum": "add", "cumprod": "multiply", "cummax": "maximum", "cummin": "minimum"}
@@ -146,7 +166,7 @@ def _joined(name: str, dtype: np.dtype[Any], left: str, right: str) -> str:
     text = registry[name].source[dtype.kind].format(left, right)  # type: ignore[attr-defined]
     if dtype.kind == "b":
         return f"bool({text})"
-    return f"({text})" if dtype.itemsize == 8 or dtype.kind == "f" else f"np.{dtype.name}({text})"
+    return f"({text})" if dtype.itemsize == 8 or dtype.kind in "fc" else f"np.{dtype.name}({text})"
 
 
 def combine_text(root: Node, old: str, value: str) -> str:

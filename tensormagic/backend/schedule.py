@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 
-from tensormagic.backend.kinds import stored_below
+from tensormagic.backend.kinds import is_product, stored_below
 from tensormagic.backend.lower import Stage, variable
 from tensormagic.backend.memory import Memory
 from tensormagic.backend.steps import Block, Check, Region, needed, produced
@@ -52,7 +52,8 @@ class Nest:
     """Stages that share their leading axes.
 
     ``depths`` are the numbers of leading axes that may be the rows; ``depth`` and ``loops`` are set when the nest is
-    complete. A nest of rank-0 stages has the depth 0 and no rows. No other stage joins a nest that is ``alone``.
+    complete. A nest of rank-0 stages has the depth 0 and no rows. No other stage joins a nest that is ``alone``. Values
+    that are ``lodged`` are kept for a tile where that result will be.
     """
 
     stages: list[Stage] = field(default_factory=list)
@@ -61,6 +62,7 @@ class Nest:
     depth: int = 0
     loops: list[Loop] = field(default_factory=list)
     storage: dict[Node, Storage] = field(default_factory=dict)
+    lodged: dict[Node, Node] = field(default_factory=dict)
 
     @property
     def rows(self) -> tuple[Size, ...]:
@@ -146,6 +148,7 @@ def arrange(block: Block, memory: Memory, steps: Sequence[BlockStep] | None = No
     for item in items:
         if isinstance(item, Nest):
             _complete(item, outside[item])
+            _lodge(item, memory)
     return items
 
 
@@ -191,7 +194,7 @@ class _Arrangement:
             nest = self.items[k]
             if isinstance(nest, Nest) and self._join(stage, nest, k):
                 return k
-        self.items.append(Nest([stage], _depths(stage), alone=stage.kind == "sequence"))
+        self.items.append(Nest([stage], _depths(stage), alone=_stands_alone(stage)))
         return len(self.items) - 1
 
     def _changes_what_is_read(self, stage: Stage, nest: Nest) -> bool:
@@ -203,7 +206,7 @@ class _Arrangement:
         return any(self.memory.owner(n) is owner for s in nest.stages for n in needed(s))
 
     def _join(self, stage: Stage, nest: Nest, number: int) -> bool:
-        if nest.ops + stage.ops > MOST_NEST_OPS or nest.alone or stage.kind == "sequence":
+        if nest.ops + stage.ops > MOST_NEST_OPS or nest.alone or _stands_alone(stage):
             return False
         if self._changes_what_is_read(stage, nest):
             return False
@@ -233,6 +236,11 @@ class _Arrangement:
             return False
         nest.stages.append(stage)
         return True
+
+
+def _stands_alone(stage: Stage) -> bool:
+    """Whether a stage has loops of its own kind: each step of some needs the one before, and matrices go by blocks."""
+    return stage.kind == "sequence" or is_product(stage.root)
 
 
 def hidden_reads(stage: Stage) -> list[Node]:
@@ -310,6 +318,34 @@ def _complete(nest: Nest, outside: set[Node]) -> None:
         if kept is Storage.LOCAL and s.reduced:
             kept = Storage.TILE
         nest.storage[s.root] = kept
+
+
+def _lodge(nest: Nest, memory: Memory) -> None:
+    """Keep values in the results that are made of them, element by element, and last.
+
+    The lines of a result are then fetched into the cache while the values are computed, and not when there is nothing
+    to do but to store.
+    """
+    loop_of = {s.root: k for k, loop in enumerate(nest.loops) for s in loop.stages}
+    for host in nest.stages:
+        new = nest.storage.get(host.root) is Storage.FULL and memory.owner(host.root) is host.root
+        if not new or host.kind != "map" or memory.group(host.root) is not host.root:
+            continue
+        guest = next((s for s in nest.stages if _may_lodge(s, host, nest, loop_of)), None)
+        if guest is not None:
+            nest.lodged[guest.root] = host.root
+
+
+def _may_lodge(guest: Stage, host: Stage, nest: Nest, loop_of: dict[Node, int]) -> bool:
+    """Whether nothing needs a value of ``guest`` where ``host`` has stored its own."""
+    a, b = guest.root.type, host.root.type
+    same = (a.dtype, a.shape, guest.domain, guest.place) == (b.dtype, b.shape, host.domain, host.place)
+    if not same or guest.reduced or nest.storage[guest.root] is not Storage.TILE:
+        return False
+    indices = [index for node, index in host.reads if node is guest.root]
+    others = [s for s in nest.stages if s is not host and any(n is guest.root for n, _ in s.reads)]
+    last = loop_of[host.root]
+    return indices == [guest.identity()] and all(loop_of[s.root] < last for s in others)
 
 
 def _merge(nest: Nest) -> list[Loop]:

@@ -114,9 +114,12 @@ def _print_running(text: KernelText, nest: Nest, stage: Stage) -> None:
     """The accumulator is what was stored one step before."""
     root = stage.root
     body = Body(text, nest, nest.loops[0], None)
-    along = next(k for k, group in enumerate(body.groups) if group.positions[0] in stage.reduced)
+    along = next((k for k, group in enumerate(body.groups) if group.positions[0] in stage.reduced), None)
     x = body.element(stage)
     name, offset, _ = body.address(root, stage.identity())
+    if along is None:  # over an axis with one element
+        text.lines += [*body.sections[0], *_loops(text, body, 0, [(f"{name}[{offset}] = {x}", root)])]
+        return
     group = body.groups[along]
     stride = text.product(product(tuple(stage.domain[group.positions[0] + 1 :])))
     if along == len(body.groups) - 1:

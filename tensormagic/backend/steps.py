@@ -113,7 +113,7 @@ def below(operand: Node) -> list[Node]:
     while operand.types[0].shape and is_inline_move(operand):
         found += operand.sized_by
         operand = operand.args[0]
-    return [*found, operand]
+    return [*found, *operand.sized_by, operand]
 
 
 def arrays(nodes: Iterable[Node]) -> list[Node]:

@@ -30,6 +30,7 @@ from inspect import signature
 from typing import Any
 
 import numba
+from llvmlite.binding import llvm_version_info
 from numba import extending
 from numba.core import errors
 
@@ -39,9 +40,12 @@ from tensormagic.backend import vecmath_hyperbolic as hyperbolic
 from tensormagic.backend import vecmath_inverse as inverse
 from tensormagic.backend import vecmath_roots as roots
 from tensormagic.backend import vecmath_trig as trig
+from tensormagic.backend import vecmath_unit as unit
 from tensormagic.backend.vecmath_ir import Emitter, Value
 
-__all__ = ["FOLDS", "FUNCTIONS"]
+__all__ = ["FOLDS", "FUNCTIONS", "PARTIAL"]
+
+SCALING_LLVM = (22,)  # from this version on, vectors of ldexp become instructions of AVX-512 and not calls of libm
 
 _numba: Any = numba  # untyped, as are its parts
 _intrinsic: Any = extending.intrinsic
@@ -54,12 +58,14 @@ def _check(name: str, kinds: tuple[Any, ...]) -> None:
         raise _TypingError(message)
 
 
-def _machine(context: Any) -> tuple[bool, int]:
-    """Whether fma is one instruction on the target, and the width of its vector registers in bits."""
+def machine(context: Any) -> tuple[bool, int, bool]:
+    """Whether fma is one instruction on the target, the width of its vector registers in bits, and whether ldexp is."""
     triple, _, text = context.codegen().magic_tuple()
     features = set(text.split(","))
     has_fma = "+fma" in features or triple.startswith(("aarch64", "arm64"))
-    return has_fma, 512 if "+avx512f" in features else 256 if "+avx2" in features else 128
+    wide = {"+avx512f", "+avx512dq", "+avx512vl"} <= features
+    has_scale = wide and llvm_version_info >= SCALING_LLVM
+    return has_fma, 512 if "+avx512f" in features else 256 if "+avx2" in features else 128, has_scale
 
 
 Formula = Callable[..., Value]
@@ -69,7 +75,7 @@ def _generator(formula: Formula, kind: Any) -> Callable[..., Any]:
     """What Numba calls to emit the function for operands of a kind."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: tuple[Any, ...]) -> Any:
-        emitter = Emitter(builder, kind.bitwidth, 0, *_machine(context))
+        emitter = Emitter(builder, kind.bitwidth, 0, *machine(context))
         return formula(*(Value(emitter, argument) for argument in arguments)).raw
 
     return generate
@@ -104,6 +110,9 @@ def _functions(*modules: Any) -> dict[str, Any]:
 
 FUNCTIONS: dict[str, Any] = _functions(formulas, hyperbolic, inverse, roots, trig)
 """The functions by the names of the operations they are; arctan2, hypot, logaddexp and power take two operands."""
+
+PARTIAL: dict[str, Any] = _functions(unit)
+"""Functions that are right only for some numbers, which their text says."""
 
 FOLDS: dict[str, Any] = _functions(folds)
 """The steps of folds, of two operands."""

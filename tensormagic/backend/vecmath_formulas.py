@@ -18,11 +18,12 @@ from tensormagic.backend.vecmath_parts import (
     finite_log,
     format_of,
     fraction_log,
+    log_arguments,
     log_of_sum,
+    log_of_unit_sum,
     power_of_two,
     power_parts,
     reduce_exp,
-    scale_factors,
 )
 
 __all__ = [
@@ -48,8 +49,7 @@ def exp(x: Value) -> Value:
     f = format_of(x)
     n, near, low = reduce_exp(clamp(x, f.lower, f.upper))
     power = 1.0 + curve(near, low, f.polynomials.exp)
-    first, second = scale_factors(n)
-    return power * first * second
+    return power.scaled(n)
 
 
 def exp2(x: Value) -> Value:
@@ -60,8 +60,7 @@ def exp2(x: Value) -> Value:
     near, error = (x - (shifted - f.round_to_int)).product(f.polynomials.ln2)
     low = (x - (shifted - f.round_to_int)).fma(-f.polynomials.ln2_error, -error)
     power = 1.0 + curve(near, low, f.polynomials.exp)
-    first, second = scale_factors(shifted.bits() - f.code(f.round_to_int))
-    return power * first * second
+    return power.scaled(shifted.bits() - f.code(f.round_to_int))
 
 
 def expm1(x: Value) -> Value:
@@ -109,14 +108,15 @@ def log(x: Value) -> Value:
     """The natural logarithm."""
     p = format_of(x).polynomials
     k, m = finite_log(x)
-    f, rest = fraction_log(m, k * p.ln2_low)
-    return _log_domain(x, k.fma(p.ln2_high, f - rest))
+    f, s = log_arguments(m)
+    return _log_domain(x, k.fma(p.ln2_high, f - fraction_log(f, s, k * p.ln2_low, p.log)))
 
 
 def _log_of_base(x: Value, base: tables.Base) -> Value:
     """Log of x as k log(2) + log(m) in another base, all in two parts."""
     k, m = finite_log(x)
-    f, rest = fraction_log(m, 0.0)
+    f, s = log_arguments(m)
+    rest = fraction_log(f, s, 0.0, format_of(x).polynomials.log)
     high, lost = f.product(base.of_e)
     total, error = fast_sum(k * base.of_2, high)
     small = high.fma(base.of_e_ratio, lost) + error
@@ -145,13 +145,13 @@ def log1p(x: Value) -> Value:
 
 def softplus(x: Value) -> Value:
     """log(1 + e**x), without overflow."""
-    return (x < 0.0).select(0.0, x) + log_of_sum(*power_parts(-abs(x)))
+    return (x < 0.0).select(0.0, x) + log_of_unit_sum(*power_parts(-abs(x)))
 
 
 def logaddexp(x: Value, y: Value) -> Value:
     """log(e**x + e**y), without overflow; exact where an operand is infinite."""
     distance = x.equals(y).select(0.0, -abs(x - y))
-    return (x > y).select(x, y) + log_of_sum(*power_parts(distance))
+    return (x > y).select(x, y) + log_of_unit_sum(*power_parts(distance))
 
 
 def _small_erf(x: Value) -> Value:
@@ -184,8 +184,7 @@ def erfc(x: Value) -> Value:
     bottom = twice + 1.0
     back = bottom - twice
     scaled = divide(factor, 0.0, bottom, (1.0 - back) + (twice - (bottom - back)))
-    first, second = scale_factors(n)
-    tail = scaled.fma(high, scaled * low) * first * second
+    tail = scaled.fma(high, scaled * low).scaled(n)
     return (abs(x) < 0.4).select(1.0 - _small_erf(x), (x < 0.0).select(2.0 - tail, tail))
 
 
@@ -231,8 +230,7 @@ def power(x: Value, y: Value) -> Value:
     tail = usual.select(low.fma(y, error), 0.0)
     product = (magnitude.equals(1.0) & y.equals(y)).select(0.0, product)
     n, near, below = reduce_exp(clamp(product, f.lower, f.upper))
-    first, second = scale_factors(n)
-    result = (1.0 + curve(near, below - tail, f.polynomials.exp)) * first * second
+    result = (1.0 + curve(near, below - tail, f.polynomials.exp)).scaled(n)
     unreal, sign = _power_sign(x, y)
     result = unreal.select(nan, (result.bits() ^ sign).real())
     return (x.equals(1.0) | y.equals(0.0)).select(1.0, result)

@@ -14,7 +14,6 @@ from tensormagic.backend.vecmath_parts import (
     log_of_sum,
     power_of_two,
     reduce_exp,
-    scale_factors,
     two_sum,
 )
 
@@ -37,16 +36,14 @@ def cosh(x: Value) -> Value:
     """(e**x + e**-x) / 2."""
     high, low, other, n = _halves(abs(x))
     total, error = fast_sum(high, other)
-    first, second = scale_factors(n)
-    return (total + (error + low)) * first * second
+    return (total + (error + low)).scaled(n)
 
 
 def sinh(x: Value) -> Value:
     """(e**x - e**-x) / 2; below 1, x plus a polynomial."""
     high, low, other, n = _halves(abs(x))
     total, error = fast_sum(high, -other)
-    first, second = scale_factors(n)
-    far = (total + (error + low)) * first * second
+    far = (total + (error + low)).scaled(n)
     z = x * x
     near = (x * z).fma(z.polynomial(*format_of(x).polynomials.sinh), x)
     return (abs(x) < 1.0).select(near, far).copysign(x)

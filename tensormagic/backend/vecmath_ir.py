@@ -6,6 +6,7 @@ lanes. It knows llvmlite's IR builder and nothing of Numba, of graphs or of whic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = ["Emitter", "Value", "ir"]
 
 ir: Any = llvmlite.ir  # llvmlite is typed in part only
 
+MOST_CHAINED = 8  # terms of a polynomial that are summed one after the other
 _SPLITTER = {64: 134217729.0, 32: 4097.0}
 
 
@@ -34,6 +36,8 @@ class Emitter:
         Whether ``llvm.fma`` is one instruction on the target.
     register
         Width of the target's vector registers in bits.
+    has_scale
+        Whether ``llvm.ldexp`` is an instruction for scalars and for vectors of any number of lanes.
     """
 
     builder: Any
@@ -41,6 +45,7 @@ class Emitter:
     lanes: int
     has_fma: bool
     register: int
+    has_scale: bool = False
 
     @property
     def real(self) -> Any:
@@ -65,6 +70,8 @@ class Emitter:
         kind = values[0].raw.type
         module = self.builder.module
         full = f"llvm.{name}.{_suffix(kind)}"
+        if name == "ldexp":  # overloaded on the exponent, too
+            full += f".{_suffix(values[1].raw.type)}"
         function = module.globals.get(full)
         if function is None:
             function = ir.Function(module, ir.FunctionType(kind, [v.raw.type for v in values]), full)
@@ -204,6 +211,16 @@ class Value:
         """Add, leaving LLVM free to take this and other such sums in another order."""
         return Value(self.emitter, self.emitter.builder.fadd(self.raw, other.raw, flags=("reassoc",)))
 
+    def scaled(self, exponent: Value) -> Value:
+        """Multiply by 2 to that power, an integer from the smallest to the largest finite number's, rounded once."""
+        emitter = self.emitter
+        if emitter.has_scale:
+            return emitter.call("ldexp", self, exponent)
+        mantissa, bias = (52, 1023) if emitter.bits == 64 else (23, 127)
+        twice = exponent + 2 * bias  # the power itself may be out of range, where the result is not
+        first = twice.unsigned_shift(1)
+        return self * (first << mantissa).real() * ((twice - first) << mantissa).real()
+
     def fma(self, factor: Value | float, term: Value | float) -> Value:
         """Multiply and add a term: rounded once where the machine has the instruction, else twice."""
         factor, term = self._lift(factor), self._lift(term)
@@ -227,19 +244,24 @@ class Value:
         high, error = a.product(b)
         return (self - high) - error
 
+    def _horner(self, power: Value, terms: Sequence[float]) -> Value:
+        result = self._lift(terms[-1])
+        for coefficient in reversed(terms[:-1]):
+            result = result.fma(power, coefficient)
+        return result
+
     def polynomial(self, *coefficients: float, exact: int = 1) -> Value:
         """The polynomial with these coefficients, constant term first.
 
-        Summed in pairs (Estrin), for short chains of dependent steps, but for the first `exact` ones: these are added
-        last, by Horner's rule, where the rounding of a pair would show in the result.
+        Even and odd terms are summed apart by Horner's rule: chains of half the length, with one product more than
+        Horner's alone. The first `exact` terms are added last, where the rounding of another sum would show.
         """
-        terms: list[Value | float] = list(coefficients[exact:])
-        power = self
-        while len(terms) > 1:
-            pairs = [self._lift(b).fma(power, a) for a, b in zip(terms[::2], terms[1::2], strict=False)]
-            terms = [*pairs, *terms[len(pairs) * 2 :]]
-            power = power * power
-        result = self._lift(terms[0])
+        terms = coefficients[exact:]
+        if len(terms) > MOST_CHAINED:
+            square = self * self
+            result = self._horner(square, terms[1::2]).fma(self, self._horner(square, terms[::2]))
+        else:
+            result = self._horner(self, terms)
         for coefficient in reversed(coefficients[:exact]):
             result = result.fma(self, coefficient)
         return result

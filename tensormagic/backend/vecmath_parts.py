@@ -23,13 +23,14 @@ __all__ = [
     "finite_log",
     "format_of",
     "fraction_log",
+    "log_arguments",
     "log_of_sum",
+    "log_of_unit_sum",
     "log_parts",
     "power_of_two",
     "power_parts",
     "real_exponent",
     "reduce_exp",
-    "scale_factors",
     "two_sum",
 ]
 
@@ -96,14 +97,6 @@ def power_of_two(n: Value) -> Value:
     return ((n + f.bias) << f.mantissa).real()
 
 
-def scale_factors(n: Value) -> tuple[Value, Value]:
-    """Two factors whose product is 2**n, for n down to the subnormal and up to the infinite."""
-    f = format_of(n)
-    twice = n + 2 * f.bias
-    first = twice.unsigned_shift(1)
-    return (first << f.mantissa).real(), ((twice - first) << f.mantissa).real()
-
-
 def fast_sum(large: Value | float, small: Value) -> tuple[Value, Value]:
     """The rounded sum and its exact error, where `large` has the larger magnitude or is 0."""
     total = small + large
@@ -128,8 +121,7 @@ def power_parts(x: Value) -> tuple[Value, Value]:
     f = format_of(x)
     n, near, low = reduce_exp(clamp(x, f.lower, 0.0))
     high, low = fast_sum(1.0, curve(near, low, f.polynomials.exp))
-    first, second = scale_factors(n)
-    return high * first * second, low * first * second
+    return high.scaled(n), low.scaled(n)
 
 
 def _quotient(high: Value, low: Value | float, divisor_high: Value, divisor_low: Value) -> tuple[Value, Value, Value]:
@@ -160,13 +152,22 @@ def log_parts(x: Value) -> tuple[Value, Value]:
     return shifted.unsigned_shift(f.mantissa), fraction.real()
 
 
-def fraction_log(m: Value, low: Value | float) -> tuple[Value, Value]:
-    """Find f and rest with log(m) + low = f - rest, where f = m - 1."""
-    f = m - 1.0
-    s = f / (f + 2.0)
+def fraction_log(f: Value, s: Value, low: Value | float, coefficients: tuple[float, ...]) -> Value:
+    """Find the rest with log(1 + f) + low = f - rest, where s = f / (2 + f)."""
     z = s * s
     half_square = f * 0.5 * f
-    return f, half_square - s.fma(z.fma(z.polynomial(*format_of(m).polynomials.log), half_square), low)
+    return half_square - s.fma(z.fma(z.polynomial(*coefficients), half_square), low)
+
+
+def log_arguments(m: Value) -> tuple[Value, Value]:
+    """What `fraction_log` takes: m - 1, and s."""
+    f = m - 1.0
+    return f, f / (f + 2.0)
+
+
+def _half_inverse(s: Value) -> Value:
+    """1/m as (1 - s) / (1 + s) with s = (m - 1) / (m + 1), to the few bits that matter in a correction, halved."""
+    return s.polynomial(0.5, -1.0, 1.0)
 
 
 def real_exponent(k: Value, offset: Value | float) -> Value:
@@ -190,14 +191,26 @@ def log_of_sum(x: Value, low: Value | float, doublings: Value | None = None) -> 
     f = format_of(x)
     u = x + 1.0
     back = u - x
-    error = (1.0 - back) + (x - (u - back)) + low
+    error = (1.0 - back) + (x - (u - back))
+    error = error + low if isinstance(low, Value) else error
     biased, m = log_parts(u)
     # The error belongs to u = 2**k m; beside m it is error / 2**k, here doubled, which keeps the power in range.
     scale = ((2 * f.bias + 1 - biased) << f.mantissa).real()
     k = real_exponent(biased, 2.0**f.mantissa + f.bias)
     k = k if doublings is None else k + doublings
-    # 1/m = (1 - s) / (1 + s) with s = (m - 1) / (m + 1), to the few bits that matter here, halved.
-    s = (m - 1.0) / (m + 1.0)
-    tail = (error * scale).fma(s.polynomial(0.5, -1.0, 1.0, -1.0), k * f.polynomials.ln2_low)
-    fraction, rest = fraction_log(m, tail)
-    return k.fma(f.polynomials.ln2_high, fraction - rest)
+    fraction, s = log_arguments(m)
+    tail = (error * scale).fma(_half_inverse(s), k * f.polynomials.ln2_low)
+    return k.fma(f.polynomials.ln2_high, fraction - fraction_log(fraction, s, tail, f.polynomials.log))
+
+
+def log_of_unit_sum(x: Value, low: Value | float) -> Value:
+    """log(1 + x + low) for x from 0 to 1, where `low` is beyond the last bit of x: (1 + x)/2 where x is above 1/2."""
+    f = format_of(x)
+    above = x > 0.5
+    fraction = above.select((x - 1.0) * 0.5, x)
+    s = fraction / (fraction + 2.0)
+    tail = above.select(f.polynomials.ln2_low, 0.0)
+    if isinstance(low, Value):
+        tail = (low * above.select(1.0, 2.0)).fma(_half_inverse(s), tail)
+    rest = fraction_log(fraction, s, tail, f.polynomials.log_unit)
+    return above.select(f.polynomials.ln2_high, 0.0) + (fraction - rest)

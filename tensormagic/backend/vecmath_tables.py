@@ -33,6 +33,8 @@ class Polynomials:
         (e**r - 1 - r) / r**2 for abs(r) <= ln(2)/2, for the accuracy that exp and expm1 need.
     log
         (log((1+s)/(1-s)) - 2s) / s**3 in s*s, for 1/sqrt(2) <= (1+s)/(1-s) <= sqrt(2).
+    log_unit
+        The same for 3/4 <= (1+s)/(1-s) <= 3/2.
     log_long, two_thirds, two_thirds_error
         (log((1+s)/(1-s)) - 2s - 2/3 s**3) / s**5 in s*s, on the same interval; 2/3 in two parts.
     two_over_pi, half_pi
@@ -65,6 +67,7 @@ class Polynomials:
     exp: tuple[float, ...]
     expm1: tuple[float, ...]
     log: tuple[float, ...]
+    log_unit: tuple[float, ...]
     log_long: tuple[float, ...]
     two_thirds: float
     two_thirds_error: float
@@ -129,6 +132,16 @@ FLOAT64 = Polynomials(
         0.1818356736474313,
         0.15313979267989233,
         0.14796613207661855,
+    ),
+    log_unit=(
+        0.666666666666666,
+        0.4000000000005655,
+        0.285714285558763,
+        0.2222222428979582,
+        0.18181666324002166,
+        0.15391096231639556,
+        0.13173876169853851,
+        0.13841103337705435,
     ),
     log_long=(
         0.3999999999999998,
@@ -326,6 +339,7 @@ FLOAT32 = Polynomials(
         0.00019956544565502554,
     ),
     log=(0.6666677594184875, 0.39977583289146423, 0.2987080216407776),
+    log_unit=(0.6666666269302368, 0.4000091552734375, 0.285049170255661, 0.24126119911670685),
     log_long=(
         0.40000152587890625,
         0.28547096252441406,

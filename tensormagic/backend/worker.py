@@ -6,9 +6,8 @@ input does, or with its parent.
 
 from __future__ import annotations
 
-import ctypes
+import gc
 import json
-import math
 import os
 import struct
 import sys
@@ -32,6 +31,7 @@ def kernel(table):
             total = add_reassoc(total, exp(x[i] * real(table, 3)))
         x[start // 1024] = max_propagate(total, 1 / total)
 """
+COLLECTED = 8  # so many answers apart garbage is collected
 _LENGTH = struct.Struct(">I")
 
 
@@ -52,54 +52,22 @@ def receive(stream: BinaryIO) -> dict[str, Any] | None:
     return json.loads(data) if len(data) == length else None
 
 
-def compile_source(source: str) -> cache.Code:
-    """Object code for a kernel's source; the function is called as Numba calls: ``f(result*, exception*, table*)``.
-
-    Raises
-    ------
-    RuntimeError
-        Where the code needs a symbol that a process without Numba does not have.
-    """
-    import numpy as np
-    from numba import types
-    from numba.core import compiler, registry
-
-    from tensormagic.backend.cpu_types import NAMES
-
-    begin = time.perf_counter()
-    names: dict[str, Any] = {**NAMES, "np": np, "math": math}
-    exec(compile(source, "<kernel>", "exec"), names)  # noqa: S102 (the project's own text)
-    flags: Any = compiler.Flags()
-    flags.no_cpython_wrapper = True
-    flags.no_cfunc_wrapper = True
-    flags.error_model = "numpy"
-    target = registry.cpu_target
-    arguments = (types.CPointer(types.int64),)
-    result = compiler.compile_extra(
-        target.typing_context, target.target_context, names["kernel"], arguments, types.void, flags, {}
-    )
-    library = result.library
-    _refuse_foreign(library._final_module)  # noqa: SLF001 (Numba has no public way to object code)
-    data = library._get_compiled_object()  # noqa: SLF001
-    return cache.Code(result.fndesc.llvm_func_name, data, time.perf_counter() - begin)
-
-
-def _refuse_foreign(module: Any) -> None:
-    process = ctypes.CDLL(None)
-    names = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
-    missing = [name for name in names if name.startswith(("numba", "NRT", "Py", "_Py")) or not hasattr(process, name)]
-    if missing:
-        raise RuntimeError(f"the code needs {', '.join(missing)}")
-
-
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Do what a request asks."""
+    from tensormagic.backend.cpu_code import compile_source
+
     try:
         code = compile_source(request["source"])
         cache.write(Path(request["folder"]), request["key"], code)
     except Exception as error:  # noqa: BLE001 (whatever goes wrong is the answer)
         return {"key": request["key"], "error": f"{type(error).__name__}: {error}"[:4000]}
     return {"key": request["key"], "error": "", "seconds": code.seconds}
+
+
+def _warm() -> None:
+    from tensormagic.backend.cpu_code import compile_source
+
+    compile_source(_WARM)
 
 
 def _follow_parent() -> None:
@@ -115,12 +83,17 @@ def main(most: int) -> None:
     os.dup2(2, 1)  # what a library prints must not be taken for an answer
     if hasattr(os, "getppid"):
         threading.Thread(target=_follow_parent, daemon=True).start()
+    gc.disable()  # searching for cycles takes a sixth of a compilation: now and then behind an answer is enough
     while most and (request := receive(sys.stdin.buffer)) is not None:
         if request:
             send(output, answer(request))
             most -= 1
+            if most % COLLECTED == 0:
+                gc.collect()
         else:
-            compile_source(_WARM)
+            _warm()
+            gc.collect()
+            gc.freeze()
 
 
 if __name__ == "__main__":

@@ -199,6 +199,8 @@ def execute(code: Code, space: dict[str, Any], capture: Capture) -> tuple[Any, d
     with context.capturing(capture):
         exec(code.body, space)  # noqa: S102 (running the user's cell is what this is for)
         result = eval(code.last, space) if code.last is not None else None  # noqa: S307 (as above)
+        if capture.refused is not None:  # which the cell took for an error of its own
+            raise capture.refused
     return result, space
 
 

@@ -55,6 +55,8 @@ class Capture:
         Code that is being tried out, outermost first.
     journals
         For each trial, what the buffers that it stores into held before.
+    listeners
+        What code that is being tried out has asked to be told of stores, with the buffers.
     forcing
         Whether Python runs a loop or a branch that cannot be staged: what it needs is computed.
     unstaged
@@ -63,6 +65,12 @@ class Capture:
         What stands for the checks of data that the graph makes when it runs: 0 where there is none.
     attempts
         In how many ``try`` blocks the code is.
+    refused
+        What could not be captured in one of these, which the code may have caught.
+    recursions
+        The functions that are running and may call themselves as data say.
+    errors, raising
+        What ``np.errstate`` said when the capture began; and whether the code has asked for errors that were not asked for then.
     stores, ordered
         Whether something was stored into; and whether inputs without values were taken to lie in C order.
     """
@@ -74,10 +82,15 @@ class Capture:
     noted: dict[Any, Any] = field(default_factory=dict)
     trials: list[Any] = field(default_factory=list)
     journals: list[dict[Any, Any]] = field(default_factory=list)
+    listeners: list[tuple[Any, Callable[[], None]]] = field(default_factory=list)
     forcing: int = 0
     unstaged: dict[Site, str] = field(default_factory=dict)
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
     attempts: int = 0
+    refused: Exception | None = None
+    recursions: dict[Any, Any] = field(default_factory=dict)
+    errors: dict[str, Any] = field(default_factory=lambda: dict(np.geterr()))
+    raising: bool = False
     stores: bool = False
     ordered: bool = False
     nodes: int = 0
@@ -162,11 +175,14 @@ def _cell_of(filename: str) -> Cell | None:
 def record(node: Node) -> Node:
     """Note that the user's current expression built ``node``."""
     frame, errors = user_frame(), np.geterr()
+    capture = _current.get()
     if frame is not None:
         place = span(frame)
         quiet = tuple(kind for kind, how in errors.items() if how == "ignore" and kind != "under")
+        if capture is not None and capture.abstract and "raise" in errors.values():
+            quiet += tuple(f"raise {k}" for k, how in errors.items() if how == "raise" != capture.errors.get(k))
+            capture.raising |= any(text.startswith("raise") for text in quiet)
         site.record_new(node, replace(place, quiet=quiet) if quiet else place)
-    capture = _current.get()
     if capture is not None:
         if "raise" in errors.values() and not capture.abstract:
             for compute in at_once:

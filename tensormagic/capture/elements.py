@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
@@ -44,8 +46,36 @@ class Stack:
         self.elements = [Element(self, k) for k in range(count)]
 
 
+class Outgrown:
+    """What a function gives of a list whose length is known when the graph runs.
+
+    Parameters
+    ----------
+    stacks
+        For each number of an element, the array of them all.
+    forms
+        Their forms in an element.
+    build
+        Makes an element of its numbers.
+    """
+
+    def __init__(self, stacks: Sequence[Any], forms: Sequence[Form], build: Callable[[Sequence[Any]], Any]) -> None:
+        self.stacks = stacks
+        self.forms = forms
+        self.build = build
+
+    def listed(self, stacks: Sequence[Any]) -> Any:
+        """The list, where the arrays are there; the same again of others where they are not."""
+        if not all(isinstance(s, np.ndarray) for s in stacks):
+            return Outgrown(stacks, self.forms, self.build)
+        columns = [s.tolist() if f == "python" else list(s) for s, f in zip(stacks, self.forms, strict=True)]
+        return [self.build(parts) for parts in zip(*columns, strict=True)]
+
+
 def stacked(values: Any) -> Node | None:
     """The array of a list that holds the elements of one loop and nothing else; None for other lists."""
+    if hasattr(values, "stacks"):  # its length is known when the graph runs
+        return values.lazy.node
     if not isinstance(values, list | tuple) or not values or not isinstance(values[0], Element):
         return None
     stack = values[0].stack

@@ -10,10 +10,11 @@ from tensormagic.capture.arguments import done
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.names import implements
+from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, hint, product, size_text
+from tensormagic.ir.size import Size, hint, nodes_of, product, size_text
 from tensormagic.ops import scalar, selection
 from tensormagic.ops.gather import gather
 from tensormagic.ops.leaf import constant_value, size_node
@@ -36,7 +37,9 @@ def getitem(x: Tensor, items: list[Any]) -> Tensor:
         if is_mask(items[k]):
             found = coordinates(_fitting(node_of(items[k]), sliced, axis))
         else:
-            found = [_checked(items[k], sliced.type.shape[axis], _axis(items, k), x)]
+            found = [_integers(items[k])]
+            if not found[0].type.shape or names_any([items[n] for n in advanced]):
+                _check(found[0], sliced.type.shape[axis], _axis(items, k), x)
         places += range(axis, axis + len(found))
         nodes += found
     try:
@@ -98,6 +101,8 @@ def _fitting(mask: Node, x: Node, first: int) -> Node:
     """``mask``, which covers axes of ``x`` from ``first`` on; raises where the extents differ, or guards that they do not."""
     wanted = x.type.shape[first : first + mask.type.ndim]
     for axis, (own, extent) in enumerate(zip(wanted, mask.type.shape, strict=True), first):
+        if 1 in (own, extent) and own != extent and (nodes_of(own) or nodes_of(extent)):
+            refuse("a mask of one element for an axis whose size depends on data", "Select by indices.")
         if not same(own, extent) or (extent == 1) != (own == 1):
             raise BoundsError(
                 f"boolean index did not match indexed array along axis {axis}; size of axis is {size_text(own)} "
@@ -121,20 +126,30 @@ def _axis(items: list[Any], place: int) -> int:
     return sum(0 if i is None else node_of(i).type.ndim if is_mask(i) else 1 for i in items[:place])
 
 
-def _checked(item: Any, extent: Size, axis: int, x: Tensor) -> Node:
-    """An index as a node of integers; one that is known and out of bounds is an error at once."""
+def names_any(arrays: list[Any]) -> bool:
+    """Whether the arrays of an index name elements for sure: where none is named, what is in them may be out of bounds."""
+    if any(map(is_mask, arrays)):
+        return False
+    return all(hint(as_indices(i).type.size) not in {None, 0} for i in arrays)
+
+
+def _integers(item: Any) -> Node:
     node = as_indices(item)
     if node.type.dtype.kind not in "iu":
         raise BoundsError("arrays used as indices must be of integer (or boolean) type")
-    known, size = constant_value(node), hint(extent)
-    if known is not None and size is not None and known.size and node.type.size != 0:
+    return node
+
+
+def _check(index: Node, extent: Size, axis: int, x: Tensor) -> None:
+    """Raise for an index that is known and out of bounds, at once."""
+    known, size = constant_value(index), hint(extent)
+    if known is not None and size is not None and known.size and index.type.size != 0:
         wrong = known[(known < -size) | (known >= size)]
         if wrong.size:
             raise BoundsError(
                 f"index {wrong.ravel()[0]} is out of bounds for axis {axis} with size {size}",
                 f"The array has shape {show(x.type.shape)}.",
             )
-    return node
 
 
 def _flat(nodes: list[Node], extents: list[Size]) -> Node:

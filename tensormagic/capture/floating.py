@@ -23,6 +23,24 @@ _MOST = 256
 _lens: ContextVar[Callable[[], Lens] | None] = ContextVar("lens", default=None)
 
 
+_inside: ContextVar[bool] = ContextVar("inside", default=False)
+
+
+@contextmanager
+def inside() -> Generator[None]:
+    """Raise the errors, too, that code which was captured without values has asked for with ``np.errstate``."""
+    token = _inside.set(True)
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+
+
+def _asked_inside(what: str, nodes: list[Node]) -> bool:
+    wanted = f"raise {_KINDS[what]}"
+    return _inside.get() and any(wanted in span.quiet for node in nodes[:1] for span in site.of(node))
+
+
 def raises() -> bool:
     """Whether NumPy is asked to raise floating-point errors."""
     return "raise" in np.geterr().values()
@@ -56,15 +74,16 @@ def watched() -> Generator[None]:
 
     def note(what: str, _flag: int) -> None:
         nodes = list(_running(inspect.currentframe()))
-        if asked[_KINDS[what]] == "raise":
+        if asked[_KINDS[what]] == "raise" or _asked_inside(what, nodes):
             error = FloatingPointError(f"{what} encountered in {nodes[0].op.name}" if nodes else what)
             error.tensor_node = next((n for n in nodes if site.of(n)), None)  # type: ignore[attr-defined]
             raise error
-        place = _place(what, nodes)
+        place = _place(what, nodes) if asked[_KINDS[what]] != "ignore" else None
         if place is not None:
             noted[f"{what} encountered in {nodes[0].op.name}", place] = None
 
-    with np.errstate(call=note, **{kind: "ignore" if how == "ignore" else "call" for kind, how in asked.items()}):  # type: ignore[arg-type]
+    called = {kind: "ignore" if how == "ignore" and not _inside.get() else "call" for kind, how in asked.items()}
+    with np.errstate(call=note, **called):  # type: ignore[arg-type]
         yield
     for message, place in noted:
         _warn(message, place)

@@ -17,10 +17,12 @@ class Hooks:
     methods: dict[str, Callable[..., Any]]
     call_numpy: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
     call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
+    failed: Callable[[BaseException], None]  # told of an error while the program of a function runs
     batch: Callable[[Sequence[Node], dict[Node, Node], Size], list[Node | None]]
 
     def __init__(self) -> None:
         self.methods = {}
+        self.failed = lambda error: None
 
 
 hooks = Hooks()

@@ -16,6 +16,8 @@ from tensormagic.ops.pointwise import Pointwise
 
 def static_value(node: Node) -> Any:
     """The value of a node that depends on sizes and constants alone, noting the sizes as fixed; None elsewhere."""
+    if node.op.name in _OF_EQUALS and len(node.args) == 2 and node.args[0] is node.args[1] and _is_size(node.args[0]):
+        return _OF_EQUALS[node.op.name]  # whatever the size is
     capture = context.current()
     order = topological([node])
     if len(order) > 64 or any(n.op.kind == "leaf" and n.op.name not in {"size", "constant"} for n in order):  # type: ignore[attr-defined]
@@ -30,6 +32,20 @@ def static_value(node: Node) -> Any:
         else:
             values[n] = n.op.evaluate(n, [values[a] for a in n.args], lambda s: hint(s) or 0)  # type: ignore[attr-defined]
     return values[node]
+
+
+_OF_EQUALS = {
+    "equal": True,
+    "less_equal": True,
+    "greater_equal": True,
+    "not_equal": False,
+    "less": False,
+    "greater": False,
+}
+
+
+def _is_size(node: Node) -> bool:
+    return node.op.name == "size"
 
 
 _ON_SIZES: dict[str, Callable[[Any, Any], Size]] = {

@@ -259,7 +259,8 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
 
         return method_of(ufunc, op_of(ufunc), method, operands, options)
     if method == "outer":
-        left, right = (wrap(node_of(v)) for v in operands)
+        nodes = [node_of(v) for v in operands]
+        left, right = (wrap(to_form(n, "scalar") if n.type.form == "python" else n) for n in nodes)  # none is weak
         return _ufunc_result(
             ufunc, "__call__", (left.reshape(*left.type.shape, *(1 for _ in right.type.shape)), right), options
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.elements import Outgrown
 from tensormagic.capture.tables import Labelled, is_table, numbers_of, structure_of, with_labels
 from tensormagic.capture.value import Tensor
 
@@ -41,6 +42,9 @@ def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
     if is_table(tree) and (array := numbers_of(tree, str(getattr(tree, "name", None) or "table"))) is not None:
         leaves.append(array)
         return lambda rest: _labelled(next(rest), tree)
+    if isinstance(tree, Outgrown):
+        leaves += tree.stacks
+        return lambda rest: tree.listed([next(rest) for _ in tree.stacks])
     if isinstance(tree, dict):
         items = {k: _collect(v, leaves) for k, v in tree.items()}
         return lambda rest: type(tree)({k: build(rest) for k, build in items.items()})
@@ -75,6 +79,8 @@ def structure(tree: Any) -> Any:
         return None
     if is_table(tree):
         return structure_of(tree)
+    if isinstance(tree, Outgrown):
+        return (Outgrown, len(tree.stacks))
     if isinstance(tree, dict):
         return (dict, tuple((k, structure(v)) for k, v in tree.items()))
     if isinstance(tree, tuple | list):

@@ -449,7 +449,8 @@ def _stacked(values: Sequence[Any]) -> Node:
 
 def has_lazy(value: Any) -> bool:
     """Whether a value is lazy, or a list that holds a lazy value."""
-    return isinstance(value, Tensor) or (isinstance(value, list | tuple) and any(map(has_lazy, value)))
+    several = isinstance(value, list | tuple)
+    return any(map(has_lazy, value)) if several else isinstance(value, Tensor) or hasattr(value, "stacks")
 
 
 def _name_of(value: Any) -> str:

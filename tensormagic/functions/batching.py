@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.random import Drawn, Moment
+from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import derived
 from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.functions.sequential import one_by_one
-from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.errors import CaptureError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint
 from tensormagic.ops.leaf import INPUT, Source, input_node
@@ -66,21 +68,58 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
         ]
         size = stacks.size()
         moment = Moment(space[name] for name, space in function.reads if name in space)
+        outside = _versions(args, options)
         with Drawn() as drawn:
             leaves, build = flatten(function.body(*single, **options))
         moment.refuse_draws(f"vmap({function.name})")
-        refuse_stores(stacks.tensors, function.name)
         results = [node_of(v) for v in leaves]
-        found = (
-            one_by_one(results, stacks.known, size, drawn.before)
-            if drawn.before
-            else batch(results, stacks.known, size)
-        )
+        stored = [e for e in stacks.given if e.tensor.place.buffer.stored]
+        shared = [b for b, version in outside.items() if b.version != version and b not in drawn.before]
+        ends = [*results, *(e.tensor.place.buffer.node for e in stored), *(b.node for b in shared)]
+        found = one_by_one(ends, stacks.known, size, drawn.before) if drawn.before else batch(ends, stacks.known, size)
         axes = _spread(out_axes, build, len(leaves), f"out_axes of vmap({function.name})")
-        placed = [_placed(r, f, axis, size, function) for r, f, axis in zip(results, found, axes, strict=True)]
+        placed = [_placed(r, f, axis, size, function) for r, f, axis in zip(results, found, axes, strict=False)]
+        for example, end in zip(stored, found[len(results) :], strict=False):
+            example.store(end, size, function)
+        _refuse_shared(shared, found[len(ends) - len(shared) :], function)
         return build(iter([wrap(n) for n in placed]))
 
     return derived(function, "vmap", body)
+
+
+@dataclass(frozen=True, eq=False)
+class _Example:
+    """The stand-in for one example, and the argument that holds all of them along an axis."""
+
+    tensor: Tensor
+    argument: Any
+    axis: int
+
+    def store(self, end: Node | None, size: Size, function: Function) -> None:
+        """What the function has stored into its argument, stored into the stack."""
+        if not isinstance(self.argument, Tensor):
+            refuse_stores([self.tensor], function.name)
+        stack = lead(self.tensor.place.buffer.node, False, size) if end is None else end
+        self.argument.place.write(_from_front(stack, self.axis))
+
+
+def _versions(args: Any, options: Any) -> dict[Buffer, int]:
+    """The arrays that a function may store into beside examples: those that are not stacked, and names from outside."""
+    capture = context.current()
+    read = list(capture.lifted.values()) if capture is not None else []
+    lazy = [v for v in [*flatten((args, options))[0], *read] if isinstance(v, Tensor)]
+    return {t.place.buffer: t.place.buffer.version for t in lazy}
+
+
+def _refuse_shared(buffers: Sequence[Buffer], found: Sequence[Node | None], function: Function) -> None:
+    """Raise where what is stored into an array that all examples share differs between them."""
+    for buffer, end in zip(buffers, found, strict=True):
+        if end is not None:
+            raise CaptureError(
+                f"vmap({function.name}): {function.name} stores into {buffer.name or 'an array'}, which all examples "
+                "share, what differs between them",
+                "Give each example an array of its own, or return what is to be stored.",
+            )
 
 
 class _Stacks:
@@ -90,7 +129,7 @@ class _Stacks:
         self.function = function
         self.known: dict[Node, Node] = {}
         self.sizes: dict[str, Size] = {}
-        self.tensors: list[Tensor] = []
+        self.given: list[_Example] = []
 
     def examples(self, argument: Any, axes: Axes, position: int) -> Any:
         """An argument as the function sees it: one example, where it is stacked."""
@@ -121,8 +160,8 @@ class _Stacks:
         name = str(stack["source"]) if stack.op is INPUT else label
         example = input_node(Source(name), stack.type.with_shape(stack.type.shape[1:]))
         self.known[example] = stack
-        self.tensors.append(stand_in_tensor(example, label))
-        return self.tensors[-1]
+        self.given.append(_Example(stand_in_tensor(example, label), value, axis))
+        return self.given[-1].tensor
 
     def size(self) -> Size:
         """The number of examples, which all stacks have."""
@@ -188,7 +227,11 @@ def _placed(result: Node, found: Node | None, axis: int | None, size: Size, func
             )
         return result
     stack = lead(result, False, size) if found is None else found
-    axis = normalise_axis(axis, stack.type.ndim)
+    return _from_front(stack, normalise_axis(axis, stack.type.ndim))
+
+
+def _from_front(stack: Node, axis: int) -> Node:
+    """``stack`` with its first axis in the place of ``axis``."""
     rest = list(range(1, stack.type.ndim))
     return transpose(stack, (*rest[:axis], 0, *rest[axis:]))
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensormagic.capture import context
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.staging.regions import around, common_type, graph_of, grown_type, of_type
@@ -55,7 +56,7 @@ def _run(label: str, body: Callable[..., Any], *args: Any) -> Any:
 
 
 def _built(nodes: Iterable[Node], build: Callable[[Any], Any]) -> Any:
-    return build(iter([wrap(n) for n in nodes]))
+    return build(iter([wrap(context.record(n)) for n in nodes]))
 
 
 # branches -------------------------------------------------------------------------------------------------------------

@@ -6,17 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensormagic.capture import context
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.staging.regions import around, graph_of, of_type
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import node_of, wrap
-from tensormagic.functions.derivatives import derived
+from tensormagic.functions.derivatives import derived, normal_form
 from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.ir.errors import DifferentiationError
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ops.control import checkpoint as checkpointed
 from tensormagic.ops.custom import custom
-from tensormagic.ops.leaf import Source, input_node
+from tensormagic.ops.leaf import Source, constant_value, input_node
+from tensormagic.transform import grad as modes
+from tensormagic.transform.grad import depends
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def checkpoint(fun: Any) -> Function:
         results = [node_of(v) for v in leaves]
         free = around(results, traced.stand_ins)
         graph = graph_of(results, [*traced.stand_ins, *free])
-        return build(iter([wrap(n) for n in checkpointed(graph, [*traced.nodes, *free])]))
+        return build(iter([wrap(context.record(n)) for n in checkpointed(graph, [*traced.nodes, *free])]))
 
     return derived(function, "checkpoint", body)
 
@@ -94,7 +97,8 @@ def custom_gradient(fun: Any) -> Function:
     Raises
     ------
     DifferentiationError
-        Where ``fun`` gives no such pair, or cotangents of another number than its arguments.
+        Where ``fun`` gives no such pair, or cotangents of another number than its arguments, or such that are not linear
+        in the cotangent of the value.
 
     Examples
     --------
@@ -115,10 +119,11 @@ def custom_gradient(fun: Any) -> Function:
         ]
         given = [c for c, r in zip(cotangents, results, strict=True) if r.type.inexact]
         back = _cotangents(pull(build(iter([wrap(c) for c in cotangents]))), traced.stand_ins, function)
+        _check_linear(back, given, function)
         free = around([*results, *back], [*traced.stand_ins, *cotangents])
         operands = [*traced.stand_ins, *free]
         graphs = graph_of(results, operands), graph_of(back, [*operands, *given])
-        return build(iter([wrap(n) for n in custom(*graphs, [*traced.nodes, *free])]))
+        return build(iter([wrap(context.record(n)) for n in custom(*graphs, [*traced.nodes, *free])]))
 
     return derived(function, "custom_gradient", body)
 
@@ -141,3 +146,38 @@ def _cotangents(found: Any, stand_ins: Sequence[Node], function: Function) -> li
             "Give one for each argument: zeros where there is no derivative.",
         )
     return [of_type(n, s.type.with_shape(s.type.shape)) for n, s in zip(nodes, stand_ins, strict=True)]
+
+
+def _check_linear(back: Sequence[Node], cotangents: Sequence[Node], function: Function) -> None:
+    """Refuse cotangents that are not linear in those of the results: there would be no forward mode for them."""
+    found = normal_form(back, cotangents)
+    seeds = {c: input_node(Source("seed"), c.type) for c in cotangents}
+    moved = set(cotangents)
+    for node in topological(found):
+        if any(a in moved for a in node.args):
+            moved.add(node)
+    for number, (node, tangent) in enumerate(zip(found, modes.jvp(found, seeds), strict=True), 1):
+        fixed = node not in moved and not _is_zero(node)
+        bent = node in moved and (tangent is None or any(depends([tangent], c) for c in cotangents))
+        if fixed or bent or _is_moved_off(node, moved):
+            raise DifferentiationError(
+                f"the function that {function.name} gives for its derivative is not linear: "
+                f"cotangent {number} of {len(found)} {'does not depend on' if fixed else 'is no multiple of'} what it is given",
+                "Give a product of the cotangent and a derivative; clip or round a gradient where tm.grad has given it.",
+            )
+
+
+def _is_zero(node: Node) -> bool:
+    value = constant_value(node)
+    if value is None and node.op.name == "multiply":
+        return any(map(_is_zero, node.args))
+    return value is not None and not value.any()
+
+
+def _is_moved_off(result: Node, moved: set[Node]) -> bool:
+    """Whether a number is added to what depends on the cotangent."""
+    sums = {"add": 0, "subtract": 0, "where": 1, "concatenate": 0}
+    return any(
+        n in moved and n.op.name in sums and not all(a in moved or _is_zero(a) for a in n.args[sums[n.op.name] :])
+        for n in topological([result])
+    )

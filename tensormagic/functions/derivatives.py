@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
@@ -16,6 +17,7 @@ from tensormagic.capture.random import Drawn, Moment
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.config import config
+from tensormagic.functions.constant import warn_constant
 from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
@@ -75,11 +77,13 @@ class Closed:
     ) -> None:
         self.actual: dict[Node, Node] = {}
         self.moving: list[tuple[list[Node], Callable[[Any], Any]]] = []
+        self.names: list[str] = []
         changed = list(args)
         tensors: list[Tensor] = []
         given: list[Any] = []
         for position in positions:
             name = function.parameters[position] if position < len(function.parameters) else f"argument {position + 1}"
+            self.names.append(name)
             leaves, build = flatten(args[position])
             nodes = [self._stand_in(node_of(v), function, name) for v in leaves]
             self.moving.append((nodes, build))
@@ -116,6 +120,10 @@ class Closed:
     @property
     def wrt(self) -> list[Node]:
         return [n for nodes, _ in self.moving for n in nodes]
+
+    def named(self) -> list[tuple[str, list[Node]]]:
+        """The moving leaves of each argument."""
+        return [(name, nodes) for name, (nodes, _) in zip(self.names, self.moving, strict=True)]
 
     def open(self, nodes: Sequence[Node]) -> list[Node]:
         """Put the actual arguments in for the stand-ins."""
@@ -167,7 +175,7 @@ def _no_argument(function: Function, item: int, count: int) -> int:
 def derived(function: Function, name: str, body: Callable[..., Any]) -> Function:
     """A function of the same arguments as ``function``, with another body."""
     label = f"{name}({function.name})"
-    return Function(
+    made = Function(
         body,
         label,
         function.parameters,
@@ -177,6 +185,11 @@ def derived(function: Function, name: str, body: Callable[..., Any]) -> Function
         function.changes,
         function.math,
     )
+    _derived.add(made)
+    return made
+
+
+_derived: weakref.WeakSet[Function] = weakref.WeakSet()  # that a derivative is constant is nothing to warn of
 
 
 def _kept(make: Callable[..., Function], *key: Any) -> Function:
@@ -236,7 +249,10 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
     def body(*args: Any, **options: Any) -> Any:
         closed = Closed(function, args, options, argument_positions(function, argnums, len(args)))
         value, aux = closed.result if has_aux else (closed.result, None)
-        result, found = value_and_gradient_nodes(_scalar(value, function), closed.wrt)
+        scalar_node = _scalar(value, function)
+        result, found = value_and_gradient_nodes(scalar_node, closed.wrt)
+        if function not in _derived:
+            warn_constant(function.name, scalar_node, closed.named())
         gradient = closed.arranged(found, single)
         first = wrap(closed.open([result])[0])
         if not has_aux:

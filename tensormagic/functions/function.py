@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import context, namespace, random
+from tensormagic.capture import context, floating, namespace, random
 from tensormagic.capture.cell import Code, execute
 from tensormagic.capture.context import Capture
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.staging.raising import checked
 from tensormagic.capture.stores.place import Buffer, Place
@@ -69,7 +70,7 @@ def stand_in_tensor(node: Node, name: str) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What a body gave for abstract arguments: nodes of arguments, of results and then of stores, and how results are put together."""
+    """What a body gave: nodes of arguments, of results and then of stores, how results are put together, and what it relies on."""
 
     leaves: list[Node]
     results: list[Node]
@@ -77,6 +78,7 @@ class Trace:
     build: Callable[[Any], Any]
     guards: list[Any]
     noted: list[Read]
+    raising: bool  # floating-point errors, where it asks for that
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +154,7 @@ def trace(body: Body, given: Given, names: Sequence[str], label: str) -> Trace:
         nodes = [node_of(v) for v in found]
         stores = stores_of(label, tensors, found, ordered=capture.stores and capture.ordered)
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
-    return Trace(leaves, nodes, stores, build, capture.guards, list(capture.noted.values()))
+    return Trace(leaves, nodes, stores, build, capture.guards, list(capture.noted.values()), capture.raising)
 
 
 @dataclass(eq=False)
@@ -165,15 +167,27 @@ class Specialisation:
     extra: list[Node]
     single: bool
     stores: Stores
+    raising: bool
 
     def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any]) -> Any:
         """The result as the user's function would give it, with its stores done in the arrays that were ``given``."""
         if not self.stores:
-            results = self.program.run(sizes, *values)
+            results = self._computed(sizes, values)
             return results[0] if self.single else self.build(iter(results))
         self.stores.check(values, given)
-        results = self.stores.commit(self.program.run(sizes, *values), values)
+        results = self.stores.commit(self._computed(sizes, values), values)
         return results[0] if self.single else self.build(iter(results))
+
+    def _computed(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
+        """By the tier that is ready; by NumPy, where floating-point errors are to raise."""
+        try:
+            if self.raising:
+                with floating.inside():
+                    return self.program.by_numpy(sizes, *values)
+            return (self.program.by_numpy if floating.raises() else self.program.run)(sizes, *values)
+        except BaseException as error:
+            hooks.failed(error)
+            raise
 
 
 _live: weakref.WeakSet[Function] = weakref.WeakSet()
@@ -231,7 +245,7 @@ class Function:
         if self.fills:  # any argument may be left out
             kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
             given = [inspect.Parameter(name, kind, default=...) for name in self.parameters]
-            self.__signature__ = inspect.Signature(given)  # type: ignore[attr-defined] (no field: `inspect` looks for it)
+            self.__signature__ = inspect.Signature(given)  # no field: `inspect` looks for it
         _live.add(self)
 
     def __repr__(self) -> str:
@@ -262,8 +276,7 @@ class Function:
     def _general(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if any(isinstance(v, Tensor) for v in flatten((args, options))[0]):
             return self.body(*args, **options)
-        given = self._given(args, options)
-        key = (structure((args, options)), *_key(given), tuple([_signature(v) for v in given.values]))
+        given, key = self.kind(args, options)
         known = self._exact.get(key)
         if known is None:
             program = self._specialise(key, given)
@@ -275,6 +288,11 @@ class Function:
             self._remember(args, options, given, known)
         program, sizes, _ = known
         return program.run(sizes, given.values, _own_arrays(args, options, given) if program.stores else ())
+
+    def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
+        """The values of a call, and the key of the programs for values of their types and shapes."""
+        given = self._given(args, options)
+        return given, (structure((args, options)), *_key(given), tuple([_signature(v) for v in given.values]))
 
     def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
         leaves, build = flatten((args, options))
@@ -333,6 +351,7 @@ class Function:
             extra,
             _is_single(found),
             found.stores,
+            found.raising,
         ), given
 
     def graph(self, *args: Any, **options: Any) -> Graph:
@@ -471,8 +490,8 @@ def of_cell(
         return space.get(code.parsed.last_name) if code.last is None else result
 
     made = Function(body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True, math=math)
-    shown = "\n".join(code.cell.source.strip("\n").splitlines())
-    made.__doc__ = f"The cell {code.cell.label}; an argument that is not given is read from the notebook.\n\n{shown}"
+    told = f"The cell {code.cell.label}; an argument that is not given is read from the notebook."
+    made.__doc__ = f"{told}\n\n{code.cell.source.strip()}"
     return made
 
 

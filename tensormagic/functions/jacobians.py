@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import node_of, wrap
-from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, derived, normal_form
+from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, derived, grad, normal_form
 from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.sparse import SparseJacobian
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type, hint
@@ -25,7 +26,11 @@ from tensormagic.transform.batch import batch
 Mode = Literal["forward", "reverse"]
 
 
-def jacobian(fun: Any, argnums: ArgNums = 0) -> Function:
+@overload
+def jacobian(fun: Any, argnums: ArgNums = 0, sparse: Literal[False] = False) -> Function: ...
+@overload
+def jacobian(fun: Any, argnums: ArgNums = 0, *, sparse: Literal[True]) -> SparseJacobian: ...
+def jacobian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function | SparseJacobian:
     """A function that gives every derivative of every element of the result of ``fun``.
 
     Parameters
@@ -34,6 +39,10 @@ def jacobian(fun: Any, argnums: ArgNums = 0) -> Function:
         A function of arrays, or a cell's NAME.
     argnums
         Which arguments, by position or name: one, or several in a tuple.
+    sparse
+        Whether each matrix is a ``scipy.sparse.csr_array``, with a row for each element of the result and a column for
+        each of the argument. Only what the graph says may differ from zero is kept, and columns that share no row are
+        computed together.
 
     Returns
     -------
@@ -53,11 +62,24 @@ def jacobian(fun: Any, argnums: ArgNums = 0) -> Function:
     >>> jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
            [0., 4.]])
+    >>> derivative = jacobian(lambda x: x[1:] * x[:-1], sparse=True)
+    >>> derivative(np.array([1.0, 2.0, 4.0])).toarray()
+    array([[2., 1., 0.],
+           [0., 4., 2.]])
+    >>> derivative.colours(np.ones(1000))
+    2
     """
-    return _jacobian(of_callable(fun), argnums, None)
+    function = of_callable(fun)
+    if sparse:
+        return SparseJacobian(function, argnums, "jacobian", _check)
+    return _jacobian(function, argnums, None)
 
 
-def hessian(fun: Any, argnums: ArgNums = 0) -> Function:
+@overload
+def hessian(fun: Any, argnums: ArgNums = 0, sparse: Literal[False] = False) -> Function: ...
+@overload
+def hessian(fun: Any, argnums: ArgNums = 0, *, sparse: Literal[True]) -> SparseJacobian: ...
+def hessian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function | SparseJacobian:
     """A function that gives every second derivative of ``fun``: forward over reverse mode, in one batched pass.
 
     Parameters
@@ -66,6 +88,9 @@ def hessian(fun: Any, argnums: ArgNums = 0) -> Function:
         A function of arrays, or a cell's NAME, usually of one real scalar.
     argnums
         Which arguments, by position or name: one, or several in a tuple, which gives a tuple of tuples of blocks.
+    sparse
+        Whether each block is a ``scipy.sparse.csr_array``, of a function of one real scalar: a row and a column for each
+        element of the arguments. Its symmetry is made use of.
 
     Returns
     -------
@@ -79,7 +104,10 @@ def hessian(fun: Any, argnums: ArgNums = 0) -> Function:
     array([[4., 2.],
            [2., 0.]])
     """
-    return _jacobian(_jacobian(of_callable(fun), argnums, "reverse"), argnums, "forward", "hessian")
+    function = of_callable(fun)
+    if sparse:
+        return SparseJacobian(grad(function, argnums), argnums, "hessian", _check, function)
+    return _jacobian(_jacobian(function, argnums, "reverse"), argnums, "forward", "hessian")
 
 
 def _jacobian(function: Function, argnums: ArgNums, mode: Mode | None, name: str = "jacobian") -> Function:

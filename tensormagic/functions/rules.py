@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.functions.array_notation import is_pointwise, source_of, statement_of_text, statements_of_function
+from tensormagic.functions.array_rules import ArrayRule
+from tensormagic.functions.array_trial import StatedArrays
 from tensormagic.functions.function import forget_programs
-from tensormagic.ir.errors import ParseError, RuleError
+from tensormagic.ir.errors import ParseError, RuleError, TensorError
 from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.transform import rewriting
-from tensormagic.transform.rewriting.user import Stated, rules_of_function
+from tensormagic.transform.rewriting.user import Stated, rules_of_function, stated_rule
+
+AnyStated = Stated | StatedArrays
 
 
 class Rules:
@@ -44,7 +50,7 @@ class Rules:
         """The rules that users have added, by the names that they were added under."""
         return dict(rewriting.installed)
 
-    def add(self, name: str, stated: Iterable[Stated]) -> tuple[Rule, ...]:
+    def add(self, name: str, stated: Iterable[AnyStated]) -> tuple[Rule, ...]:
         """Try rules on numbers, and put them in force, in place of those that had the same name.
 
         Raises
@@ -78,17 +84,18 @@ class Rules:
         return (*rewriting.own_rules(level), *rewriting.rules(level))
 
 
-def _hold(stated: Stated) -> None:
+def _hold(stated: AnyStated) -> None:
     """Try a rule; raise where it does not hold."""
     level, fault = stated.rule.level, stated.trial().fault
     if fault:
-        raise RuleError(f"{stated.rule.name} is no {level} rule: {fault}", _advice(level, fault))
+        kind = "for which shapes, as in `if A.shape == B.T.shape`, or" if isinstance(stated, StatedArrays) else ""
+        raise RuleError(f"{stated.rule.name} is no {level} rule: {fault}", _advice(level, fault, kind))
 
 
-def _advice(level: str, fault: str) -> str:
+def _advice(level: str, fault: str, kind: str) -> str:
     if "accurate" in fault or "bits" in fault:
         return f"Say that it is true of real numbers only: level {LEVELS[LEVELS.index(level) + 1]!r}."
-    return "Say after `if` for which numbers it holds."
+    return " ".join(f"Say after `if` {kind} for which numbers it holds.".split())
 
 
 rules = Rules()
@@ -135,8 +142,67 @@ def rule(function: Callable[..., Iterator[Any]] | None = None, *, level: str = "
         raise RuleError(
             f"{getattr(function, '__name__', 'the rule')} yields nothing", "Write `yield pattern, replacement`."
         )
-    stated = rules_of_function(function, level, enter=wrap, leave=lambda v: v.node if isinstance(v, Tensor) else v)
-    return rules.add(function.__name__, stated)
+    return rules.add(function.__name__, _of_function(function, level))
 
 
-__all__ = ["Rules", "rule", "rules"]
+def _of_function(function: Callable[..., Iterator[Any]], level: str) -> list[AnyStated]:
+    """What a generator states: rules over numbers, where its sides are pointwise; else over arrays."""
+    found: dict[int, AnyStated] = {}
+    failed: Exception | None = None
+    try:
+        for stated in rules_of_function(
+            function, level, enter=wrap, leave=lambda v: v.node if isinstance(v, Tensor) else v
+        ):
+            if is_pointwise(stated.pattern) and is_pointwise(stated.replacement):
+                placed = replace(stated.rule, source=source_of(function, stated.line))
+                found[stated.line] = replace(stated, rule=placed)
+    except (TensorError, IndexError, TypeError, ValueError) as error:
+        failed = error
+    others = [s for s in statements_of_function(function, level) if s.line not in found]
+    if failed is not None and not others:
+        raise failed
+    found |= {s.line: StatedArrays(ArrayRule.of(s)) for s in others}
+    return [found[line] for line in sorted(found)]
+
+
+def stated_rules(text: str, source: str, level: str, space: Mapping[str, Any] | None = None) -> list[AnyStated]:
+    """The rules that a text states, one a line; empty lines and what follows ``#`` say nothing.
+
+    Parameters
+    ----------
+    text
+        ``pattern -> replacement``, then perhaps ``if`` and conditions.
+    source, level
+        What the text is called, and the level of its rules.
+    space
+        Variables of a notebook: functions among them can be called.
+
+    Raises
+    ------
+    ParseError
+        For a line that is no rule, with its number as ``lineno``.
+    """
+    found: list[AnyStated] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        stated = line.partition("#")[0].strip()
+        if stated:
+            try:
+                found.append(_of_line(stated, f"{source}:{number}", level, number, space or {}))
+            except (ParseError, SyntaxError) as error:
+                what = error.message if isinstance(error, TensorError) else f"this is no expression: {error.msg}"
+                hint = getattr(error, "hint", "") or "A rule is `pattern -> replacement`, then perhaps `if`."
+                refused = ParseError(what, hint)
+                refused.lineno = number  # type: ignore[attr-defined]
+                raise refused from None
+    return found
+
+
+def _of_line(text: str, source: str, level: str, line: int, space: Mapping[str, Any]) -> AnyStated:
+    """A rule over numbers, where its sides are pointwise; else over arrays."""
+    try:
+        return stated_rule(text, source, level, line)
+    except (ParseError, TypeError):
+        return StatedArrays(ArrayRule.of(statement_of_text(text, source, level, line, space)))
+
+
+__all__ = ["Rules", "rule", "rules", "stated_rules"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,6 +99,12 @@ def _traced(fun: Any, types: tuple[Any, ...]) -> tuple[Graph, Callable[[Any], An
     refuse_stores(tensors, function.name)
     closed = session.close_over(found, nodes, capture.guards, use_values=False)
     return closed.graph, arrange, list(closed.leaves[len(nodes) :])
+
+
+def traced_over(fun: Any, values: Sequence[Any]) -> tuple[Graph, list[Any]]:
+    """The graph of a function of arrays and numbers, and the values of its parameters."""
+    graph, _, outside = _traced(fun, tuple(values))
+    return graph, [*values, *(n["source"].value for n in outside)]
 
 
 def _argument(value: Any, name: str) -> Any:

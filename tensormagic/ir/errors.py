@@ -62,6 +62,13 @@ class TransferError(TensorError, RuntimeError):
 class DifferentiationError(TensorError, ValueError):
     """A derivative that does not exist, or that is not known."""
 
+    placed = False
+    """Whether the message names a line."""
+
+
+class DerivativeCheckError(TensorError, AssertionError):
+    """A derivative that is not what differences of the values say."""
+
 
 class ParseError(TensorError, ValueError):
     """Text that is no graph."""

@@ -149,6 +149,9 @@ def holds(guard: Guard, value_of: Callable[[Any], int]) -> bool:
     return a == b if relation == "==" else a >= b
 
 
+NOT_STRETCHED = "Sizes that depend on data are not stretched where they happen to be 1: use np.broadcast_to."
+
+
 def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
     """Raise what NumPy raises for sizes that do not fit, where ``guard`` does not hold."""
     if holds(guard, value_of):
@@ -156,10 +159,7 @@ def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
     left, relation, right = guard
     a, b = evaluate(left, value_of), evaluate(right, value_of)
     if relation == "==":
-        raise ShapeError(
-            f"sizes do not fit: {a} and {b}",
-            "Sizes that depend on data are not stretched where they happen to be 1: use np.broadcast_to.",
-        )
+        raise ShapeError(f"sizes do not fit: {a} and {b}", NOT_STRETCHED)
     raise ShapeError(f"a size is {a} where it has to be at least {b}")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from tensormagic import session
 from tensormagic.backend.plan import Plan
 from tensormagic.backend.reference import evaluate_graph
+from tensormagic.capture import context
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
@@ -23,7 +24,7 @@ from tensormagic.notebook.scene import KINDS, Edge, Scene, Vertex, View
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
 
-__all__ = ["Portrait", "newest", "portrait", "steps_of"]
+__all__ = ["Portrait", "newest", "portrait", "source_of", "steps_of"]
 
 MOST_HISTORY = 2_000  # nodes above which values that are known cut the graph
 MOST_DRAWN = 300  # nodes above which only the captured graph is drawn
@@ -172,11 +173,16 @@ def portrait(
     return Portrait(closed.graph, tuple(results), tuple(gradients), closed.leaves, cell, level, lens)
 
 
+def source_of(cell: str) -> str:
+    """The text of the cell of that label; nothing where it is not known."""
+    return next((c.source for c in reversed(context.cells.values()) if c.label == cell), "")
+
+
 def page_of(value: Tensor) -> str:
     """A page with the graph of a lazy value, which needs neither a kernel nor a network."""
     spans = [s for s in site.of(value.node) if s.role == "value"]
     cell = newest(spans).cell if spans else ""
-    return to_html(portrait({"value": value.node}, {}, cell).scene(""))
+    return to_html(portrait({"value": value.node}, {}, cell).scene(source_of(cell)))
 
 
 def newest(spans: Sequence[Site]) -> Site:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.tables import is_table
+from tensormagic.capture.value import node_of
+from tensormagic.functions.disagreement import disagreement_of
 from tensormagic.notebook.panels import Panel, table
 from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.speed import difference, in_numpy
@@ -71,7 +73,14 @@ def _gradient_row(outcome: Outcome, name: str) -> list[str]:
     for index in [np.unravel_index(k, start.shape) for k in chosen]:
         worst = max(worst, abs(_slope(moved, start, index) - gradient[index]) / scale)
     part = "" if start.size <= _MOST else f" ({_MOST} of {start.size} elements)"
-    return [f"grad_{name} against differences{part}", f"{worst:.1e}", "agrees" if worst <= _TOLERANCE else "differs"]
+    verdict = "agrees" if worst <= _TOLERANCE else f"differs{_culprit(outcome, name)}"
+    return [f"grad_{name} against differences{part}", f"{worst:.1e}", verdict]
+
+
+def _culprit(outcome: Outcome, name: str) -> str:
+    """The operation whose own derivative disagrees, and its line."""
+    found = disagreement_of(node_of(outcome.target), outcome.moving[name])
+    return f": {found}" if found else ""
 
 
 def _function(outcome: Outcome, name: str, start: np.ndarray[Any, Any]) -> _Scalar:

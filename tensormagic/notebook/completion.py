@@ -1,4 +1,4 @@
-"""Completion in ``%%tensor`` cells: options, their values, and names. It reads text only."""
+"""Completion of the magics: options, their values, and names. It reads text, and the names of the notebook's variables."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from typing import Any, cast
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-from tensormagic.notebook.options import CHOICES, NAMES, OPTIONS
+from tensormagic.capture.value import Tensor
+from tensormagic.functions.rules import rules
+from tensormagic.notebook.options import CHOICES, NAMES, OPTIONS, of_line
 
 __all__ = ["matcher"]
 
 _BOUND = re.compile(r"^(?:def\s+)?([^\W\d]\w*)\s*(?:=(?!=)|\()", re.MULTILINE)
-_LINE = re.compile(r"%%tensor(\s.*)?$")
+_CELL = re.compile(r"%%(tensor|rewrite)(?:\s.*)?$")
+_LINE = re.compile(
+    r"(?:[^\W\d]\w*\s*=\s*|\s*)%(tensor|tensor_graph|tensor_profile|tensor_rules|tensor_nan|tensor_cache)(\s.*)$"
+)
+_SWITCHES = {"rewrite": ("--math", "--test"), "tensor_cache": ("--clear",)}
 
 
 def matcher(shell: Any) -> Any:
@@ -22,10 +28,14 @@ def matcher(shell: Any) -> Any:
     def tensor_matcher(context: CompletionContext) -> SimpleMatcherResult:
         lines = context.full_text.splitlines()
         first = next((k for k, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), 0)
-        if not lines or _LINE.match(lines[first]) is None or context.cursor_line < first:
-            return SimpleMatcherResult(completions=[])
+        cell = _CELL.match(lines[first]) if lines and context.cursor_line >= first else None
+        if cell is None:
+            return _in_line(context.text_until_cursor, shell)
         if context.cursor_line == first:
-            return _result(_on_first_line(lines[first:], context.text_until_cursor, shell), suppress=True)
+            made = _of_rewrite if cell[1] == "rewrite" else _of_tensor
+            return _result(made(lines[first:], context.text_until_cursor, shell), suppress=True)
+        if cell[1] == "rewrite":
+            return _result([])
         own = _names_of("\n".join(lines[first + 1 : context.cursor_line]))
         return _result([n for n in own if n not in shell.user_ns and context.token and n.startswith(context.token)])
 
@@ -37,21 +47,90 @@ def _result(words: Iterable[str], *, suppress: bool = False) -> SimpleMatcherRes
     return SimpleMatcherResult(completions=[SimpleCompletion(text=w, type="tensor") for w in words], suppress=suppress)
 
 
-def _on_first_line(lines: list[str], until: str, shell: Any) -> list[str]:
+# lines ----------------------------------------------------------------------------------------------------------------
+
+
+def _in_line(until: str, shell: Any) -> SimpleMatcherResult:
+    """What can stand at the cursor in a line with one of the line magics."""
+    found = _LINE.match(until)
+    if found is None:
+        return _result([])
+    magic, rest = found.groups()
+    last = rest.split(" ")[-1]
+    if magic == "tensor":
+        return _in_expression(rest, shell)
+    if magic == "tensor_cache":
+        return _result(_starting(_SWITCHES[magic], last), suppress=True)
+    lazy = [n for n, v in shell.user_ns.items() if isinstance(v, Tensor) and not n.startswith("_")]
+    return _result(_starting(lazy, last) if len(rest.split()) < 2 or last else [], suppress=True)
+
+
+def _in_expression(rest: str, shell: Any) -> SimpleMatcherResult:
+    """Options, as long as the expression has not begun; then what Python has."""
+    known = [option for option in OPTIONS if option not in {"-n", "--name"}]
+    words = rest.split(" ")
+    options, begun = of_line(" ".join(words[:-1]), shell.user_ns)
+    before = options.split()[-1] if options else ""
+    takes = OPTIONS.get(before) is not None
+    if begun or (words[-1] and not words[-1].startswith("-") and not takes):
+        return _result(_of_python(rest, shell.Completer))
+    if takes:
+        return _result(_values(before, words[-1], shell.user_ns, [], []), suppress=True)
+    return _result(_option(words[-1], known, shell), suppress=words[-1].startswith("-"))
+
+
+def _of_python(text: str, completer: Any) -> list[str]:
+    """Names and attributes, which IPython completes behind its own magics alone."""
+    found = re.search(r"[^\W\d][\w.]*$", text)
+    if found is None:
+        return []
+    return completer.attr_matches(found[0]) if "." in found[0] else completer.global_matches(found[0])
+
+
+# first lines ----------------------------------------------------------------------------------------------------------
+
+
+def _of_rewrite(lines: list[str], until: str, shell: Any) -> list[str]:
+    del lines, shell
+    words = until.split(" ")
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    option, _, value = last.rpartition("=") if last.startswith("--math=") else (before, "", last)
+    if option == "--math":
+        return _starting(CHOICES["--math"], value)
+    return _starting([*_SWITCHES["rewrite"], *([] if last.startswith("-") else rules.own)], last)
+
+
+def _of_tensor(lines: list[str], until: str, shell: Any) -> list[str]:
     """What can stand at the cursor: an option, a value of the option before it, or a name."""
     words = until.split(" ")
     last, before = words[-1], words[-2] if len(words) > 1 else ""
+    text = "\n".join(lines[1:])
+    option = last.partition("=")[0] if last.startswith("--") and "=" in last else before
     if last.startswith("-") and "=" not in last:
-        return [option for option in OPTIONS if option.startswith(last)]
-    option, _, value = last.rpartition("=") if last.startswith("--") else (before, "", last)
-    if option in CHOICES:
-        return _starting(CHOICES[option], value)
-    if option in NAMES:
-        read = set(re.findall(r"[^\W\d]\w*", "\n".join(lines[1:])))
-        bound = _names_of("\n".join(lines[1:]))
-        known = bound if option in {"-o", "--output"} else [*bound, *(n for n in shell.user_ns if n in read)]
-        return _starting([n for n in dict.fromkeys(known) if not n.startswith("_")], value)
+        return _option(last, OPTIONS, shell)
+    read = set(re.findall(r"[^\W\d]\w*", text))
+    if option in CHOICES or option in NAMES:
+        variables = [n for n in shell.user_ns if n in read]
+        return _values(option, last.rpartition("=")[2], variables, _names_of(text), variables)
     return list(OPTIONS) if not last else []
+
+
+def _option(last: str, known: Iterable[str], shell: Any) -> list[str]:
+    """Options that begin so; the values of one that is followed by ``=``."""
+    option, equals, value = last.partition("=")
+    if equals:
+        return _values(option, value, shell.user_ns, [], [])
+    return [o for o in known if o.startswith(last)]
+
+
+def _values(option: str, typed: str, variables: Iterable[str], bound: list[str], read: list[str]) -> list[str]:
+    """What an option takes: one of its choices, or names that the cell binds or reads."""
+    if option in CHOICES:
+        return _starting(CHOICES[option], typed)
+    if option not in NAMES:
+        return []
+    known = bound if option in {"-o", "--output"} else [*bound, *(read or variables)]
+    return _starting([n for n in dict.fromkeys(known) if not n.startswith("_")], typed)
 
 
 def _starting(words: Iterable[str], typed: str) -> list[str]:

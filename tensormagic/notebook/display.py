@@ -11,11 +11,10 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import context
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.notebook import svg
-from tensormagic.notebook.adaptor import Portrait, newest, portrait
+from tensormagic.notebook.adaptor import Portrait, newest, portrait, source_of
 from tensormagic.notebook.labels import clean, width
 from tensormagic.notebook.run import Outcome, tensors_in
 from tensormagic.notebook.scene import Scene
@@ -98,13 +97,16 @@ def rules_text(rules: tuple[str, ...]) -> str:
     return f"stable: {'; '.join(rules[:MOST_RULES])}{more}"
 
 
-def headline(name: str, value: Any, gradients: Mapping[str, Tensor], shown: Portrait | None, *, computed: bool) -> str:
-    """The one line: value, type, each gradient, the graph in numbers, the stable rules that fired."""
+def headline(
+    name: str, value: Any, gradients: Mapping[str, Tensor], shown: Portrait | None, *, computed: bool, of: str = ""
+) -> str:
+    """The one line: value, type, each gradient (``of`` another name), the graph in numbers, the stable rules that fired."""
+    of = f" of {of}" if of and of != name else ""
     parts = [_value_part(value, computed)]
     parts += (
-        [f"grad_{n} {norm_text(g.numpy())}" for n, g in gradients.items()]
+        [f"grad_{n}{of} {norm_text(g.numpy())}" for n, g in gradients.items()]
         if computed
-        else [f"grad_{n}" for n in gradients]
+        else [f"grad_{n}{of}" for n in gradients]
     )
     if shown is not None and shown.ops:
         parts.append(graph_text(shown))
@@ -177,7 +179,7 @@ class Report:
         """The one line."""
         out = self.outcome
         computed = out.shown and not out.options.quiet
-        text = headline(out.name, self.value, out.gradients, self.portrait, computed=computed)
+        text = headline(out.name, self.value, out.gradients, self.portrait, computed=computed, of=out.options.of)
         return f"{text} · stored into {', '.join(out.stored)}" if out.stored else text
 
     def bundle(self) -> tuple[Bundle, Bundle]:
@@ -221,11 +223,6 @@ def portrait_of(outcome: Outcome) -> Portrait | None:
         outcome.code.cell.label,
         outcome.options.math or None,
     )
-
-
-def source_of(cell: str) -> str:
-    """The text of the cell of that label; nothing where it is not known."""
-    return next((c.source for c in reversed(context.cells.values()) if c.label == cell), "")
 
 
 class Page:

@@ -194,7 +194,12 @@ def _types(place: Place) -> str:
 
 
 def render(
-    error: BaseException, places: list[Place], *, demanded: Place | None = None, near: Mapping[str, Any] | None = None
+    error: BaseException,
+    places: list[Place],
+    *,
+    demanded: Place | None = None,
+    near: Mapping[str, Any] | None = None,
+    stopped: str = "no variable has changed",
 ) -> list[str]:
     """An error in at most a dozen lines.
 
@@ -208,10 +213,14 @@ def render(
         Where the value was asked for, for an error of code that was captured elsewhere.
     near
         Names that a misspelt one may mean.
+    stopped
+        What an interrupt has left behind.
     """
     shown = list(dict.fromkeys([*places[:1], *places[-1:]]))
     rows = [row for place in shown for row in place.drawn()]
-    message, hint = _message(error), _hint(error, near or {})
+    interrupted = isinstance(error, KeyboardInterrupt)
+    hint = f"The computation was stopped; {stopped}." if interrupted else _hint(error, near or {})
+    message = _message(error)
     rows += _shortened(f"{type(error).__name__}: {message}" if message else type(error).__name__)
     types = _types(places[-1]) if places else ""
     rows += [f"  {types}"] if types else []
@@ -235,8 +244,6 @@ def _shortened(text: str) -> list[str]:
 def _hint(error: BaseException, near: Mapping[str, Any]) -> str:
     if isinstance(error, TensorError):
         return " ".join(error.hint.split())
-    if isinstance(error, KeyboardInterrupt):
-        return "The computation was stopped; no variable has changed."
     if isinstance(error, NameError) and error.name:
         words = list(dict.fromkeys([*(n for n in near if not n.startswith("_")), *dir(builtins)]))
         found = difflib.get_close_matches(error.name, words, 3, 0.6)
@@ -309,6 +316,8 @@ def of_demand(error: BaseException, shell: Any) -> list[str]:
     asked = places_of(error.__traceback__, shell)
     origin = at_node(error)
     space = shell.user_ns
+    stopped = "the value is computed when it is asked for again"
     if origin is None or origin in asked[-1:]:
-        return render(error, asked, near=space)
-    return render(error, [_with_names(origin, space)], demanded=asked[-1] if asked else None, near=space)
+        return render(error, asked, near=space, stopped=stopped)
+    demanded = asked[-1] if asked else None
+    return render(error, [_with_names(origin, space)], demanded=demanded, near=space, stopped=stopped)

@@ -48,6 +48,7 @@ class Extension:
         shell.showsyntaxerror = self.show_syntax_error
         context.namers.append(self.named)
         self.compute, hooks.compute = hooks.compute, self.computing
+        self.passed, hooks.failed = hooks.failed, self.failed
 
     def unregister(self) -> None:
         """Take everything back."""
@@ -62,7 +63,7 @@ class Extension:
         del shell.showsyntaxerror
         context.namers.remove(self.named)
         self._renumber()
-        hooks.compute = self.compute
+        hooks.compute, hooks.failed = self.compute, self.passed
         self._unregister_magics()
 
     def _unregister_magics(self) -> None:
@@ -105,10 +106,16 @@ class Extension:
         """Compute; an error is shown at the line that was captured, and at the one that asked."""
         try:
             return self.compute(nodes)
-        except Exception as error:
-            if not isinstance(error, TensorError) and hasattr(error, "tensor_node"):
-                errors.dress(error, partial(errors.shown_anywhere, error, self.shell))
+        except (Exception, KeyboardInterrupt) as error:
+            self.failed(error)
             raise
+
+    def failed(self, error: BaseException) -> None:
+        """Have an error of a computation, and an interrupt, shown at the user's lines and without ours."""
+        if isinstance(error, KeyboardInterrupt) or (
+            hasattr(error, "tensor_node") and not isinstance(error, TensorError)
+        ):
+            errors.dress(error, partial(errors.shown_anywhere, error, self.shell))
 
     def show(self, value: Tensor) -> Any:
         """The display of a lazy value."""

@@ -108,14 +108,6 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
     if result is None:
         raise UsageError("%%tensor --grad: the cell has no value; end it in an expression, or name one with --of")
     top = node_of(result)
-    for name in dict.fromkeys(name.partition("[")[0].partition(".")[0] for name in nodes):
-        if not any(
-            depends([top], n) for part, n in nodes.items() if part == name or part.startswith((f"{name}[", f"{name}."))
-        ):
-            what = options.of or "the cell's value"
-            place = errors.of_site(value_site(code, options.of))
-            message = f"{what} does not depend on {name}: grad_{name} is zero\n" + "\n".join(place.drawn())
-            warnings.warn_explicit(message, ConstantGradientWarning, code.cell.label, place.line)
     moving = list(nodes.values())
     apart = [
         n for n in moving if any(m is not n and depends([m], n) for m in moving)
@@ -123,7 +115,20 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
     together = [n for n in moving if n not in apart]
     found = dict(zip(together, gradient_nodes(top, together), strict=True))
     found |= {n: gradient_nodes(top, [n])[0] for n in apart}
+    _tell_zeros(code, options.of, top, nodes)
     return {name: wrap(found[node]) for name, node in nodes.items()}
+
+
+def _tell_zeros(code: Code, of: str, top: Node, nodes: Mapping[str, Node]) -> None:
+    """Warn of variables that the value does not depend on."""
+    for name in dict.fromkeys(name.partition("[")[0].partition(".")[0] for name in nodes):
+        if not any(
+            depends([top], n) for part, n in nodes.items() if part == name or part.startswith((f"{name}[", f"{name}."))
+        ):
+            what = of or "the cell's value"
+            place = errors.of_site(value_site(code, of))
+            message = f"{what} does not depend on {name}: grad_{name} is zero\n" + "\n".join(place.drawn())
+            warnings.warn_explicit(message, ConstantGradientWarning, code.cell.label, place.line)
 
 
 @contextmanager

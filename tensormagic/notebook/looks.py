@@ -11,15 +11,16 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.ir import site
-from tensormagic.notebook.adaptor import Portrait, newest, portrait
-from tensormagic.notebook.display import Page, Views, bundle, graph_text, source_of
+from tensormagic.notebook.adaptor import Portrait, newest, portrait, source_of
+from tensormagic.notebook.display import Page, Views, bundle, graph_text
 from tensormagic.notebook.nan import nan_panel
 from tensormagic.notebook.options import arguments, describe
 from tensormagic.notebook.panels import PANELS
+from tensormagic.notebook.run import near
 
 __all__ = ["TensorLooks"]
 
-_NAME = ("NAME", None, "the variable that holds the lazy value (default: the last value, _)")
+_NAME = ("NAME", None, "the variable that holds the lazy value (default: the last one that was shown)")
 
 
 @magics_class
@@ -34,7 +35,7 @@ class TensorLooks(Magics):
 
     @no_var_expand
     @line_magic
-    @describe(_NAME, example="%tensor_graph loss")
+    @describe(_NAME, usage="%tensor_graph [NAME]", example="%tensor_graph loss")
     def tensor_graph(self, line: str) -> Any:
         """Show the graph of a lazy value, open."""
         shown, source = self._portrait(line, self.tensor_graph)
@@ -44,28 +45,32 @@ class TensorLooks(Magics):
 
     @no_var_expand
     @line_magic
-    @describe(_NAME, example="%tensor_profile loss")
+    @describe(_NAME, usage="%tensor_profile [NAME]", example="%tensor_profile loss")
     def tensor_profile(self, line: str) -> Any:
         """Show the time that each line takes for a lazy value in NumPy."""
         return self._panel(line, self.tensor_profile, "profile")
 
     @no_var_expand
     @line_magic
-    @describe(_NAME, example="%tensor_rules loss")
+    @describe(_NAME, usage="%tensor_rules [NAME]", example="%tensor_rules loss")
     def tensor_rules(self, line: str) -> Any:
         """Show the rewrite rules that fired for a lazy value, and where."""
         return self._panel(line, self.tensor_rules, "rewrites")
 
     @no_var_expand
     @line_magic
-    @describe(_NAME, example="%tensor_nan loss")
+    @describe(_NAME, usage="%tensor_nan [NAME]", example="%tensor_nan loss")
     def tensor_nan(self, line: str) -> Any:
         """Show where the first nan of a lazy value came from: the node and the line that made it of numbers."""
         return self._panel(line, self.tensor_nan, "nan")
 
     @no_var_expand
     @line_magic
-    @describe(("--clear", None, "delete the machine code that is kept"), example="%tensor_cache\n%tensor_cache --clear")
+    @describe(
+        ("--clear", None, "delete the machine code that is kept"),
+        usage="%tensor_cache [--clear]",
+        example="%tensor_cache\n%tensor_cache --clear",
+    )
     def tensor_cache(self, line: str) -> None:
         """Show the folder that machine code is kept in, and how much is in it."""
         clear = arguments(self.tensor_cache, line).clear
@@ -81,11 +86,26 @@ class TensorLooks(Magics):
         return Page(lambda: ({"text/plain": text, "text/html": page}, {}))
 
     def _portrait(self, line: str, magic: Any) -> tuple[Portrait, str]:
-        name = arguments(magic, line).NAME or "_"
-        value = self.shell.user_ns.get(name)
+        name = arguments(magic, line).NAME
+        value = self.shell.user_ns.get(name) if name else self._last()
         if not isinstance(value, Tensor):
-            what = f"{name} is {type(value).__name__}" if name in self.shell.user_ns else f"there is no variable {name}"
+            what = "none was shown yet"
+            if name:
+                known = name in self.shell.user_ns
+                what = (
+                    f"{name} is {type(value).__name__}" if known else f"there is no variable {name}{self._near(name)}"
+                )
             raise UsageError(f"%{magic.__name__} takes the name of a lazy value; {what}")
+        name = name or "_"
         spans = [s for s in site.of(value.node) if s.role == "value"]
         cell = newest(spans).cell if spans else ""
         return portrait({name: value.node}, {}, cell), source_of(cell)
+
+    def _last(self) -> Any:
+        """The last lazy value that was shown."""
+        space = self.shell.user_ns
+        shown = [*map(space.get, ("_", "__", "___")), *reversed(list(space.get("Out", {}).values()))]
+        return next((v for v in shown if isinstance(v, Tensor)), None)
+
+    def _near(self, name: str) -> str:
+        return near(name, [n for n, v in self.shell.user_ns.items() if isinstance(v, Tensor)])

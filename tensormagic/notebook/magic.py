@@ -19,7 +19,7 @@ from tensormagic.config import config
 from tensormagic.notebook import errors
 from tensormagic.notebook.check import check
 from tensormagic.notebook.display import Views, portrait_of, report_of
-from tensormagic.notebook.options import CHOICES, Options, declare, read
+from tensormagic.notebook.options import CHOICES, Options, declare, of_line, read
 from tensormagic.notebook.panels import PANELS, Panel, seconds_text
 from tensormagic.notebook.run import Outcome, Source, compiled, run, run_plain
 from tensormagic.notebook.speed import speed
@@ -69,7 +69,10 @@ class TensorMagics(Magics):
     @declare
     def tensor(self, line: str, cell: str | None = None) -> Any:
         """Capture a cell of NumPy code into a graph; differentiate, compile and show it."""
-        options = self.options("" if cell is None else line)
+        asked, line = of_line(line, self.shell.user_ns) if cell is None else (line, "")
+        options = self.options(asked)
+        if cell is None and not line:
+            raise UsageError("%tensor takes an expression, as in %tensor X.sum(); a cell of code begins with %%tensor")
         label, number = self._labelled(), self.next_run()
         source = Source(line, label, number, self._line()) if cell is None else Source(cell, label, number)
         code = self._guarded(options, lambda: compiled(source, self.shell))

@@ -7,14 +7,14 @@ import difflib
 import keyword
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
 
-__all__ = ["CHOICES", "NAMES", "OPTIONS", "PANELS", "Options", "arguments", "declare", "describe", "read"]
+__all__ = ["CHOICES", "NAMES", "OPTIONS", "PANELS", "Options", "arguments", "declare", "describe", "of_line", "read"]
 
 PANELS = ("graph", "rewrites", "code", "annotate", "profile", "speed")
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -34,7 +34,8 @@ Example::
     loss
 
 X, y, w and b are arrays of the notebook. Afterwards loss and z are lazy values, so are grad_w and grad_b, and
-objective(w=..., b=...) is a function of what the cell reads. `%tensor EXPRESSION` captures one line.
+objective(w=..., b=...) is a function of what the cell reads. `%tensor EXPRESSION` captures one line; options stand
+before the expression, as in `%tensor --math exact X.sum()`.
 """
 
 # one row an option: its spellings, its metavariable or None for a switch, and what it does
@@ -90,13 +91,23 @@ def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         more: dict[str, Any] = {"metavar": metavar} if metavar is not None else {"action": "store_true"}
         function = argument(*spellings, help=told, default=None, **more)(function)
     function = kwds(epilog=_EXAMPLE)(function)
-    return magic_arguments("tensor")(function)
+    function = magic_arguments("tensor")(function)
+    return _used(function, "%%tensor [NAME] [options]\n  %tensor [options] EXPRESSION")
 
 
-def describe(*rows: tuple[str, str | None, str], example: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _used(function: Callable[..., Any], usage: str) -> Callable[..., Any]:
+    """Say in the documentation of a magic how it is typed."""
+    _, _, rest = (function.__doc__ or "").removeprefix("::\n\n").partition("\n\n")
+    function.__doc__ = f"::\n\n  {usage}\n\n{rest}"
+    return function
+
+
+def describe(
+    *rows: tuple[str, str | None, str], usage: str, example: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give another magic its options, and their table with an example as its documentation.
 
-    A row is an option or an argument, its metavariable (None for a switch), and what it does.
+    A row is an option or an argument, its metavariable (None for a switch), and what it does; ``usage`` is how it is typed.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,7 +119,7 @@ def describe(*rows: tuple[str, str | None, str], example: str) -> Callable[[Call
             else:
                 function = argument(spelling, metavar=metavar, default="", help=told)(function)
         function = kwds(epilog="Example::\n\n    " + example.strip().replace("\n", "\n    "))(function)
-        return magic_arguments()(function)
+        return _used(magic_arguments()(function), usage)
 
     return decorate
 
@@ -153,6 +164,25 @@ def read(parser: MagicArgumentParser, line: str, defaults: Mapping[str, Any]) ->
                 )
     _refuse(values, defaults)
     return _made(given, values, defaults)
+
+
+def of_line(line: str, variables: Container[str]) -> tuple[str, str]:
+    """The options that a ``%tensor`` line begins with, and the expression after them.
+
+    A minus before the name of a variable is arithmetic: ``-q * 2`` with a variable ``q``.
+    """
+    rest, end = line.strip(), 0
+    while found := re.compile(r"\s*(--?[a-z]+)(=\S*)?(?=\s|$)").match(rest, end):
+        option, value = found.groups()
+        if option.strip("-") in variables and value is None:
+            break
+        if option not in OPTIONS and not option.startswith("--"):
+            break
+        end = found.end()
+        if OPTIONS.get(option) is not None and value is None:
+            given = re.compile(r"\s*[^\s,]+(,\s*[^\s,]+)*,?").match(rest, end)
+            end = given.end() if given is not None else end
+    return rest[:end], rest[end:].strip()
 
 
 def _made(given: argparse.Namespace, values: dict[str, Any], defaults: Mapping[str, Any]) -> Options:

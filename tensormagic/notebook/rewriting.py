@@ -8,16 +8,22 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, magics_class, no_var_expand
 
-from tensormagic.functions.rules import rules
+from tensormagic.functions.rules import AnyStated, rules, stated_rules
 from tensormagic.ir.errors import ParseError, RuleError
 from tensormagic.notebook import errors
 from tensormagic.notebook.display import Page
 from tensormagic.notebook.errors import Place
 from tensormagic.notebook.options import CHOICES, arguments, describe
 from tensormagic.notebook.panels import Panel, table
-from tensormagic.transform.rewriting.user import Stated, stated_rules
 
 __all__ = ["TensorRewriting"]
+
+_EXAMPLE = """
+%%rewrite mine --math stable
+log(1 + exp(x)) -> logaddexp(0, x)
+sqrt(x**2) -> x      if x >= 0
+A.T @ A -> gram(A)   if A.ndim == 2
+"""
 
 
 @magics_class
@@ -36,20 +42,22 @@ class TensorRewriting(Magics):
         ("NAME", None, "what the rules are called together: other rules of that name go (default: rules)"),
         ("--math", "LEVEL", "exact, stable (default) or real: what is asked of them, and where they are used"),
         ("--test", None, "only try them, and show what came out"),
-        example="%%rewrite mine --math stable\nlog(1 + exp(x)) -> logaddexp(0, x)\nsqrt(x**2) -> x      if x >= 0",
+        usage="%%rewrite [NAME] [--math LEVEL] [--test]",
+        example=_EXAMPLE,
     )
     def rewrite(self, line: str, cell: str) -> Any:
         """Add rewrite rules, one a line: `pattern -> replacement`, then perhaps `if` and conditions.
 
         Each is tried on numbers before it is used: both sides have to agree, and at the level stable the replacement may
-        nowhere be less accurate. An empty cell takes the rules of that name out of force.
+        nowhere be less accurate. Patterns hold pointwise operations, or any functions of NumPy, SciPy and the notebook over
+        numbers, vectors and matrices. A cell that holds a comment alone takes the rules of that name out of force.
         """
         given = arguments(self.rewrite, line, "%%")
         level, name = given.math or "stable", given.NAME or "rules"
         if level not in CHOICES["--math"]:
             raise UsageError(f"%%rewrite --math is one of {', '.join(CHOICES['--math'])}; not {level!r}")
         try:
-            stated = list(stated_rules("\n" + cell, name, level))
+            stated = stated_rules("\n" + cell, name, level, self.shell.user_ns)
             if given.test:
                 return _page(_trials(stated))
             if stated:
@@ -82,15 +90,19 @@ class TensorRewriting(Magics):
         errors.dress(error, lambda: errors.render(error, [place]))
 
 
-def _rows(stated: list[Stated]) -> list[list[str]]:
+def _rows(stated: list[AnyStated]) -> list[list[str]]:
     return [[rule.rule.name, rule.rule.level, " and ".join(rule.assumed)] for rule in stated]
 
 
-def _trials(stated: list[Stated]) -> Panel:
+def _trials(stated: list[AnyStated]) -> Panel:
     rows: list[list[str]] = []
     marks: list[bool] = []
     for rule in stated:
-        found = rule.trial()
+        try:
+            found = rule.trial()
+        except ParseError as error:
+            error.lineno = rule.line  # type: ignore[attr-defined]
+            raise
         rows.append([rule.rule.name, rule.rule.level, str(found.points), f"{found.apart:.1e}", found.fault or "holds"])
         marks.append(bool(found.fault))
     return table("rules, tried and not used", ("rule", "level", "points", "largest difference", "verdict"), rows, marks)

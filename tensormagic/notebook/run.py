@@ -27,7 +27,7 @@ from tensormagic.functions.function import Function, of_cell
 from tensormagic.functions.function import cast as in_dtype
 from tensormagic.ir.node import Node
 from tensormagic.notebook.effects import own_iterators, without_effects
-from tensormagic.notebook.gradients import Parted, differentiated, is_container
+from tensormagic.notebook.gradients import Parted, differentiated, is_container, value_site
 from tensormagic.notebook.keeping import Kept
 from tensormagic.notebook.lines import plain_python
 from tensormagic.notebook.options import Options
@@ -154,7 +154,11 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
         outcome.kept = kept
         if options.force:
             _forget(outcome)
-        _compute(outcome, captured)
+        try:
+            _compute(outcome, captured)
+        except KeyboardInterrupt as error:
+            error.tensor_site = value_site(code)  # type: ignore[attr-defined]
+            raise
         outcome.moving |= _uncast(outcome, before)
         for buffer in captured.stores:
             buffer.array = _original(buffer.array, notebook, before)
@@ -207,16 +211,7 @@ def plain(code: Code, space: dict[str, Any]) -> Any:
 def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
     """Refuse names in options that do not exist, before anything runs."""
     binds = code.parsed.binds
-    if options.name and options.name in binds:
-        raise UsageError(
-            f"%%tensor {options.name}: the cell assigns {options.name}, so it cannot be the cell's name too; "
-            f"call the cell {'objective' if options.name != 'objective' else 'cost'}, for example"
-        )
-    if options.name and options.name in code.parsed.reads:
-        asked = f"; for several gradients write --grad {','.join(options.grad)},{options.name}" if options.grad else ""
-        raise UsageError(
-            f"%%tensor {options.name}: the cell reads {options.name}, which a function of that name would replace{asked}"
-        )
+    _checked_name(code, options)
     for name in options.inputs or ():
         if name not in code.parsed.reads:
             raise UsageError(f"%%tensor --input: the cell does not read {name}{near(name, code.parsed.reads)}")
@@ -230,6 +225,20 @@ def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
             raise UsageError(f"%%tensor --grad: there is no variable {name}{near(name, [*binds, *notebook])}")
     if options.of and options.of not in binds and options.of not in notebook:
         raise UsageError(f"%%tensor --of: there is no variable {options.of}{near(options.of, [*binds, *notebook])}")
+
+
+def _checked_name(code: Code, options: Options) -> None:
+    """Refuse a name for the cell that the cell itself uses for something else."""
+    if options.name and options.name in code.parsed.binds:
+        raise UsageError(
+            f"%%tensor {options.name}: the cell assigns {options.name}, so it cannot be the cell's name too; "
+            f"call the cell {'objective' if options.name != 'objective' else 'cost'}, for example"
+        )
+    if options.name and options.name in code.parsed.reads:
+        asked = f"; for several gradients write --grad {','.join(options.grad)},{options.name}" if options.grad else ""
+        raise UsageError(
+            f"%%tensor {options.name}: the cell reads {options.name}, which a function of that name would replace{asked}"
+        )
 
 
 def near(word: str, words: Iterable[str]) -> str:

@@ -18,6 +18,7 @@ from tensormagic.ops.opaque import Opaque
 
 ERRORS: dict[str, type[Exception]] = {
     "value": ValueError,
+    "overflow": OverflowError,
     "division": ZeroDivisionError,
     "index": IndexError,
     "name": UndefinedError,

@@ -153,13 +153,23 @@ def total(terms: Sequence[Node]) -> Tangent:
 
 
 def _add_masked(left: Node, right: Node) -> Node:
-    from tensormagic.ops.scalar import add, where
+    from tensormagic.ops.scalar import add, logical_or, where
 
     a, b = masked(left), masked(right)
-    if a is not None and b is not None and a[0] is b[0] and a[2] == b[2]:
-        cond, x, zero_first = a
+    if a is None or b is None:
+        return add(left, right)
+    cond, x, zero_first = a
+    if cond is b[0] and zero_first == b[2]:
         return _mask(where, cond, add(x, b[1]), zero_first)
-    return add(left, right)
+    # Each part stays masked by its own condition, and where neither holds, the sum is.
+    return _mask(where, logical_or(_holds(a), _holds(b)), add(left, right), zero_first=False)
+
+
+def _holds(mask: tuple[Node, Node, bool]) -> Node:
+    """Where a masked value is not zero."""
+    from tensormagic.ops.scalar import logical_not
+
+    return logical_not(mask[0]) if mask[2] else mask[0]
 
 
 def _mask(where: Callable[..., Node], cond: Node, value: Node, zero_first: bool) -> Node:

@@ -47,7 +47,14 @@ def _class(name: str) -> type[BaseException]:
     return _imported(module, qualified)
 
 
-def _argument(part: Any, details: Sequence[Any]) -> Any:
+def put(value: Any, conversion: str, form: str) -> str:
+    """A value in a text: converted, and in a format of ``format``; of ``%`` as an item, or as the operand, where that is the conversion."""
+    if conversion == "%%":
+        return str(form % value)
+    return form % (value,) if conversion == "%" else format(_CONVERSIONS[conversion](value), form)
+
+
+def argument(part: Any, details: Sequence[Any]) -> Any:
     """An argument of an exception: as it is, an operand, or a text with operands in it."""
     kind, *rest = part
     if kind == "value":
@@ -55,7 +62,7 @@ def _argument(part: Any, details: Sequence[Any]) -> Any:
     if kind == "operand":
         return details[rest[0]]
     return "".join(
-        p[0] if len(p) == 1 else format(_CONVERSIONS[p[1]](details[p[0]]), p[2])
+        p[0] if len(p) == 1 else put(details[p[0]], p[1], p[2])
         for p in rest[0]  # text, or an operand
     )
 
@@ -73,7 +80,7 @@ def _first(value: Value, holds: Value) -> Value:
 def _check(token: Value, holds: Value, *details: Value, error: str, told: str, place: tuple[Any, ...]) -> Value:
     if not np.all(holds):
         values = [_first(v, holds) for v in details]
-        raised = _class(error)(*(_argument(part, values) for part in ast.literal_eval(told)))
+        raised = _class(error)(*(argument(part, values) for part in ast.literal_eval(told)))
         if place:
             raised.tensor_sites = (Site(*place),)  # type: ignore[attr-defined]  (where the user has written it)
         raise raised

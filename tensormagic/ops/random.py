@@ -23,8 +23,7 @@ from tensormagic.ops.loops import loop
 from tensormagic.ops.move import broadcast, reshape, slice_, transpose
 from tensormagic.ops.op import Tangent, Value, as_form
 from tensormagic.ops.opaque import Opaque, item, items
-from tensormagic.ops.pointwise import astype
-from tensormagic.ops.random_slopes import gamma_slope
+from tensormagic.ops.random_implicit import IMPLICIT, implicit_tangent
 from tensormagic.ops.random_state import encoded, fresh, generator_at
 from tensormagic.ops.region import derivatives, graph_over, like, stand_in, tangent_type
 from tensormagic.ops.update import Slices, set_at
@@ -63,8 +62,8 @@ class Draw(Opaque):
             if moving:
                 raise _no_derivative(node)
             return None, None
-        if node["method"] == "standard_gamma":
-            return None, _gamma_tangent(node, next(iter(moving.values())))
+        if node["method"] in IMPLICIT:
+            return None, _implicit(node, moving)
         path = PATHS.get(node["method"])
         if path is None:
             raise _no_derivative(node)
@@ -223,15 +222,14 @@ def _pareto(node: Node, given: Mapping[str, Node]) -> Node:
     return scalar.expm1(_standard(node, "standard_exponential") / given["a"])
 
 
-def _gamma_tangent(node: Node, tangent: Node) -> Node:
-    """Of standard gamma numbers: implicitly, since they are drawn by rejection."""
+def _implicit(node: Node, moving: Mapping[Node, Node]) -> Node:
+    """Of samples that are drawn by rejection, or otherwise without a formula that has a derivative."""
+    given = dict(zip(node["names"], node.args[1:], strict=True))
+    tangents = {name: moving[v] for name, v in given.items() if v in moving}
     sample = item(node, 1)
-    shape = sample.type.shape
-    whole = [
-        broadcast(astype(to_form(a, "scalar") if not a.type.shape else a, np.float64), shape)
-        for a in (node.args[1], sample)
-    ]
-    return like(gamma_slope(*whole) * broadcast(tangent, shape), stand_in("sample", tangent_type(sample.type)))
+    return like(
+        implicit_tangent(node["method"], sample, given, tangents), stand_in("sample", tangent_type(sample.type))
+    )
 
 
 def _gamma(node: Node, given: Mapping[str, Node]) -> Node:

@@ -16,7 +16,7 @@ _TERMS = 100_000
 
 
 @functools.cache
-def _rule() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def quadrature() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The nodes and the weights of Gauss's quadrature, made when they are first needed."""
     return np.polynomial.legendre.leggauss(120)
 
@@ -47,7 +47,7 @@ def _by_tail(shape: Any, x: Any) -> Any:
 
     rate = np.maximum(1 - (shape - 1) / x, 0.0)
     width = 45 / np.maximum(rate, 4.5 / (4.5 + np.sqrt(x)))
-    nodes, weights = _rule()
+    nodes, weights = quadrature()
     s = width[..., None] * (nodes + 1) / 2
     base = x[..., None]
     inside = np.exp((shape[..., None] - 1) * np.log1p(s / base) - s) * (np.log(base + s) - digamma(shape)[..., None])
@@ -80,4 +80,4 @@ def gamma_slope(shape: Node, x: Node) -> Node:
     return make(GAMMA_SLOPE, (shape, x))
 
 
-__all__ = ["GAMMA_SLOPE", "gamma_slope", "gamma_slopes"]
+__all__ = ["GAMMA_SLOPE", "gamma_slope", "gamma_slopes", "quadrature"]

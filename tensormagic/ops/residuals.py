@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from tensormagic.ir.node import Node, as_size, substitute, topological
-from tensormagic.ir.size import Size, nodes_of
+from tensormagic.ir.size import Size, atom, evaluate, hint, nodes_of, product
 from tensormagic.ir.size import substitute as substitute_size
+from tensormagic.ir.type import Type
+from tensormagic.ops.cut import cheapest_cut
 
 _CHEAP = {
     *("add", "subtract", "multiply", "negative", "square", "absolute", "positive", "where", "astype"),
@@ -23,12 +26,15 @@ _CHEAP = {
     ),
     *("maximum", "minimum", "sign", "real", "imag", "conj"),
 }
-_DEPTH = 4
-"""How many cheap ops are computed again, at most, to save a value less."""
+_USUAL = 64  # for a size of which nothing is known
 
 
-def residuals(outputs: Sequence[Node], linear: Iterable[Node], given: Iterable[Node]) -> list[Node]:
+def residuals(
+    outputs: Sequence[Node], linear: Iterable[Node], given: Iterable[Node], sizes: Mapping[Any, Size] | None = None
+) -> list[Node]:
     """The nodes to save, so that ``outputs`` follow from these, from what is ``given`` and from what they are linear in.
+
+    Of all choices from which the rest follows by cheap ops, the smallest.
 
     Parameters
     ----------
@@ -38,6 +44,8 @@ def residuals(outputs: Sequence[Node], linear: Iterable[Node], given: Iterable[N
         The stand-ins for the cotangents that come in.
     given
         What is there anyway; what follows from it alone is computed again.
+    sizes
+        What sizes are outside, where that says how large they were at capture.
     """
     order = topological(outputs)
     moving = set(linear)
@@ -50,15 +58,30 @@ def residuals(outputs: Sequence[Node], linear: Iterable[Node], given: Iterable[N
     read = dict.fromkeys(a for n in order if n in moving for a in n.needs if a not in moving)
     read.update(dict.fromkeys(n for n in outputs if n not in moving))
     chosen: dict[Node, None] = {}
-    for n in read:
+    for n in cheapest_cut(
+        [n for n in read if n not in known],
+        lambda n: [a for a in n.needs if a not in known] if _is_cheap(n) else None,
+        lambda n: _weight(n, sizes or {}),
+    ):
         _choose(n, known, chosen)
     place = {n: k for k, n in enumerate(order)}
-    saved = dict.fromkeys(sorted(chosen, key=lambda n: place.get(n, len(place))))
-    for n in list(saved):
-        rest = known.union(m for m in saved if m is not n)
-        if not _is_size(n, saved) and _follows(n, rest, _DEPTH):
-            del saved[n]
-    return list(saved)
+    return sorted(chosen, key=lambda n: place.get(n, len(place)))
+
+
+def _is_cheap(node: Node) -> bool:
+    """Whether a node may be computed again."""
+    return bool(node.needs) and (node.op.name in _CHEAP or getattr(node.op, "kind", "") == "move")
+
+
+def _weight(node: Node, sizes: Mapping[Any, Size]) -> float:
+    """About how many bytes a value takes."""
+    return float(sum(bytes_of(t, sizes) for t in node.types))
+
+
+def bytes_of(t: Type, sizes: Mapping[Any, Size]) -> int:
+    """About how many bytes a value of a type takes: by the sizes that were seen, where they were."""
+    extent = substitute_size(product(t.shape), sizes)
+    return t.dtype.itemsize * max(1, evaluate(extent, lambda a: hint(atom(a)) or _USUAL))
 
 
 def _is_leaf(node: Node) -> bool:
@@ -67,29 +90,13 @@ def _is_leaf(node: Node) -> bool:
 
 
 def _choose(node: Node, known: set[Node], chosen: dict[Node, None]) -> None:
-    """Save ``node``, or what it is only a stretched view of; and the integers that its sizes mention."""
-    while node not in known and node.op.name in {"broadcast", "reshape", "transpose", "form"}:
-        for size in node.sized_by:
-            _choose(size, known, chosen)
-        node = node.args[0]
+    """Save ``node``, and the integers that its sizes mention."""
     if node in known or node in chosen:
         return
     chosen[node] = None
     for t in node.types:
         for n in (n for s in t.shape for n in nodes_of(s)):
             _choose(n, known, chosen)
-
-
-def _is_size(node: Node, saved: Iterable[Node]) -> bool:
-    return any(node in nodes_of(s) for n in saved for t in n.types for s in t.shape)
-
-
-def _follows(node: Node, known: set[Node], depth: int) -> bool:
-    """Whether ``node`` is cheap to compute from what is known."""
-    if node in known:
-        return True
-    cheap = node.op.name in _CHEAP or getattr(node.op, "kind", "") == "move"
-    return cheap and depth > 0 and bool(node.needs) and all(_follows(a, known, depth - 1) for a in node.needs)
 
 
 def restored(

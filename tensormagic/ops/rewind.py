@@ -6,13 +6,16 @@ tapes. Cotangents of constants are gathered in carries of the loop back, so that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
+
+import numpy as np
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size, make, topological
+from tensormagic.ir.node import substitute as substitute_nodes
 from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of, substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
@@ -36,6 +39,8 @@ from tensormagic.ops.region import (
     witnesses,
 )
 from tensormagic.ops.residuals import residuals, restored
+from tensormagic.ops.scalar import logical_not, logical_or
+from tensormagic.ops.spans import block_length, in_blocks
 from tensormagic.ops.tape import empty_tape, is_tape, read_tape, record, tape_type
 from tensormagic.ops.update import set_at
 
@@ -105,6 +110,33 @@ def _common_mask(output: Node, total: Node) -> tuple[Node, bool] | None:
             return None
         found.add((mask[0], mask[2]))
     return found.pop() if len(found) == 1 else None
+
+
+def _touching(output: Node, total: Node) -> list[Node] | None:
+    """The conditions under which something is added to ``total``; None where something is in any case."""
+    found: list[Node] = []
+    while output is not total:
+        step = _added_under(output)
+        if step is None:
+            return None
+        output, condition = step
+        found.append(condition)
+    return found
+
+
+def _added_under(output: Node) -> tuple[Node, Node] | None:
+    """What something is added to, and the condition of that: a mask, or a branch whose other side adds nothing."""
+    if output.op.name == "add":
+        mask = masked(output.args[1])
+        return None if mask is None else (output.args[0], logical_not(mask[0]) if mask[2] else mask[0])
+    node, place = (output.args[0], output["index"]) if output.op.name == "item" else (output, 0)
+    if node.op.name != "cond":
+        return None
+    predicate, *operands = node.args
+    for graph, condition in ((node["otherwise"], predicate), (node["then"], logical_not(predicate))):
+        if graph.results[place] in graph.parameters:
+            return operands[graph.parameters.index(graph.results[place])], condition
+    return None
 
 
 class Rewind:
@@ -184,18 +216,43 @@ class Rewind:
         found, parts = derivatives().pull([*self.body.results, *fixed], [*seeds, *totals], wrt)
         outputs = [like(c, p) for c, p in zip(parts, wrt, strict=True)]
         pulled = [c for c in seeds if c is not None]
+        masks = self._masks(outputs[len(self.back) :], totals)
+        marks = self._marks(outputs[len(self.back) :], totals, masks)
+        outputs += [after for _, after in marks.values()]
+        linear = [*pulled, *totals, *(mark for mark, _ in marks.values())]
         index = self.body.parameters[: self.first] if self.counter is None else [self.own[self.counter]]
-        saved = residuals(outputs, [*pulled, *totals], [*index, *self.own[self.carries :]])
+        saved = residuals(outputs, linear, [*index, *self.own[self.carries :]], self.sizes)
         turns = size_of(node.args[0]) if self.counted else None
         turns = None if turns is None or nodes_of(turns) else turns
+        length = block_length(turns, self.body, self.own[: self.carries], saved, self.sizes)
+        if length and turns is not None:
+            return self._divided(turns, length)
         histories = [History(value, self._outside(value)) for value in saved]
         ends, records, count = self._forward(found[: self.carries], histories, turns)
-        masks = self._masks(outputs[len(self.back) :], totals)
-        self.sums = [None if k - self.first in masks else s for k, s in enumerate(self.sums)]
-        last = self._backward(outputs, histories, records, turns, count, [*pulled, *totals])
-        for k, end in zip((*self.back, *self.fixed), last, strict=True):
+        hidden = {*masks, *marks}
+        self.sums = [None if k - self.first in hidden else s for k, s in enumerate(self.sums)]
+        untouched = [broadcast(constant(np.False_), self.operands[k].type.shape) for k in marks]
+        last = self._backward(outputs, histories, records, turns, count, linear, untouched)
+        masks |= {k: partial(masked_by, end) for k, end in zip(marks, last[len(wrt) :], strict=True)}
+        for k, end in zip((*self.back, *self.fixed), last, strict=False):
             back[self.first + k] = masks[k](end) if k in masks else end
         return Pulled(ends, back, {self.first + k for k in self.fixed if k not in masks})
+
+    def _divided(self, turns: Size, length: int) -> Pulled:
+        """The same for the loop in blocks, of which it keeps what they begin with."""
+        moving = [*self.back, *self.fixed]
+        standing = {k: stand_in("operand", self.operands[k].type) for k in moving}
+        operands = [standing.get(k, v) for k, v in enumerate(self.operands)]
+        results = in_blocks(self.node, operands, turns, length)
+        found, parts = derivatives().pull(results, self.cotangents, list(standing.values()))
+        there = {n: n for n in (*self.cotangents, *self.node.args) if n is not None}
+        there.update((stand, self.operands[k]) for k, stand in standing.items())
+        every = substitute_nodes([*found, *(p for p in parts if p is not None)], there)
+        rest = iter(every[len(found) :])
+        back: list[Tangent] = [None] * len(self.node.args)
+        for k, part in zip(moving, parts, strict=True):
+            back[self.first + k] = None if part is None else next(rest)
+        return Pulled(tuple(every[: len(found)]), back, set())
 
     def _masks(self, outputs: Sequence[Node], totals: Sequence[Node]) -> dict[int, Callable[[Node], Node]]:
         """The constants whose cotangents one condition masks at every turn, and what masks these as a whole."""
@@ -209,6 +266,21 @@ class Rewind:
                 continue
             (condition,) = instantiated([mask[0]], known, self.sizes)
             found[k] = partial(masked_by, condition, zero_first=mask[1])
+        return found
+
+    def _marks(
+        self, outputs: Sequence[Node], totals: Sequence[Node], masks: Mapping[int, Any]
+    ) -> dict[int, tuple[Node, Node]]:
+        """For constants whose cotangents are masked by conditions that change: where something has been added, before and after a turn."""
+        found: dict[int, tuple[Node, Node]] = {}
+        for k, output, total in zip(self.fixed, outputs, totals, strict=True):
+            if k in masks or not self.operands[k].args or is_tape(total):
+                continue
+            shape = total.type.shape
+            conditions = _touching(output, total)
+            if conditions:
+                mark = stand_in("touched", Type(np.dtype(bool), shape, "array" if shape else "scalar"))
+                found[k] = mark, reduce(logical_or, [broadcast(c, shape) for c in conditions], mark)
         return found
 
     def _outside(self, value: Node) -> tuple[Size, ...] | None:
@@ -259,6 +331,7 @@ class Rewind:
         turns: Size | None,
         count: Node,
         linear: Sequence[Node],
+        untouched: Sequence[Node],
     ) -> tuple[Node, ...]:
         """The cotangents of the carries, and of the constants, after the last turn back."""
         inside = self._turns_inside(turns)
@@ -283,6 +356,7 @@ class Rewind:
             *(like(self.cotangents[k], self.operands[k]) for k in self.back),
             *(like(self.sums[self.first + k], self.operands[k]) for k in self.fixed),
         ]
+        starts += untouched
         return items(make(LOOP, [count, *starts, *given, *outer], body=graph, carries=len(starts)))
 
     def _sizes_with(self, inside: Size | None, turns: Size | None) -> dict[Any, Size]:

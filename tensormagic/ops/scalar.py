@@ -48,6 +48,7 @@ from tensormagic.ops.comparison import (  # noqa: F401 (as above)
 from tensormagic.ops.function import INF, float_loop, leaf, one_like, real_loop, typed  # noqa: F401 (as above)
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.pointwise import astype, multiply_by, total
+from tensormagic.ops.squares import is_sum_of_squares
 
 # arithmetic -----------------------------------------------------------------------------------------------------------
 
@@ -165,7 +166,8 @@ def _divide_masked(cotangent: Node, divisor: Node) -> Node:
 
 
 def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
-    by_base = where(equal(y, 0), 0, multiply(y, power(x, subtract(y, 1))))
+    flat = logical_and(equal(x, 0), less(y, 1)) if is_sum_of_squares(x) else equal(y, 0)
+    by_base = where(flat, 0, multiply(y, power(where(flat, 1, x), subtract(y, 1))))
     known = logical_or(equal(x, 0), less(x, 0)) if x.type.dtype.kind == "f" else equal(x, 0)
     by_exponent = where(equal(x, 0), where(equal(y, 0), typed(-INF, x), 0), multiply(out, log(where(known, 1, x))))
     if x.type.dtype.kind == "f":
@@ -181,10 +183,20 @@ power = leaf(
     doc="The first number to the power of the second.",
 )
 square = leaf("square", source=dict.fromkeys("fiu", "{0} * {0}"), partials=lambda _out, x: 2 * x, doc="The square.")
+
+
+def _root_slope(out: Node, x: Node) -> Node:
+    """Infinite at 0, but 0 of a sum of squares: the slope of that is 0 there, and the root is a norm."""
+    if not is_sum_of_squares(x):
+        return 0.5 / out
+    zero = equal(out, 0)
+    return where(zero, 0, 0.5 / where(zero, 1, out))
+
+
 sqrt = leaf(
     "sqrt",
     source="math.sqrt({0})",
-    partials=lambda out, _x: 0.5 / out,
+    partials=_root_slope,
     domain=(0.05, INF),
     doc="The non-negative square root.",
 )

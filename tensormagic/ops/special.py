@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node
 from tensormagic.ops.comparison import equal, isnan, less, logical_and, logical_not, where
 from tensormagic.ops.function import INF, float_loop, float_loop2, leaf, real_loop, special
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.pointwise import Pointwise, Signature, Weak, multiply_by, total
-from tensormagic.ops.scalar import absolute, exp, log, log1p
+from tensormagic.ops.scalar import absolute, cos, exp, log, log1p, sin
 
 _ROOT_PI = math.sqrt(math.pi)
 
@@ -83,6 +85,31 @@ def _exprel_slope(out: Node, x: Node) -> Node:
     return where(near, series, (exp(x) - out) / where(near, 1, x))
 
 
+def _sinc_slope(out: Node, x: Node) -> Node:
+    """``(cos(pi x) - out) / x``, and near 0, where that cancels, the series of it."""
+    near = less(absolute(x), 0.5)
+    small = where(near, x, 0)
+    square = small * small * math.pi**2
+    series = square * 0
+    for k in range(15, 0, -1):
+        series = series * square + (-1) ** k * 2 * k / math.factorial(2 * k + 1)
+    return where(near, series * small * math.pi**2, (cos(x * math.pi) - out) / where(near, 1, x))
+
+
+def _sinc_body(x: Node) -> Node:
+    zero = equal(x, 0)
+    angle = where(zero, 1, x * math.pi)
+    return where(zero, 1, sin(angle) / angle)
+
+
+sinc = leaf(
+    "sinc",
+    lambda x: np.asarray(np.sinc(x)).astype(np.result_type(x), copy=False),
+    dtypes=float_loop,
+    partials=_sinc_slope,
+    body=_sinc_body,
+    doc="sin(pi x)/(pi x), which is 1 for x = 0.",
+)
 exprel = real_function("exprel", _exprel_slope, "(exp(x) - 1) / x, which is 1 for x = 0.")
 exp1 = real_function("exp1", lambda _out, x: -exp(-x) / x, "The exponential integral E1.", domain=(0.1, INF))
 expi = real_function("expi", lambda _out, x: exp(x) / x, "The exponential integral Ei.", domain=(0.1, INF))

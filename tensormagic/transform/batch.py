@@ -32,8 +32,9 @@ from tensormagic.ops.fold import ANY, MAX, fold
 from tensormagic.ops.leaf import constant, parameter
 from tensormagic.ops.move import lead, reshape
 from tensormagic.ops.opaque import ITEM, item
-from tensormagic.ops.scalar import less, where
+from tensormagic.ops.scalar import less, logical_not, where
 from tensormagic.ops.tape import ADD_RECORD, RECORD, choose_tape, is_tape
+from tensormagic.transform.spared import can_be_skipped, donated, harmless, inlined, where_any, with_chosen
 from tensormagic.transform.uneven import without_sizes
 
 Stacks = Node | tuple[Node, ...]  # a tuple for the results of a region
@@ -110,12 +111,17 @@ def _loosened(graph: Graph, flags: Sequence[bool]) -> Graph:
     loose = [p for p in graph.parameters if any(n in moving for s in p.params.get("within", ()) for n in nodes_of(s))]
     if not loose:
         return graph
-    replacement = {p: parameter(p["index"], p.type) for p in loose}
+    return _over(graph, [parameter(p["index"], p.type) if p in loose else p for p in graph.parameters])
+
+
+def _over(graph: Graph, parameters: Sequence[Node]) -> Graph:
+    """``graph`` over parameters of the same types, of which something else is known."""
+    replacement = {p: new for p, new in zip(graph.parameters, parameters, strict=True) if p is not new}
+    if not replacement:
+        return graph
     new = substitute([*graph.results, *graph.checked], replacement)
-    count = len(graph.results)
-    known = {**replacement, **dict(zip(graph.checked, new[count:], strict=True))}
-    parameters = tuple(replacement.get(p, p) for p in graph.parameters)
-    return Graph(parameters, tuple(new[:count]), graph.guards_over(known), graph.names)
+    known = {**replacement, **dict(zip(graph.checked, new[len(graph.results) :], strict=True))}
+    return Graph(tuple(parameters), tuple(new[: len(graph.results)]), graph.guards_over(known), graph.names)
 
 
 def _inside(graph: Graph, parameters: Sequence[Node], flags: Sequence[bool], size: Size) -> list[Node | None]:
@@ -194,18 +200,32 @@ def _grad(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
 
 
 def _cond(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
-    """Where the predicate differs within the stack, both branches run."""
+    """Where the predicate differs within the stack, each branch runs that an element takes."""
     predicate, *operands = args
     graphs = (node["then"], node["otherwise"])
     if not flags[0]:
         return cond(predicate, _closed(graphs[0], flags[1:], size), _closed(graphs[1], flags[1:], size), operands)
-    both = []
-    for graph in graphs:
-        if any(flags[1:]):
-            both.append(call(_closed(graph, flags[1:], size), operands))
-        else:
-            both.append(tuple(lead(r, False, size) for r in call(graph, operands)))
+    both = [
+        _side(graph, operands, flags[1:], chosen, size)
+        for graph, chosen in zip(graphs, (predicate, logical_not(predicate)), strict=True)
+    ]
     return tuple(_chosen(predicate, new, old, size) for new, old in zip(*both, strict=True))
+
+
+def _side(graph: Graph, operands: Sequence[Node], flags: Sequence[bool], chosen: Node, size: Size) -> tuple[Node, ...]:
+    """The results of one branch for a stack: what they are where the branch is not chosen does not matter."""
+    if harmless(graph):
+        closed = _closed(graph, flags, size) if any(flags) else graph
+        found = inlined(closed, operands) or call(closed, operands)
+        return found if any(flags) else tuple(lead(r, False, size) for r in found)
+    if size == 0 or not can_be_skipped(graph):
+        return call(_closed(graph, flags, size), operands)
+    inner = _inner_size(graph, size)
+    graph = _loosened(graph, flags)
+    parameters = with_chosen(_parameters(graph, flags, inner), inner)
+    safe = donated(parameters[-1], parameters[:-1], flags, inner)
+    results = _led(graph.results, _inside(graph, safe, flags, inner), inner)
+    return where_any(chosen, Graph(parameters, tuple(results), _guards(graph, safe, flags, inner)), operands)
 
 
 def _moving(body: Graph, first: int, carries: int, flags: Sequence[bool], size: Size) -> list[bool]:
@@ -231,15 +251,18 @@ def _loop(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
     body = _loosened(body, [False, *moving])
     parameters = _parameters(body, [False, *moving], inner)
     guards = _guards(body, parameters, [False, *moving], inner)
-    found = _inside(body, parameters, [False, *moving], inner)
+    counts = parameter(len(parameters), count.type.with_shape((inner,)))
+    unfinished = less(parameters[0], counts) if uneven else None
+    safe = parameters
+    if unfinished is not None and not harmless(body):
+        safe = [parameters[0], *donated(unfinished, parameters[1:], moving, inner)]
+    found = _inside(body, safe, [False, *moving], inner)
     results = [
         lead(r, False, inner) if m and f is None else f or r
         for r, f, m in zip(body.results, found, moving, strict=False)
     ]
     operands = [lead(a, f, size) if m else a for a, f, m in zip(operands, flags[1:], moving, strict=True)]
-    if uneven:
-        counts = parameter(len(parameters), Type(count.type.dtype, (inner,)))
-        unfinished = less(parameters[0], counts)
+    if unfinished is not None:
         tapes = _moving_tapes(parameters[1:], moving)
         results = [
             _going(unfinished, new, old, plain, inner, tapes)
@@ -255,19 +278,21 @@ def _loop(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
 
 def _while(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[Node, ...]:
     """Where the test differs within the stack, the loop runs until none goes on; the others do not change."""
-    body, test, carries = node["body"], node["test"], node["carries"]
+    body, carries = node["body"], node["carries"]
+    test = _over(node["test"], body.parameters)
     inner = _inner_size(body, size)
     moving = _moving(body, 0, carries, flags, inner)
     uneven = _inside(test, _parameters(test, moving, inner), moving, inner)[0] is not None
     if uneven:
         moving = _moving(body, 0, carries, [k < carries or f for k, f in enumerate(moving)], inner)
     parameters = _parameters(body, moving, inner)
-    found = _inside(body, parameters, moving, inner)
+    (answer,) = _inside(test, parameters, moving, inner)
+    safe = parameters if answer is None or harmless(body) else donated(answer, parameters, moving, inner)
+    found = _inside(body, safe, moving, inner)
     results = [
         lead(r, False, inner) if m and f is None else f or r
         for r, f, m in zip(body.results, found, moving, strict=False)
     ]
-    (answer,) = _inside(test, parameters, moving, inner)
     whole = test.results[0] if answer is None else fold(ANY, answer, (0,))
     if answer is not None:
         tapes = _moving_tapes(parameters, moving)

@@ -55,10 +55,21 @@ def _tangent(node: Node, known: Tangents, wider: dict[Node, Node]) -> Any:
     if all(t is None for t in given):
         return None
     if not isinstance(node.op, Region):
-        return node.op.jvp(node, given)  # type: ignore[attr-defined]
+        return _derivative(node, given)
     new, tangents = node.op.push(node, given)
     wider.update((old, end) for old, end in zip(items(node), new, strict=True) if old is not end)
     return tangents if len(tangents) > 1 else tangents[0]
+
+
+def _derivative(node: Node, given: Sequence[Any]) -> Any:
+    """The tangent of a node; where it has none, the error names the line."""
+    try:
+        return node.op.jvp(node, given)  # type: ignore[attr-defined]
+    except DifferentiationError as error:
+        places = site.of(node)
+        if places and not error.placed:
+            error.message, error.placed = f"{error.message} ({places[0]})", True
+        raise
 
 
 def _followed(
@@ -155,7 +166,7 @@ def _pull(node: Node, cotangent: Any, active: set[Node]) -> dict[Node, Node]:
             by_seed.update({s: item(arg, k) for k, s in enumerate(seed)})
         elif seed is not None:
             by_seed[seed] = arg
-    tangent = node.op.jvp(node, seeds)  # type: ignore[attr-defined]
+    tangent = _derivative(node, seeds)
     pairs = zip(tangent, cotangent, strict=True) if isinstance(tangent, tuple) else [(tangent, cotangent)]
     found = transpose([(t, c) for t, c in pairs if t is not None and c is not None], set(by_seed), {node, *node.needs})
     pulled: dict[Node, Node] = {}

@@ -17,6 +17,8 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.loops import Repeat
 from tensormagic.ops.opaque import ITEM, items
 from tensormagic.ops.region import graph_over, symbols_in
+from tensormagic.transform.shifts import gathered
+from tensormagic.transform.sums import summed_after
 
 
 def followed(roots: Iterable[Node], goals: Mapping[Node, Node]) -> list[Node]:
@@ -47,15 +49,16 @@ def _rebuilt(node: Node, memo: dict[Node, Node]) -> Node:
     return new
 
 
-def tidied(results: Sequence[Node]) -> list[Node]:
-    """``results`` over regions that compute what is read of them, each once."""
-    return _Tidy().results(list(results))
+def tidied(results: Sequence[Node], *, exact: bool = False) -> list[Node]:
+    """``results`` over regions that compute what is read of them, each once; sums in another order unless ``exact``."""
+    return _Tidy(exact).results(list(results))
 
 
 @dataclass
 class _Tidy:
     """The bodies that have been tidied."""
 
+    exact: bool
     graphs: dict[Graph, Graph] = field(default_factory=dict[Graph, Graph])
 
     def results(self, results: list[Node]) -> list[Node]:
@@ -63,7 +66,7 @@ class _Tidy:
             read = _read(results)
             if not read:
                 return results
-            goals = _merged(read) or self._narrowed(read)
+            goals = _merged(read) or self._narrowed(read) or ({} if self.exact else _summed(read))
             if not goals:
                 return results
             results = followed(results, goals)
@@ -81,9 +84,14 @@ class _Tidy:
     def _graph(self, graph: Graph) -> Graph:
         if graph not in self.graphs:
             results = self.results(list(graph.results))
+            results = results if self.exact else gathered(results)
             new = graph if tuple(results) == graph.results else graph.with_results(results)
             self.graphs[graph] = self.graphs[new] = new
         return self.graphs[graph]
+
+
+def _summed(read: Iterable[Node]) -> dict[Node, Node]:
+    return {old: new for node in read for old, new in summed_after(node).items() if old is not new}
 
 
 def _read(results: Sequence[Node]) -> dict[Node, set[int]]:

@@ -11,13 +11,24 @@ from tensormagic.backend.plan import Plan
 from tensormagic.ir.graph import Graph, close
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, atom
-from tensormagic.ops import control
+from tensormagic.ops import control, fold
 from tensormagic.ops.leaf import Source, constant, index_node, input_node, parameter, size_node
 from tensormagic.ops.move import Slices, reshape, slice_
 from tensormagic.ops.update import set_at
 from tests.backend.graphs import check, variable
 
-__all__ = ["branch", "compiled_alike", "element", "put", "repeat", "repeat_while", "variable"]
+__all__ = ["branch", "compiled_alike", "element", "put", "repeat", "repeat_while", "total", "variable"]
+
+rng = np.random.default_rng(17)
+TURNS = [0, 1, 2, 5]
+V = variable("v", rng.normal(size=6))
+A = variable("A", rng.normal(size=(5, 6)))
+N, M = A.type.shape
+(L,) = V.type.shape
+
+
+def total(x: Node) -> Node:
+    return fold.reduce_sum(x, tuple(range(x.type.ndim)))
 
 
 def closed_over(results: Sequence[Node], leaves: Sequence[Node]) -> Graph:

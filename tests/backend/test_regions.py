@@ -1,33 +1,33 @@
-"""Compiled loops, branches and stores against the NumPy tier: values, order of reads and writes, sizes that change, errors."""
+"""Compiled loops against the NumPy tier: values, order of reads and writes, sizes that change."""
 
 import numpy as np
 import pytest
 
-from tensormagic.backend.plan import plan_graph
-from tensormagic.ir.size import apply, atom
-from tensormagic.ops import contract, fold, move, scalar
-from tensormagic.ops.fold import CUMSUM, MAX, SUM
-from tensormagic.ops.gather import gather
-from tensormagic.ops.leaf import constant, size_node
-from tensormagic.ops.linalg import solve
-from tensormagic.ops.move import broadcast, flip, reshape, slice_, transpose
+from tensormagic.ir.size import atom
+from tensormagic.ops import fold, scalar
+from tensormagic.ops.fold import MAX
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move import broadcast, flip, reshape, slice_
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scatter import scatter_add
 from tensormagic.ops.update import add_at, set_at
-from tests.backend.graphs import closed, prepared
-from tests.backend.regions import branch, compiled_alike, element, number, put, repeat, repeat_while, variable
-
-rng = np.random.default_rng(17)
-TURNS = [0, 1, 2, 5]
-V = variable("v", rng.normal(size=6))
-A = variable("A", rng.normal(size=(5, 6)))
-N, M = A.type.shape
-(L,) = V.type.shape
-
-
-def total(x):
-    return fold.reduce_sum(x, tuple(range(x.type.ndim)))
-
+from tests.backend.graphs import prepared
+from tests.backend.regions import (
+    TURNS,
+    A,
+    L,
+    M,
+    N,
+    V,
+    compiled_alike,
+    element,
+    number,
+    put,
+    repeat,
+    repeat_while,
+    rng,
+    total,
+    variable,
+)
 
 # numbers --------------------------------------------------------------------------------------------------------------
 
@@ -247,259 +247,3 @@ def test_collatz_in_each_element():
         return put(counts, found, k)
 
     compiled_alike(*repeat(n, [broadcast(constant(np.int64(0)), (n,))], steps, values))
-
-
-# branches -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("pred", [True, False])
-def test_branches(pred):
-    p = variable("p", np.bool_(pred))
-    found = branch(p, lambda a, b: (a * 2, total(b), b), lambda a, b: (b + 1, total(a) * 3, a), V, V * 2)
-    compiled_alike(*found, ulps=16)
-
-
-def test_branches_in_loops_store_in_place():
-    def body(k, a, count):
-        positive = scalar.greater(element(a, k), 0.0)
-
-        def then(x, c, j):
-            return put(x, element(x, j) * 10.0, j), c + 1
-
-        return branch(positive, then, lambda x, c, j: (x, c), a, count, k)
-
-    plan = compiled_alike(*repeat(L, [V, constant(np.int64(0))], body))
-    assert "for k_" not in plan.kernels[-1].printed.source.partition("for turn")[2]
-
-
-def test_one_branch_makes_what_the_other_leaves():
-    def body(k, a):
-        even = scalar.equal(scalar.remainder(k, 2), 0)
-        return branch(even, lambda x: flip(x, (0,)) * 2.0, lambda x: x, a)[0]
-
-    for turns in TURNS:
-        compiled_alike(*repeat(turns, [V], body))
-
-
-def test_a_search_whose_branches_give_sizes_and_operands():
-    ordered = variable("ordered", np.sort(rng.normal(size=20)))
-    (n,) = ordered.type.shape
-
-    def body(low, high, x, wanted):
-        middle = size_node(apply("floordiv", atom(low) + atom(high), 2))
-        below = scalar.less(reshape(gather(x, middle, 0), ()), wanted)
-        return branch(below, lambda _l, h, m: (size_node(atom(m) + 1), h), lambda lo, _h, m: (lo, m), low, high, middle)
-
-    for wanted in (-9.0, 0.1, 9.0):
-        compiled_alike(
-            *repeat_while(
-                [constant(0), size_node(n)], lambda a, b, *_: scalar.less(a, b), body, ordered, number(wanted)
-            )
-        )
-
-
-def test_loops_in_branches():
-    p = variable("p", np.bool_(True))
-    found = branch(p, lambda a: repeat(3, [a], lambda k, x: put(x, total(x), k))[0], lambda a: a, V)
-    compiled_alike(*found, ulps=16)
-
-
-# stores, joins and running folds without loops around them -------------------------------------------------------------------
-
-
-def test_stores_into_values_inputs_and_one_another():
-    first = put(V, number(3.0), 1)
-    second = put(first, element(first, slice(0, 3)) * 2, slice(2, 5))
-    compiled_alike(first, second, put(V * 2, number(1.0), 0), add_at(second, V, ((0, L, 1),)))
-
-
-def test_rank_0_and_empty_stores():
-    nothing = variable("nothing", np.zeros((0, 3)))
-    compiled_alike(
-        set_at(variable("number", np.array(2.0)), number(5.0), ()),
-        add_at(variable("other", np.array(2.0)), number(5.0), ()),
-        set_at(V, slice_(V, ((0, 0, 1),)), ((2, 0, 1),)),
-        add_at(nothing, nothing * 2, ((0, 0, 1), (0, 3, 1))),
-    )
-
-
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64"])
-def test_running_folds_and_places_of_extremes(dtype):
-    data = rng.integers(0, 2 if dtype == "bool" else 4, (3, 4, 5)).astype(dtype)
-    x = variable("x", data)
-    found = [fold.row(op, x, (k,)) for op in (CUMSUM, fold.CUMPROD, fold.CUMMAX, fold.CUMMIN) for k in range(3)]
-    found += [fold.fold(op, x, axes) for op in (fold.ARGMAX, fold.ARGMIN) for axes in ((0,), (1,), (2,), (0, 1, 2))]
-    compiled_alike(*found)
-
-
-def test_the_first_nan_is_the_extreme():
-    values = np.array([[1.0, np.nan, 3, np.nan], [np.nan, 1, 2, 3], [1, 1, 0, 0], [-np.inf, np.inf, np.inf, -np.inf]])
-    x = variable("x", values)
-    compiled_alike(
-        *(fold.fold(op, x, (1,)) for op in (fold.ARGMAX, fold.ARGMIN)),
-        *(fold.row(op, x, (1,)) for op in (fold.CUMMAX, fold.CUMMIN)),
-    )
-
-
-def test_joins():
-    compiled_alike(
-        move.concatenate([V, V * 2, flip(V, (0,))], 0),
-        move.concatenate([A, A + 1], 0),
-        move.concatenate([A, transpose(transpose(A)) * 2, broadcast(reshape(V, (1, L)), A.type.shape)], 1),
-    )
-
-
-# indices --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", ["int64", "int8", "uint32"])
-def test_elements_by_index_arrays(dtype):
-    places = np.array([[0, 3, 2], [2, 1, 4]])
-    given = places if dtype[0] == "u" else np.where(places % 2, places - 5, places)
-    index = variable("index", given.astype(dtype))
-    compiled_alike(
-        gather(A, index, 0), gather(A, index, 1), gather(scalar.exp(V), index, 0), total(gather(V * 2, index, 0))
-    )
-
-
-@pytest.mark.parametrize("wrong", [5, -6, 100])
-def test_an_index_out_of_bounds_is_numpys_error(wrong):
-    index = variable("index", np.array([0, wrong, 2]))
-    handle, sizes, values = prepared(gather(A, index, 0) * 2)
-    with pytest.raises(IndexError, match=f"index {wrong} is out of bounds for axis 0 with size 5"):
-        handle.run(sizes, *values)
-    good = [np.array([1, 2, 3]) if v.ndim == 1 else v for v in values]
-    np.testing.assert_array_equal(handle.run(sizes, *good)[0], A["source"].value[[1, 2, 3]] * 2)
-
-
-def test_stores_by_index_arrays_happen_in_order():
-    index = variable("index", np.array([4, 0, 4, -1, 4, 2]))
-    compiled_alike(scatter_add(V, index, V * 2), scatter_add(A, index, broadcast(reshape(V, (L, 1)), (L, M)), 0))
-    compiled_alike(*repeat(3, [V], lambda _k, a, i: scatter_add(a, i, a), index), ulps=16, scale=1.0)
-
-
-def test_counts_by_a_computed_index():
-    data = variable("data", rng.integers(0, 5, 40))
-    (n,) = data.type.shape
-
-    def body(k, counts, d):
-        return scatter_add(counts, reshape(element(d, k), (1,)), broadcast(constant(np.int64(1)), (1,)))
-
-    compiled_alike(*repeat(n, [broadcast(constant(np.int64(0)), (5,))], body, data))
-
-
-def test_an_error_in_a_loop_leaves_it():
-    index = variable("index", np.array([1, 2, 9, 0]))
-
-    def body(k, a, i):
-        return put(a, reshape(gather(a, element(i, k), 0), ()), 0)
-
-    handle, sizes, values = prepared(*repeat(4, [V], body, index))
-    with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 6"):
-        handle.run(sizes, *values)
-
-
-def test_a_maximum_of_nothing_in_a_loop_is_an_error_only_where_it_is_reached():
-    def body(k, a):
-        return put(a, fold.fold(MAX, slice_(a, ((0, atom(k), 1),)), (0,)), k)
-
-    handle, sizes, values = prepared(*repeat(L, [V], body))
-    with pytest.raises(ValueError, match="zero-size array to reduction operation max"):
-        handle.run(sizes, *values)
-    compiled_alike(*repeat(0, [V], body))
-
-
-# what Python runs turn by turn -----------------------------------------------------------------------------------------------
-
-
-SQUARE = variable("S", rng.normal(size=(4, 4)) / 4)
-
-
-@pytest.mark.parametrize("turns", TURNS)
-@pytest.mark.parametrize(
-    "body",
-    [
-        lambda k, a, b, c: (contract.matmul(a, c) * 0.3 + k, a + b),
-        lambda k, a, b, c: (b, contract.matmul(a, c) * 0.3 + 1),
-        lambda k, a, b, c: (b, a * 2 + contract.matmul(a, c)),
-        lambda k, a, b, c: (transpose(contract.matmul(a, c)), a * 2),
-        lambda k, a, b, c: (put(a, element(contract.matmul(a, c) * 1.5, 0), 1), b + a),
-        lambda k, a, b, c: (contract.matmul(a, c), contract.matmul(a, c) + 1),
-        lambda k, a, b, c: (c, b + contract.matmul(b, c)),
-    ],
-)
-def test_library_calls_in_loops(turns, body):
-    found = repeat(turns, [SQUARE, SQUARE + 1], body, SQUARE * 2)
-    plan = compiled_alike(*found, SQUARE, library=3, ulps=256, scale=1.0)
-    assert plan.regions
-
-
-def test_library_calls_in_while_and_branches():
-    def body(a, c):
-        small = scalar.less(total(a * a), 50.0)
-        (b,) = branch(small, lambda x, y: contract.matmul(x, y) * 3.0 + x, lambda x, y: solve(x, y) * 9.0 + 1, a, c)
-        return b * 1.5
-
-    compiled_alike(
-        *repeat_while([SQUARE], lambda a, c: scalar.less(total(a * a), 1e6), body, SQUARE + 1), library=1, ulps=1e5
-    )
-
-
-def test_products_with_vectors_are_loops():
-    plan = compiled_alike(
-        *repeat(4, [element(SQUARE, 0)], lambda _k, v, c: contract.matmul(c, v) / (1 + contract.matmul(v, v)), SQUARE),
-        ulps=64,
-    )
-    assert not plan.regions
-
-
-# everything else ------------------------------------------------------------------------------------------------------
-
-
-def test_a_kernel_that_does_not_compile_is_left_to_numpy():
-    x = contract.matmul(SQUARE, SQUARE) * 2
-    results = [
-        scalar.exp(x) + 1,
-        contract.matmul(x, SQUARE) * 3,
-        *repeat(3, [SQUARE], lambda k, a: put(a, element(a, 1), k)),
-    ]
-    graph, values = closed(results)
-    sizes = graph.bind([v.shape for v in values])
-    plan = plan_graph(graph)
-    (handle, _, _), count = prepared(*results), len(plan.sources)
-    whole = handle.run(sizes, *values)
-    functions = [handle._functions[s] for s in handle.plan.sources]
-    assert count > 2
-    for missing in range(count):
-        run = plan.compile([None if k == missing else f for k, f in enumerate(functions)])
-        for ours, others in zip(run(sizes, *values), whole, strict=True):
-            np.testing.assert_allclose(ours, others, rtol=1e-13)
-
-
-def test_a_turn_that_does_not_compile_still_changes_what_it_carries():
-    results = repeat(3, [SQUARE, V], lambda k, a, v: (solve(a, a) + a * 2 + k, put(v, total(a) + k, 1)))
-    graph, values = closed(results)
-    plan = plan_graph(graph)
-    (handle, _, _) = prepared(*results)
-    sizes = graph.bind([v.shape for v in values])
-    whole = handle.run(sizes, *values)
-    functions = [handle._functions[s] for s in handle.plan.sources]
-    assert plan.regions
-    for missing in range(len(functions)):
-        run = plan.compile([None if k == missing else f for k, f in enumerate(functions)])
-        for ours, others in zip(run(sizes, *values), whole, strict=True):
-            np.testing.assert_allclose(ours, others, rtol=1e-13)
-
-
-def test_a_region_is_compiled_once_for_all_sizes():
-    handle, _, _ = prepared(*repeat(size_node(L), [V], lambda k, a: put(a, total(a), k)))
-    for n in (2, 9, 40):
-        value = rng.normal(size=n)
-        expected = value.copy()
-        for k in range(n):
-            expected[k] = expected.sum()
-        np.testing.assert_allclose(handle.run(handle.plan.graph.bind([(n,)]), value)[0], expected, rtol=1e-12)
-
-
-def test_sums_in_loops_are_of_what_is_there():
-    compiled_alike(fold.fold(SUM, repeat(3, [A], lambda k, a: a * 2 + k)[0], (0, 1)), ulps=16)

@@ -117,6 +117,7 @@ GRADIENTS = [n for n in FUNCTIONS if n in {
 }]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::tensormagic.ir.errors.ConstantGradientWarning")  # most read one argument
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name):
     def loss(x, y):

@@ -11,7 +11,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.capture.cell import compile_cell
 from tensormagic.functions.function import of_cell
-from tensormagic.ir.errors import CaptureError, DifferentiationError
+from tensormagic.ir.errors import CaptureError, ConstantGradientWarning, DifferentiationError
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(20, 3))
@@ -197,10 +197,27 @@ def test_arguments_that_come_back():
     assert change == (4.0, 3.0)
 
 
-def test_ignored_arguments():
-    same(tm.grad(lambda _x, z: z * 2.0)(V, 3.0), np.zeros(3))
-    same(tm.grad(lambda _x: 3.0)(V), np.zeros(3))
-    same(tm.vjp(lambda _x, z: z * 2.0, V, 3.0)[1](1.0)[0], np.zeros(3))
+def test_ignored_arguments_give_zeros_and_a_warning_that_says_why():
+    def ignoring(x, z):
+        return z * 2.0
+
+    def stepped(x):
+        return (np.floor(x) * 2.0).sum()
+
+    with pytest.warns(ConstantGradientWarning, match="ignoring does not depend on x: its gradient is zero") as told:
+        same(tm.grad(ignoring)(V, 3.0), np.zeros(3))
+    assert told[0].filename == __file__
+    with pytest.warns(ConstantGradientWarning, match="does not depend on x"):
+        same(tm.grad(lambda x: 3.0)(V), np.zeros(3))
+    line = stepped.__code__.co_firstlineno + 1
+    with pytest.warns(
+        ConstantGradientWarning, match=rf"only through floor \(.*hostile.py line {line}\), whose derivative is"
+    ):
+        same(tm.grad(stepped)(V), np.zeros(3))
+    with pytest.warns(ConstantGradientWarning, match="only through stop_gradient"):
+        same(tm.grad(lambda x: tm.stop_gradient(x))(3.0), 0.0)
+    same(tm.vjp(ignoring, V, 3.0)[1](1.0)[0], np.zeros(3))
+    same(tm.grad(tm.grad(lambda x: x * 2.0))(3.0), 0.0)  # a derivative that is constant is no mistake
 
 
 def test_arguments_by_name_and_default():
@@ -341,7 +358,8 @@ def test_gradients_have_the_form_of_their_argument():
         (np.array(2.0), np.ndarray),
     ):
         assert type(tm.grad(lambda x: (x * x * 1.5).sum())(value)) is kind
-    assert type(tm.grad(lambda _x, y: y)(2.0, 3.0)) is float
+    with pytest.warns(ConstantGradientWarning):
+        assert type(tm.grad(lambda _x, y: y)(2.0, 3.0)) is float
 
 
 def test_training_in_single_precision_stays_there():

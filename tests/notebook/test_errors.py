@@ -223,10 +223,36 @@ def test_an_interrupt_while_computing(notebook):
     worker.join()
     assert isinstance(ran.error, KeyboardInterrupt)
     assert "no variable has changed" in ran.out
+    assert ran.out.splitlines()[:2] == ["Cell In[2], line 3", "    for k in range(4000):"]
     assert len(ran.out.splitlines()) <= 12
     assert "B" not in notebook
     assert np.array_equal(notebook["A"], kept)
     assert float(notebook.ok("%%tensor\nnp.sum(w + 1)").value) == 3.0
+
+
+@pytest.mark.usefixtures("no_gc_callbacks")
+@pytest.mark.parametrize("cell", ["print(B.sum())", "np.asarray(f(A))"])
+def test_an_interrupt_where_a_value_is_asked_for(notebook, cell):
+    notebook["A"] = np.random.default_rng(0).normal(size=(400, 400))
+    notebook.ok("%%tensor -q\nB = A\nfor k in range(4000):\n    B = np.tanh(B @ A)")
+    notebook.ok("@tm.tensor\ndef f(a):\n    for k in range(4000):\n        a = np.tanh(a @ a)\n    return a")
+
+    def stop():
+        while not is_computing():
+            time.sleep(0.01)
+        time.sleep(0.1)
+        _thread.interrupt_main()
+
+    worker = threading.Thread(target=stop)
+    worker.start()
+    ran = notebook(f"done = 1\n{cell}")
+    worker.join()
+    assert isinstance(ran.error, KeyboardInterrupt)
+    assert "for k in range(4000):" in ran.out
+    assert f"The value was asked for in Cell In[3], line 2: {cell}" in ran.out
+    assert "computed when it is asked for again" in ran.out
+    assert len(ran.out.splitlines()) <= 12
+    assert notebook["done"] == 1
 
 
 def is_computing() -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic import session
 from tensormagic.ir.errors import TensorError
 
 
@@ -34,6 +35,38 @@ def test_warnings_are_numpys_at_the_users_line(told, notebook):
         warnings.simplefilter("default")
         np.log(notebook["v"][:1]), np.sqrt(notebook["v"]), np.exp(notebook["v"])
     assert [str(w.message) for w in found] == [message for _, _, message in told(cell.replace("v", "(v + 0)"))]
+
+
+@pytest.fixture
+def compiled():
+    before, tm.config.tier = tm.config.tier, "numba"
+    yield
+    tm.config.tier = before
+
+
+@pytest.mark.usefixtures("compiled")
+def test_compiled_code_warns_alike(told):
+    cell = "%%tensor --math exact -q\na = 1 / v\nb = np.exp(v)\n\nc = np.log(v[0] * 2)\nd = np.sum(a + b) + c"
+    assert told(cell) == [
+        ("In[1]", 2, "divide by zero encountered in divide"),
+        ("In[1]", 3, "overflow encountered in exp"),
+        ("In[1]", 5, "divide by zero encountered in log"),
+        ("In[1]", 6, "invalid value encountered in add"),
+    ]
+    assert told("%%tensor\nnp.sum(v * 3) + np.sum(np.exp(v / 1000))") == []
+    assert told("%%tensor --math exact\nwith np.errstate(all='ignore'): e = np.sum(np.sqrt(v))\ne") == []
+
+
+@pytest.mark.usefixtures("compiled")
+def test_what_compiled_code_prints_is_printed_once(notebook, monkeypatch):
+    monkeypatch.setattr(session, "SLOWER", 0)
+    notebook["v"], notebook["n"], notebook["tm"] = np.array([0.0, 2.0]), 2, tm
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        notebook.ok(
+            "%%tensor\ndef f(v, n):\n    for k in range(n):\n        print('turn', v[1] + k)\n    return np.sum(1 / v)\nv"
+        )
+        assert notebook.ok("g = tm.tensor(f)\ng(v, n)").out.count("turn 3.0") == 1
 
 
 def test_a_warning_is_told_once(told, notebook):
@@ -111,3 +144,33 @@ def test_functions_of_files_say_nothing():
         warnings.simplefilter("error")
         assert not np.isfinite(tm.tensor(lambda x: np.log(x))(np.zeros(2))).any()
     assert issubclass(TensorError, Exception)
+
+
+def test_raising_inside_functions_that_are_captured_by_themselves(monkeypatch):
+    def risky(x):
+        with np.errstate(divide="raise"):
+            a = np.log(x)
+        return a + np.sqrt(x)
+
+    f, calm = tm.tensor(risky), tm.tensor(lambda x: np.log(x))
+    for tier in ("numpy", "auto"):
+        monkeypatch.setattr(tm.config, "tier", tier)
+        assert f(np.ones(2)).tolist() == [1, 1]
+        with pytest.raises(FloatingPointError, match="divide by zero encountered in log"):
+            f(np.zeros(2))
+        assert np.isnan(f(-np.ones(2))).all()  # what is invalid was not asked for
+        with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+            calm(np.zeros(2))
+        assert np.isinf(calm(np.zeros(2))).all()
+    assert tm.grad(lambda x: f(x).sum())(np.ones(2)).tolist() == [1.5, 1.5]
+
+
+def test_raising_inside_a_loop_of_a_function(notebook):
+    notebook.ok(
+        "@tm.tensor\ndef h(x):\n    with np.errstate(all='raise'):\n        for k in range(3):\n"
+        "            x = x / (x - k)\n    return x"
+    )
+    ran = notebook("h(np.array([1.0, 5.0]))")
+    assert isinstance(ran.error, FloatingPointError)
+    assert ran.out.splitlines()[:2] == ["Cell In[1], line 5", "    x = x / (x - k)"]
+    assert "asked for in Cell In[2], line 1" in ran.out

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, DifferentiationError
 
 
 def test_an_array_is_stored_into_once(notebook):
@@ -107,3 +107,47 @@ def test_an_array_in_a_container_and_by_name(notebook, options):
         assert isinstance(ran.error, CaptureError)
         assert notebook["x"].tolist() == [0, 1, 2]
     assert notebook["d"]["x"] is notebook["x"]
+
+
+def test_gradients_of_lazy_values_of_earlier_cells_that_are_stored_into(notebook):
+    notebook["x"] = np.array([1.0, 2.0, 3.0, 4.0])
+    notebook.ok("%%tensor -q\nz = x + 1")
+    notebook.ok("%%tensor -q --grad z\nz[1] = 3.0\nz[2:] *= 2\ntotal = np.sum(z ** 2)")
+    assert notebook["grad_z"].tolist() == [4, 0, 32, 40]
+    assert notebook["z"].tolist() == [2, 3, 8, 10]
+    notebook.ok("%%tensor -q --grad x\nz[0] = x[0] * x[1]\ntotal = np.sum(z)")
+    assert notebook["grad_x"].tolist() == [2, 1, 2, 2]
+    notebook.ok("%%tensor -q --grad z\nv = z[1:]\nv[0] = 5\ntotal = np.sum(z * z)")
+    assert notebook["grad_z"].tolist() == [4, 0, 16, 20]
+
+
+@pytest.mark.parametrize(
+    ("cell", "refused"), [("u[2] *= 3", True), ("v[2] *= 3\nu[0] += 1", True), ("total = 0", False)]
+)
+def test_gradients_of_arrays_that_share_memory_that_is_stored_into(notebook, cell, refused):
+    notebook["u"] = np.arange(5.0)
+    notebook["v"] = notebook["u"][1:]
+    ran = notebook(f"%%tensor -q --grad v\n{cell}\ntotal = np.sum(v ** 2) + u[0]")
+    if refused:
+        assert isinstance(ran.error, DifferentiationError)
+        assert "v shares memory with u" in ran.out
+        assert notebook["u"].tolist() == [0, 1, 2, 3, 4]
+    else:
+        assert notebook["grad_v"].tolist() == [2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("value", ["G.ravel()[:4]", "G[0]", "G.T.ravel()[:4]"])
+def test_a_store_into_flat_of_a_part_of_itself(notebook, value):
+    """NumPy changes such a part while it reads it."""
+    expected = np.arange(12.0).reshape(3, 4)
+    expected.flat[1:5] = eval(value, {"G": expected})
+    ran = notebook(f"%%tensor -q\nG = np.arange(12.0).reshape(3, 4)\nG.flat[1:5] = {value}")
+    if ran.error is None:
+        assert notebook["G"].tolist() == expected.tolist()
+    else:
+        assert isinstance(ran.error, CaptureError)
+        assert "x.flat" in ran.out
+    copied = np.arange(12.0).reshape(3, 4)
+    copied.flat[1:5] = copied.flat[:4]
+    notebook.ok("%%tensor -q\nG = np.arange(12.0).reshape(3, 4)\nG.flat[1:5] = G.flat[:4]")
+    assert notebook["G"].tolist() == copied.tolist()

@@ -3,8 +3,9 @@
 import numpy as np
 import scipy.linalg
 
-from tensormagic.ops import contract, least_squares, matrix, matrix_function, spectral
-from tests.ops.cases import SQUARES, case
+from tensormagic.ops import contract, gaps, least_squares, matrix, matrix_function, spectral
+from tests.ops.cases import case
+from tests.ops.cases_linear import SQUARES
 
 SPREAD = np.diag([1.0, 4.0, 9.0])
 
@@ -148,4 +149,53 @@ case(
     (3, 3),
     dtypes="dD",
     tags=frozenset({"rounds"}),
+)
+
+# gaps between eigenvalues ---------------------------------------------------------------------------------------------
+
+
+def _gaps(a):
+    values = np.sort(a, axis=-1)
+    differences = values[..., None, :] - values[..., :, None]
+    eye = np.eye(a.shape[-1], dtype=bool)
+    return np.where(eye | (np.abs(differences) > 1e-6), np.where(eye, 1, differences), 0).astype(a.dtype)
+
+
+for _shape in [(4,), (2, 3)]:
+    case(
+        "resolved",
+        gaps.gaps_between,
+        _gaps,
+        _shape,
+        dtypes="fd",
+        prepare=lambda a: (np.sort(np.concatenate([a[..., :-1], a[..., :1]], axis=-1), axis=-1),),
+        derivative=False,
+    )
+case(
+    "over_gaps",
+    lambda x, y: gaps.over(x, y, "these"),
+    np.divide,
+    (3, 3),
+    (3, 3),
+    dtypes="fdFD",
+    prepare=lambda x, y: (x, y + 4),
+)
+case(
+    "resolved",
+    gaps.gaps_between,
+    _gaps,
+    (4,),
+    label="apart",
+    dtypes="d",
+    prepare=lambda a: (np.sort(a) + np.arange(4),),
+)
+case(
+    "over_gaps",
+    lambda x, y: gaps.over(x, y, "these"),
+    lambda x, _y: x * 0,
+    np.zeros(3),
+    np.zeros(3),
+    label="none",
+    dtypes="d",
+    derivative=False,
 )

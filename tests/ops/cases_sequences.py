@@ -3,7 +3,7 @@
 import numpy as np
 
 from tensormagic.ir.node import make
-from tensormagic.ops import checks, convolution, fold, raising, scalar, sorting
+from tensormagic.ops import checks, convolution, fold, raising, scalar, sorting, telling
 from tests.ops.cases import ALL, case
 
 REAL = "?bhilBHILfd"
@@ -70,3 +70,4 @@ case(
     dtypes="d",
 )
 case("after", lambda x: raising.after(scalar.greater(x, 0), x * 2), lambda x: x * 2, (3,), dtypes="d")
+case("tell", lambda x: telling.tell(x, [("value", "said")], end=""), lambda x: x, (3,), dtypes="d")

@@ -6,7 +6,7 @@ import numpy as np
 
 from tensormagic.ir.node import make
 from tensormagic.ir.type import array
-from tensormagic.ops import tape
+from tensormagic.ops import tape, tape_stack
 from tensormagic.ops.leaf import constant
 from tests.ops.cases import case
 
@@ -71,3 +71,24 @@ case(
     prepare=lambda x: (np.arange(24.0).reshape(2, 4, 3) + x,),
     dtypes="d",
 )
+
+for _shape in [(4,), (4, 2), (0, 3)]:
+    case(
+        "stack_tape",
+        lambda x: tape_stack.stack_tape(written(x, 0), 1, x.type),
+        lambda x: x[None],
+        _shape,
+    )
+    case(
+        "unstack_tape",
+        lambda x: make(tape_stack.STACK_TAPE, (tape_stack.unstack_tape(x),), shape=x.type.shape),
+        lambda x: x,
+        _shape,
+    )
+    case(
+        "extent",
+        lambda x: make(tape_stack.EXTENT, (written(x), constant(1)), axis=x.type.ndim - 1),
+        lambda x: x.shape[-1],
+        _shape,
+        derivative=False,
+    )

@@ -221,5 +221,5 @@ def test_every_op_with_a_derivative_is_tried():
     assert set(registry) - tried - steps - regions - leaves == {
         "argsort", "searchsorted", "position", "places", "unique", "count_unique",  # what they give are places and counts
         "fixed",
-        "draw", "random_state", "gamma_slope",  # test_random.py
+        "draw", "random_state", "gamma_slope", "beta_slopes", "von_mises_slope",  # test_random.py
     }  # fmt: skip

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
+import scipy.stats
 
 import tensormagic as tm
 from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ops.random_quantiles import beta_slopes, von_mises_slopes
 from tensormagic.ops.random_slopes import gamma_slopes
 from tensormagic.ops.random_state import KINDS, encoded, fresh, generator_at, put_back
 
@@ -116,7 +119,103 @@ def test_shapes_of_gamma_numbers_move_them_implicitly(make: Any) -> None:
     assert np.allclose(found, weights * gamma_slopes(shape, make(7).standard_gamma(shape)), rtol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["poisson", "geometric", "zipf", "standard_t"])
+def quantiles(method: str, x: Any, first: Any, second: Any) -> Callable[[Any, Any], Any]:
+    """The samples ``x``, drawn with two parameters, as quantiles of the distribution with others."""
+    families = {
+        "beta": lambda a, b: scipy.stats.beta(a, b),
+        "f": lambda a, b: scipy.stats.f(a, b),
+        "standard_t": lambda df, _: scipy.stats.t(df),
+        "vonmises": lambda _, kappa: scipy.stats.vonmises(kappa),
+        "wald": lambda mean, scale: scipy.stats.invgauss(mean / scale, scale=scale),
+    }
+    family = families[method]
+    centre = first if method == "vonmises" else 0.0
+    below = family(first, second).cdf(x - centre)
+
+    def moved(a: Any, b: Any) -> Any:
+        return family(a, b).ppf(below) + (a if method == "vonmises" else 0.0)
+
+    return moved
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState], ids=["new", "legacy"])
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [("beta", (2.0, 3.0)), ("beta", (0.4, 0.7)), ("f", (5.0, 7.0)), ("standard_t", (4.0,)), ("vonmises", (0.3, 2.0)), ("wald", (1.5, 2.5))],
+    ids=str,
+)  # fmt: skip
+def test_samples_that_are_drawn_by_rejection_move_as_quantiles_do(
+    method: str, parameters: tuple[float, ...], make: Any
+) -> None:
+    x = getattr(make(7), method)(*parameters, size=6)
+    first, second = (*parameters, 0.0)[:2]
+    expected = quantiles(method, x, first, second)
+    for k in range(len(parameters)):
+        _, found = tm.jvp(
+            lambda *p: getattr(make(7), method)(*p, size=6), parameters, tuple(np.eye(len(parameters))[k].tolist())
+        )
+        steps = [
+            (expected(first + h * (k == 0), second + h * (k == 1)) - expected(first - h * (k == 0), second - h * (k == 1))) / (2 * h)
+            for h in (4e-3, 2e-3)
+        ]  # fmt: skip
+        assert np.allclose(found, (4 * steps[1] - steps[0]) / 3, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.1, 0.2), (30.0, 0.3), (0.3, 30.0), (100.0, 200.0), (1000.0, 0.5)])
+def test_slopes_of_beta_numbers_at_high_precision(a: float, b: float) -> None:
+    x = scipy.special.betaincinv(a, b, np.array([0.001, 0.3, 0.6, 0.999]))
+    x = x[x < 1]
+    with mpmath.workdps(40):
+        h = mpmath.mpf(10) ** -12
+        for place, found in zip(x, np.transpose(beta_slopes(a, b, x)), strict=True):
+            density = mpmath.mpf(place) ** (a - 1) * (1 - mpmath.mpf(place)) ** (b - 1) / mpmath.beta(a, b)
+            for slope, (da, db) in zip(found, [(h, 0), (0, h)], strict=True):
+                up, down = (
+                    mpmath.betainc(mpmath.mpf(a) + s * da, mpmath.mpf(b) + s * db, 0, place, regularized=True)
+                    for s in (1, -1)
+                )
+                assert abs(slope / float((down - up) / (2 * h) / density) - 1) < 1e-9
+
+
+@pytest.mark.parametrize("kappa", [0.01, 3.0, 200.0, 1e5])
+def test_slopes_of_von_mises_numbers_at_high_precision(kappa: float) -> None:
+    for place in np.array([-2.5, -0.5, 0.1, 1.0, 3.0]) / max(1.0, np.sqrt(kappa)):
+        with mpmath.workdps(30):
+            mean = mpmath.besseli(1, kappa) / mpmath.besseli(0, kappa)
+            ends = [abs(place), *(abs(place) + k / max(1, mpmath.sqrt(kappa)) for k in (0.5, 1, 2, 5, 10, 30))]
+            ends = [e for e in ends if e < mpmath.pi] + [mpmath.pi]
+            area = mpmath.quad(
+                lambda t, m=mean, x=place: (mpmath.cos(t) - m) * mpmath.exp(kappa * (mpmath.cos(t) - mpmath.cos(x))),
+                ends,
+            )
+        assert abs(von_mises_slopes(kappa, place) / (np.sign(place) * float(area)) - 1) < 1e-9
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState], ids=["new", "legacy"])
+def test_samples_of_a_dirichlet_distribution_stay_on_their_simplex(make: Any) -> None:
+    alpha = np.array([0.7, 2.0, 3.5])
+    slopes_of_mean = tm.jacobian(lambda a: make(3).dirichlet(a, size=20_000).mean(0))(alpha)
+    assert np.allclose(slopes_of_mean.sum(0), 0, atol=1e-14)
+    whole = alpha.sum()
+    assert np.allclose(slopes_of_mean, (np.eye(3) * whole - alpha[:, None]) / whole**2, rtol=0.02)
+    two = np.array([0.7, 2.0])  # then the first element is a beta number
+    x = make(3).dirichlet(two, size=4)[:, 0]
+    found = tm.jacobian(lambda a: make(3).dirichlet(a, size=4)[:, 0])(two)
+    assert np.allclose(found, np.transpose(beta_slopes(*two, x)), rtol=1e-11)
+
+
+def test_the_second_derivative_of_an_inverse_gaussian_number() -> None:
+    x, scale = np.random.default_rng(1).wald(1.5, 2.0), 2.0
+    expected = quantiles("wald", x, 1.5, scale)
+    h = 2e-2
+    first, second = (
+        (expected(1.5 + k * h, scale) - 2 * x + expected(1.5 - k * h, scale)) / (k * h) ** 2 for k in (1, 2)
+    )
+    found = tm.grad(tm.grad(lambda mean: np.random.default_rng(1).wald(mean, 2.0)))(1.5)
+    assert found == pytest.approx((4 * first - second) / 3, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["poisson", "geometric", "zipf"])
 def test_what_has_no_derivative_says_so(method: str) -> None:
     with pytest.raises(DifferentiationError, match=method):
         tm.grad(lambda p: 1.0 * getattr(np.random.default_rng(7), method)(p))(2.5 if method != "geometric" else 0.5)

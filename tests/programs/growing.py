@@ -238,7 +238,7 @@ class Grower:
         counter = f"t{self.count}"
         if not self.add(f"{counter} = 0", here):
             return False
-        test = self.pick(f"{counter} < 4 and {self.test()}", f"{counter} < {self.size()}", f"{counter} < 3")
+        test = self.pick(f"{counter} < 4 and ({self.test()})", f"{counter} < {self.size()}", f"{counter} < 3")
         block = Block(f"while {test}:", [f"{counter} += 1"], forced="while _turns():")
         if self._loop(block, here, depth, [counter]):
             return True
@@ -406,7 +406,7 @@ class Grower:
             target = self.pick(place, place, name, *(self.numbers()[:1] if self.draw.random() < 0.5 else ()))
             target = place if target in {"n", "m"} or target[0] == "t" else target
             return f"{target} {self.pick(*words.OPERATORS)}= {self.value(target)}"
-        form = self.pick(*(words.WHOLE if kind < 0.88 else words.CALLS if kind < 0.96 else words.REBINDING))
+        form = self.pick(*(words.WHOLE if kind < 0.85 else words.CALLS if kind < 0.91 else words.REBINDING))
         self.count += 1
         return form.format(
             a=name,

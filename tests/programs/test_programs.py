@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.errors import CaptureError
 from tests.programs import discrete, matrices, nets, physics, solvers, stencils
 from tests.programs.program import PROGRAMS, Program
 
@@ -44,16 +43,8 @@ def assert_equal(ours: list[Any], numpys: list[Any]) -> None:
             np.testing.assert_array_equal(x, y)
 
 
-SHRINKING = pytest.mark.xfail(
-    raises=CaptureError, strict=True, reason="arrays whose lengths change by data from turn to turn are not carried"
-)
-TRIED = [
-    pytest.param(p, marks=SHRINKING if p.name == "mandelbrot_compressed" else (), id=p.name) for p in PROGRAMS.values()
-]
-
-
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
-@pytest.mark.parametrize("program", TRIED)
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda p: p.name)
 def test_it_computes_what_numpy_does(program: Program, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tm.config, "tier", tier)
     arguments = program.make(program.small)

@@ -74,10 +74,13 @@ def test_a_roll_by_a_part_of_a_place():
 
 
 def test_what_was_stored_and_where_is_told():
-    source = "if s > 0:\n    v = x\nelse:\n    v = y\nx[0] = 1\nw = v + 1"
-    error = captured(source, {"s": 1.5, "x": np.zeros(2), "y": np.ones(2)}).error
-    assert isinstance(error, CaptureError)
-    assert "line 5" in str(error)
+    source = "v = y\nfor i in range(2):\n    u = v\n    if s > i:\n        v = x[:1]\n    else:\n        w = x\nx[0] = 1\nz = u + 1"
+    error = captured(source, {"s": 1.5, "x": np.zeros(2), "y": np.ones(1)}).error
+    if error is None:
+        check(source, s=1.5, x=np.zeros(2), y=np.ones(1))
+    else:
+        assert isinstance(error, CaptureError)
+        assert "line 8" in str(error)
 
 
 def refused(source: str, **names: Any) -> None:
@@ -164,3 +167,56 @@ def test_a_name_of_one_branch_on_the_compiled_tier(monkeypatch: pytest.MonkeyPat
     else:
         with pytest.raises(UndefinedError, match="v is not bound here"):
             tm.tensor(bound)(np.arange(3.0), 1.5)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if s > 5:\n    v = x + 1\nif s > 5:\n    w = v * 2\nelse:\n    w = x\nv = 0",
+        "for i in range(2):\n    if s > 5: v = x + 1\n    if s > 5: w = v + 1\n    else: w = x\nv = 0",
+        "for i in range(3):\n    if s > 0:\n        continue\n    v = x[1:]\n    v[0] = 7\nw = x + 1\nv = 0",
+    ],
+)
+def test_a_name_that_is_not_bound_is_not_read_where_its_branch_does_not_run(source: str):
+    check(source, s=1.5, x=np.ones(2))
+
+
+def test_a_vector_times_a_stack_of_matrices():
+    check(
+        "a = np.dot(z, y)\nb = np.dot(z[None], y)\nc = np.dot(y, z)",
+        z=np.arange(8.0).reshape(2, 2, 2),
+        y=np.array([1.0, 3.0]),
+    )
+
+
+def test_numbers_are_not_weak_in_an_outer_operation():
+    x = np.ones(2, np.float32)
+    check("a = np.add.outer(x, 5.5)\nb = np.multiply.outer(2, x)\nc = np.add.outer(2, 3)", x=x)
+
+
+def test_a_roll_of_nothing_and_by_numbers_of_any_kind():
+    check(
+        "a = np.roll(x[x > 9], 1)\nb = np.roll(x[x > 9], 1, axis=0)\nc = np.roll(x, y)\nd = np.roll(x, y[None])",
+        x=np.arange(3.0),
+        y=np.array(1.7),
+    )
+    check("a = np.roll(x, y, axis=(0, 1))\nb = np.roll(x, y, axis=1)", x=np.arange(6).reshape(2, 3), y=np.array([1, 2]))
+
+
+def test_a_store_keeps_how_the_elements_lie():
+    x = np.asfortranarray(np.arange(9.0).reshape(3, 3))
+    for store in ("x.flat[0] = 3", "x[...] = y"):
+        refused(f"{store}\nv = x + 0\nr = np.ascontiguousarray(v[0])\nv[0] = 9\nz = r + 1", x=x, y=np.ones((3, 3)))
+
+
+def test_a_list_that_stays_empty_makes_no_array_of_another_kind():
+    def stacked(k: Any, x: Any) -> Any:
+        return np.array([x * i for i in range(k.max())])
+
+    for most in (2, 0):
+        k, x = np.array([0, most]), np.arange(3)
+        if most:
+            np.testing.assert_array_equal(tm.tensor(stacked)(k, x), stacked(k, x))
+        else:
+            with pytest.raises(CaptureError, match="a list is empty"):
+                tm.tensor(stacked)(k, x)

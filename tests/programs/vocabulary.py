@@ -1,7 +1,7 @@
 """The words of random programs: expressions, stores, ranges, tests and functions, each a text with holes."""
 
 NUMBERS = ["1", "2", "-3", "0", "5.5", "0.5", "True", "7", "s", "s", "n", "1j", "np.float32(1.5)"]
-OPERATORS = ["+", "-", "*", "+", "*", "/", "//"]
+OPERATORS = ["+", "-", "*", "+", "*", "/", "//", "%", "**", "&", "|", "^", "<<"]
 POSITIONS = ["0", "1", "-1", "2", "-2", "n - 1", "k[0]", "k[-1]", "5"]
 MOVING = ["{i}", "{i}", "{i}", "{i} - 1", "{i} + 1", "-{i}", "-{i} - 1", "n - 1 - {i}", "k[{i}]", "{i} // 2"]
 CHOOSING = ["[0, -1]", "[1, 0, 1]", "[[0], [1]]", "[]", "k", "k[:2]", "u", "np.array([True, False, True])", "k[k > 0]"]
@@ -149,6 +149,16 @@ UNARY = [
     "np.where({a} > 3, {a}, 0)",
     "{a}.sum(axis=0)",
     "np.cumsum({a}, axis=-1)",
+    "{a}[1:][::2].T",
+    "{a}.T[::-1][1:]",
+    "{a}[..., ::-1].swapaxes(0, -1)[:2]",
+    "{a}.reshape(-1)[1:][::2]",
+    "{a}[::2].ravel()",
+    "{a}.T.reshape(-1)",
+    "{a}.astype(np.int8)",
+    "{a}.astype(np.uint8)",
+    "{a}.astype(bool)",
+    "{a}.astype(np.complex64)",
 ]
 WHOLE = [
     "{a}.fill({n})",
@@ -177,6 +187,20 @@ WHOLE = [
     "{a}[{a} > {n}] += {b}.ravel()[0]",
     "{a}[1:-1] = ({a}[:-2] + {a}[2:]) / 2",
     "{a}[...] = {b}[::-1]",
+    "{a}[::-1] = {a}",
+    "{a}.T[...] = {a}",
+    "{a}[1:] += {a}[:-1]",
+    "{a}[:-1] *= {a}[1:]",
+    "np.add({a}[1:], {a}[:-1], out={a}[1:])",
+    "np.subtract({a}[::-1], {a}, out={a})",
+    "{a}[::2], {a}[1::2] = {a}[1::2], {a}[::2].copy()",
+    "{a}[{i}:][::2] = {n}",
+    "{a}[{i}:].T[0] += {n}",
+    "_l = [{a}, {a}, {b}]\nfor _q in _l: _q[0] = {n}",
+    "_l = [{a}[{i}:], {b}]; _l[0][...] = {n}",
+    "_l = [np.put(_q, 0, {n}) for _q in {a}]",
+    "try:\n    {a}[{i}] = {n}\n    {a}[{j}] = {b}\nexcept Exception:\n    {a}[0] = {n}",
+    "try:\n    {a} += {e}\nexcept (TypeError, ValueError):\n    {a}[...] = {n}\nelse:\n    {b}[0] = {n}",
 ]
 REBINDING = [
     "{a}, {b} = {b}, {a}",
@@ -188,6 +212,20 @@ REBINDING = [
     "{v} = [{a}, {b}][-1]; {v}[0] = {n}",
     "{v} = {a} if {t} else {b}",
     "{v} = dict(p={a}); {v}['p'][0] = {n}; {v} = {v}['p']",
+    "{v}, {a} = {a}, {b}[::-1]",
+    "({v}, _w), *_rest = ({a}, {b}), {n}",
+    "_l = [{a}, {b}]; _l[0], _l[1] = _l[1], _l[0]; _l[0][0] = {n}; {v} = _l[1]",
+    "{v} = {a} if {t} else {b}; {v}[0] = {n}",
+    "{v} = {a} if {t} else {a}[::-1]; {v}[0] = {n}",
+    "{v} = {a} if {t} else {b}; {a}[0] = {n}",
+    "{v} = {a}[0] if {t} else {a}[-1]; {v}[...] = {n}",
+    "if {t}: {v} = {a}\nelse: {v} = {a} + 0\n{a}[0] = {n}",
+    "{v} = {a}; {a} = {a} + 0; {v}[0] = {n}",
+    "{v} = {a}; {a} += {n}",
+    "{b}[0] = ({v} := {a}[0]).sum()",
+    "{v} = (lambda p: p[::-1])({a}); {v}[0] = {n}",
+    "def g_{v}(p, q={a}):\n    p[0] = q[-1]\n    return q\n{v} = g_{v}({b})",
+    "def g_{v}():\n    {a}[0] = {n}\n    return {b}\n{v} = g_{v}(); {v}[0] = {n}",
     "{v} = 0.0\nfor row in {a}: {v} = {v} + row.sum()",
 ]
 CALLS = [

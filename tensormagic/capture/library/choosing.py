@@ -15,7 +15,7 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ops import bessel, scalar, sorting
+from tensormagic.ops import bessel, scalar, sorting, special
 from tensormagic.ops.checks import in_range
 from tensormagic.ops.form import to_form
 from tensormagic.ops.gather import gather
@@ -329,13 +329,9 @@ def float_power(x1: Any, x2: Any) -> Any:
 
 @implements(np.sinc)
 def sinc(x: Any) -> Any:
-    """``np.sinc``: sin(pi x)/(pi x), 1 at 0; the derivative at 0 is that of the value there, 0."""
+    """``np.sinc``: sin(pi x)/(pi x), 1 at 0."""
     value = strong(x)
-    y = (value if value.type.inexact else value.astype(np.float64)) * np.pi
-    zero = build(scalar.equal, y, 0)
-    small = np.finfo(y.dtype).eps if y.dtype.kind == "f" else 1e-20
-    ratio = build(scalar.sin, choose_from(zero, 1.0, y)) / choose_from(zero, 1.0, y)
-    return choose_from(zero, y.dtype.type(np.sin(small) / small).item(), ratio)
+    return build(special.sinc, value if value.type.inexact else value.astype(np.float64))
 
 
 @implements(np.angle)

@@ -17,6 +17,7 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import hint
 from tensormagic.ops import scalar, sorting
 from tensormagic.ops.checks import require
@@ -39,19 +40,28 @@ def _promoted(arrays: Sequence[Any], dtype: Any = None, casting: str = "same_kin
     return [astype(n, common) for n in nodes]
 
 
+def _rows(arrays: Any) -> Node | None:
+    """The array of a list that a loop has filled; None for other lists."""
+    rows: Node | None = arrays.stacks[0] if hasattr(arrays, "stacks") and len(arrays.stacks) == 1 else stacked(arrays)
+    if rows is None or not nodes_of(rows.type.shape[0]):
+        return rows
+    return require(rows, scalar.greater(size_node(rows.type.shape[0]), 0), "need at least one array to join")
+
+
 @implements(np.concatenate)
 def concatenate_(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Any:
     """``np.concatenate``."""
-    parts = list(arrays)
+    rows = _rows(arrays)
+    if rows is not None and rows.type.ndim > 1:
+        parts = [_joined(rows, one_axis(axis, rows.type.ndim - 1))] if axis is not None else [rows]
+    else:
+        parts = list(arrays)
     if not parts:
         raise ShapeError("need at least one array to concatenate")
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
-    rows = stacked(parts)
-    if rows is not None and rows.type.ndim > 1 and axis == 0:
-        parts = [wrap(reshape(rows, (rows.type.shape[0] * rows.type.shape[1], *rows.type.shape[2:])))]
     nodes = _promoted(parts, dtype, casting)
     if any(not n.type.ndim for n in nodes) and axis is not None:
         raise ShapeError("zero-dimensional arrays cannot be concatenated")
@@ -60,10 +70,17 @@ def concatenate_(
     return into_out(concatenate(nodes, one_axis(axis, nodes[0].type.ndim)), out, "concatenate")
 
 
+def _joined(rows: Node, axis: int) -> Tensor:
+    """The rows of an array, laid end to end along one of their axes."""
+    front = transpose(rows, (*range(1, axis + 1), 0, *range(axis + 1, rows.type.ndim)))
+    shape = front.type.shape
+    return wrap(reshape(front, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])))
+
+
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, **options: Any) -> Any:
     """``np.stack``."""
-    rows = stacked(arrays)
+    rows = _rows(arrays)
     if rows is not None and out is None and not options:
         return done(transpose(rows, _first_moved_to(one_axis(axis, rows.type.ndim), rows.type.ndim)))
     nodes = [node_of(a) for a in arrays]
@@ -84,6 +101,9 @@ def _first_moved_to(position: int, rank: int) -> tuple[int, ...]:
 @implements(np.hstack)
 def hstack(tup: Any, **options: Any) -> Any:
     """``np.hstack``."""
+    rows = _rows(tup)
+    if rows is not None and not options:
+        return done(rows) if rows.type.ndim == 1 else concatenate_(tup, 0 if rows.type.ndim == 2 else 1)
     nodes = [at_least(node_of(a), 1) for a in tup]
     return concatenate_(nodes, 0 if nodes and nodes[0].type.ndim == 1 else 1, **options)
 
@@ -91,6 +111,13 @@ def hstack(tup: Any, **options: Any) -> Any:
 @implements(np.vstack)
 def vstack(tup: Any, **options: Any) -> Any:
     """``np.vstack``."""
+    rows = _rows(tup)
+    if rows is not None and not options:
+        return (
+            done(reshape(rows, (-1, 1) if rows.type.ndim == 1 else rows.type.shape))
+            if rows.type.ndim < 3
+            else concatenate_(tup)
+        )
     return concatenate_([at_least(node_of(a), 2) for a in tup], 0, **options)
 
 
@@ -103,6 +130,9 @@ def dstack(tup: Any) -> Any:
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Any:
     """``np.column_stack``."""
+    rows = _rows(tup)
+    if rows is not None and rows.type.ndim < 3:
+        return done(transpose(rows, (1, 0)) if rows.type.ndim == 2 else reshape(rows, (1, -1)))
     nodes = [node_of(a) for a in tup]
     return concatenate_([reshape(n, (-1, 1)) if n.type.ndim < 2 else n for n in nodes], 1)
 
@@ -368,7 +398,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if axis is None:
         return tensor(roll(reshape(x, (-1,)), shift, 0)).reshape(x.type.shape)
     axes = [one_axis(k, x.type.ndim) for k in (axis if isinstance(axis, tuple | list) else (axis,))]
-    shifts = list(shift) if isinstance(shift, tuple | list | np.ndarray) else [shift]
+    shifts = _shifts(shift)
     if len(axes) > 1 and len(shifts) > 1 and len(axes) != len(shifts):
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     for k, (s, axis_) in enumerate(zip(shifts * len(axes), axes * len(shifts), strict=False)):
@@ -377,17 +407,35 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return done(x)
 
 
+def _shifts(shift: Any) -> list[Any]:
+    """By how much ``np.roll`` moves elements: the numbers of a sequence, or one number."""
+    rank = node_of(shift).type.ndim
+    if rank > 1:
+        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    if rank and isinstance(shift, Tensor) and nodes_of(shift.type.shape[0]):
+        refuse("np.roll by as many numbers as data say", "Write one np.roll for each axis.")
+    return [_whole(s) for s in (shift if rank else [shift])]
+
+
+def _whole(shift: Any) -> Any:
+    if isinstance(shift, float | np.floating | np.bool_):
+        return int(shift)
+    return wrap(astype(shift.node, np.int64)) if isinstance(shift, Tensor) and shift.dtype.kind in "bf" else shift
+
+
 def _rolled(x: Node, shift: Any, axis: int) -> Node:
     from tensormagic.capture.known import static_value
     from tensormagic.ir.type import apply
     from tensormagic.ops.leaf import size_of
 
-    shift = int(shift) if isinstance(shift, float | np.floating | np.bool_) else shift
     extent = x.type.shape[axis]
     if extent in {0, 1}:
         return x
+    count = scalar.maximum(size_node(extent), 1) if nodes_of(extent) else size_node(extent)
     if isinstance(shift, Tensor) and size_of(shift.node) is None and static_value(shift.node) is None:
-        return gather(x, scalar.remainder(iota((extent,), 0) - shift.node, size_node(extent)), axis)
+        return gather(x, scalar.remainder(iota((extent,), 0) - shift.node, count), axis)
+    if nodes_of(extent):
+        return gather(x, scalar.remainder(iota((extent,), 0) - node_of(shift), count), axis)
     by = apply("mod", as_size(shift), extent)
     if by == 0:
         return x

@@ -37,8 +37,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         return _done(contract.matmul(x, y))
     left = LETTERS[: x.type.ndim]
     right = LETTERS[x.type.ndim : x.type.ndim + y.type.ndim]
-    right = right[:-2] + left[-1] + right[-1]
-    return _done(einsum(f"{left},{right}->{left[:-1]}{right[:-2]}{right[-1]}", x, y))
+    right = right[:-2] + left[-1] + right[-1:] * (y.type.ndim > 1)
+    return _done(einsum(f"{left},{right}->{left[:-1]}{right.replace(left[-1], '')}", x, y))
 
 
 def _exactly(result: Tensor, out: Any) -> Any:

@@ -86,19 +86,17 @@ def xlog1py(x: Node, y: Node) -> Node:
 
 def entr(x: Node) -> Node:
     """The entropy -x log(x), -inf for negative numbers."""
-    inside = scalar.greater(x, 0)
-    value = -x * scalar.log(scalar.where(inside, x, 1))
-    outside = scalar.where(
-        scalar.equal(x, 0), _number(0, x), scalar.where(scalar.isnan(x), np.nan, _number(-np.inf, x))
-    )
-    return scalar.where(inside, value, outside)
+    inside = scalar.greater_equal(x, 0)
+    safe = scalar.where(inside, x, 1)
+    outside = scalar.where(scalar.isnan(x), np.nan, _number(-np.inf, x))
+    return scalar.where(inside, _number(0, x) - special.xlogy(safe, safe), outside)
 
 
 def _divergence(x: Node, y: Node, extra: Callable[[Node, Node], Node], edge: Node) -> Node:
     """The divergence x log(x/y) with ``extra`` for positive numbers, ``edge`` for x = 0 and y >= 0, else inf."""
-    inside = scalar.logical_and(scalar.greater(x, 0), scalar.greater(y, 0))
+    inside = scalar.logical_and(scalar.greater_equal(x, 0), scalar.greater(y, 0))
     first, second = scalar.where(inside, x, 1), scalar.where(inside, y, 1)
-    value = extra(first * scalar.log(first / second), first - second)
+    value = extra(special.xlogy(first, first / second), first - second)
     at_edge = scalar.logical_and(scalar.equal(x, 0), scalar.greater_equal(y, 0))
     unknown = scalar.logical_or(scalar.isnan(x), scalar.isnan(y))
     outside = scalar.where(unknown, np.nan, scalar.where(at_edge, edge, _number(np.inf, x)))

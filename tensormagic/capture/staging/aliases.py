@@ -21,14 +21,25 @@ _DEPTH = 6  # of containers in containers
 
 def is_own(buffer: Buffer, slots: Sequence[Slot]) -> bool:
     """Whether an array was made by the code that is captured, and is reached by the variables ``slots`` alone."""
+    parts = reach(buffer)
+    if context.current() is None or not all(map(_was_made, parts)):
+        return False
+    holders = {id(s.holder) for s in slots}
+    return not any(_leads_to(value, b, holders, _DEPTH) for value in _others(slots) for b in parts)
+
+
+def _was_made(buffer: Buffer) -> bool:
     first = buffer.first
     while first.op is REQUIRE:
         first = first.args[0]
     given = first.op is INPUT and bool(buffer.name)  # an argument, which whoever calls may know
-    if given or buffer.array is not None or buffer.shared or buffer.overlaps or context.current() is None:
-        return False
+    return not (given or buffer.array is not None or buffer.shared or buffer.overlaps)
+
+
+def is_held_elsewhere(value: Any, slots: Sequence[Slot]) -> bool:
+    """Whether more than the variables ``slots`` lead to an object."""
     holders = {id(s.holder) for s in slots}
-    return not any(_leads_to(value, buffer, holders, _DEPTH) for value in _others(slots))
+    return any(_leads_to(v, value, holders, _DEPTH) for v in _others(slots))
 
 
 def _others(slots: Sequence[Slot]) -> Iterator[Any]:
@@ -49,9 +60,13 @@ def _others(slots: Sequence[Slot]) -> Iterator[Any]:
         frame = frame.f_back
 
 
-def _leads_to(value: Any, buffer: Buffer, holders: set[int], depth: int) -> bool:
+def _leads_to(value: Any, buffer: Any, holders: set[int], depth: int) -> bool:
+    if value is buffer:
+        return True
+    if id(value) in holders or id(getattr(value, "__dict__", None)) in holders:
+        return False
     if isinstance(value, Tensor):
-        return buffer in reach(value.place.buffer)
+        return isinstance(buffer, Buffer) and buffer in reach(value.place.buffer)
     parts: list[Any] = []
     if isinstance(value, dict):
         parts = list(value.values())

@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
+from tensormagic.capture.staging.alternatives import Alternative, alternatives_of, attach
+from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, common_type, graph_of, of_type, zeros_of
 from tensormagic.capture.staging.sharing import Leaf, arrays_of, follow, pairs, reached
-from tensormagic.capture.staging.trial import CHECKS, UNBOUND, NeedsPython, Outcome, Slot, World, attempt
-from tensormagic.capture.stores.place import Buffer
+from tensormagic.capture.staging.trial import CHECKS, UNBOUND, NeedsPython, Outcome, Slot, World, attempt, can_compute
+from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type
-from tensormagic.ops import control
+from tensormagic.ops import control, scalar
+from tensormagic.ops.checks import REQUIRE
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import show
-from tensormagic.ops.pointwise import Pointwise
+from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.tape_stack import boxed, unboxed
 
 Ways = Sequence[Callable[[], Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A number or an array that a name holds afterwards.
+
+    Parameters
+    ----------
+    first, second
+        What it is on the two ways.
+    value
+        What stands for it.
+    places
+        Those that it may be, of arrays that others know; None where they are not known.
+    """
+
+    first: Leaf
+    second: Leaf
+    value: Tensor
+    places: list[Alternative] | None
 
 
 @dataclass(eq=False)
@@ -45,8 +69,10 @@ class Choice:
         What to say of a name that only one way binds.
     slots
         Those that are bound anew.
+    boxes
+        The results whose lengths differ between the ways: their types but for that, and the axes.
     bound
-        The numbers and arrays that they then hold: what each is on the two ways, and what stands for it.
+        The numbers and arrays that they then hold.
     """
 
     predicate: Node
@@ -56,13 +82,25 @@ class Choice:
     pairs: list[tuple[Node, Node]] = field(default_factory=list)
     steps: list[Callable[[Callable[[int], Node]], None]] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list[Slot])
-    bound: list[tuple[Leaf, Leaf, Tensor]] = field(default_factory=list[tuple[Leaf, Leaf, Tensor]])
+    boxes: dict[int, tuple[Type, tuple[int, ...]]] = field(default_factory=dict[int, tuple[Type, tuple[int, ...]]])
+    bound: list[Bound] = field(default_factory=list[Bound])
 
     def pair(self, first: Node, second: Node, what: str) -> int:
         """The number of a result that is ``first`` or ``second``."""
-        t = merge_type(what, first.type, second.type)
-        self.pairs.append((of_type(first, t), of_type(second, t)))
+        axes = () if can_compute() else differing(first.type, second.type)
+        alike = second.type.with_shape(first.type.shape, second.type.form) if axes else second.type
+        t = merge_type(what, first.type, alike)
+        if axes:
+            self.boxes[len(self.pairs)] = t, axes
+            self.pairs.append((boxed(astype(first, t.dtype)), boxed(astype(second, t.dtype))))
+        else:
+            self.pairs.append((of_type(first, t), of_type(second, t)))
         return len(self.pairs) - 1
+
+    def _result(self, number: int, chosen: Mapping[tuple[Node, Node], Node]) -> Node:
+        """Result ``number`` as the code sees it."""
+        found = chosen.get(self.pairs[number], self.pairs[number][0])
+        return context.record(unboxed(found, *self.boxes[number])) if number in self.boxes else found
 
     def name(self, slot: Slot, first: Any, second: Any) -> None:
         """What a slot holds afterwards."""
@@ -117,47 +155,75 @@ class Choice:
     def _bind(
         self, slot: Slot, like: Parts, numbers: list[int], conditions: list[int | None], values: tuple[Any, Any]
     ) -> None:
-        self.slots.append(slot)
         sides = [arrays_of(v) or [None] * len(numbers) for v in values]
+        places = [self._places(a, b) for a, b in zip(*sides, strict=True)]
 
         def bind(of: Callable[[int], Node]) -> None:
             made: list[Tensor] = []
-            for first, second, n, c in zip(*sides, numbers, conditions, strict=True):
+            for first, second, n, c, asked in zip(*sides, numbers, conditions, places, strict=True):
                 defined = None if c is None else of(c)
                 known = self._same(first, second) if defined is None else None
                 made.append(known or merged.result(of(n), defined, slot.name, self.why))
-                self.bound.append((first, second, made[-1]))
+                found = (
+                    None if asked is None else [Alternative(of(k) if isinstance(k, int) else k, p) for k, p in asked]
+                )
+                self.bound.append(Bound(first, second, made[-1], found))
             slot.set(like.build(made))
 
         self.steps.append(bind)
 
+    def _places(self, *sides: Leaf) -> list[tuple[int | Node, Place]] | None:
+        """The places that an array may be, each with its condition, or the number of that; None where they are not known."""
+        found: list[tuple[int | Node, Place]] = []
+        for way, leaf in enumerate(sides):
+            known = [] if leaf is None else alternatives_of(leaf, self._is_older)
+            if known is None:
+                return None
+            taken = scalar.logical_not(self.predicate) if way and known else self.predicate
+            for one in known:
+                ways = (one.holds, constant(False)) if way == 0 else (constant(False), one.holds)
+                found.append((taken if one.holds is None else self.pair(*ways, ""), one.place))  # type: ignore[arg-type]
+        return found
+
     def _same(self, first: Leaf, second: Leaf) -> Tensor | None:
         """What stands for an array already that has two names on both ways."""
-        pairs = ((a, b, t) for a, b, t in self.bound if a is not None and b is not None)
-        return next((t for a, b, t in pairs if a is first and b is second and not isinstance(t, Partial)), None)
+        pairs = (b for b in self.bound if None not in (b.first, b.second) and not isinstance(b.value, Partial))
+        return next((b.value for b in pairs if b.first is first and b.second is second), None)
 
     def _is_older(self, buffer: Buffer) -> bool:
         """Whether an array was there before, and somebody else knows it."""
         return buffer.born <= self.outcomes[0].started and not is_own(buffer, self.slots)
 
     def _share(self) -> None:
-        """Note which arrays share memory in Python: with arrays made before, and among each other."""
-        found = list({id(t): (a, b, t) for a, b, t in self.bound if a is not None or b is not None}.values())
-        sides = [[reached(one[k]) for one in found] for k in (0, 1)]
-        shared = [[b for b in one | other if self._is_older(b)] for one, other in zip(*sides, strict=True)]
-        tensors = [t for _, _, t in found]
-        for i, j in pairs(sides):
-            shared[i].append(tensors[j].place.buffer)
-            shared[j].append(tensors[i].place.buffer)
-        follow(zip(tensors, shared, strict=True))
+        """Have arrays be the places that they are; or note what they share memory with, where these are not known."""
+        found = list({id(b.value): b for b in self.bound if b.first is not None or b.second is not None}.values())
+        placed = [b.places is not None and not isinstance(b.value, Partial) for b in found]
+        sides = [[reached(leaf) for leaf in leaves] for leaves in ([b.first for b in found], [b.second for b in found])]
+        own = [
+            [{b for b in r if not p or not self._is_older(b)} for r, p in zip(side, placed, strict=True)]
+            for side in sides
+        ]
+        related = list(pairs(own))
+        for k in {k for pair in related for k in pair}:
+            placed[k] = False
+        for k, one in enumerate(found):
+            placed[k] = placed[k] and (not one.places or attach(one.value, one.places))
+        shared = [
+            [] if p else [b for b in one | other if self._is_older(b)]
+            for p, one, other in zip(placed, *sides, strict=True)
+        ]
+        for i, j in related:
+            shared[i].append(found[j].value.place.buffer)
+            shared[j].append(found[i].value.place.buffer)
+        follow(zip([b.value for b in found], shared, strict=True))
 
     def store(self, buffer: Buffer) -> None:
         """What a buffer holds afterwards."""
+        if buffer.overlaps and buffer.first.op is REQUIRE:
+            return  # a name that may be unbound: it is lost with what it shares, whichever way is taken
         first, second = (o.buffers[buffer][0] if buffer in o.buffers else buffer.node for o in self.outcomes)
         number = self.pair(first, second, f"the two ways store into {buffer.name or 'an array'}")
-        put = (
-            buffer.put if buffer.overlaps else buffer.store
-        )  # what shares memory as data decide is lost, not stored into
+        put = buffer.put if buffer.depends else buffer.store  # what depends on data has changed with what it shares
         self.steps.append(lambda of: put(of(number)))
 
     def finish(self) -> None:
@@ -171,7 +237,7 @@ class Choice:
             found = control.cond(self.predicate, graphs[0], graphs[1], free)
             chosen = {p: context.record(n) for p, n in zip(pairs, found, strict=True)}
         for step in self.steps:
-            step(lambda k: chosen.get(self.pairs[k], self.pairs[k][0]))
+            step(lambda k: self._result(k, chosen))
         self._share()
 
 
@@ -227,12 +293,12 @@ def staged_branch(
         return
     why = f"only one way of the `if` in {here()} binds it"
     choice = Choice(predicate, {*world.nodes(), predicate}, outcomes, why)
-    for buffer in sorted(dict.fromkeys(b for o in outcomes for b in o.buffers), key=lambda b: bool(b.overlaps)):
+    for buffer in sorted(dict.fromkeys(b for o in outcomes for b in o.buffers), key=lambda b: (b.depends, b.born)):
         choice.store(buffer)
     unneeded = {slots[name] for name in names if name not in needed}
+    choice.slots += dict.fromkeys(s for o in outcomes for s in o.slots)
     for slot in dict.fromkeys(s for o in outcomes for s in o.slots):
         if slot in unneeded:
-            choice.slots.append(slot)
             choice.steps.append(lambda _of, slot=slot: slot.set(UNBOUND))
             continue
         first, second = (o.slots.get(slot, slot.get()) for o in outcomes)

@@ -14,7 +14,11 @@ import numpy as np
 from tensormagic.capture import context, names, namespace
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.staging import ranges, source
-from tensormagic.capture.staging.trial import spoil, trial
+from tensormagic.capture.staging.conversions import CONVERSIONS, item, waits
+from tensormagic.capture.staging.grown import GrownList
+from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
+from tensormagic.capture.staging.telling import print_
+from tensormagic.capture.staging.trial import can_compute, spoil, trial
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ops.form import to_form
 
@@ -45,15 +49,12 @@ def called(function: Any) -> Any:
         return function
     if _is_librarys(function):
         return _stand_in(function)
-    kind = type(function)
-    if kind is FunctionType:
-        staged = source.staged(function)
-        if staged is not function:
-            return staged
-    elif kind is MethodType and type(function.__func__) is FunctionType:
-        staged = source.staged(function.__func__)
-        if staged is not function.__func__:
-            return MethodType(staged, function.__self__)
+    if waits() and (own := _without_values(function)) is not None:
+        return own
+    if waits() and (code := code_that_calls_itself(function)) is not None:
+        return calling(_staged(function), code)
+    if (staged := _staged(function)) is not function:
+        return staged
     own = _own(function)
     if own is not function:
         return own
@@ -63,6 +64,26 @@ def called(function: Any) -> Any:
             f"{name}() has an effect outside the graph, or needs values: what depends on data around it",
             "Call it outside the loop or the branch, or after the cell.",
         )
+    return function
+
+
+def _without_values(function: Any) -> Any:
+    """Ours for a function that needs values, in code that is captured without; None for others."""
+    if function is print:
+        return print_
+    if isinstance(function, MethodType) and function.__func__ is Tensor.item:
+        owner: Any = function.__self__
+        return partial(item, owner)
+    return None
+
+
+def _staged(function: Any) -> Any:
+    """A function of the user's, staged; any other as it is."""
+    if type(function) is FunctionType:
+        return source.staged(function)
+    if type(function) is MethodType and type(function.__func__) is FunctionType:
+        staged = source.staged(function.__func__)
+        return function if staged is function.__func__ else MethodType(staged, function.__self__)
     return function
 
 
@@ -137,9 +158,9 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
 
     def find(*args: Any, **options: Any) -> Any:
         args = tuple(map(whole, args))
+        if len(args) == 1 and not options and stacked(args[0]) is not None:
+            return _folded(pick, *ranges.first_and_rest(args[0]))
         values = list(args[0]) if len(args) == 1 and isinstance(args[0], Tensor | list | tuple) else list(args)
-        if len(args) == 1 and not options and stacked(values) is not None:
-            return _folded(pick, values[0], ranges.Appended(values[0].stack, 1))
         if options or len(values) < 2 or not any(isinstance(v, Tensor) for v in values):
             return plain(*args, **options)
         best = values[0]
@@ -179,7 +200,8 @@ def _sum(values: Any, /, start: Any = 0) -> Any:
     """``sum``: of what a loop has made, by a loop, in the same order."""
     values = whole(values)
     if stacked(values) is not None:
-        return _folded(operator.add, start + values[0], ranges.Appended(values[0].stack, 1))
+        first, rest = ranges.none_and_all(values)
+        return _folded(operator.add, start + first, rest)
     return sum(values, start)
 
 
@@ -197,7 +219,24 @@ def _quantified(name: str, method: str) -> Callable[[Any], Any]:
     return find
 
 
+def _filtered(function: Any, values: Any) -> Any:
+    """``filter``, where what it keeps may depend on data."""
+    from tensormagic.capture.staging.comprehensions import comprehended
+
+    if not ranges.is_lazy(values) or can_compute():
+        return filter(function, values)
+    return comprehended(values, lambda v: v, True, called(function) if function is not None else lambda v: v)
+
+
+def _is_instance(value: Any, kinds: Any) -> bool:
+    """``isinstance``: a list without a known length is a list."""
+    return isinstance([] if isinstance(value, GrownList) else value, kinds)
+
+
 _OWN: dict[Any, Callable[..., Any]] = {
+    isinstance: _is_instance,
+    **CONVERSIONS,
+    filter: _filtered,
     range: ranges.range_,
     enumerate: ranges.enumerate_,
     zip: ranges.zip_,

@@ -42,6 +42,8 @@ class Names:
         Names of what a turn stores into.
     grown
         Names of which a turn calls ``append``, and does nothing else with them.
+    lists
+        Names of what a turn may append to, or of what holds that.
     """
 
     bound: tuple[str, ...]
@@ -50,6 +52,7 @@ class Names:
     anew: tuple[str, ...]
     stored: tuple[str, ...]
     grown: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
@@ -96,15 +99,15 @@ class Carry:
 
     def settle(self, loop: str, end: Node, *, varies: bool = False) -> bool:
         """Note what a turn made of it; whether its type stays as it is. Where it ``varies``, lengths may differ."""
-        differing = _differing(self.type, end.type)
-        if differing and not varies:
+        axes = differing(self.type, end.type)
+        if axes and not varies:
             raise Varies(
                 f"{loop}: {self.label} begins with shape {show(self.type.shape)} and becomes {show(end.type.shape)}, "
                 "a shape that differs from turn to turn",
                 "Fill an array of the largest size.",
             )
-        if not set(differing) <= set(self.axes):
-            self.axes = tuple(sorted({*self.axes, *differing}))
+        if not set(axes) <= set(self.axes):
+            self.axes = tuple(sorted({*self.axes, *axes}))
             return False
         shape = tuple(
             s if k in self.axes else t for k, (s, t) in enumerate(zip(self.type.shape, end.type.shape, strict=False))
@@ -119,7 +122,7 @@ class Carry:
         return same_type
 
 
-def _differing(before: Type, after: Type) -> tuple[int, ...]:
+def differing(before: Type, after: Type) -> tuple[int, ...]:
     """The axes of an array that are of another length after a turn."""
     if before.form != "array" or after.form != "array" or before.ndim != after.ndim:
         return ()

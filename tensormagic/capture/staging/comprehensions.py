@@ -7,16 +7,25 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.staging import raising
+from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.carries import Names
+from tensormagic.capture.staging.grown import GrownList, until_typed
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.ranges import items_of
 from tensormagic.capture.staging.repeating import PlainPython, staged_each
-from tensormagic.capture.staging.truth import Forcing
+from tensormagic.capture.staging.trial import World, attempt, can_compute
+from tensormagic.capture.staging.truth import Forcing, truth
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.size import nodes_of
+
+Turn = Callable[..., Any]
 
 
-def comprehended(iterable: Any, turn: Callable[..., Any], single: bool) -> list[Any]:
-    """``[turn(item) for item in iterable]``: a loop that fills an array, where the turns are alike."""
-    one = turn if single else lambda item: turn(*item)
+def comprehended(iterable: Any, turn: Turn, single: bool, test: Turn | None = None) -> Any:
+    """``[turn(item) for item in iterable if test(item)]``: a loop that fills an array, where the turns are alike."""
+    one = _of_one(turn, single)
+    if test is not None:
+        return _chosen(iterable, (turn, test), one, _of_one(test, single))
     found = _filled(iterable, turn, one)
     if found is UNFORCED:
         with Forcing():
@@ -24,17 +33,31 @@ def comprehended(iterable: Any, turn: Callable[..., Any], single: bool) -> list[
     return [one(item) for item in iterable] if found is None else found
 
 
-def generated(iterable: Any, turn: Callable[..., Any], single: bool) -> Any:
-    """``(turn(item) for item in iterable)``."""
-    return Generated(iterable, turn, turn if single else lambda item: turn(*item))
+def _of_one(turn: Turn, single: bool) -> Turn:
+    return turn if single else lambda item: turn(*item)
+
+
+def generated(iterable: Any, turn: Turn, single: bool, test: Turn | None = None) -> Any:
+    """``(turn(item) for item in iterable if test(item))``."""
+    return Generated(iterable, turn, _of_one(turn, single), test, None if test is None else _of_one(test, single))
 
 
 class Generated:
-    """A generator expression: Python's, unless a function that goes over all of it at once asks for a list."""
+    """A generator expression: Python's, unless a function that goes over all of it at once asks for a list.
 
-    def __init__(self, iterable: Any, turn: Callable[..., Any], one: Callable[[Any], Any]) -> None:
-        self.turn = turn
-        self.one = one
+    Parameters
+    ----------
+    iterable
+        What it goes over.
+    turn, test
+        The user's expression and condition, for what they reach.
+    one, holds
+        The same of an item.
+    """
+
+    def __init__(self, iterable: Any, turn: Turn, one: Turn, test: Turn | None, holds: Turn | None) -> None:
+        self.turn, self.one = turn, one
+        self.test, self.holds = test, holds
         self.iterable = iterable if items_of(iterable) is not None else iter(iterable)
         self.running: Any = None
 
@@ -43,24 +66,30 @@ class Generated:
 
     def __next__(self) -> Any:
         if self.running is None:
-            self.running = map(self.one, self.iterable)
+            self.running = map(self.one, self.iterable if self.holds is None else filter(self.holds, self.iterable))
         return next(self.running)
 
     def whole(self) -> Any:
         """A list of everything, where it is a region that makes it; else itself."""
-        found = _filled(self.iterable, self.turn, self.one) if self.running is None else None
+        if self.running is not None:
+            return self
+        if self.test is not None and self.holds is not None:
+            return _chosen(self.iterable, (self.turn, self.test), self.one, self.holds)
+        found = _filled(self.iterable, self.turn, self.one)
         return self if found is None or found is UNFORCED else found
 
 
 UNFORCED: list[Any] = []  # says that Python goes over something, and that what it asks for is to be computed
 
 
-def _filled(iterable: Any, turn: Callable[..., Any], one: Callable[[Any], Any]) -> list[Any] | None:
+def _filled(iterable: Any, turn: Callable[..., Any], one: Callable[[Any], Any]) -> Any:
     """A list of what the turns give, made by a region; None or ``UNFORCED`` where Python makes it."""
     items = items_of(iterable) if context.current() is not None else None
     count = 0 if items is None else items.count()
     if items is None or (isinstance(count, int) and count <= FEW):
         return None
+    if nodes_of(count) and not can_compute():
+        return _grown(items, (turn,), one, None)
     found: list[Any] = []
 
     def run(item: Any) -> None:
@@ -73,5 +102,45 @@ def _filled(iterable: Any, turn: Callable[..., Any], one: Callable[[Any], Any]) 
         return None
     except Exception:  # noqa: BLE001 (Python goes over it, and meets the same error, if it is one)
         return UNFORCED
+    raising.settle()
+    return found
+
+
+def _chosen(iterable: Any, users: tuple[Turn, Turn], one: Turn, holds: Turn) -> Any:
+    """A list of what the turns give where a condition holds; ``users`` are the user's functions behind these."""
+
+    def plainly() -> list[Any]:
+        return [one(item) for item in iterable if holds(item)]
+
+    if can_compute() or context.current() is None:
+        return plainly()
+    if items_of(iterable) is None:
+        iterable = list(iterable)
+    try:
+        return attempt(World(users), plainly, lambda _result: True).result
+    except CaptureError:  # the condition depends on data
+        return _grown(iterable, users, one, holds)
+
+
+def _grown(iterable: Any, users: tuple[Turn, ...], one: Turn, holds: Turn | None) -> GrownList:
+    """A list as long as data say."""
+    items, found = items_of(iterable), GrownList([])
+
+    def run(item: Any) -> None:
+        condition = True if holds is None else truth(holds(item))
+        if condition is True:
+            found.append(one(item))
+        elif condition is not False:
+            staged_branch(condition, (lambda: found.append(one(item)), lambda: None), (), (), (*users, found))
+
+    def go_over() -> None:
+        if items is not None:
+            staged_each(items, run, None, Names((), (), (), (), ()), [found], varies=True)
+            return
+        for item in iterable:
+            run(item)
+
+    run.__wrapped__ = users[0]  # type: ignore[attr-defined]
+    until_typed([found], go_over)
     raising.settle()
     return found

@@ -9,7 +9,7 @@ from typing import Any
 from tensormagic.capture.elements import Stack
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.regions import zeros_of
-from tensormagic.capture.staging.trial import NeedsPython, Outcome, World
+from tensormagic.capture.staging.trial import Journaled, NeedsPython, Outcome, World
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
@@ -42,7 +42,9 @@ class Append:
     buffers: list[Buffer | None]
 
 
-def own_lists(world: World, functions: Sequence[Any], names: Sequence[str], more: Sequence[list[Any]]) -> None:
+def own_lists(
+    world: World, functions: Sequence[Any], names: Sequence[str], more: Sequence[list[Any] | Journaled]
+) -> None:
     """Have lists grow in a turn: those that the running code reaches by one of ``names`` alone, and ``more``."""
     inside = {
         id(v) for container, _ in world.containers if isinstance(container, list | dict) for v in _items(container)
@@ -55,6 +57,9 @@ def own_lists(world: World, functions: Sequence[Any], names: Sequence[str], more
         if slot.name in names and alone and all(any(r is f for f in functions) for r in readers):
             world.growing[id(value)] = value
     for value in more:
+        if isinstance(value, Journaled):
+            world.containers.append((value.state, dict(value.state)))
+            continue
         world.growing[id(value)] = value
         world.containers.append((value, list(value)))
 

@@ -102,6 +102,25 @@ def appended_to(statements: Iterable[ast.stmt]) -> set[str]:
     return {n.id for n in held} - other
 
 
+_METHODS = {"append", "extend", "insert", "pop"}
+
+
+def lists_changed(statements: Iterable[ast.stmt]) -> set[str]:
+    """The names of what may be lists that statements change, or of what holds such lists."""
+    found: set[str] = set()
+    for node in (n for s in statements for n in ast.walk(s)):
+        changed: ast.AST | None = None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+            changed = node.func.value
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            changed = node.target
+        while isinstance(changed, ast.Subscript | ast.Attribute):
+            changed = changed.value
+        if isinstance(changed, ast.Name):
+            found.add(changed.id)
+    return found
+
+
 def read(*nodes: ast.AST | None) -> set[str]:
     """The names that are read in ``nodes``, those of functions in them too."""
     return {

@@ -18,7 +18,7 @@ from tensormagic.capture.staging.lists import Append, appended, extend, own_list
 from tensormagic.capture.staging.merged import INTERNAL, Parts, apart
 from tensormagic.capture.staging.regions import around, graph_of, zeros_of
 from tensormagic.capture.staging.sharing import Leaf, Turns, arrays_of, follow, lost, pairs, reached
-from tensormagic.capture.staging.trial import UNBOUND, NeedsPython, Outcome, Slot, World, attempt
+from tensormagic.capture.staging.trial import UNBOUND, Grows, Journaled, NeedsPython, Outcome, Slot, World, attempt
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
@@ -57,7 +57,7 @@ class Loop:
         run: Callable[[], tuple[Any, Any]],
         *,
         once: bool,
-        lists: Sequence[list[Any]] = (),
+        lists: Sequence[list[Any] | Journaled] = (),
         varies: bool = False,
     ) -> None:
         self.varies = varies
@@ -326,8 +326,8 @@ class Loop:
         starts = {s: s.get() for s in (*self.carried, *(slot for slot, *_ in last))}
         for slot, value in plain:
             slot.set(value)
-        for buffer, carry in self.buffers.items():
-            buffer.store(ends[carry])
+        for buffer in sorted(self.buffers, key=lambda b: (b.depends, b.born)):
+            (buffer.put if buffer.depends else buffer.store)(ends[self.buffers[buffer]])
         for slot, carried in self.carried.items():
             pairs = zip(carried.values, carried.conditions, strict=True)
             tensors = [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]
@@ -431,7 +431,7 @@ def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Nod
     ``index`` counts the turns: what it is in a turn, and what it is where ``test`` is asked.
     """
     if loop.appended:
-        raise NeedsPython(f"a list grows in {loop.label}, as often as data say", "Fill an array of the largest size.")
+        raise Grows(f"a list grows in {loop.label}, as often as data say", "Fill an array of the largest size.")
 
     def build(carries: list[Carry]) -> Sequence[Node]:
         own, ends, starts = split(carries)

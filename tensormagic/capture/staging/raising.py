@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import astuple
 from functools import wraps
+from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from tensormagic.capture import context
+from tensormagic.capture.staging.grown import given_back
 from tensormagic.capture.staging.merged import is_number
-from tensormagic.capture.staging.trial import CHECKS, NeedsPython, Outcome, spoil, trial
+from tensormagic.capture.staging.trial import CHECKS, NeedsPython, Outcome, Unknown, spoil, trial
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
-from tensormagic.ir.errors import GuardError, TensorError
+from tensormagic.ir.errors import CaptureError, GuardError, TensorError
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.ops import scalar
-from tensormagic.ops.raising import after, check
+from tensormagic.ops.raising import after, check, put
 
+_QUIET = (np.errstate, warnings.catch_warnings, nullcontext, redirect_stdout)  # managers that catch no error
 _PLAIN = (str, int, float, bool, type(None), bytes)
 
 
@@ -31,16 +37,39 @@ class Text(str):  # noqa: SLOT000 (has its pieces beside it)
 
 def formatted(*pieces: Any) -> str:
     """An f-string in the arguments of an exception: each piece a text, or a value, its conversion and its format."""
+    pieces = tuple(q for p in pieces for q in (_pieces(p[0]) if not isinstance(p, str) and _is_told(p) else [p]))
     lazy = [p for p in pieces if not isinstance(p, str) and isinstance(p[0], Tensor)]
     if not lazy or (trial() is None and not _abstract()):
-        return "".join(p if isinstance(p, str) else format(_converted(p[0], p[1]), p[2]) for p in pieces)
+        return "".join(p if isinstance(p, str) else put(*p) for p in pieces)
     made = Text("".join(p if isinstance(p, str) else "{}" for p in pieces))
     made.pieces = list(pieces)
     return made
 
 
-def _converted(value: Any, conversion: str) -> Any:
-    return {"": lambda v: v, "r": repr, "s": str, "a": ascii}[conversion](value)
+def holds_lazy(value: Any) -> bool:
+    """Whether a value is a container that holds lazy values."""
+    return type(value) in {list, tuple, dict} and any(isinstance(v, Tensor) for v in flatten(value)[0])
+
+
+def _is_told(piece: Any) -> bool:
+    """Whether a piece is a container with lazy values, as Python shows it."""
+    return holds_lazy(piece[0]) and piece[1] in {"", "r", "s"} and not piece[2]
+
+
+def _pieces(value: Any) -> list[Any]:
+    """The text of a container, in pieces."""
+    if type(value) is dict:
+        inner = [[*_pieces(k), ": ", *_pieces(v)] for k, v in value.items()]
+        return ["{", *_joined(inner), "}"]
+    if type(value) in {list, tuple}:
+        inner = [_pieces(v) for v in value]
+        first, last = "[]" if type(value) is list else "()"
+        return [first, *_joined(inner), ("," if type(value) is tuple and len(inner) == 1 else "") + last]
+    return [(value, "r", "")]
+
+
+def _joined(parts: list[list[Any]]) -> list[Any]:
+    return [p for k, part in enumerate(parts) for p in ([", "] if k else []) + part]
 
 
 def _abstract() -> bool:
@@ -61,8 +90,37 @@ def attempting() -> Generator[None]:
     capture.attempts += 1
     try:
         yield
+    except CaptureError as error:  # which whoever catches it would take for one of the code's own
+        capture.refused = capture.refused or error
+        raise
     finally:
         capture.attempts -= 1
+
+
+class _Managed:
+    """A context manager that may catch what is raised inside it."""
+
+    def __init__(self, manager: Any) -> None:
+        self.manager = manager
+        self.attempt = attempting()
+
+    def __enter__(self) -> Any:
+        found = self.manager.__enter__()
+        self.attempt.__enter__()
+        return found
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Any:
+        with suppress(CaptureError):
+            self.attempt.__exit__(kind if isinstance(error, CaptureError) else None, error, trace)
+        return self.manager.__exit__(kind, error, trace)
+
+
+def managed(manager: Any) -> Any:
+    """The manager of a ``with``: one that may catch errors is as a ``try``."""
+    quiet = isinstance(manager, _QUIET) or context.current() is None or not hasattr(type(manager), "__exit__")
+    return manager if quiet else _Managed(manager)
 
 
 def may_wait() -> bool:
@@ -78,7 +136,9 @@ def raising(error: Any) -> Any:
     """The exception of a ``raise``, of which the code that is tried out takes note."""
     running = trial()
     made = error() if isinstance(error, type) and issubclass(error, BaseException) else error
-    if running is not None and may_wait() and isinstance(made, Exception):
+    if running is not None and isinstance(made, Exception) and not isinstance(made, CaptureError):
+        if not may_wait():
+            raise spoil("`raise` on data in a `try`", "Write `if` and `else` in place of `try` and `except`.")
         running.raised = made
         running.place = _place()
     return made
@@ -116,24 +176,9 @@ def _checks() -> dict[str, Any]:
 def _told(error: Exception) -> tuple[list[Any], list[Node]]:
     """The arguments of an exception, and the lazy values in them."""
     details: list[Node] = []
-    parts: list[Any] = []
-
-    def operand(value: Tensor) -> int:
-        details.append(value.node)
-        return len(details) - 1
-
-    for value in error.args:
-        if isinstance(value, Text):
-            pieces = [
-                (p,) if isinstance(p, str) else (operand(p[0]), *p[1:]) if isinstance(p[0], Tensor) else (_shown(p),)
-                for p in value.pieces
-            ]
-            parts.append(("text", pieces))
-        elif isinstance(value, Tensor):
-            parts.append(("operand", operand(value)))
-        elif type(value) in _PLAIN:
-            parts.append(("value", value))
-        else:
+    parts = [part_of(value, details) for value in error.args]
+    for part, value in zip(parts, error.args, strict=True):
+        if part is None:
             raise NeedsPython(
                 f"{type(error).__name__} is raised as data say, and holds a {type(value).__name__}",
                 "Give it texts, numbers and arrays.",
@@ -141,13 +186,33 @@ def _told(error: Exception) -> tuple[list[Any], list[Node]]:
     return parts, details
 
 
+def part_of(value: Any, details: list[Node]) -> Any:
+    """An argument that is told when the graph runs, lazy values as numbers of ``details``; None for what cannot be told."""
+
+    def operand(value: Tensor) -> int:
+        details.append(value.node)
+        return len(details) - 1
+
+    if isinstance(value, Text):
+        pieces = [
+            (p,) if isinstance(p, str) else (operand(p[0]), *p[1:]) if isinstance(p[0], Tensor) else (_shown(p),)
+            for p in value.pieces
+        ]
+        return ("text", pieces)
+    if isinstance(value, Tensor):
+        return ("operand", operand(value))
+    return ("value", value) if type(value) in _PLAIN else None
+
+
 def _shown(piece: Any) -> str:
-    return format(_converted(piece[0], piece[1]), piece[2])
+    return put(*piece)
 
 
 def only_raises(outcomes: Sequence[Outcome]) -> int | None:
     """Which of two ways raises an exception; None where neither does."""
     raised = [k for k, o in enumerate(outcomes) if o.raised is not None]
+    if len(raised) == 2 and all(isinstance(o.raised, Unknown) for o in outcomes):
+        raise Unknown
     if len(raised) == 2:
         raise spoil(
             "each way of a branch on data raises an exception", "Raise one exception, with what differs in its text."
@@ -205,8 +270,10 @@ def checked(body: Callable[..., Any]) -> Callable[..., Any]:
         outer, capture.checks[CHECKS] = capture.checks[CHECKS], 0
         given = {t.place.buffer: t.place.buffer.version for t in flatten((args, options))[0] if isinstance(t, Tensor)}
         try:
-            result = body(*args, **options)
+            result = given_back(body(*args, **options))
             token = capture.checks[CHECKS]
+            if capture.refused is not None:
+                raise capture.refused
         finally:
             capture.checks[CHECKS] = outer
         return result if not isinstance(token, Tensor) else _after(token.node, result, given)
@@ -223,8 +290,8 @@ def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
     numbers = [v for v in leaves if is_number(v)]
     if not numbers and not changed:
         raise TensorError(
-            "a function that only checks data gives nothing that could wait for the checks",
-            "Return what was checked, and go on with that.",
+            "a function that only checks or prints data gives nothing that could wait for the checks",
+            "Return what it was about, and go on with that.",
         )
 
     def behind(value: Any) -> Any:

@@ -171,14 +171,34 @@ def items_of(value: Any) -> Items | None:
         return Rows(value)
     if isinstance(value, list) and stacked(value) is not None:
         return Appended(value[0].stack)
+    if hasattr(value, "stacks"):
+        return _grown(value, 0)
     if isinstance(value, range):
         return Range(value.start, value.stop, value.step)
     return None
 
 
+def first_and_rest(values: Any) -> tuple[Any, Items]:
+    """The first element of a list that one loop has made, and the others."""
+    if isinstance(values, list | tuple):
+        return values[0], Appended(values[0].stack, 1)
+    return values[0], _grown(values, 1)
+
+
+def none_and_all(values: Any) -> tuple[Any, Items]:
+    """What a sum of such a list begins with, and what is added."""
+    return first_and_rest(values) if isinstance(values, list | tuple) else (values.zero, _grown(values, 0))
+
+
+def _grown(values: Any, start: int) -> Items:
+    from tensormagic.capture.staging.grown import Grown
+
+    return Grown(values, start)
+
+
 def is_lazy(value: Any) -> bool:
     """Whether Python itself cannot go over ``value`` without knowing more of it."""
-    return isinstance(value, Items | Tensor)
+    return isinstance(value, Items | Tensor) or hasattr(value, "stacks")
 
 
 # Python's functions ---------------------------------------------------------------------------------------------------
@@ -217,4 +237,6 @@ def len_(value: Any) -> Any:
     """``len``: a size of a lazy array stays lazy."""
     if isinstance(value, Tensor) and value.ndim:
         return value.shape[0]
+    if hasattr(value, "stacks"):  # a list without a known length
+        return value.count
     return extent(value.count()) if isinstance(value, Items) else len(value)

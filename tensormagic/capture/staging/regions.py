@@ -15,6 +15,7 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, INPUT, constant, parameter
 from tensormagic.ops.move import broadcast, same, show
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.tape import empty_tape
 
 
 def around(results: Sequence[Node], stand_ins: Sequence[Node]) -> list[Node]:
@@ -62,13 +63,15 @@ def graph_of(results: Sequence[Node], leaves: Sequence[Node]) -> Graph:
 
 def of_type(node: Node, t: Type) -> Node:
     """``node`` as a value of another type."""
+    if t.form == "tape":
+        return node
     cast = broadcast(astype(node, t.dtype), t.shape)
     return cast if t.shape else to_form(cast, t.form)
 
 
 def zeros_of(t: Type) -> Node:
     """Zeros of a type: what a value holds that nobody reads."""
-    return of_type(constant(t.dtype.type(0)), t)
+    return empty_tape(t) if t.form == "tape" else of_type(constant(t.dtype.type(0)), t)
 
 
 def common_type(what: str, left: Type, right: Type) -> Type:

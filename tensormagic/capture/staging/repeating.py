@@ -9,20 +9,23 @@ from tensormagic.capture import context
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.carries import Names
+from tensormagic.capture.staging.grown import Untyped, growing
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loops import Loop, conditional, counted
 from tensormagic.capture.staging.ranges import First, Items, is_lazy, items_of
-from tensormagic.capture.staging.trial import NeedsPython, World, attempt, can_compute
+from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, World, attempt, can_compute
 from tensormagic.capture.staging.truth import Forcing, computed, truth, unstaged
 from tensormagic.capture.value import extent, wrap
+from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, is_at_least, nodes_of
+from tensormagic.ir.size import Size, hint, is_at_least, nodes_of
 from tensormagic.ir.type import python
 from tensormagic.ops import scalar
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import Source, index_node, input_node, size_node
 
 Thunk = Callable[[], Any]
+UNROLLED = 32  # turns up to which Python runs a loop in which arrays change their length
 
 
 class PlainPython(Exception):  # noqa: N818 (no error: a loop over Python's own numbers)
@@ -45,17 +48,58 @@ def each(
     names = Names(*map(tuple, told))
     failed: Exception | None = None
     if items is not None and _may_stage(items):
-        try:
-            staged_each(items, turn, stop, names)
-        except Exception as error:  # noqa: BLE001 (Python runs the loop, and meets the same error, if it is one)
-            failed = error
-        else:
-            raising.settle()
+        functions = [getattr(turn, "__wrapped__", turn), *([stop] if stop else [])]
+        known = _known(items.count())
+        failed = _staged_as_needed(
+            lambda varies: staged_each(items, turn, stop, names, varies=varies),
+            functions,
+            names,
+            stop is not None or known is None or known > UNROLLED,
+        )
+        if failed is None:
             return ()
     if simple and isinstance(failed, PlainPython) and failed.alone and not is_lazy(iterable):
         return iterable
     _go_over(iterable, items, failed, turn, stop, names)
     return ()
+
+
+def _known(count: Size) -> int | None:
+    """How many turns there were when the code was captured; None where data say it."""
+    return None if nodes_of(count) else hint(count)
+
+
+def _staged_as_needed(
+    stage: Callable[[bool], None], functions: Sequence[Any], names: Names, long: bool
+) -> Exception | None:
+    """Stage a loop; gives what stands in the way.
+
+    Where Python cannot run it, or not well, since it is ``long``, arrays may change their length in it, and lists grow as data say.
+    """
+    found: Exception
+    try:
+        stage(False)
+    except Exception as error:  # noqa: BLE001 (Python runs the loop, and meets the same error, if it is one)
+        found = error
+    else:
+        raising.settle()
+        return None
+    if can_compute() or isinstance(found, PlainPython) or not isinstance(found, NeedsPython | TensorError):
+        return found
+    return found if not long else _staged_with_lists(stage, functions, names, found)
+
+
+def _staged_with_lists(
+    stage: Callable[[bool], None], functions: Sequence[Any], names: Names, failed: Exception
+) -> Exception | None:
+    try:
+        growing(functions, names.lists, lambda: stage(True))
+    except Untyped as error:
+        return error
+    except Exception as error:  # noqa: BLE001 (what it failed for at first says more, but of lists)
+        return error if isinstance(failed, Grows) and isinstance(error, NeedsPython) else failed
+    raising.settle()
+    return None
 
 
 def _may_stage(items: Items) -> bool:
@@ -123,7 +167,13 @@ def _guarded(stopped: Node, turn: Callable[[Any], None], item: Any, names: Names
 
 
 def staged_each(
-    items: Items, turn: Callable[[Any], None], stop: Thunk | None, names: Names, lists: Sequence[list[Any]] = ()
+    items: Items,
+    turn: Callable[[Any], None],
+    stop: Thunk | None,
+    names: Names,
+    lists: Sequence[list[Any] | Journaled] = (),
+    *,
+    varies: bool = False,
 ) -> None:
     """A ``for`` as a region: a ``loop``, or a ``while`` where data may end it early; ``lists`` are what turns append to."""
     count: Size = items.count()
@@ -135,15 +185,22 @@ def staged_each(
         turn(items.at(wrap(index)))
         return before, stop() if stop is not None else False
 
-    loop = Loop([getattr(turn, "__wrapped__", turn), *([stop] if stop else [])], names, run, once=once, lists=lists)
+    loop = Loop(
+        [getattr(turn, "__wrapped__", turn), *([stop] if stop else [])],
+        names,
+        run,
+        once=once,
+        lists=lists,
+        varies=varies,
+    )
     loop.index = index
     loop.trace()
     if isinstance(count, int) and not loop.is_lazy(index):
         raise PlainPython(alone=loop.world.has_no_tensors)
     if loop.appended and not isinstance(count, int):
         if nodes_of(count):
-            raise NeedsPython("a list grows as often as data say", "Fill an array of the largest size.")
-        staged_each(First(items, int(extent(count))), turn, stop, names, lists)
+            raise Grows("a list grows as often as data say", "Fill an array of the largest size.")
+        staged_each(First(items, int(extent(count))), turn, stop, names, lists, varies=varies)
         return
     if loop.appended and isinstance(count, int) and count <= FEW:
         raise NeedsPython(f"a list gets no more than {FEW} values", "They stay values of their own.")
@@ -197,12 +254,9 @@ def _forced(turn: Thunk, failed: Exception | None) -> None:
 
 def _staged(test: Thunk, turn: Thunk, names: Names, condition: bool | Node) -> Exception | None:
     """Stage a ``while``; gives what stands in the way."""
-    try:
-        staged_repeat(test, turn, names, condition)
-    except Exception as error:  # noqa: BLE001 (Python runs the loop, and meets the same error, if it is one)
-        return error
-    raising.settle()
-    return None
+    return _staged_as_needed(
+        lambda varies: staged_repeat(test, turn, names, condition, varies=varies), [turn, test], names, True
+    )
 
 
 def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | None, Exception | None]:
@@ -217,15 +271,18 @@ def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | N
 
     try:
         outcome = attempt(World((turn, test)), run, lambda result: isinstance(result, bool))
+        if isinstance(outcome.result, bool):
+            return outcome.result, None
+    except Grows as error:
+        if can_compute():
+            return True, error
     except Exception as error:  # noqa: BLE001 (as above)
         return True, error
-    if isinstance(outcome.result, bool):
-        return outcome.result, None
     failed = _staged(test, turn, names, True)
     return (None, None) if failed is None else (True, failed)
 
 
-def staged_repeat(test: Thunk, turn: Thunk, names: Names, first: bool | Node) -> None:
+def staged_repeat(test: Thunk, turn: Thunk, names: Names, first: bool | Node, *, varies: bool = False) -> None:
     """A ``while`` as a region."""
 
     def run() -> tuple[Any, Any]:
@@ -233,7 +290,7 @@ def staged_repeat(test: Thunk, turn: Thunk, names: Names, first: bool | Node) ->
         turn()
         return before, None
 
-    loop = Loop([turn, test], names, run, once=first is True)
+    loop = Loop([turn, test], names, run, once=first is True, varies=varies)
     loop.trace()
     condition = truth(loop.outcome.result[0])
     if isinstance(condition, bool):

@@ -12,8 +12,9 @@ from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.branches import joined, staged_branch, staged_value
 from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.comprehensions import comprehended, generated
+from tensormagic.capture.staging.grown import growing
 from tensormagic.capture.staging.repeating import each, repeat
-from tensormagic.capture.staging.trial import can_compute, spoil, trial
+from tensormagic.capture.staging.trial import Grows, can_compute, spoil, trial
 from tensormagic.capture.staging.truth import Forcing, computed, truth, unstaged
 from tensormagic.capture.value import node_of, wrap
 from tensormagic.ir.node import Node
@@ -39,7 +40,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 # branches -------------------------------------------------------------------------------------------------------------
 
 
-def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], Sequence[str]]) -> None:
+def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], Sequence[str], Sequence[str]]) -> None:
     """``if``."""
     if test is True or test is False:  # most often, and many times where Python runs a loop
         (then if test else otherwise)()
@@ -47,10 +48,14 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], 
     condition = truth(test)
     if not isinstance(condition, bool):
         try:
-            staged_branch(condition, (then, otherwise), *told)
+            staged_branch(condition, (then, otherwise), *told[:2])
         except Exception as error:
             if not can_compute():
-                raise
+                if not isinstance(error, Grows):
+                    raise
+                growing((then, otherwise), told[2], lambda: staged_branch(condition, (then, otherwise), *told[:2]))
+                raising.settle()
+                return
             failed = error
         else:
             raising.settle()
@@ -167,6 +172,11 @@ def asserted(test: Any, told: Thunk | None) -> None:
     raising.note(raising.wait(condition, error))  # type: ignore[arg-type]
 
 
+def is_sequence(value: Any, count: int) -> bool:
+    """Whether a value matches a pattern of ``count`` values."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray) and len(value) == count
+
+
 def attempted() -> None:
     """``try``: which error is met, and where, is known when the code runs, so a region cannot hold one."""
     if trial() is not None:
@@ -184,7 +194,7 @@ def itself(function: Any, line: int) -> bool:
     return (code.co_filename, code.co_firstlineno) == (frame.f_code.co_filename, line)
 
 
-formatted, attempting, raised = raising.formatted, raising.attempting, raising.raising
+formatted, attempting, managed, raised = raising.formatted, raising.attempting, raising.managed, raising.raising
 
 __all__ = [
     "asserted",
@@ -200,6 +210,8 @@ __all__ = [
     "either",
     "formatted",
     "generated",
+    "is_sequence",
+    "managed",
     "negated",
     "raised",
     "repeat",

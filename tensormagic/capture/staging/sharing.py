@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -60,7 +61,7 @@ def follow(shared: Iterable[tuple[Tensor, Sequence[Buffer]]]) -> None:
         new = [b for b in dict.fromkeys(buffers) if b is not own and b not in own.origins]
         if new and value.type.form == "array":
             own.origins += new
-            names = list(dict.fromkeys(b.name for b in new if b.name and b.name != own.name)) or ["another array"]
+            names = list(dict.fromkeys(b.name for b in new if b.name)) or ["another array"]
             own.overlaps.append(f"{' or '.join(names)}, as data decide")
             told.append(value)
     for value in told:
@@ -74,15 +75,29 @@ def _listen(value: Tensor) -> None:
 
     def spoil(name: str) -> None:
         found = held()
-        if found is not None:
+        if found is not None and not _is_lost(found.node):
             frame = context.user_frame()
             where = f", in {context.span(frame)}" if frame is not None else ""
             stored = f"{name}, into which something was stored since{where}"
             message = f"this value may be a part of {stored}: it is not captured what it is now"
             found.put(require(found.node if raw is None else raw, constant(False), message, "capture"))
+            for tell in list(found.followers):
+                tell()
 
+    capture = context.current()
     for source in reach(own) - {own}:
-        source.followers.append(lambda name=source.name or "another array": spoil(name))
+        tell = functools.partial(spoil, source.name or "another array")
+        source.followers.append(tell)
+        if capture is not None and capture.trials:
+            capture.listeners.append((source, tell))
+
+
+def _is_lost(node: Node) -> bool:
+    while node.op is REQUIRE:
+        if node["error"] == "capture":
+            return True
+        node = node.args[0]
+    return False
 
 
 def lost(results: Iterable[Node], known: set[Node]) -> str | None:

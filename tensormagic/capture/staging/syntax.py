@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from tensormagic.capture.staging import liveness
+from tensormagic.capture.staging import liveness, matching, texts
 from tensormagic.capture.staging.jumps import STOPS, Jumps
 from tensormagic.capture.staging.recursion import ITSELF, as_loop
 
@@ -27,6 +27,7 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
+_OURS = {texts.FORMATTED: "formatted", matching.SEQUENCE: "is_sequence"}  # names that stand for the run time's
 _Located = TypeVar("_Located", bound=ast.AST)
 
 
@@ -123,7 +124,7 @@ class Staging(ast.NodeTransformer):
         self.scope = _Scope("module", always=liveness.read_in_scopes(statements))
         self.scope.changing = liveness.changed_by_scopes(statements)
         lowered: list[ast.stmt] = []
-        for statement in statements:
+        for statement in matching.lowered(statements):
             lowered += [statement] if _fixed(statement) else Jumps().block([statement], None, tail=False)[0]
         return self.block(lowered, after)
 
@@ -133,6 +134,7 @@ class Staging(ast.NodeTransformer):
         if isinstance(node, ast.AsyncFunctionDef) or any(map(_fixed, node.body)):
             node.body = [self._within(s) for s in node.body]
         else:
+            node.body = matching.lowered(node.body)
             body = as_loop(node, first_line or node.lineno)
             declared = [s for b in body for s in liveness.own_nodes(b) if isinstance(s, ast.Global | ast.Nonlocal)]
             names = {n for s in declared for n in s.names}
@@ -195,7 +197,8 @@ class Staging(ast.NodeTransformer):
             if hasattr(statement, name):
                 setattr(statement, name, self.visit(getattr(statement, name)))
         for item in getattr(statement, "items", []):
-            item.context_expr = self.visit(item.context_expr)
+            given = self.visit(item.context_expr)
+            item.context_expr = _call("managed", given, given)
 
     def _names(self, blocks: Sequence[Sequence[ast.AST]]) -> list[str]:
         names = {n: None for block in blocks for n in liveness.bound(block)}
@@ -217,10 +220,11 @@ class Staging(ast.NodeTransformer):
     def _if(self, node: ast.If, after: set[str]) -> list[ast.stmt]:
         names = self._names([node.body, node.orelse])
         needed = tuple(n for n in names if n in after | self.scope.always | self.scope.changing)
+        lists = tuple(sorted(liveness.lists_changed([*node.body, *node.orelse])))
         first, second = (self.block(block, after) for block in (node.body, node.orelse))
         call = _call(
             "branch", node.test, self.visit(node.test), ast.Name("__tensor_then__", ast.Load()),
-            ast.Name("__tensor_else__", ast.Load()), _constant((tuple(names), needed)),
+            ast.Name("__tensor_else__", ast.Load()), _constant((tuple(names), needed, lists)),
         )  # fmt: skip
         return [
             self._part("__tensor_then__", first, names, node),
@@ -237,7 +241,8 @@ class Staging(ast.NodeTransformer):
         anew = tuple(n for n in names if n in liveness.rebound(node.body) | set(liveness.bound(targets)))
         stored = tuple(sorted(liveness.stored_into(node.body)))
         grown = tuple(sorted(liveness.appended_to(node.body)))
-        return names, _constant((tuple(names), entering, leaving, anew, stored, grown))
+        lists = tuple(sorted(liveness.lists_changed(node.body)))
+        return names, _constant((tuple(names), entering, leaving, anew, stored, grown, lists))
 
     def _for(self, node: ast.For, after: set[str]) -> list[ast.stmt]:
         names, told = self._loop_names(node, after)
@@ -338,23 +343,33 @@ class Staging(ast.NodeTransformer):
         (first, *more), inside = node.generators, _movable(node)
         names = _flat_names(first.target)
         self.generic_visit(node)
-        if more or first.ifs or first.is_async or names is None or not inside or self.scope.kind == "class":
+        if more or first.is_async or names is None or not inside or self.scope.kind == "class":
             return node
         turn = _at(ast.Lambda(_arguments(*names), node.elt), node.elt)
-        return _call(name, node, first.iter, turn, _constant(isinstance(first.target, ast.Name)))
+        tests: list[ast.expr] = []
+        if first.ifs:
+            test = (
+                first.ifs[0] if len(first.ifs) == 1 else self.visit_BoolOp(_at(ast.BoolOp(ast.And(), first.ifs), node))
+            )
+            tests = [_at(ast.Lambda(_arguments(*names), test), test)]
+        return _call(name, node, first.iter, turn, _constant(isinstance(first.target, ast.Name)), *tests)
 
     def visit_Call(self, node: ast.Call) -> Any:
         framed = _looks_at_frame(node)
         if isinstance(node.func, ast.Name) and node.func.id == ITSELF and len(node.args) == 2:
             return _call("itself", node, *node.args)
+        if isinstance(node.func, ast.Name) and node.func.id == "print":
+            node.args = [a if isinstance(a, ast.Starred) else texts.visit(a) for a in node.args]
         self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in _OURS:
+            return _call(_OURS[node.func.id], node, *node.args)
         if not framed:
             node.func = _call("called", node.func, node.func)
         return node
 
     def visit_Raise(self, node: ast.Raise) -> Any:
         if node.exc is not None and self.scope.kind != "class":
-            node.exc = _Texts().visit(node.exc)
+            node.exc = texts.visit_exception(node.exc)
         self.generic_visit(node)
         if node.exc is not None and self.scope.kind != "class":
             node.exc = _call("raised", node.exc, node.exc)
@@ -363,7 +378,7 @@ class Staging(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> Any:
         movable = self.scope.kind != "class" and (node.msg is None or _movable(node.msg))
         if node.msg is not None and movable:
-            node.msg = _Texts().visit(node.msg)
+            node.msg = texts.visit(node.msg)
         self.generic_visit(node)
         if not movable:
             return node
@@ -404,20 +419,6 @@ def _appends(call: ast.Call) -> bool:
 
 def _called_plainly(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Name) and call.func.id in _PLAIN_CALLS
-
-
-class _Texts(ast.NodeTransformer):
-    """f-strings that may hold values which are known when the graph runs, as calls of the run time."""
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
-        pieces: list[ast.expr] = []
-        for part in node.values:
-            if isinstance(part, ast.FormattedValue):
-                mark = ast.Constant("" if part.conversion < 0 else chr(part.conversion))
-                pieces.append(ast.Tuple([part.value, mark, part.format_spec or ast.Constant("")], ast.Load()))
-            else:
-                pieces.append(part)
-        return _at(_call("formatted", node, *pieces), node)
 
 
 def _plain(statement: ast.stmt) -> ast.stmt:

@@ -17,6 +17,7 @@ from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
+from tensormagic.ops.checks import REQUIRE
 
 DEPTH = 40  # of trials within trials
 CHECKS = "__tensor_checks__"  # what ``Capture.checks`` holds
@@ -36,6 +37,14 @@ UNBOUND: Any = Unbound()
 
 class NeedsPython(CaptureError):  # noqa: N818 (says what to do about it)
     """Code that Python has to run: it wants a value, or has an effect, that no graph can hold."""
+
+
+class Unknown(Exception):  # noqa: N818 (a way that is not looked at yet)
+    """What a function that calls itself gives, where that is not known yet."""
+
+
+class Grows(NeedsPython):
+    """A list or a dictionary grows as data say."""
 
 
 # where values are held ------------------------------------------------------------------------------------------------
@@ -89,6 +98,12 @@ def _names_in(code: CodeType) -> tuple[str, ...]:
         if isinstance(constant, CodeType):
             found.update(dict.fromkeys(_names_in(constant)))
     return tuple(found)
+
+
+class Journaled:
+    """An object of ours whose changes are changes of its ``state``."""
+
+    state: dict[str, Tensor]
 
 
 class World:
@@ -145,6 +160,8 @@ class World:
             self._pending += list(value.values())
         elif isinstance(value, tuple | frozenset):
             self._pending += list(value)
+        elif isinstance(value, Journaled):
+            self._pending.append(value.state)
         else:
             self._look_at_object(value)
 
@@ -216,7 +233,16 @@ class World:
 
     def nodes(self) -> set[Node]:
         """The values of the lazy arrays that are known before the code runs."""
-        return {n for t in self.tensors for n in (t.place.buffer.node, t.node)}
+        return {part for t in self.tensors for n in (t.place.buffer.node, t.node) for part in _unasked(n)}
+
+
+def _unasked(node: Node) -> Iterator[Node]:
+    """A value, without asking whether it is there: that is asked where it is used."""
+    if node.op is REQUIRE and node["error"] in {"name", "capture"}:
+        for part in node.args:
+            yield from _unasked(part)
+    else:
+        yield node
 
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), ModuleType, type, np.generic, np.dtype, np.ufunc, Node)
@@ -252,9 +278,7 @@ def _changed(container: Any, before: Any) -> Iterator[Any]:
     elif isinstance(container, list | deque) and len(container) == len(before):
         yield from (k for k, v in enumerate(before) if container[k] is not v)
     else:
-        raise NeedsPython(
-            f"a {kind} grows or shrinks, as often as data say", "Use an array that is as large as needed."
-        )
+        raise Grows(f"a {kind} grows or shrinks, as often as data say", "Use an array that is as large as needed.")
 
 
 def _is_longer(container: list[Any], before: list[Any]) -> bool:
@@ -383,6 +407,8 @@ def attempt(
     running = Trial()
     start = next(serials)
     counts = capture.nodes, len(capture.guards), dict(capture.noted), dict(capture.lifted)
+    refused = capture.refused
+    told = len(capture.listeners)
     capture.journals.append(journal)
     capture.trials.append(running)
     done = kept = False
@@ -400,12 +426,15 @@ def attempt(
         capture.trials.pop()
         capture.journals.pop()
         if not done:
-            capture.nodes = counts[0]
+            capture.nodes, capture.refused = counts[0], refused
             del capture.guards[counts[1] :]
             capture.noted, capture.lifted = counts[2], counts[3]
         if not kept:
             world.restore()
             _fill({b: was for b, was in journal.items() if b.born < start})
+            for buffer, tell in capture.listeners[told:]:
+                buffer.followers.remove(tell)
+            del capture.listeners[told:]
     return outcome
 
 
@@ -413,7 +442,7 @@ def _run(run: Callable[[], Any], running: Trial, start: int) -> Outcome:
     try:
         return Outcome(run(), start)
     except Exception as error:
-        if error is not running.raised:
+        if error is not running.raised and not isinstance(error, Unknown):
             raise
         return Outcome(None, start, raised=error, place=running.place)
 

@@ -6,20 +6,27 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.known import static_value
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ops.form import to_form
 from tensormagic.ops.pointwise import astype
 
 
 def truth(value: Any) -> bool | Node:
     """What a value is as a condition: known, or a node."""
+    if isinstance(value, GrownList):
+        value = value.filled
     if not isinstance(value, Tensor):
         return bool(value)
     known = static_value(value.node)
     if known is not None:
         return bool(known)
     if value.ndim:
+        if any(nodes_of(s) for s in value.type.shape):
+            refuse("the truth value of an array whose size depends on data", "Write a.any(), a.all(), or a[0].")
         if any(s != 1 for s in value.type.shape):
             raise ValueError(
                 "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -50,6 +51,8 @@ class Buffer:
         What has to be told of a store.
     origins
         Buffers that it may share memory with, where data decide whether it does.
+    alternatives, through
+        The places of which it is one where data say so; and what stores into whichever it is.
     first
         The value that it was made with, which decides where the elements lie.
     """
@@ -66,6 +69,8 @@ class Buffer:
     born: int = field(default_factory=lambda: next(serials))
     followers: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     origins: list[Buffer] = field(default_factory=list)
+    alternatives: list[Any] = field(default_factory=list)
+    through: Callable[[Node], None] | None = None
     first: Node = field(init=False)
 
     def __post_init__(self) -> None:
@@ -110,12 +115,20 @@ class Buffer:
                 "a store into it is not captured yet",
                 f"Work on a copy, {self.name} = {self.name}.copy(), or run the cell with --plain.",
             )
+        if self.through is not None:
+            self.through(node)
+            return
         self.put(node)
         self.stored = True
         for other, transfer in self.shared:
             other.put(transfer(other.node, node))
         for tell in (t for b in (self, *(other for other, _ in self.shared)) for t in b.followers):
             tell()
+
+    @property
+    def depends(self) -> bool:
+        """Whether data decide what it shares memory with: then it changes with that."""
+        return bool(self.overlaps) or self.through is not None
 
     def put(self, node: Node) -> None:
         """Replace the value, and have whoever is trying code out note what it was."""
@@ -126,6 +139,7 @@ class Buffer:
                 journal.setdefault(self, (self.node, self.version, self.stored))
         self.node = node
         self.version = next(serials)
+        lies_as(node, self.first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +203,14 @@ def apart_in_numpy(buffer: Buffer, copy: Buffer, what: str) -> None:
 
 
 _NOWHERE = np.zeros(1, np.int8)
+_lies_as: WeakKeyDictionary[Node, list[Node]] = WeakKeyDictionary()
+
+
+def lies_as(node: Node, other: Node) -> None:
+    """Note that a value was stored into an array that was made as ``other``, which decides where its elements lie."""
+    known = _lies_as.setdefault(node, [])
+    if other is not node and other not in known:
+        known.append(other)
 
 
 def in_c_order(node: Node) -> bool:
@@ -199,6 +221,7 @@ def in_c_order(node: Node) -> bool:
         if found in seen or (len(found.types) == 1 and found.type.ndim < 2):
             continue
         seen.add(found)
+        pending += _lies_as.get(found, ())
         if not _keeps_order(found):
             return False
         pending += _of_order(found)

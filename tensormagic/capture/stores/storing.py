@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.fancy import is_mask, names_any
 from tensormagic.capture.indexing import basic, put_part, spelt_out
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.library.ordering import as_indices
@@ -58,11 +59,6 @@ class Index:
     at: int
     apart: bool
     alone: bool = False
-
-
-def is_mask(item: Any) -> bool:
-    """Whether an entry of an index is a mask, or a bool."""
-    return isinstance(item, bool | np.bool_) or getattr(item, "dtype", None) == np.bool_
 
 
 def entries(index: Any) -> Items:
@@ -169,6 +165,8 @@ def _checked(item: Any, x: Tensor, items: Items, k: int) -> Node:
     node = as_indices(item)
     axis = _axis(items, k)
     known, extent = constant_value(node), hint(x.type.shape[axis])
+    if node.type.shape and not names_any([i for i in items if not (i is None or isinstance(i, slice))]):
+        return node
     if known is not None and extent is not None and known.size and node.type.size != 0:
         wrong = known[(known < -extent) | (known >= extent)]
         if wrong.size:
@@ -197,9 +195,20 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     node = value_of(value, self.dtype)
     part = basic(spelt, self.type.shape, as_size)
     if node.type.ndim and not part.shape and not any(i is Ellipsis for i in items):
-        raise ShapeError("setting an array element with a sequence.")
-    new = fitted(storable(node, self.dtype), part.shape, "could not broadcast input array from shape {} into shape {}")
+        node = _only_element(node, self.dtype)
+    new = as_stored(node, self.dtype, part.shape)
     self.place.write(context.record(put_part(part, self.node, new)))
+
+
+def _only_element(node: Node, dtype: np.dtype[Any]) -> Node:
+    """What one element becomes by storing an array: its truth value, where it has one."""
+    if dtype.kind == "b" and nodes_of(node.type.size):
+        refuse(
+            "storing an array into one truth value, as many elements as data say", "Store its .any(), or one of them."
+        )
+    if dtype.kind == "b" and node.type.size == 1:
+        return reshape(node, ())
+    raise ShapeError("setting an array element with a sequence.")
 
 
 def value_of(value: Any, dtype: np.dtype[Any]) -> Node:
@@ -209,13 +218,25 @@ def value_of(value: Any, dtype: np.dtype[Any]) -> Node:
     return node_of(value)
 
 
+def loses(node: Node, dtype: np.dtype[Any]) -> bool:
+    """Whether an array of ``dtype`` cannot hold a value's imaginary part."""
+    return node.type.dtype.kind == "c" and dtype.kind not in "cb"
+
+
 def storable(node: Node, dtype: np.dtype[Any]) -> Node:
     """A value as it is stored into an array of ``dtype``: NumPy casts as it must, but complex into real."""
-    if node.type.dtype.kind == "c" and dtype.kind not in "cb":
+    if loses(node, dtype):
         raise DTypeError(
             f"a value of type {node.type} cannot be stored into an array of dtype {dtype}", "Take its .real first."
         )
     return astype(node, dtype)
+
+
+def as_stored(node: Node, dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Node:
+    """A value as it is stored into an array of ``dtype`` and ``shape``."""
+    message = "could not broadcast input array from shape {} into shape {}"
+    fitted(node, shape, message)  # which is the first that NumPy looks at
+    return fitted(storable(node, dtype), shape, message)
 
 
 def fitted(node: Node, shape: tuple[Size, ...], message: str) -> Node:
@@ -237,12 +258,14 @@ _MISMATCH = "shape mismatch: value array of shape {} could not be broadcast to i
 
 def store(index: Index, value: Node, dtype: np.dtype[Any]) -> None:
     """Store a value where ``index`` says."""
-    value = storable(value, dtype)
+    kept = scalar.real(value) if loses(value, dtype) else value
+    kept = storable(kept, dtype)
     if index.mask is not None:
-        new = _masked(index, index.mask, value)
+        new = _masked(index, index.mask, kept)
     else:
         front, arrange = arranged(index)
-        new = arrange.back(scatter.scatter_set(front, arrange.indices, arrange.values(value)))
+        new = arrange.back(scatter.scatter_set(front, arrange.indices, arrange.values(kept)))
+    storable(value, dtype)  # shapes are what NumPy looks at first
     index.view.place.write(context.record(new))
 
 

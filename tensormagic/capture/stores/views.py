@@ -10,15 +10,16 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.arguments import done, shape_of, tensor
+from tensormagic.capture.fancy import is_mask
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.place import apart_in_numpy, reshapes_in_place
 from tensormagic.capture.stores.storing import (
+    as_stored,
     entries,
     fitted,
     is_advanced,
-    is_mask,
     resolve,
     spread,
     storable,
@@ -105,6 +106,14 @@ class Flat:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         line = self._line
+        own = value.lazy if isinstance(value, Flat) else value
+        if isinstance(own, Tensor) and own.place.buffer is line.place.buffer and own.size != 1:
+            refuse(
+                "a store into x.flat of a part of x itself, which NumPy changes while it is read,",
+                "Store a copy of that part: x.flat[...] = part.copy().",
+            )
+        if isinstance(value, complex) and line.dtype.kind not in "bc" and isinstance(index, int | np.integer):
+            raise ValueError("Error setting single item of array.")
         node = storable(value_of(value, line.dtype), line.dtype)
         if node.type.size == 0:
             return
@@ -230,6 +239,8 @@ FUNCTIONS[np.ndarray] = _Array
 @implements(np.put, method="put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """``np.put``: into the elements in C order; values are repeated where there are fewer of them."""
+    if isinstance(a, Tensor) and a.type.form == "scalar":
+        a = done(to_form(a.node, "array"))  # NumPy's numbers put into a copy
     x = own_array(a, "np.put")
     indices = entries(list(ind) if isinstance(ind, tuple) else ind)[0]
     places = node_of(indices)
@@ -303,7 +314,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         raise DTypeError(
             f"Cannot cast array data from {node.type.dtype!r} to {x.dtype!r} according to the rule '{casting}'"
         )
-    new = fitted(storable(node, x.dtype), x.type.shape, "could not broadcast input array from shape {} into shape {}")
+    new = as_stored(node, x.dtype, x.type.shape)
     if where is not True:
         mask = node_of(where)
         if mask.type.dtype.kind != "b":
@@ -333,6 +344,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     if rank > 2 and not all(same(shape[0], s) for s in shape[1:]):
         raise ShapeError("All dimensions of input must be of equal length")
     values = storable(value_of(val, x.dtype), x.dtype)
+    if values.type.size == 0:
+        return
     first = iota(shape, 0)
     if wrap and rank == 2:
         period = size_node(shape[1]) + 1

@@ -17,7 +17,9 @@ __all__ = ["SCRIPT", "STYLE", "GraphView"]
 
 _Bundle = tuple[dict[str, Any], dict[str, Any]]
 _here = Path(__file__).parent
-SCRIPT = (_here / "graph.js").read_text(encoding="utf-8")
+_MODULES = "page places parts drawing selection camera views outline keys pointer files widget".split()  # noqa: SIM905 (in this order)
+# a page takes one module and the network is not asked for others, so they are joined; the last one exports the widget
+SCRIPT = "\n".join((_here / f"{name}.js").read_text(encoding="utf-8") for name in _MODULES)
 STYLE = themed(".tm-graph") + (_here / "graph.css").read_text(encoding="utf-8")
 
 

@@ -88,7 +88,9 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
         Rules of the user's own, see :func:`tensormagic.transform.rewriting.user.parse_rules`.
     """
     new, log = rewrite_graph(graph, table(level, (*extra, *own_rules(level))))
-    return Rewritten(new.with_results(tidied(new.results)), log.fired, log.assumptions, log.withheld)
+    return Rewritten(
+        new.with_results(tidied(new.results, exact=level == "exact")), log.fired, log.assumptions, log.withheld
+    )
 
 
 def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:

@@ -121,8 +121,13 @@ def _where(points: Mapping[str, Array], assumed: Sequence[str]) -> dict[str, Arr
     """The points at which the conditions hold."""
     kept = np.ones(len(next(iter(points.values()), ())), bool)
     for text in assumed:
-        kept &= np.asarray(_condition(ast.parse(text, mode="eval").body, points), bool)
+        kept &= np.asarray(condition(text, points), bool)
     return {n: v[kept][:_MOST_EDGES] for n, v in points.items()}
+
+
+def condition(text: str, points: Mapping[str, Array]) -> Any:
+    """Where a comparison of expressions holds."""
+    return _condition(ast.parse(text, mode="eval").body, points)
 
 
 def _condition(tree: ast.expr, points: Mapping[str, Array]) -> Any:

@@ -30,7 +30,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Node]] = {
     ast.Pow: power,
     ast.USub: negative,
 }
-_PREDICATES: dict[str, Callable[[Node], bool]] = {"constant": is_constant, "not_negative": not_negative}
+PREDICATES: dict[str, Callable[[Node], bool]] = {"constant": is_constant, "not_negative": not_negative}
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def stated_rules(text: str, source: str, level: str) -> Iterator[Stated]:
         if not stated:
             continue
         try:
-            yield _rule(stated, f"{source}:{number}", level, number)
+            yield stated_rule(stated, f"{source}:{number}", level, number)
         except (ParseError, SyntaxError, TypeError) as error:
             what = getattr(error, "message", "") or str(error)
             refused = ParseError(f"line {number}: {what}", "A rule is `pattern -> replacement`, then perhaps `if`.")
@@ -96,7 +96,8 @@ def stated_rules(text: str, source: str, level: str) -> Iterator[Stated]:
             raise refused from None
 
 
-def _rule(text: str, source: str, level: str, line: int) -> Stated:
+def stated_rule(text: str, source: str, level: str, line: int) -> Stated:
+    """The rule over single numbers that a line states; raises ParseError for one that does not."""
     left, arrow, rest = text.partition("->")
     right, _, condition = rest.partition(" if ")
     if not arrow or not right.strip():
@@ -162,22 +163,27 @@ def _variables(node: Node) -> set[str]:
 
 def _conditions(text: str, known: set[str]) -> tuple[list[tuple[Callable[[Node], bool], str]], tuple[str, ...]]:
     """The predicates with the variable that each is about, and the comparisons as text."""
-    if not text.strip():
-        return [], ()
-    tree = ast.parse(text.strip(), mode="eval").body
     checks: list[tuple[Callable[[Node], bool], str]] = []
     assumed: list[str] = []
-    for part in tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]:
+    for part in condition_parts(text):
         match part:
             case ast.Call(func=ast.Name(id=name), args=[ast.Name(id=variable)]) if (
-                name in _PREDICATES and variable in known
+                name in PREDICATES and variable in known
             ):
-                checks.append((_PREDICATES[name], variable))
-            case ast.Compare():
+                checks.append((PREDICATES[name], variable))
+            case ast.Compare() if not any(isinstance(n, ast.Attribute) for n in ast.walk(part)):
                 assumed.append(ast.unparse(part))
             case _:
                 raise ParseError(f"{ast.unparse(part)!r} is no condition")
     return checks, tuple(assumed)
+
+
+def condition_parts(text: str) -> list[ast.expr]:
+    """The conditions of a rule, one by one."""
+    if not text.strip():
+        return []
+    tree = ast.parse(text.strip(), mode="eval").body
+    return tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
 
 
 def _expression(text: str) -> Node:

@@ -1,0 +1,38 @@
+"""The processor's floating-point flags: whether something was divided by zero, overflowed, or was invalid since they were cleared."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import platform
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+_BITS = {"x86_64": 0b1101, "AMD64": 0b1101, "aarch64": 0b111, "arm64": 0b111}.get(platform.machine(), 0)
+
+
+def _function(name: str) -> Callable[[int], int]:
+    """A function of the C library; one that finds nothing, where that has none."""
+    for library in (None, "libm.so.6"):
+        with suppress(OSError, AttributeError):
+            return getattr(ctypes.PyDLL(library), name)
+    return lambda _bits: 0
+
+
+_clear, _test = _function("feclearexcept"), _function("fetestexcept")
+
+
+def clear() -> None:
+    """Forget what was seen on this thread."""
+    _clear(_BITS)
+
+
+def suspicious(results: Sequence[Any]) -> bool:
+    """Whether a flag is set, or a number among ``results`` is not finite: a reason to look for the line that it comes from."""
+    if _test(_BITS):
+        return True
+    for result in results:  # noqa: SIM110 (a generator takes longer than all the rest)
+        if isinstance(result, float) and not math.isfinite(result):
+            return True
+    return False

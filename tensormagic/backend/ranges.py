@@ -1,0 +1,39 @@
+"""What is known of the numbers of a node without looking at them; a nan may always be among them."""
+
+from __future__ import annotations
+
+from tensormagic.backend.kinds import stripped
+from tensormagic.ir.node import Node
+from tensormagic.ops.leaf import constant_value
+
+_NEVER_NEGATIVE = frozenset(["absolute", "exp", "exp2", "sqrt", "square", "sigmoid", "erfc", "hypot"])
+
+
+def is_at_most_zero(node: Node) -> bool:
+    """Whether no element is above 0."""
+    node = stripped(node)
+    if node.op.name == "negative":
+        return is_at_least_zero(node.args[0])
+    if node.op.name == "minimum":
+        return any(map(is_at_most_zero, node.args))
+    value = constant_value(node)
+    return value is not None and node.type.dtype.kind in "iuf" and bool((value <= 0).all())
+
+
+def is_at_least_zero(node: Node) -> bool:
+    """Whether no element is below 0."""
+    node = stripped(node)
+    if node.op.name in _NEVER_NEGATIVE:
+        return True
+    if node.op.name == "maximum":
+        return any(map(is_at_least_zero, node.args))
+    if node.op.name == "multiply":
+        return node.args[0] is node.args[1]
+    value = constant_value(node)
+    return value is not None and node.type.dtype.kind in "iuf" and bool((value >= 0).all())
+
+
+def is_of_unit(node: Node) -> bool:
+    """Whether every element is between 0 and 1."""
+    node = stripped(node)
+    return node.op.name in {"exp", "exp2"} and is_at_most_zero(node.args[0])

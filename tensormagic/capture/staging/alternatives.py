@@ -1,0 +1,135 @@
+"""Arrays that are one of several places, as data decide: read from the one that it is, and stored through into it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tensormagic.capture import context
+from tensormagic.capture.staging.regions import below, graph_of, of_type
+from tensormagic.capture.stores.place import Buffer, Place
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size, hint
+from tensormagic.ops import control
+
+
+@dataclass(frozen=True, eq=False)
+class Alternative:
+    """A place that an array is, where a condition holds; None where it always does."""
+
+    holds: Node | None
+    place: Place
+
+
+def alternatives_of(value: Tensor, is_older: Callable[[Buffer], bool]) -> list[Alternative] | None:
+    """The places that a value may be, of those that others know: no place for an array of its own, None where that is not known."""
+    place, buffer = value.place, value.place.buffer
+    if is_older(buffer):
+        return [Alternative(None, place)] if _may_be_stored_into(place) else None
+    if not buffer.origins:
+        return []
+    if place.parent is not None or not buffer.alternatives:
+        return None
+    found = [a for a in buffer.alternatives if is_older(a.place.buffer)]
+    return found if all(_may_be_stored_into(a.place) for a in found) else None
+
+
+def _may_be_stored_into(place: Place) -> bool:
+    buffer, one = place.buffer, place
+    while one.parent is not None:
+        if one.backward is None:
+            return False
+        one = one.parent
+    return buffer.writeable and not buffer.overlaps and not buffer.away
+
+
+def attach(value: Tensor, alternatives: Sequence[Alternative]) -> bool:
+    """Have an array be one of several places; whether it can be: where its shape is theirs."""
+    shape = value.type.shape
+    for one in alternatives:
+        theirs = one.place.read().type.shape
+        if len(theirs) != len(shape) or not all(map(_equal, theirs, shape)):
+            return False
+    _Chosen(value.place.buffer, alternatives)
+    return True
+
+
+def _equal(left: Size, right: Size) -> bool:
+    return left == right or (hint(left) is not None and hint(left) == hint(right))
+
+
+class _Chosen:
+    """The buffer of an array that is one of several places.
+
+    Parameters
+    ----------
+    own
+        The buffer: it holds what the array is now, and is the array itself where it is none of the places.
+    alternatives
+        The places, of which it is one at most.
+    """
+
+    def __init__(self, own: Buffer, alternatives: Sequence[Alternative]) -> None:
+        self.own = weakref.ref(own)
+        self.alternatives = alternatives
+        self.storing = False
+        own.alternatives = list(alternatives)
+        own.through = self.store
+        capture = context.current()
+        for source in dict.fromkeys(a.place.buffer for a in alternatives):
+            own.origins.append(source)
+            source.followers.append(self.refresh)
+            if capture is not None and capture.trials:
+                capture.listeners.append((source, self.refresh))
+
+    def refresh(self) -> None:
+        """Read anew what one of the places has become."""
+        own = self.own()
+        if own is None or self.storing:
+            return
+        node = own.node
+        for one in self.alternatives:
+            new = of_type(one.place.read(), own.node.type)
+            node = _choose(one.holds, new, node, [one.place.buffer.node, own.node])
+        own.put(node)
+        _tell(own)
+
+    def store(self, node: Node) -> None:
+        """Store into whichever place it is."""
+        own = self.own()
+        if own is None:
+            raise AssertionError
+        self.storing = True
+        try:
+            own.put(node)
+            for one in self.alternatives:
+                buffer = one.place.buffer
+                value = _through(one.place, of_type(node, one.place.read().type))
+                buffer.store(_choose(one.holds, value, buffer.node, [buffer.node, node]))
+        finally:
+            self.storing = False
+        _tell(own)
+
+
+def _tell(buffer: Buffer) -> None:
+    for tell in list(buffer.followers):
+        tell()
+
+
+def _through(place: Place, value: Node) -> Node:
+    """What the buffer of a place holds once ``value`` is stored there."""
+    while place.parent is not None and place.backward is not None:
+        value = place.backward(place.parent.read(), value)
+        place = place.parent
+    return value
+
+
+def _choose(holds: Node | None, first: Node, second: Node, known: Sequence[Node]) -> Node:
+    """The first value where a condition holds, else the second: each is computed where it is wanted."""
+    if holds is None or first is second:
+        return first
+    free = list(dict.fromkeys(n for side in ([first], [second]) for n in below(side, {holds, *known})))
+    graphs = graph_of([first], free), graph_of([second], free)
+    return context.record(control.cond(holds, *graphs, free)[0])

@@ -1,0 +1,85 @@
+"""``float``, ``int`` and ``bool`` of values that are known when the graph runs, in code that is captured without values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensormagic.capture import context
+from tensormagic.capture.staging.truth import truth
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.node import Node
+from tensormagic.ops import scalar
+from tensormagic.ops.checks import require
+from tensormagic.ops.form import to_form
+from tensormagic.ops.pointwise import astype
+
+LARGEST = 2.0**63
+
+
+def waits() -> bool:
+    """Whether code is captured without values."""
+    capture = context.current()
+    return capture is not None and capture.abstract
+
+
+def _waits(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Whether what is converted is a number without a value."""
+    given = args[0] if len(args) == 1 and not options else None
+    return waits() and isinstance(given, Tensor) and not given.ndim
+
+
+def float_(*args: Any, **options: Any) -> Any:
+    """``float``."""
+    if not _waits(args, options) or args[0].dtype.kind == "c":
+        return float(*args, **options)
+    return wrap(to_form(astype(args[0].node, float), "python"))
+
+
+def int_(*args: Any, **options: Any) -> Any:
+    """``int``."""
+    if not _waits(args, options) or args[0].dtype.kind == "c":
+        return int(*args, **options)
+    node: Node = args[0].node
+    if node.type.dtype.kind == "f":
+        node = to_form(astype(node, float), "scalar")
+        node = require(node, scalar.logical_not(scalar.isnan(node)), "cannot convert float NaN to integer")
+        fits = scalar.less(scalar.absolute(node), LARGEST)
+        node = require(
+            node,
+            fits,
+            "cannot convert a float that is infinite, or larger than 64 bits hold, to an integer",
+            "overflow",
+        )
+    elif node.type.dtype.kind == "u":
+        node = require(
+            node,
+            scalar.less(to_form(astype(node, float), "scalar"), LARGEST),
+            "an unsigned integer does not fit 64 bits",
+            "overflow",
+        )
+    return wrap(to_form(astype(node, int), "python"))
+
+
+def bool_(*args: Any, **options: Any) -> Any:
+    """``bool``."""
+    if not _waits(args, options):
+        return bool(*args, **options)
+    found = truth(args[0])
+    return found if isinstance(found, bool) else wrap(found)
+
+
+def round_(number: Any, ndigits: int | None = None) -> Any:
+    """``round``, as NumPy's numbers have it."""
+    if not _waits((number,), {}) or number.type.form == "python" or number.dtype.kind != "f":
+        return round(number) if ndigits is None else round(number, ndigits)
+    return int_(number.round()) if ndigits is None else number.round(ndigits)
+
+
+def item(value: Tensor, *index: Any) -> Any:
+    """``ndarray.item``."""
+    found = value[index[0] if len(index) == 1 else index] if index else value.reshape(())
+    return wrap(to_form(found.node, "python")) if found.dtype.kind in "fc" and not found.ndim else value.item(*index)
+
+
+CONVERSIONS: dict[Any, Callable[..., Any]] = {float: float_, int: int_, bool: bool_, round: round_}

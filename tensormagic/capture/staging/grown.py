@@ -1,0 +1,312 @@
+"""Lists that grow as often as data say, in code without values: their elements lie on tapes, their length is a number of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.elements import Outgrown
+from tensormagic.capture.staging.aliases import is_held_elsewhere
+from tensormagic.capture.staging.merged import Parts, apart, is_number
+from tensormagic.capture.staging.ranges import Items
+from tensormagic.capture.staging.regions import of_type, zeros_of
+from tensormagic.capture.staging.trial import Journaled, NeedsPython, Slot, World
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor, extent, wrap
+from tensormagic.capture.value import as_size as size_written
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, apply, nodes_of
+from tensormagic.ir.type import Type
+from tensormagic.ops import scalar
+from tensormagic.ops.checks import require
+from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import constant, size_node, size_of
+from tensormagic.ops.position import position
+from tensormagic.ops.tape import empty_tape, read_tape, record
+from tensormagic.ops.tape_stack import stack_tape, unstack_tape
+
+WHAT = "a list that grows as often as data say"
+PASSES = 12
+COUNT = "count"  # the key of the length, beside those of the tapes
+
+
+class Untyped(NeedsPython):
+    """A list holds values of another type than was known: code is traced again."""
+
+    def __init__(self, grown: GrownList) -> None:
+        super().__init__("a list does not keep the type of its elements", "Append numbers and arrays of one type.")
+        self.grown = grown
+
+
+class GrownList(Journaled):
+    """A list without a known length.
+
+    Parameters
+    ----------
+    values
+        Its elements so far.
+    """
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.first = list(values)
+        self.like: Parts | None = None
+        self.types: list[Type] = []
+        self.state: dict[str, Tensor] = {}  # its length, and a tape for each number of an element
+        self.holds_arrays = False
+        for value in self.first:
+            self._learn(apart(value))
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Begin with the elements that it had, of the types that are known by now."""
+        self.state.clear()
+        self.state[COUNT] = wrap(constant(0))
+        for k, t in enumerate(self.types):
+            self.state[str(k)] = wrap(empty_tape(t))
+        for value in self.first:
+            self.append(value)
+
+    def _learn(self, parts: Parts) -> bool:
+        """Note the types of an element; whether these were known."""
+        if not parts.numeric or any(d is not None for d in parts.defined):
+            raise NeedsPython(f"what is appended to {WHAT} is no number", "Append numbers and arrays.")
+        types = [n.type for n in parts.nodes]
+        if self.like is None:
+            self.like, self.types = parts, types
+            return False
+        if parts.form != self.like.form:
+            raise NeedsPython(f"the elements of {WHAT} differ in kind", "Append values of one kind.")
+        merged = [_common(a, b) for a, b in zip(self.types, types, strict=True)]
+        known, self.types = merged == self.types, merged
+        return known
+
+    # what Python does with lists --------------------------------------------------------------------------------------
+
+    def append(self, value: Any) -> None:
+        """``list.append``."""
+        parts = apart(value)
+        if not self._learn(parts) or len(self.state) <= len(self.types):  # its tapes were taken back, with a trial
+            raise Untyped(self)
+        count = self.state[COUNT]
+        for k, (node, t) in enumerate(zip(parts.nodes, self.types, strict=True)):
+            self.state[str(k)] = wrap(record(self.state[str(k)].node, count.node, of_type(node, t)))
+        self.state[COUNT] = count + 1
+        for leaf in flatten(value)[0]:
+            if isinstance(leaf, Tensor) and leaf.type.form == "array":
+                self.holds_arrays = True
+                leaf.place.buffer.overlaps.append(WHAT)  # not to be stored into any more
+
+    def extend(self, values: Iterable[Any]) -> None:
+        """``list.extend``."""
+        if isinstance(values, GrownList):
+            raise NeedsPython(f"{WHAT} is joined to another one", "Append its elements in a loop.")
+        for value in values:
+            self.append(value)
+
+    def __iadd__(self, values: Iterable[Any]) -> Self:
+        self.extend(values)
+        return self
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self.lazy[index]
+        return self.element(position(size_written(index), self.size, 0))
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NeedsPython(f"Python goes over {WHAT}", "Go over it with `for`, or make it an array: np.array(...).")
+
+    def __len__(self) -> int:
+        return int(self.count)
+
+    def __bool__(self) -> bool:
+        return bool(self.filled)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        del copy
+        return np.asarray(self.lazy, dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*(v.lazy if isinstance(v, GrownList) else v for v in inputs), **options)
+
+    def __array_function__(self, function: Any, kinds: Any, args: Any, options: Any) -> Any:
+        del kinds
+        return function(*(v.lazy if isinstance(v, GrownList) else v for v in args), **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NeedsPython(
+            f"{WHAT} cannot do `{name}` in code that is captured without values",
+            "Append to it, read its elements, and make an array of it: np.array(...).",
+        )
+
+    # what it is -------------------------------------------------------------------------------------------------------
+
+    @property
+    def count(self) -> Tensor:
+        """Its length."""
+        return self.state[COUNT]
+
+    @property
+    def filled(self) -> Tensor:
+        """Whether there is an element in it."""
+        return wrap(to_form(scalar.greater(self.count.node, 0), "python"))
+
+    @property
+    def size(self) -> Size:
+        """Its length as a size."""
+        size = size_of(self.count.node)
+        if size is None:
+            raise AssertionError
+        return size
+
+    def element(self, place: Node) -> Any:
+        """The element at a place that is known to be one."""
+        if self.like is None:
+            raise NeedsPython("an element of a list is read to which nothing was appended", "Begin with an element.")
+        return self.like.build(
+            [_unstored(read_tape(self.state[str(k)].node, place, t)) for k, t in enumerate(self.types)]
+        )
+
+    @property
+    def stacks(self) -> list[Node]:
+        """For each number of an element, the array of them all."""
+        return [stack_tape(self.state[str(k)].node, self.size, t) for k, t in enumerate(self.types)]
+
+    @property
+    def lazy(self) -> Tensor:
+        """The array that NumPy makes of it."""
+        if len(self.types) != 1 or self.like is None or not is_number(self.like.build([0])):
+            raise NeedsPython(
+                f"an array is made of {WHAT}, and its elements are no numbers", "Append numbers or arrays."
+            )
+        plain = self.types[0] in {Type(np.dtype(float), (), form) for form in ("python", "scalar")}
+        return wrap(self.stacks[0] if plain else self._unless_empty(self.stacks[0]))
+
+    def _unless_empty(self, node: Node) -> Node:
+        """A value that is of another type where there are no elements."""
+        if self.first:
+            return node
+        frame = context.user_frame()
+        where = "" if frame is None else f" in {context.span(frame)}"
+        message = f"a list is empty{where}, as data say: what is made of it is of another type than it is captured with"
+        return context.record(require(node, scalar.greater(self.count.node, 0), message, "capture"))
+
+    @property
+    def zero(self) -> Any:
+        """What an element is that adds nothing."""
+        if self.like is None:
+            return 0
+        zeros = [zeros_of(t) for t in self.types]
+        return self.like.build(
+            [wrap(z if t.form != "array" else self._unless_empty(z)) for z, t in zip(zeros, self.types, strict=True)]
+        )
+
+    def result(self) -> Outgrown:
+        """What a function gives back of it."""
+        build: Callable[[Sequence[Any]], Any] = (lambda _parts: []) if self.like is None else self.like.build
+        return Outgrown([wrap(s) for s in self.stacks], [t.form for t in self.types], build)
+
+
+def _common(first: Type, second: Type) -> Type:
+    """The type of elements of two types: Python's numbers promote."""
+    if first == second:
+        return first
+    weak = "python" in {first.form, second.form}
+    if (
+        first.shape != second.shape
+        or any(nodes_of(s) for s in first.shape)
+        or not (weak or first.dtype == second.dtype)
+    ):
+        raise NeedsPython(f"the elements of {WHAT} are {first} and {second}", "Append values of one type and shape.")
+    form = first.form if first.form == second.form else "scalar"
+    return Type(np.result_type(first.dtype, second.dtype), first.shape, form)
+
+
+def _unstored(node: Node) -> Tensor:
+    found = wrap(node)
+    if found.type.form == "array":
+        found.place.buffer.overlaps.append(WHAT)
+    return found
+
+
+class Grown(Items):
+    """The elements of a list without a known length, but for some at the beginning."""
+
+    def __init__(self, values: GrownList, start: int = 0) -> None:
+        self.values = values
+        self.start = start
+
+    def count(self) -> Size:
+        return apply("max", self.values.size - self.start, 0)
+
+    def at(self, index: Any) -> Any:
+        return self.values.element(size_node(size_written(index) + self.start))
+
+
+def unstacked(array: Tensor) -> GrownList:
+    """The rows of an array as a list."""
+    found = GrownList([])
+    row = wrap(array.node)[0] if array.ndim > 1 else None
+    t = Type(array.dtype, array.type.shape[1:], "scalar" if row is None else "array")
+    found.like, found.types = apart(wrap(of_type(constant(array.dtype.type(0)), t))), [t]
+    found.state = {COUNT: extent(array.type.shape[0]), "0": wrap(unstack_tape(array.node))}
+    return found
+
+
+def given_back(value: Any) -> Any:
+    """What a function gives, with lists without a known length as what becomes a list when the graph has run."""
+    if isinstance(value, GrownList):
+        return value.result()
+    if type(value) in {list, tuple}:
+        return type(value)(map(given_back, value))
+    return {k: given_back(v) for k, v in value.items()} if type(value) is dict else value
+
+
+# in place of Python's lists -------------------------------------------------------------------------------------------
+
+
+def growing(functions: Sequence[Any], names: Sequence[str], stage: Callable[[], None]) -> None:
+    """Run ``stage`` with the lists of ``names`` as lists without a known length; they are put back where it fails."""
+    slots = _lists(World(functions), names)
+    before = [(s, s.get()) for s in slots]
+    made = [GrownList(v) for _, v in before]
+    for slot, value in zip(slots, made, strict=True):
+        slot.set(value)
+    try:
+        until_typed(made, stage)
+    except BaseException:
+        for slot, value in before:
+            slot.set(value)
+        raise
+
+
+def until_typed(made: Sequence[GrownList], stage: Callable[[], None]) -> None:
+    """Run ``stage`` until the types of what lists hold are known."""
+    for passes in range(1, PASSES + 1):
+        try:
+            stage()
+        except Untyped as error:
+            if passes == PASSES or not any(error.grown is m for m in made):
+                raise
+            error.grown.prepare()
+        else:
+            return
+
+
+def _lists(world: World, names: Sequence[str]) -> list[Slot]:
+    """The variables, items and attributes that hold lists which nobody else knows."""
+    found: list[Slot] = []
+    for slot in [s for s in world.variables.values() if s.name in names]:
+        value = slot.get()
+        inside = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+        items = [Slot(inside, k, f"{slot.name}[{k!r}]") for k in inside] if isinstance(inside, dict) else []
+        found += [s for s in (slot, *items) if type(s.get()) is list]
+    return [
+        s
+        for s in found
+        if not is_held_elsewhere(s.get(), [s]) and not any(s.get() is t.get() for t in found if t is not s)
+    ]

@@ -1,0 +1,38 @@
+"""``print`` in code that is captured without values: it prints when the graph runs, once, in the order of the program."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tensormagic.capture import context
+from tensormagic.capture.staging import raising
+from tensormagic.capture.staging.trial import CHECKS, NeedsPython
+from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.ir.node import Node
+from tensormagic.ops.telling import tell
+
+
+def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False) -> None:
+    """``print``."""
+    del flush
+    capture = context.current()
+    if capture is None or (file is not None and file is not sys.stdout):
+        raise NeedsPython(
+            "print() to a file, in code that is captured without values", "Print it outside the function."
+        )
+    details: list[Node] = []
+    told = [raising.part_of(_shown(value), details) for value in values]
+    token = tell(
+        node_of(capture.checks[CHECKS]), told, details, " " if sep is None else sep, "\n" if end is None else end
+    )
+    raising.note(wrap(context.record(token)))
+
+
+def _shown(value: Any) -> Any:
+    """An argument of ``print``: a lazy value, or a text that may hold lazy values."""
+    if isinstance(value, Tensor | raising.Text):
+        return value
+    if raising.holds_lazy(value):
+        return raising.formatted((value, "", ""))
+    return str(value)

@@ -1,0 +1,331 @@
+"""Sparse Jacobians and Hessians: columns that no element of the result shares are computed in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from tensormagic import session
+from tensormagic.capture import context
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, normal_form
+from tensormagic.functions.function import Function, Given, Specialisation
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, evaluate
+from tensormagic.ops.leaf import Source, input_node
+from tensormagic.ops.move import lead, reshape, slice_
+from tensormagic.ops.op import Tangent
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.update import zeros_like
+from tensormagic.transform import grad as modes
+from tensormagic.transform.batch import batch
+from tensormagic.transform.colouring import column_colours, star_colours, star_places
+from tensormagic.transform.sparsity import UNKNOWN, mentions_custom, structure
+
+Way = Literal["columns", "rows", "symmetric"]
+_KEPT = 8  # plans for values of one kind that a structure was read from
+Check = Callable[[Function, Sequence[Node], Sequence[Node]], None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """What the matrix is made of.
+
+    Parameters
+    ----------
+    build
+        Puts blocks together, one for each result and argument.
+    dtypes
+        The dtypes of the blocks.
+    real
+        Whether all results are real.
+    custom
+        Whether a derivative is what the user says: then second derivatives need not be symmetric.
+    """
+
+    build: Callable[[list[list[Any]]], Any]
+    dtypes: list[list[Any]]
+    real: bool
+    custom: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """How the matrix of one kind of call is computed.
+
+    Parameters
+    ----------
+    read
+        The values that the structure was read from.
+    pattern
+        The structure, as a CSR matrix of bools.
+    way
+        What the passes are along: columns, by forward mode; rows, by reverse mode; columns of a symmetric matrix.
+    colours
+        The colour of each column (or row).
+    places
+        For each entry, its place in the results of all passes, one after the other.
+    rows, columns
+        Where the blocks begin, one for each result and for each argument.
+    form
+        What is made of the blocks.
+    """
+
+    read: dict[int, Any]
+    pattern: Any
+    way: Way
+    colours: Any
+    places: Any
+    rows: Any
+    columns: Any
+    form: _Form
+
+    @property
+    def count(self) -> int:
+        """How many passes there are."""
+        return int(self.colours.max(initial=-1)) + 1
+
+    @cached_property
+    def seeds(self) -> Any:
+        """A row for each pass, with 1 where its columns are."""
+        found = np.zeros((self.count, len(self.colours)))
+        found[self.colours, np.arange(len(self.colours))] = 1
+        return found
+
+
+@dataclass(eq=False)
+class SparseJacobian:
+    """The Jacobian of a function as a ``scipy.sparse.csr_array``: a row for each element of the result, a column for each of the argument.
+
+    Parameters
+    ----------
+    function
+        What is differentiated.
+    argnums
+        With respect to which arguments.
+    name
+        What it is called.
+    check
+        Refuses what has no derivative.
+    primal
+        For a Hessian, the function whose gradient is differentiated.
+    """
+
+    function: Function
+    argnums: ArgNums
+    name: str
+    check: Check
+    primal: Function | None = None
+    _plans: dict[Any, list[_Plan]] = field(default_factory=dict, repr=False)
+    _form: _Form = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._tangents = self._function(self._along)
+        self._columns = self._function(self._pushed)
+        self._rows = self._function(self._pulled)
+
+    def _function(self, body: Callable[..., Any]) -> Function:
+        f = self.function
+        return Function(body, f"{self.name}({f.name})", reads=f.reads, changes=f.changes, math=f.math)
+
+    # what is asked for
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        args, options = self._completed(args, options)
+        plan = self._plan(args, options)
+        run = self._rows if plan.way == "rows" else self._columns
+        parts = run(plan.seeds, args, options) if plan.count else []
+        parts = [np.asarray(p).reshape(plan.count, -1) for p in parts]
+        whole = np.concatenate(parts, axis=1).ravel() if parts else np.zeros(0)
+        return plan.form.build(_blocks(plan, whole[plan.places]))
+
+    def pattern(self, *args: Any, **options: Any) -> Any:
+        """Where entries may differ from zero, as a ``csr_array`` of bools over all results and arguments."""
+        return self._plan(*self._completed(args, options)).pattern
+
+    def colours(self, *args: Any, **options: Any) -> int:
+        """How many passes a call with such arguments takes."""
+        return self._plan(*self._completed(args, options)).count
+
+    def _completed(self, args: Any, options: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if context.current() is not None:
+            raise CaptureError(
+                f"{self.name}({self.function.name}, sparse=True) gives arrays of SciPy, which captured code does not hold",
+                "Call it outside, or leave out sparse=True.",
+            )
+        leaves, build = flatten((args, options))
+        args, options = build(iter([v.numpy() if isinstance(v, Tensor) else v for v in leaves]))
+        complete = self.function.complete
+        return complete(args, options) if complete and (options or self.function.fills) else (args, options)
+
+    # plans
+
+    def _plan(self, args: tuple[Any, ...], options: dict[str, Any]) -> _Plan:
+        positions = argument_positions(self.function, self.argnums, len(args))
+        wrt = [v for k in positions for v in flatten(args[k])[0]]
+        call = ([np.zeros(np.shape(v)) for v in wrt], args, options)
+        given, key = self._tangents.kind(call, {})
+        for plan in self._plans.get(key, ()):
+            if all(_same(value, given.values[k]) for k, value in plan.read.items()):
+                return plan
+        program, given = self._tangents.specialise(given)
+        plan = self._made(program, given, wrt)
+        if not (program.extra or self._tangents.changes or not given.settled):
+            known = self._plans.setdefault(self._tangents.kind(call, {})[1], [])
+            known.insert(0, plan)
+            del known[_KEPT:]
+        return plan
+
+    def _made(self, program: Specialisation, given: Given, wrt: Sequence[Any]) -> _Plan:
+        values = [*given.values, *map(session.value_of, program.extra)]
+        moving = {id(v) for v in wrt}
+        shown = [(UNKNOWN, np.shape(v)) if k < len(wrt) or id(v) in moving else v for k, v in enumerate(values)]
+        form = self._form
+        graph = program.graph.with_results(program.graph.results[: len(form.dtypes)])  # without what is stored
+        pattern, read = structure(graph, range(len(wrt)), shown)
+        way, pattern, colours = self._coloured(pattern, form)
+        return _Plan(
+            {k: np.array(values[k]) for k in read if k < len(given.values)},
+            pattern,
+            way,
+            colours,
+            _places(pattern, way, colours),
+            np.cumsum([0, *_result_sizes(graph, values)]),
+            np.cumsum([0, *(int(np.prod(np.shape(v))) for v in wrt)]),
+            form,
+        )
+
+    def _coloured(self, pattern: Any, form: _Form) -> tuple[Way, Any, Any]:
+        if self.primal is not None and not form.custom:
+            pattern = (pattern + pattern.T).tocsr()
+            pattern.sort_indices()
+            return "symmetric", pattern, star_colours(pattern)
+        columns = column_colours(pattern)
+        if not form.real or columns.max(initial=-1) < 2:
+            return "columns", pattern, columns
+        rows = column_colours(pattern.T.tocsr())
+        return ("rows", pattern, rows) if rows.max(initial=-1) < columns.max() else ("columns", pattern, columns)
+
+    # bodies
+
+    def _closed(self, args: Any, options: Any) -> tuple[Closed, list[Node]]:
+        """The function over stand-ins; what form its Jacobian has is kept beside."""
+        positions = argument_positions(self.function, self.argnums, len(args))
+        single = isinstance(self.argnums, int | str)
+        custom = self.primal is not None and _is_custom(self.primal, args, options, positions)
+        closed = Closed(self.function, args, options, positions)
+        leaves, build = flatten(closed.result)
+        results = normal_form([node_of(v) for v in leaves], closed.wrt)
+        self.check(self.function, results, closed.wrt)
+
+        def together(blocks: list[list[Any]]) -> Any:
+            found = []
+            for row in blocks:
+                rest = iter(row)
+                parts = [make(rest) for _, make in closed.moving]
+                found.append(parts[0] if single else tuple(parts))
+            return build(iter(found))
+
+        real = all(r.type.dtype.kind == "f" for r in results)
+        self._form = _Form(together, [[_dtype(r, x) for x in closed.wrt] for r in results], real, custom)
+        return closed, results
+
+    def _along(self, directions: Any, args: Any, options: Any) -> Any:
+        """The derivative along one direction: the linear map whose structure is wanted."""
+        closed, results = self._closed(args, options)
+        moved = _moved(results, closed.wrt, [node_of(d) for d in directions])
+        return [
+            wrap(n)
+            for n in closed.open([zeros_like(r) if m is None else m for r, m in zip(results, moved, strict=True)])
+        ]
+
+    def _pushed(self, seeds: Any, args: Any, options: Any) -> Any:
+        """The derivatives along each seed."""
+        closed, results = self._closed(args, options)
+        stands = [input_node(Source("direction"), x.type.with_shape(x.type.shape)) for x in closed.wrt]
+        moved = _moved(results, closed.wrt, stands)
+        return [wrap(n) for n in closed.open(_stacked(moved, results, stands, node_of(seeds)))]
+
+    def _pulled(self, seeds: Any, args: Any, options: Any) -> Any:
+        """The cotangents of the arguments for each seed."""
+        closed, results = self._closed(args, options)
+        stands = [input_node(Source("cotangent"), r.type.with_shape(r.type.shape)) for r in results]
+        found = modes.vjp(results, stands, closed.wrt)
+        return [wrap(n) for n in closed.open(_stacked(found, closed.wrt, stands, node_of(seeds)))]
+
+
+def _same(value: Any, other: Any) -> bool:
+    a, b = np.asarray(value), np.asarray(other)
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def _dtype(result: Node, x: Node) -> Any:
+    return x.type.dtype if result.type.dtype.kind == "f" else np.result_type(x.type.dtype, np.complex64)
+
+
+def _is_custom(function: Function, args: Any, options: Any, positions: Sequence[int]) -> bool:
+    """Whether the derivative of ``function`` is in a part what its author says."""
+    closed = Closed(function, args, options, positions)
+    nodes = [node_of(v) for v in flatten(closed.result)[0]]
+    return mentions_custom(Graph((), tuple(nodes)))
+
+
+def _moved(results: Sequence[Node], wrt: Sequence[Node], directions: Sequence[Node]) -> list[Tangent]:
+    along = [astype(d, x.type.dtype) for d, x in zip(directions, wrt, strict=True)]
+    return modes.jvp(results, dict(zip(wrt, along, strict=True)))
+
+
+def _stacked(found: Sequence[Tangent], like: Sequence[Node], stands: Sequence[Node], seeds: Node) -> list[Node]:
+    """What is linear in ``stands``, for each row of ``seeds``, which holds them one after the other."""
+    size = seeds.type.shape[0]
+    known: dict[Node, Node] = {}
+    first: Size = 0
+    for stand in stands:
+        extent = stand.type.size
+        part = slice_(seeds, ((0, size, 1), (first, extent, 1))) if len(stands) > 1 else seeds
+        known[stand] = astype(reshape(part, (size, *stand.type.shape)), stand.type.dtype)
+        first = first + extent
+    nodes = [zeros_like(n) if f is None else f for f, n in zip(found, like, strict=True)]
+    stacks = batch(nodes, known, size)
+    return [lead(n, False, size) if s is None else s for n, s in zip(nodes, stacks, strict=True)]
+
+
+def _result_sizes(graph: Graph, values: Sequence[Any]) -> list[int]:
+    sizes = graph.bind([np.shape(v) for v in values])
+    return [int(np.prod([evaluate(s, sizes.__getitem__) for s in r.type.shape])) for r in graph.results]
+
+
+def _places(pattern: Any, way: Way, colours: Any) -> Any:
+    """Where each entry stands in the results of the passes."""
+    count = pattern.shape[0] if way != "rows" else pattern.shape[1]
+    rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+    columns = pattern.indices
+    if way == "rows":
+        return colours[rows] * count + columns
+    if way == "columns":
+        return colours[columns] * count + rows
+    passes, at = star_places(rows, columns, colours)
+    return passes * count + at
+
+
+def _blocks(plan: _Plan, data: Any) -> list[list[Any]]:
+    """The matrix, cut where one result or argument ends and the next begins."""
+    from scipy.sparse import csr_array
+
+    pattern = plan.pattern
+    whole = csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
+    single = len(plan.rows) == len(plan.columns) == 2
+    return [
+        [
+            (whole if single else whole[a:b, c:d].tocsr()).astype(dtype, copy=True)
+            for c, d, dtype in zip(plan.columns[:-1], plan.columns[1:], dtypes, strict=True)
+        ]
+        for a, b, dtypes in zip(plan.rows[:-1], plan.rows[1:], plan.form.dtypes, strict=True)
+    ]

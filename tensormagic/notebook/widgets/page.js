@@ -1,0 +1,27 @@
+// Elements of the page. Text from the user is only ever set as textContent.
+const NS = "http://www.w3.org/2000/svg";
+const KEYED = ["button", "input", "summary"];
+const HELP = "Arrow keys follow the links, Enter opens or closes a group, / searches, + and - zoom, 0 fits.";
+
+function svgNode(tag, attributes = {}, parent) {
+  const node = document.createElementNS(NS, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  if (parent) parent.appendChild(node);
+  return node;
+}
+
+function node(tag, attributes = {}, text) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text !== undefined) made.textContent = text;
+  // JupyterLab listens before us, and leaves alone what carries this mark itself
+  if (KEYED.includes(tag) || "tabindex" in attributes) made.setAttribute("data-lm-suppress-shortcuts", "true");
+  return made;
+}
+
+function button(text, title, action) {
+  const made = node("button", { type: "button", title }, text);
+  if (title) made.setAttribute("aria-label", title);
+  made.addEventListener("click", action);
+  return made;
+}

@@ -1,0 +1,58 @@
+"""Which values are sums of squares: where such a sum is zero, so are all of its terms and its derivative."""
+
+from __future__ import annotations
+
+from tensormagic.ir.node import Node
+from tensormagic.ops.leaf import constant_value
+
+_SAME = frozenset({"broadcast", "reshape", "transpose", "slice", "form", "astype", "sum", "positive"})
+_MOST = 64  # nodes that are looked at
+
+
+def is_sum_of_squares(node: Node) -> bool:
+    """Whether a real value is built of squares of real values by sums, moves and factors that are not negative."""
+    pending, seen = [node], 0
+    while pending:
+        n = pending.pop()
+        seen += 1
+        if seen > _MOST or n.type.dtype.kind != "f":
+            return False
+        name = n.op.name
+        if name in _SAME:
+            pending.append(n.args[0])
+        elif name == "add":
+            pending += n.args
+        elif name in {"multiply", "divide"} and any(map(_is_weight, n.args[name == "divide" :])):
+            pending.append(n.args[0] if name == "divide" or _is_weight(n.args[1]) else n.args[1])
+        elif not _is_square(n):
+            return False
+    return True
+
+
+def _is_square(node: Node) -> bool:
+    if node.op.name in {"square", "multiply", "power", "contract"} and node.args[0].type.dtype.kind != "f":
+        return False
+    match node.op.name:
+        case "square":
+            return True
+        case "multiply":
+            return node.args[0] is node.args[1]
+        case "power":
+            exponent = constant_value(node.args[1])
+            return exponent is not None and bool((exponent > 0).all() and (exponent % 2 == 0).all())
+        case "contract":
+            first, second = (*node["subscripts"].split("->")[0].split(","), "")[:2]
+            return len(node.args) == 2 and node.args[0] is node.args[1] and first == second
+        case _:
+            return False
+
+
+def _is_weight(node: Node) -> bool:
+    """Whether a factor is known, and not negative."""
+    while node.op.name in {"broadcast", "astype", "form"}:
+        node = node.args[0]
+    value = constant_value(node)
+    return node.op.name == "size" if value is None else value.dtype.kind in "uif" and bool((value >= 0).all())
+
+
+__all__ = ["is_sum_of_squares"]

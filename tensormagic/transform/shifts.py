@@ -1,0 +1,146 @@
+"""Sums of one array at several offsets, as gradients of stencils are: read at its neighbours, and not added one after the other.
+
+``g[R] = 0; g[R + o] += v`` for several offsets ``o`` goes over ``g`` once for each. With ``v`` in the middle of zeros,
+what comes to an element of ``R`` is one expression, and the rim of ``R`` gets its part by thin slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+
+from tensormagic.ir.node import Node, substitute, topological, users
+from tensormagic.ir.size import Size
+from tensormagic.ops.leaf import constant, constant_value
+from tensormagic.ops.move import broadcast, slice_
+from tensormagic.ops.scalar import add
+from tensormagic.ops.update import ADD_AT, SET, add_at, set_at
+
+FEWEST = 3  # additions at offsets
+Offset = tuple[int, ...]
+Box = tuple[tuple[Size, Size], ...]  # for each axis where it begins, from where the stored part does, and its extent
+
+
+@dataclass
+class _Chain:
+    """A store into a part of an array, and what is added to that part at offsets after it."""
+
+    store: Node
+    middle: list[Node]
+    moved: dict[Node, list[Offset]]
+
+    @property
+    def margins(self) -> list[tuple[int, int]]:
+        """How far the offsets go along each axis, down and up."""
+        along = zip(*(o for offsets in self.moved.values() for o in offsets), strict=True)
+        return [(max(0, -min(own)), max(0, *own)) for own in along]
+
+
+def gathered(results: Sequence[Node]) -> list[Node]:
+    """``results`` with such sums read at neighbours."""
+    nodes = topological(results)
+    links = [n for n in nodes if n.op is ADD_AT]
+    if len(links) < FEWEST:
+        return list(results)
+    used = users(nodes)
+    wanted = set(results)
+    tops = [n for n in links if n in wanted or [u.op for u in used.get(n, ())] != [ADD_AT]]
+    new: dict[Node, Node] = {}
+    for top in tops:
+        chain = _chain(top, used, wanted)
+        if chain is not None:
+            new[top] = _together(chain)
+    return substitute(results, new) if new else list(results)
+
+
+def _chain(top: Node, used: dict[Node, list[Node]], wanted: set[Node]) -> _Chain | None:
+    """The chain that ends with ``top``; None where it is none, or not worth it."""
+    links = [top]
+    while links[-1].op is ADD_AT:
+        links.append(links[-1].args[0])
+    *additions, store = links
+    alone = all(used[below] == [above] and below not in wanted for above, below in pairwise(links))
+    if not alone or store.op is not SET or any(step != 1 for _, _, step in store["slices"]):
+        return None
+    found = _Chain(store, [], {})
+    for link in additions:
+        offset = _offset(link, store)
+        if offset is None:
+            return None
+        if any(offset):
+            found.moved.setdefault(link.args[1], []).append(offset)
+        else:
+            found.middle.append(link.args[1])
+    count = sum(map(len, found.moved.values()))
+    return found if count >= FEWEST and count >= 2 * len(found.moved) else None
+
+
+def _offset(link: Node, store: Node) -> Offset | None:
+    """How far from what was stored an addition is; None where it is of another size or type."""
+    value = link.args[1]
+    pairs = list(zip(link["slices"], store["slices"], strict=True))
+    if value.type.dtype != link.type.dtype or any(a[1:] != b[1:] for a, b in pairs):
+        return None
+    apart = [a[0] - b[0] for a, b in pairs]
+    return tuple(d for d in apart if isinstance(d, int)) if all(isinstance(d, int) for d in apart) else None
+
+
+def _together(chain: _Chain) -> Node:
+    part = chain.store["slices"]
+    margins = chain.margins
+    padded = {v: _padded(v, margins) for v in chain.moved}
+    everywhere: Box = tuple((0, extent) for _, extent, _ in part)
+    before = constant_value(chain.store.args[1])
+    first = [chain.store.args[1]] if before is None or before.any() else []
+    inside = [*first, *_read(chain, padded, margins, everywhere), *chain.middle]
+    found = set_at(chain.store.args[0], reduce(add, inside), part)
+    for axis, up, box in _rim(part, margins):
+        terms = _read(chain, padded, margins, box, (axis, up))
+        slices = tuple((begin + at, extent, 1) for (begin, _, _), (at, extent) in zip(part, box, strict=True))
+        found = add_at(found, reduce(add, terms), slices)
+    return found
+
+
+def _padded(value: Node, margins: Sequence[tuple[int, int]]) -> Node:
+    """A value in the middle of zeros."""
+    wide = [low + high for low, high in margins]
+    shape = tuple(s + 2 * w for s, w in zip(value.type.shape, wide, strict=True))
+    zeros = broadcast(constant(value.type.dtype.type(0)), shape)
+    return set_at(zeros, value, tuple((w, s, 1) for s, w in zip(value.type.shape, wide, strict=True)))
+
+
+def _read(
+    chain: _Chain,
+    padded: dict[Node, Node],
+    margins: Sequence[tuple[int, int]],
+    box: Box,
+    side: tuple[int, bool] | None = None,
+) -> list[Node]:
+    """What comes to a box from each offset; to one side of the rim only from those that point there."""
+    found: list[Node] = []
+    for value, offsets in chain.moved.items():
+        for offset in offsets:
+            if side is not None and (offset[side[0]] <= 0 if side[1] else offset[side[0]] >= 0):
+                continue
+            slices = tuple(
+                (at - o + low + high, extent, 1)
+                for (at, extent), o, (low, high) in zip(box, offset, margins, strict=True)
+            )
+            found.append(slice_(padded[value], slices))
+    return found
+
+
+def _rim(part: Sequence[tuple[Size, Size, int]], margins: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bool, Box]]:
+    """The boxes around the part: the axis along which each lies outside, whether beyond its end, and the box."""
+    for axis, (low, high) in enumerate(margins):
+        inner = [(0, extent) for _, extent, _ in part[:axis]]
+        outer = [
+            (-down, extent + down + up)
+            for (_, extent, _), (down, up) in zip(part[axis + 1 :], margins[axis + 1 :], strict=True)
+        ]
+        if low:
+            yield axis, False, (*inner, (-low, low), *outer)
+        if high:
+            yield axis, True, (*inner, (part[axis][1], high), *outer)

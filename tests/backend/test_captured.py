@@ -1,0 +1,113 @@
+"""Captured functions on the compiled tier against plain NumPy: sizes that are computed, views, constants, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tests.backend.graphs import assert_same
+
+
+@pytest.fixture(autouse=True)
+def _compiled() -> Iterator[None]:
+    before, tm.config.tier = tm.config.tier, "numba"
+    yield
+    tm.config.tier = before
+
+
+def alike(function: Any, *arguments: Any, ulps: float = 4) -> Any:
+    """Plain NumPy and compiled code agree."""
+    captured = tm.tensor(function)
+    copies = [[np.array(a) if isinstance(a, np.ndarray) else a for a in arguments] for _ in range(2)]
+    expected, found = function(*copies[0]), captured(*copies[1])
+    for f, e in zip(found, expected, strict=True):
+        assert_same(f, e, ulps)
+    return captured
+
+
+def test_an_inner_loop_as_long_as_data_say() -> None:
+    def doubled(k: Any, e: Any) -> Any:
+        for i in range(3):
+            for _ in range(0, k.max(), 2):
+                e = e * (2 + i)
+        return e, k
+
+    alike(doubled, np.array([1, 5, 3]), np.ones(3))
+
+
+def test_a_view_that_one_branch_makes() -> None:
+    def flattened(x: Any, s: Any) -> Any:
+        y = x[0].repeat(2)
+        while s > 1:
+            s = s - 1
+            if s < 2:
+                x = x + 1
+                y = x.reshape(-1)
+        return x, y
+
+    alike(flattened, np.arange(4.0).reshape(2, 2), 4.0)
+
+
+def test_a_size_that_is_computed_lives_as_long_as_a_part_needs_it() -> None:
+    def part(x: Any, k: Any) -> Any:
+        return np.sort(x[k[0] : k[0] * 2] % 3) @ x[: k.max()], x
+
+    alike(part, np.arange(9.0) * 1.5, np.array([3, 2, 1]))
+
+
+def test_a_copy_as_long_as_data_say() -> None:
+    def doubled(z: Any, k: Any) -> Any:
+        part = z[0 : k[-1] : 2] + 1
+        part[[0, -1]] = part[[0, -1]] * 2 + part[0]
+        return part, part[:1] * 2
+
+    alike(doubled, np.arange(9.0), np.array([3, 7]))
+
+
+def test_a_result_that_is_a_python_number() -> None:
+    def counted(x: Any, n: int) -> Any:
+        return x * 2, abs(n), abs(-3)
+
+    alike(counted, np.ones(2), 1)
+
+
+def test_sizes_that_happen_to_be_one_are_refused_with_advice() -> None:
+    @tm.tensor
+    def added(y: Any) -> Any:
+        return y[y > 0] + y[y > 1]
+
+    assert_same(added(np.array([2, 3])), np.array([4, 6]))
+    with pytest.raises(tm.ShapeError, match="sizes do not fit: 1 and 2") as caught:
+        added(np.array([1, 3]))
+    assert "np.broadcast_to" in caught.value.hint
+
+
+def test_a_check_of_an_empty_array() -> None:
+    @tm.tensor
+    def stacked(x: Any, k: Any) -> Any:
+        found = []
+        for i in range(k.max()):
+            found.append(x.max())
+            x = x + i
+        return np.stack(found)
+
+    assert_same(stacked(np.ones(3), np.array([2])), np.ones(2))
+    with pytest.raises(ValueError, match="need at least one array"):
+        stacked(np.ones(3), np.array([0]))
+
+
+def test_a_loop_that_draws() -> None:
+    def hit(seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        hits = 0
+        for _ in range(200):
+            p = rng.random(2)
+            if p @ p < 1:
+                hits += 1
+        return hits, rng.random()
+
+    alike(hit, 3)

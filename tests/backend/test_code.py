@@ -1,0 +1,50 @@
+"""Object code of kernels: what Numba writes is optimised once, linked with what it calls, and needs no Numba."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from tensormagic.backend.cpu_code import compile_source
+from tensormagic.backend.cpu_loader import load
+
+ROOM = np.zeros(8, np.int64)
+UNUSED = ROOM.ctypes.data
+
+
+def run(source: str, *arrays: np.ndarray) -> None:
+    flag = np.zeros(8, np.uint8)
+    table = struct.pack(f"{len(arrays) + 1}q", flag.ctypes.data, *map(id, arrays))
+    load(compile_source(source))(UNUSED, UNUSED, table)
+
+
+def test_a_kernel_computes() -> None:
+    x, out = np.linspace(-3, 3, 1001), np.empty(1001)
+    source = """
+def kernel(table):
+    a = array(table, 1, "float64", 0)
+    b = array(table, 2, "float64", 1)
+    for i in range(1001):
+        b[i] = exp(a[i])
+"""
+    run(source, x, out)
+    np.testing.assert_array_max_ulp(out, np.exp(x), 2)
+
+
+def test_what_numba_compiles_apart_is_part_of_the_object() -> None:
+    x, out = np.array([3, 5, 2]), np.empty(1, np.int64)
+    source = """
+def kernel(table):
+    a = array(table, 1, "int64", 0)
+    b = array(table, 2, "int64", 1)
+    b[0] = a[0] ** a[1] + a[2]
+"""
+    run(source, x, out)
+    assert out[0] == 3**5 + 2
+
+
+def test_code_that_needs_numba_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="the code needs"):
+        compile_source("def kernel(table):\n    print(table[0])\n")

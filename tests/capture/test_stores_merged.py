@@ -1,0 +1,221 @@
+"""Stores into arrays of which data decide what they share memory with: exact, or refused, never another value."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+from tests.capture.harness import assert_equal, captured, check
+
+SAME = {
+    "one array with two names on both ways": "if s > 0:\n    u = v = x + 1\nelse:\n    u = v = x * 2\nu[0] = 5\nw = v + 0",
+    "one array twice in a tuple": "if s > 0:\n    p = (x + 1,) * 2\nelse:\n    p = (x + 2,) * 2\np[0][0] = 5\nw = p[1] + 0",
+    "a part that an earlier turn took": "v = y\nfor i in range(4):\n    x[0] += 1\n    if i == 1: v = x[0:]\n    y = v + 0",
+    "the array itself, from an earlier turn": "v = y\nfor i in range(4):\n    x[0] += 1\n    y = v + 0\n    if i == 1: v = x",
+    "an array before the first turn": "v = x\nfor i in range(4):\n    x[0] += 1\n    z = v + 0\n    v = z",
+    "a view of a view in every turn": "v = x\nfor i in range(4):\n    v = v[::-1]\n    x[0] += 1\nw = v + 0",
+    "a way that stores, and one that binds": (
+        "for i in range(3):\n    x = x + 1\n    if i % 2:\n        v = x.T\n    else:\n        x[0] = 4\nw = v + 1"
+    ),
+    "a way that stores after another name was bound": "if s > 9:\n    v = x.T\nelse:\n    x[0] = 4\n    v = x[:1]\nw = v + 1",
+}
+ARRAYS = {"x": np.arange(9.0).reshape(3, 3), "y": np.arange(9.0, 18).reshape(3, 3), "s": 1.5}
+
+
+@pytest.mark.parametrize("source", SAME.values(), ids=list(SAME))
+def test_as_in_numpy(source: str):
+    check(source, **ARRAYS)
+
+
+CHOSEN = "    if i % 2:\n        v = x.T\n    else:\n        v = x[:, ::-1]\n"
+HELD = {
+    "a view of one way and a view of the other": "if s > 0:\n    u = x + 1\n    v = u[0]\nelse:\n    u = x + 2\n    v = y[0]\n",
+    "a view of what a turn has made": f"for i in range(3):\n    x = x + 1\n{CHOSEN}u = x\n",
+    "the same, over a loop that may have no turn": f"v = y\nfor i in range(n):\n    x = x + 1\n{CHOSEN}u = x\n",
+    "the same, over a loop that data end": f"for i in range(3):\n    x = x + 1\n    if s > 9:\n        break\n{CHOSEN}u = x\n",
+    "what was there before a loop without turns": "v = x\nfor i in range(n - 2):\n    v = x + 1\nu = x\n",
+    "a view of a view of what a way has made": "u = x + 1\nv = u if s > 0 else u[::-1]\nif s > 1:\n    u = u.T\nelse:\n    u = u[1:2].T\n",
+}
+
+
+@pytest.mark.parametrize("store", ["u[0] = 50\nw = v + 1", "v[0] = 50\nw = u + 1"])
+@pytest.mark.parametrize("source", HELD.values(), ids=list(HELD))
+def test_never_another_value(source: str, store: str):
+    error = captured(source + store, {**ARRAYS, "n": 2}).error
+    if error is None:
+        check(source + store, **ARRAYS, n=2)
+    else:
+        assert isinstance(error, CaptureError), error
+
+
+def exact_or_refused(function: Any, *arguments: Any) -> None:
+    """A function that gives and stores what Python does, or that is refused."""
+    theirs, ours = copy.deepcopy(arguments), copy.deepcopy(arguments)
+    expected = function(*theirs)
+    try:
+        result = tm.tensor(function)(*ours)
+    except CaptureError:
+        return
+    assert_equal(result, expected, "result")
+    assert_equal(list(ours), list(theirs), "arguments")
+
+
+def test_a_function_that_reads_what_a_turn_has_changed():
+    def stale(x: Any, y: Any, n: int) -> Any:
+        v = y
+        for i in range(n):
+            x[0] += 1
+            y = v + 0
+            if y[0, 0] > i:
+                v = x
+        return v, y
+
+    for n in range(4):
+        exact_or_refused(stale, np.arange(9.0).reshape(3, 3), np.ones((3, 3)), n)
+
+
+def test_what_is_lost_and_not_read_does_no_harm():
+    def lost(x: Any, y: Any, s: float) -> Any:
+        v = x if s > 0 else y
+        w = v + 1
+        if s < 3:
+            x[0] = 7
+        return w
+
+    for s in (1.5, -1.5, 4.5):
+        arrays = [np.arange(4.0), np.ones(4)], [np.arange(4.0), np.ones(4)]
+        np.testing.assert_array_equal(tm.tensor(lost)(*arrays[0], s), lost(*arrays[1], s))
+        np.testing.assert_array_equal(arrays[0], arrays[1])
+
+
+def one_of_two(x: Any, y: Any, s: float) -> Any:
+    v = x if s > 0 else y
+    v[0] += 5
+    x[1] *= 2
+    return v + 1, v
+
+
+def rows(x: Any, y: Any, s: float) -> Any:
+    v = x[0] if s > 0 else x[-1]
+    v[...] = y[0]
+    x[:, 0] = 9
+    w = v[1:] if s > 1 else v[:2] * 2
+    w += 1
+    return v, w
+
+
+def in_turn(x: Any, y: Any, s: float) -> Any:
+    if s > 0:
+        v = x
+    elif s > -2:
+        v = y
+    else:
+        v = x + y
+    v[0] = v[1] * s
+    x[1] += v[0]
+    return v[::-1]
+
+
+def clipped(x: Any, y: Any, s: float) -> Any:
+    if x.max() > s:
+        x = x / 2
+    x[0] = y[0]
+    return x
+
+
+def beyond(x: Any, y: Any, s: float) -> Any:
+    k = int(np.sign(s)) + 2 if s < 9 else 0
+    k = np.sum(y[0, 0] > s) * 7
+    v = x[k] if k < 3 else y[0]
+    v[1] = 4
+    return v
+
+
+def in_a_loop(x: Any, y: Any, s: float) -> Any:
+    v = x if s > 0 else y
+    for i in range(3):
+        x[i] += 1
+        v[0] = v[0] * 2
+    return v, v.sum()
+
+
+def three_turns(x: Any, y: Any, s: float) -> Any:
+    for i in range(3):
+        v = x if x[0, 0] > i else y
+        v[i] = v[0] + s
+    return x
+
+
+CHOSEN_PLACES = [one_of_two, rows, in_turn, clipped, beyond, in_a_loop, three_turns]
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("function", CHOSEN_PLACES)
+def test_a_store_into_one_of_several_places(function: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    captured_function = tm.tensor(function)
+    for s in (1.5, 0.5, -1.5, -3.0, 9.0):
+        (x, y), (a, b) = ([np.arange(9.0).reshape(3, 3), np.full((3, 3), 4.0)] for _ in range(2))
+        assert_equal(captured_function(x, y, s), function(a, b, s), f"result for {s}")
+        assert_equal([x, y], [a, b], f"arguments for {s}")
+
+
+def test_the_gradient_of_a_store_into_one_of_two():
+    def total(x: Any, y: Any, s: float) -> Any:
+        u, w = x * 2, y * 3
+        v = u if s > 0 else w
+        v[0] = v[1] * v[2]
+        return (u * w).sum()
+
+    x, y = np.arange(1.0, 4), np.arange(4.0, 7)
+    for s in (1.5, -1.5):
+        step = 1e-6
+        moved = [total(x + step * e, y, s) - total(x - step * e, y, s) for e in np.eye(3)]
+        np.testing.assert_allclose(tm.grad(total)(x, y, s), np.array(moved) / (2 * step), rtol=1e-6)
+
+
+def test_arrays_that_change_places_are_stored_into():
+    check("u, v = x + 1, y + 1\nfor i in range(3):\n    u, v = v, u\n    u[0] += 1", **ARRAYS)
+    check("u, v = x + 1, y + 1\nif s > 0:\n    u, v = v, u\nu[0] = 3\nw = v + 1", **ARRAYS)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x[:0][[[0], [1]], k[k > 5]] = 4",
+        "w = x[:0][[[0], [1]], k[k > 5]]",
+        "w = x[[7, 8], np.zeros((0, 1), int)]",
+        "w = x[7, np.zeros((0, 1), int)]",
+        "x[7, np.zeros((0, 1), int)] = 4",
+        "w = x[7, k > 9]",
+        "x[[7, 8], [0, 1]] = 4",
+        "x[[0], k[k > 5]] = 4",
+    ],
+)
+def test_an_index_out_of_bounds_where_no_element_is_named(source: str):
+    check(source, x=np.arange(9.0).reshape(3, 3), k=np.array([1, 2, 0]))
+
+
+def test_a_shape_that_does_not_fit_comes_before_imaginary_parts():
+    check("x[0][...] = z[None]", x=np.zeros((2, 3)), z=np.zeros((2, 3), complex))
+    check("x[[0, 1]] = z[:, :2]", x=np.zeros((2, 3)), z=np.zeros((2, 3), complex))
+    check("x.flat[0] = 1j", x=np.zeros(3))
+
+
+def test_one_element_is_stored_as_a_truth_value():
+    check("b[1] = x[:1]\nb[2] = x[2:]", b=np.zeros(3, bool), x=np.arange(3.0))
+    check("b[1] = x", b=np.zeros(3, bool), x=np.arange(3.0))
+    check("x[1] = x[:1]", x=np.arange(3.0))
+    error = captured("b[1] = x[x > 1]", {"b": np.zeros(3, bool), "x": np.arange(3.0)}).error
+    assert isinstance(error, CaptureError)
+
+
+def test_nothing_is_stored_along_a_diagonal_or_in_a_row():
+    check("np.fill_diagonal(x, y)\nx.flat[:] = y", x=np.arange(9.0).reshape(3, 3), y=np.zeros(0))
+
+
+def test_a_number_puts_into_a_copy_of_itself():
+    check("for q in x: np.put(q, 0, 3)\nw = x[1] + 0", x=np.arange(3.0))

@@ -1,0 +1,92 @@
+"""Lines of cells that are not captured: in displays, in warnings, and in errors of functions that they call."""
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.capture import context
+
+
+def test_lazy_values_of_plain_cells_name_their_cell(notebook):
+    notebook.ok("%%tensor -q\nz = X @ w")
+    assert "Tensor(float64[40], In[2] line 1, not computed)" in notebook.ok("[z * 2]").data["text/plain"]
+    shown = notebook.ok("q = z + 1\nq[1:3]").data["text/plain"]
+    assert "In[3] line 2" in shown.splitlines()[0]
+    assert "  line 1  q = z + 1" in shown
+    assert "<ipython" not in shown
+
+
+def test_a_plain_cell_that_runs_again_has_its_new_count(notebook):
+    notebook.ok("%%tensor -q\nz = X @ w")
+    for count in (2, 3):
+        assert f"In[{count}] line 1" in notebook.ok("[z * 2]").data["text/plain"]
+
+
+def test_functions_of_plain_cells_have_lines(notebook):
+    notebook.ok("def double(a):\n    return a * 2")
+    shown = notebook.ok("%%tensor --show rewrites --math real\nnp.sum(double(X))").data["text/plain"]
+    assert "In[1] line 2" in shown
+
+
+def test_unloading_forgets_the_names_of_files(notebook):
+    before = len(context.namers)
+    notebook.shell.run_line_magic("unload_ext", "tensormagic")
+    assert len(context.namers) == before - 1
+    notebook.shell.run_line_magic("load_ext", "tensormagic")
+
+
+def test_an_error_of_a_function_shows_the_users_lines_alone(notebook):
+    notebook.ok("inverse = tm.tensor(lambda x: np.linalg.inv(x) + 1)")
+    ran = notebook("y = 1\ninverse(np.zeros((2, 2)))")
+    assert isinstance(ran.error, np.linalg.LinAlgError)
+    assert ran.out.splitlines()[:4] == [
+        "Cell In[1], line 1",
+        "    inverse = tm.tensor(lambda x: np.linalg.inv(x) + 1)",
+        "                                  ^^^^^^^^^^^^^^^^",
+        "LinAlgError: Singular matrix",
+    ]
+    assert "asked for in Cell In[2], line 2" in ran.out
+    assert "tensormagic/" not in ran.out
+
+
+def test_an_error_of_syntax_names_its_own_cell(notebook):
+    notebook.ok("a = 1")
+    for cell, first in (("%%tensor\nz = X @@ w", "Cell In[2], line 2"), ("%tensor X +", "Cell In[3], line 1")):
+        assert notebook(cell).out.splitlines()[0] == first
+
+
+def test_the_function_of_a_cell_says_what_it_is(notebook):
+    notebook.ok("%%tensor objective -q\nloss = np.sum((X @ w + b) ** 2)")
+    f = notebook["objective"]
+    assert repr(f) == "<captured function objective(X, w, b)>"
+    assert repr(tm.grad(f, "w")) == "<captured function grad(objective)(X, w, b)>"
+    shown = notebook.ok("objective?").out
+    assert "objective(X=Ellipsis, w=Ellipsis, b=Ellipsis)" in shown
+    assert "loss = np.sum((X @ w + b) ** 2)" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("w", "the cell reads w, which a function of that name would replace"),
+        ("--grad w b", "for several gradients write --grad w,b"),
+    ],
+)
+def test_a_name_that_the_cell_reads_is_kept(notebook, line, told):
+    before = notebook["w"]
+    ran = notebook(f"%%tensor {line}\nnp.sum(X @ w + b)")
+    assert told in ran.out
+    assert notebook["w"] is before
+
+
+def test_variables_that_are_told_are_those_that_are_read(notebook):
+    notebook.ok("%%tensor -q\nz = X + 1")
+    out = notebook("%%tensor\nz = 1 / 0").out
+    assert "ZeroDivisionError" in out
+    assert "float64" not in out
+
+
+def test_the_page_of_a_value_shows_its_cell(notebook, tmp_path):
+    notebook.ok("%%tensor -q\nz = X @ w")
+    notebook["z"].to_html(tmp_path / "z.html")
+    assert '"z = X @ w"' in (tmp_path / "z.html").read_text(encoding="utf-8")

@@ -379,8 +379,8 @@ class Body:
             folded = self.text.fresh("part")
             self.chunked.append((total, folded, zero))
         if is_extremum(root) and self._depth(value) == innermost:
-            names = (self.text.fresh(stem) for stem in ("nan", "signs"))
-            first, steps, last = extremum_texts(root, total, *names, value)
+            nan, signs = self.text.fresh("nan"), self.text.fresh("signs")
+            first, steps, last = extremum_texts(root, total, nan, signs, value)
             begin += [(line, root) for line in first]
             self.sections[innermost] += [(line, root) for line in steps]
             (self.around[1] if suffix == 0 else self.endings[suffix]).append((last, root))

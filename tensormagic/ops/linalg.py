@@ -52,15 +52,7 @@ from tensormagic.ops.matrix import (
     triu,
     typed,
 )
-from tensormagic.ops.move import (
-    broadcast,
-    broadcast_shapes,
-    concatenate,
-    reshape,
-    same,
-    show,
-    slice_,
-)
+from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, reshape, same, show, slice_
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.pointwise import astype, total

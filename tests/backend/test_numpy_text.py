@@ -6,7 +6,8 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tests.capture.harness import assert_equal, cell, given
-from tests.capture.test_programs import ARRAYS, CASES, lines
+from tests.capture.program_lines import ARITHMETIC, ARRAYS
+from tests.capture.test_programs import FUNCTIONS, lines
 
 SKIPPED = ("Captured", "math.")
 
@@ -25,7 +26,7 @@ def run(value: tm.Tensor) -> object:
         return space["f"](*map(session.value_of, closed.leaves))
 
 
-@pytest.mark.parametrize("source", lines(CASES))
+@pytest.mark.parametrize("source", lines(ARITHMETIC) + lines(FUNCTIONS))
 def test_expression(source: str):
     with np.errstate(all="ignore"):
         found = cell(source, given(ARRAYS)).result

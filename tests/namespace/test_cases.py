@@ -96,6 +96,7 @@ def test_derivative(case: Case):
     np.testing.assert_allclose(change, slope, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::tensormagic.ir.errors.ConstantGradientWarning")  # which is what is tried
 @parametrise([c for c in CASES if not c.refused and c.constant and c.varied()])
 def test_gradient_is_zero_or_refused_where_there_is_none(case: Case):
     """A result without a derivative is never given a wrong one."""

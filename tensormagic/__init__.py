@@ -62,6 +62,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "linearize",
+    "live",
     "numpy",
     "parse",
     "rewrite",
@@ -88,6 +89,42 @@ def _to_html(self: Tensor, path: str | Path) -> None:
 
 
 hooks.methods["to_html"] = _to_html
+
+
+def live(shown: Any, /, **ranges: Any) -> Any:
+    """Show a function of a few numbers with sliders: its value, its gradient and a picture follow.
+
+    Parameters
+    ----------
+    shown : callable or Tensor
+        A function that gives one real number, or a lazy number as a function of its named inputs.
+    **ranges
+        For each parameter ``(low, high)``, ``(low, high, step)`` or a slider of ipywidgets, which is then linked. Whole
+        numbers where all three are ints. Arrays for a vector: a slider for each number. Six numbers at most. A parameter
+        starts at the function's default, else in the middle.
+
+    Returns
+    -------
+    ipywidgets.DOMWidget
+        With a trait for each parameter, ``value``, and ``gradient``, which is no trait.
+
+    Raises
+    ------
+    TypeError
+        For a function that gives something else, and for what is no range.
+    ValueError
+        For ranges that are empty, and for more than six numbers.
+
+    Examples
+    --------
+    >>> view = live(lambda a: a**2, a=(0, 10))
+    >>> view.a = 3
+    >>> view.value, view.gradient
+    (9.0, {'a': 6.0})
+    """
+    from tensormagic.notebook.live import live as view_of
+
+    return view_of(shown, **ranges)
 
 
 def load_ipython_extension(ip: Any) -> None:

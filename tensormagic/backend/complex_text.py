@@ -20,6 +20,7 @@ _SOURCES = {
     "conjugate": "{0}.conjugate()",
     "real": "{0}.real",
     "imag": "{0}.imag",
+    "from_parts": "complex({0}, {1})",
     "absolute": "hypot({0}.real, {0}.imag)",
     "exp": "complex_exp({0})",
     "equal": "{0} == {1}",

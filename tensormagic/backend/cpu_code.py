@@ -2,7 +2,7 @@
 
 Numba itself rewrites and prunes what kernels do not have, optimises every module three times, for a "large" code model
 whose constants stand behind 64-bit addresses, and links it into the process. A kernel goes through the steps that it
-needs, and is optimised once, for the small code model.
+needs, calls whose types were asked for before are not asked for again, and it is optimised once, for the small code model.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ class _Library(_JITCodeLibrary):
 
 
 class _Steps(_compiler.CompilerBase):
-    """The steps of Numba's compiler that text without closures, literals as types and array expressions needs."""
+    """The steps of Numba's compiler that text without closures, literals as types and array expressions needs.
+
+    A name has one type throughout, so that names need not be told apart by assignment, and nothing is counted, so that
+    it need not be found out where a name is used last.
+    """
 
     def define_pipelines(self) -> list[Any]:
         """The steps in order."""
@@ -53,16 +57,37 @@ class _Steps(_compiler.CompilerBase):
             _untyped.TranslateByteCode,
             _untyped.FixupArgs,
             _untyped.IRProcessing,
-            _untyped.ReconstructSSA,
             _typed.NopythonTypeInference,
-            _typed.PreLowerStripPhis,
-            _typed.IRLegalization,
             _typed.NativeLowering,
             _typed.NoPythonBackend,
         ):
             steps.add_pass(step, step.__name__)
         steps.finalize()
         return [steps]
+
+
+class _Typing:
+    """Numba's typing context, which remembers the signatures of calls: it would go through all definitions each time."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._known: dict[Any, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def resolve_function_type(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        """The signature of a call."""
+        key = (function, arguments)
+        found = None if keywords else self._known.get(key)
+        if found is None:
+            found = self._context.resolve_function_type(function, arguments, keywords)
+            if not keywords:
+                self._known[key] = found
+        return found
+
+
+_typing = _Typing(_cpu.typing_context)
 
 
 @cache
@@ -100,10 +125,10 @@ def _lowered(kernel: Any) -> tuple[Any, str]:
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
-    typing, target = _cpu.typing_context, _cpu.target_context
+    target = _cpu.target_context
     library = _Library(target.codegen(), "kernel")
     arguments = (_types.CPointer(_types.int64),)
-    result = _compiler.compile_extra(typing, target, kernel, arguments, _types.void, flags, {}, library, _Steps)
+    result = _compiler.compile_extra(_typing, target, kernel, arguments, _types.void, flags, {}, library, _Steps)
     return library, result.fndesc.llvm_func_name
 
 

@@ -17,6 +17,7 @@ from tensormagic.backend.kinds import is_inline, refuse, stored_below
 from tensormagic.backend.memory import Memory
 from tensormagic.backend.schedule import Kernel, Step, arrange, schedule
 from tensormagic.backend.sizes import RefusedError
+from tensormagic.backend.states import in_states
 from tensormagic.backend.steps import Block, Region, arrays, needed, produced
 from tensormagic.backend.tapes import untaped
 from tensormagic.ir.graph import Graph
@@ -113,6 +114,10 @@ def plan_graph(graph: Graph, changed: Iterable[int] = ()) -> Plan:
     if growing is not None:
         with suppress(RefusedError):
             return _plan(graph, *growing, carries)
+    with_states = in_states(simple)
+    if with_states[0] != simple:
+        with suppress(RefusedError):
+            return _plan(graph, *with_states, carries)
     while True:
         try:
             return _plan(graph, simple, {}, carries)

@@ -138,8 +138,8 @@ def _entry(index: Node, shape: Sequence[Size]) -> Slices:
 
 
 def _like(array: Node, number: int) -> Node:
-    """An array like one of another graph, whose sizes have other names."""
-    extents = [symbol(f"tape{number}.{k}") for k, _ in enumerate(array.type.shape[1:])]
+    """An array like one of another graph, whose sizes have other names; those that are numbers stay."""
+    extents = [s if isinstance(s, int) else symbol(f"tape{number}.{k}") for k, s in enumerate(array.type.shape[1:])]
     return input_node(Source("tape"), Type(array.type.dtype, (LENGTH, *extents)))
 
 

@@ -122,6 +122,12 @@ def current() -> Capture | None:
     return _current.get()
 
 
+def trying() -> bool:
+    """Whether code without values is tried out, which may not run: a way of a branch, or a turn of a loop."""
+    capture = _current.get()
+    return capture is not None and capture.abstract and bool(capture.trials) and not capture.attempts
+
+
 @contextmanager
 def capturing(capture: Capture) -> Generator[Capture]:
     """Make ``capture`` the current one."""

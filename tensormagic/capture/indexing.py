@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.context import settle
+from tensormagic.capture.context import settle, trying
 from tensormagic.ir.errors import BoundsError, CaptureError, DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, atom, floor_of_nodes, hint, is_at_least, nodes_of
@@ -39,6 +39,11 @@ def expand(index: Any, ndim: int) -> list[Any]:
     """The index with one entry an axis (and None for new ones), its ellipsis spelt out."""
     items = [_as_mask(i) for i in (index if isinstance(index, tuple) else (index,))]
     return spelt_out(items, ndim, sum(_axes_used(i) for i in items if i is not Ellipsis and i is not None))
+
+
+def has_ellipsis(index: Any) -> bool:
+    """Whether an ellipsis is written in an index."""
+    return index is Ellipsis or (isinstance(index, tuple) and any(i is Ellipsis for i in index))
 
 
 def spelt_out(items: list[Any], ndim: int, used: int) -> list[Any]:
@@ -105,6 +110,8 @@ def _position(index: Size, extent: Size, axis: int, shape: tuple[Size, ...]) -> 
     """An index counted from the front; where its sign or its bounds depend on data, that is found out when the graph runs."""
     seen, size = hint(index), hint(extent)
     if seen is not None and size is not None and not -size <= seen < size:
+        if trying():  # it is an error where this way is taken
+            return atom(position(index, extent, axis))
         raise BoundsError(
             f"index {seen} is out of bounds for axis {axis} with size {size}", f"The array has shape {show(shape)}."
         )
@@ -182,3 +189,14 @@ def put_part(part: Basic, old: Node, new: Node) -> Node:
     if part.slices and part.slices == tuple((0, size, 1) for size in old.type.shape):
         return reshape(new, part.part)
     return set_at(old, reshape(new, part.part), part.slices)
+
+
+def concrete(items: list[Any], as_size: Any) -> tuple[Any, ...]:
+    """A basic index with the numbers that its sizes were."""
+
+    def number(item: Any) -> Any:
+        return None if item is None else hint(as_size(item)) or 0
+
+    return tuple(
+        slice(number(i.start), number(i.stop), number(i.step)) if isinstance(i, slice) else number(i) for i in items
+    )

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensormagic.capture import context, inputs
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.indexing import basic, expand, is_array, put_part
+from tensormagic.capture.indexing import basic, concrete, expand, has_ellipsis, is_array, put_part
 from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse
@@ -21,7 +21,8 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Dim, Size, Type, hint
 from tensormagic.ops import scalar
-from tensormagic.ops.form import to_form
+from tensormagic.ops.complex_parts import from_parts
+from tensormagic.ops.form import as_array, to_form
 from tensormagic.ops.leaf import CONSTANT, constant, size_node, size_of
 from tensormagic.ops.move import reshape, same, show, transpose
 from tensormagic.ops.pointwise import Pointwise, astype
@@ -107,16 +108,20 @@ class Tensor:
         """The real part: a view."""
         if self.dtype.kind != "c" and self.type.form == "array":
             return self
-        if not self.ndim:
+        if self.type.form != "array":
             return build(scalar.real, self)
-        return self.view_of(scalar.real, lambda old, new: new + scalar.imag(old) * 1j, lambda a: a)
+        return self.view_of(
+            as_array(scalar.real), lambda old, new: as_array(from_parts)(new, scalar.imag(old)), lambda a: a
+        )
 
     @property
     def imag(self) -> Tensor:
         """The imaginary part: a view."""
-        if not self.ndim or self.dtype.kind != "c":
+        if self.type.form != "array" or self.dtype.kind != "c":
             return read_only(build(scalar.imag, self))
-        return self.view_of(scalar.imag, lambda old, new: scalar.real(old) + new * 1j, lambda a: a)
+        return self.view_of(
+            as_array(scalar.imag), lambda old, new: as_array(from_parts)(scalar.real(old), new), lambda a: a
+        )
 
     # what computes it -------------------------------------------------------------------------------------------------
 
@@ -258,10 +263,10 @@ class Tensor:
         if any(is_array(i) or isinstance(i, bool | np.bool_) or _depends_on_data(i) for i in items):
             return hooks.call_numpy("getitem", (self, items), {})
         part = basic(items, self.type.shape, as_size)
-        if not part.shape and not _has_ellipsis(index):
+        if not part.shape and not has_ellipsis(index):
             return wrap(context.record(to_form(part.take(self.node), "scalar")))  # a NumPy scalar: no view
         take = part.take if part.shape else lambda x: to_form(part.take(x), "array")
-        return self.view_of(take, lambda old, new: put_part(part, old, new), lambda a: a[_concrete(items)])
+        return self.view_of(take, lambda old, new: put_part(part, old, new), lambda a: a[concrete(items, as_size)])
 
     def view_of(
         self,
@@ -270,7 +275,10 @@ class Tensor:
         moved: Callable[[Any], Any],
     ) -> Tensor:
         """A view: the part that ``forward`` takes, stored through ``backward``, where ``moved`` says in memory."""
-        view = Tensor(self.place.view(forward, backward, moved))
+        base = (
+            self.place if self.type.form == "array" else Place(Buffer(self.node))
+        )  # a number's memory is nobody else's
+        view = Tensor(base.view(forward, backward, moved))
         context.record(view.node)
         return view
 
@@ -350,21 +358,6 @@ class Tensor:
     def fill(self, value: Any) -> None:
         """``ndarray.fill``."""
         self[...] = value
-
-
-def _concrete(items: list[Any]) -> tuple[Any, ...]:
-    """A basic index with the numbers that its sizes were."""
-
-    def number(item: Any) -> Any:
-        return None if item is None else hint(as_size(item)) or 0
-
-    return tuple(
-        slice(number(i.start), number(i.stop), number(i.step)) if isinstance(i, slice) else number(i) for i in items
-    )
-
-
-def _has_ellipsis(index: Any) -> bool:
-    return index is Ellipsis or (isinstance(index, tuple) and any(i is Ellipsis for i in index))
 
 
 def _depends_on_data(item: Any) -> bool:

@@ -12,8 +12,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.special
 
 from tensormagic.capture import context, namespace
 from tensormagic.capture.value import Tensor, node_of, wrap
@@ -27,12 +25,19 @@ from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise
 from tensormagic.transform.rewriting.user import PREDICATES, condition_parts
 
-_MODULES: tuple[ModuleType, ...] = (np, np.linalg, scipy.special, scipy.linalg)
 _PREFIXES = {"np": np, "numpy": np, "linalg": np.linalg}
 _FORM = "A rule is `pattern -> replacement`, then perhaps `if` and conditions."
 _STRUCTURE = {"ndim", "shape", "size"}
 
 Space = Mapping[str, Any]
+
+
+def _modules() -> tuple[ModuleType, ...]:
+    """Where names of functions are looked up; SciPy's parts are imported when the first rule is read."""
+    import scipy.linalg
+    import scipy.special
+
+    return np, np.linalg, scipy.special, scipy.linalg
 
 
 # text -----------------------------------------------------------------------------------------------------------------
@@ -99,14 +104,14 @@ def _function(name: str, space: Space) -> Callable[..., Any]:
         return space[name]
     if name == "gram":
         return lambda a: wrap(gram(node_of(a)))
-    for module in _MODULES:
+    for module in _modules():
         found = getattr(module, name, None)
         if callable(found) and not isinstance(found, type):
             return getattr(namespace.value_of(module), name)
     op = registry.get({"abs": "absolute"}.get(name, name))
     if isinstance(op, Pointwise):
         return lambda *values: wrap(op(*map(node_of, values)))
-    words = {*registry, "gram", *(word for module in _MODULES for word in dir(module) if not word.startswith("_"))}
+    words = {*registry, "gram", *(word for module in _modules() for word in dir(module) if not word.startswith("_"))}
     near = difflib.get_close_matches(name, words, 2, 0.6)
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
     raise ParseError(

@@ -407,7 +407,7 @@ def stop_gradient(value: Any) -> Any:
     return build(scalar.stop_gradient, value)
 
 
-def _input_of(result: Node, wrt: Any) -> Node:
+def input_of(result: Node, wrt: Any) -> Node:
     """The node that a gradient is with respect to: a lazy value's, or the input of that name, or that array's."""
     if not isinstance(wrt, str | np.ndarray):
         return node_of(wrt)
@@ -430,7 +430,7 @@ def _input_of(result: Node, wrt: Any) -> Node:
 def _tensor_grad(self: Tensor, wrt: Any) -> Any:
     """The gradient of this lazy scalar with respect to ``wrt``: a lazy value, an array known by identity, or a tuple of these."""
     several = isinstance(wrt, tuple | list)
-    nodes = [_input_of(self.node, v) for v in (wrt if several else (wrt,))]
+    nodes = [input_of(self.node, v) for v in (wrt if several else (wrt,))]
     found = [wrap(n) for n in gradient_nodes(self.node, nodes)]
     return tuple(found) if several else found[0]
 

@@ -29,6 +29,7 @@ from tensormagic.functions.reading import (
     Body,
     Helper,
     Read,
+    called_body,
     captured_body,
     is_input,
     is_moving,
@@ -46,6 +47,7 @@ from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, input_node, open_type
 
 _EXACT = 128  # argument shapes whose sizes are remembered
+Completing = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def fresh_input(value: Any, name: str) -> Node:
@@ -231,7 +233,7 @@ class Function:
     body: Body
     name: str
     parameters: tuple[str, ...] = ()
-    complete: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]] | None = None
+    complete: Completing | None = None
     reads: tuple[Read, ...] = ()
     fills: bool = False
     changes: bool = False
@@ -397,9 +399,7 @@ def _fixed(value: Any) -> Any:
 # functions of the user ------------------------------------------------------------------------------------------------
 
 
-def _by_position(
-    function: types.FunctionType,
-) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]:
+def _by_position(function: types.FunctionType) -> Completing:
     signature = inspect.signature(function)
 
     def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -426,7 +426,8 @@ def of_callable(function: Any) -> Function:
     if isinstance(function, types.FunctionType):
         return _of_function(function, context.current() is None)
     if callable(function):
-        return Function(function, getattr(function, "__name__", type(function).__name__), changes=not settled(function))
+        label = getattr(function, "__name__", type(function).__name__)
+        return Function(called_body(function), label, changes=not settled(function))
     raise CaptureError(f"{type(function).__name__} is not a function", "Pass a function of arrays.")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, namespace, random
+from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.source import rebound, staged_code
 from tensormagic.capture.value import node_of, wrap
 
@@ -112,6 +113,8 @@ def _global_names(code: types.CodeType) -> set[str]:
 
 def reads_of(function: types.FunctionType) -> tuple[Read, ...]:
     """The globals and closure cells that a function reads itself; what helpers read is noted when they are called."""
+    if is_librarys(function):
+        return ()
     space = function.__globals__
     names = sorted(n for n in _global_names(function.__code__) if n in space or not hasattr(builtins, n))
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -124,8 +127,24 @@ def parameters_of(function: types.FunctionType) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
+def is_librarys(function: types.FunctionType) -> bool:
+    """Whether a function is NumPy's or SciPy's."""
+    return (function.__module__ or "").partition(".")[0] in {"numpy", "scipy"}
+
+
+def called_body(function: Callable[..., Any]) -> Body:
+    """What captured code calls for ``function``: ours for a library's or Python's, a method staged."""
+
+    def body(*args: Any, **options: Any) -> Any:
+        return called(function)(*args, **options)
+
+    return body
+
+
 def captured_body(function: types.FunctionType, reads: tuple[Read, ...], *, lasting: bool) -> Body:
-    """``function`` over the names that captured code sees."""
+    """``function`` over the names that captured code sees; a library's own code is not captured."""
+    if is_librarys(function):
+        return called_body(function)
 
     def body(*args: Any, **options: Any) -> Any:
         seen = {read[0]: look(read, lasting=lasting) for read in reads if read[0] in read[1]}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.array_notation import is_pointwise, source_of, statement_of_text, statements_of_function
 from tensormagic.functions.array_rules import ArrayRule
@@ -142,7 +143,13 @@ def rule(function: Callable[..., Iterator[Any]] | None = None, *, level: str = "
         raise RuleError(
             f"{getattr(function, '__name__', 'the rule')} yields nothing", "Write `yield pattern, replacement`."
         )
-    return rules.add(function.__name__, _of_function(function, level))
+    try:
+        return rules.add(function.__name__, _of_function(function, level))
+    except Exception as error:
+        if not isinstance(error, TensorError):
+            error.tensor_node = None  # type: ignore[attr-defined]  (of the generator's own code: shown at its line)
+            hooks.failed(error)
+        raise
 
 
 def _of_function(function: Callable[..., Iterator[Any]], level: str) -> list[AnyStated]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -27,11 +27,18 @@ MOST_RULES = 3  # on the one line
 Bundle = dict[str, Any]
 
 
+class View(Protocol):
+    """A widget that can be taken off the page."""
+
+    def close(self) -> None:
+        """Take it off the page, and free it."""
+
+
 class Views:
     """The live widgets of each cell: when a cell runs again, those of its last run are closed."""
 
     def __init__(self) -> None:
-        self._live: dict[str, list[GraphView]] = {}
+        self._live: dict[str, list[View]] = {}
         self._cell = ""
 
     def begin(self, cell: str) -> None:
@@ -40,9 +47,16 @@ class Views:
         for view in self._live.pop(cell, ()):
             view.close()
 
-    def add(self, view: GraphView) -> None:
+    def add(self, view: View) -> None:
         """Keep a widget until its cell runs again."""
         self._live.setdefault(self._cell, []).append(view)
+
+    def follow(self) -> None:
+        """A cell has run: views of functions that read the notebook's variables look whether these have changed."""
+        for view in [v for views in self._live.values() for v in views]:
+            follow = getattr(view, "follow", None)
+            if follow is not None:
+                follow()
 
     def close(self) -> None:
         """Close all."""

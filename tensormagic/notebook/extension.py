@@ -41,6 +41,7 @@ class Extension:
         shell = self.shell
         shell.register_magics(self.magics, self.looks, self.rewriting)
         shell.events.register("pre_run_cell", self.before_cell)
+        shell.events.register("post_run_cell", self.after_cell)
         shell.input_transformers_cleanup.append(comments_first)
         shell.Completer.custom_matchers.append(self.matcher)
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
@@ -56,6 +57,7 @@ class Extension:
         self.magics.views.close()
         self.rewriting.close()
         shell.events.unregister("pre_run_cell", self.before_cell)
+        shell.events.unregister("post_run_cell", self.after_cell)
         shell.input_transformers_cleanup.remove(comments_first)
         shell.Completer.custom_matchers.remove(self.matcher)
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
@@ -85,6 +87,11 @@ class Extension:
         self.magics.begin(text)
         body = text.partition("\n")[2] if text.startswith("%%tensor") else text
         self.magics.gradients.check(body, self.shell.user_ns)
+
+    def after_cell(self, result: Any) -> None:
+        """A cell has run: live views follow the variables that they read."""
+        del result
+        self.magics.views.follow()
 
     def named(self, filename: str) -> Cell | None:
         """The cell of a notebook that is not captured, by the file name that its code has."""

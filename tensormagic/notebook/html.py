@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from html import escape
+from typing import Any
 
 from tensormagic.notebook import svg
 from tensormagic.notebook.labels import clean
 from tensormagic.notebook.scene import Scene
 from tensormagic.notebook.widgets.graph import SCRIPT, STYLE
 
-__all__ = ["to_html"]
+__all__ = ["page", "to_html"]
 
 # the page may run what is written in it and nothing else
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -72,11 +73,29 @@ def to_html(scene: Scene, *, expanded: bool = True, view: str | None = None) -> 
     """
     first = scene.view(view).name if view is not None else scene.views[0].name if scene.views else ""
     state = {"scene": scene.message(), "expanded": expanded, "view": first, "selected": ""}
+    title = clean(scene.title or "graph", 200)
+    return page(title, STYLE, SCRIPT, state, svg.render(scene, (first,) if first else ()))
+
+
+def page(title: str, style: str, script: str, state: dict[str, Any], picture: str) -> str:
+    """Return a page with one widget.
+
+    Parameters
+    ----------
+    title : str
+        The page's title and heading.
+    style, script : str
+        The widget's style sheet and its module.
+    state : dict
+        What its model holds, as JSON has it.
+    picture : str
+        The SVG that stands in its place where scripts do not run.
+    """
     return _PAGE.format(
         policy=_POLICY,
-        title=escape(clean(scene.title or "graph", 200)),
-        style=STYLE,
-        picture=svg.render(scene, (first,) if first else ()),
+        title=escape(title),
+        style=style,
+        picture=picture,
         state=json.dumps(state, separators=(",", ":")).replace("<", "\\u003c"),
-        script=SCRIPT.replace("export default", "const widget =") + _MODEL,
+        script=script.replace("export default", "const widget =") + _MODEL,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 from IPython.core.display_functions import publish_display_data
@@ -15,10 +16,11 @@ from traitlets import Bool, Enum, TraitError, Unicode, validate
 
 from tensormagic.capture.cell import Code
 from tensormagic.capture.summary import type_text
+from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.notebook import errors
 from tensormagic.notebook.check import check
-from tensormagic.notebook.display import Views, portrait_of, report_of
+from tensormagic.notebook.display import ShownTensor, Views, portrait_of, report_of
 from tensormagic.notebook.options import CHOICES, Options, declare, of_line, read
 from tensormagic.notebook.panels import PANELS, Panel, seconds_text
 from tensormagic.notebook.run import Outcome, Source, compiled, run, run_plain
@@ -125,7 +127,9 @@ class TensorMagics(Magics):
     def _run(self, code: Code, options: Options) -> Any:
         plain = options.plain or config.plain
         begin = time.perf_counter()
-        outcome = (run_plain if plain else run)(code, self.shell, options)
+        view = self._view(code, options) if options.live and not options.quiet else None
+        with self._having(code, options, view):
+            outcome = (run_plain if plain else run)(code, self.shell, options)
         if options.verbose:
             self._tell(outcome, time.perf_counter() - begin, plain=plain)
         self.gradients.bind(outcome.gradients, outcome.moving, code.cell.label, self.shell.user_ns)
@@ -136,6 +140,8 @@ class TensorMagics(Magics):
             return outcome.result if outcome.shown else None
         panels = self._panels(outcome)
         outcome.release()
+        if view is not None:
+            return self._live(view, outcome)
         return report_of(outcome, self.views, graph="graph" in options.show, rich=self.rich, panels=panels)
 
     def _tell(self, outcome: Outcome, seconds: float, *, plain: bool) -> None:
@@ -154,11 +160,46 @@ class TensorMagics(Magics):
         made = [PANELS[name](shown, outcome.source) for name in options.show if name in PANELS and shown is not None]
         made += [speed(outcome, shown)] if "speed" in options.show and shown is not None else []
         made += [check(outcome)] if options.check else []
-        if "graph" in options.show and self.rich:
+        if ("graph" in options.show and self.rich) or options.live:
             for page, text in made:
                 publish_display_data({"text/plain": text, "text/html": page})
             return ()
         return tuple(made)
+
+    def _view(self, code: Code, options: Options) -> Any:
+        """The live view of a cell, before the cell itself runs: what it cannot show is refused while nothing has changed."""
+        from tensormagic.notebook.live import view_of_cell
+
+        view = view_of_cell(code, options, self.shell)
+        self.views.add(view)
+        return view
+
+    @contextmanager
+    def _having(self, code: Code, options: Options, view: Any) -> Generator[None]:
+        """Have names that only a live view knows stand where it starts, for as long as the cell runs; if it fails, no view."""
+        space = self.shell.user_ns
+        new: dict[str, Any] = {}
+        if options.live:
+            from tensormagic.notebook.live import missing_names
+
+            new = missing_names(code, options, space)
+        space.update(new)
+        try:
+            yield
+        except BaseException:
+            if view is not None:
+                view.close()
+            raise
+        finally:
+            for name in [n for n, value in new.items() if space.get(n) is value]:
+                del space[name]
+
+    def _live(self, view: Any, outcome: Outcome) -> Any:
+        """What is returned for a cell with a live view: its value, which is shown as that view."""
+        from tensormagic.notebook.live import LiveReport
+
+        report = LiveReport(outcome, self.views, view, rich=self.rich)
+        return ShownTensor(outcome.result, report) if isinstance(outcome.result, Tensor) else report
 
     def _guarded(self, options: Options, action: Callable[[], Any]) -> Any:
         """Run, and let what is raised be shown at the user's line."""

@@ -14,6 +14,8 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
 
+from tensormagic.config import config
+
 __all__ = ["CHOICES", "NAMES", "OPTIONS", "PANELS", "Options", "arguments", "declare", "describe", "of_line", "read"]
 
 PANELS = ("graph", "rewrites", "code", "annotate", "profile", "speed")
@@ -24,7 +26,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "--dtype": ("float32", "float64"),
     "--show": (*PANELS, "none"),
 }
-NAMES = ("-i", "--input", "-o", "--output", "--grad", "--of")  # options that take names of variables
+NAMES = ("-i", "--input", "-o", "--output", "--grad", "--of", "--live")  # options that take names of variables
 _EXAMPLE = """
 Example::
 
@@ -54,7 +56,11 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (("--show",), "WHAT", "graph, rewrites, code, annotate, profile, speed or none; several with commas"),
     (("-a", "--annotate"), None, "the cell's lines, each with its ops and kernel, yellow where it stays in NumPy"),
     (("-t", "--time"), None, "speed and accuracy against the same cell in plain NumPy"),
-    (("--live",), "A=START:STOP[:STEP]", "sliders"),
+    (
+        ("--live",),
+        "A=START:STOP[:STEP]",
+        "sliders, ends included; several with commas; value, slope and picture follow",
+    ),
     (("--check",), None, "gradients held against finite differences, the value against NumPy"),
     (("--plain",), None, "run the cell as ordinary Python and NumPy, uncaptured"),
     (("-q", "--quiet"), None, "show nothing"),
@@ -81,6 +87,7 @@ class Options:
     check: bool = False
     plain: bool = False
     verbose: bool = False
+    live: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
 
 def declare(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,6 +96,7 @@ def declare(function: Callable[..., Any]) -> Callable[..., Any]:
     function = argument("NAME", nargs="?", help=help_of)(function)
     for spellings, metavar, told in reversed(_TABLE):
         more: dict[str, Any] = {"metavar": metavar} if metavar is not None else {"action": "store_true"}
+        more |= {"action": "append"} if "--live" in spellings else {}
         function = argument(*spellings, help=told, default=None, **more)(function)
     function = kwds(epilog=_EXAMPLE)(function)
     function = magic_arguments("tensor")(function)
@@ -199,9 +207,37 @@ def _made(given: argparse.Namespace, values: dict[str, Any], defaults: Mapping[s
         "outputs": _names(values, "output"),
         "grad": _names(values, "grad") or (),
         "of": _identifier(values.get("of", ""), "--of"),
+        "live": _ranges(values.get("live", [])),
         "show": tuple(dict.fromkeys(panel for panel in show if panel != "none")),
     }
     return Options(**made)
+
+
+def _ranges(given: list[str]) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """``A=START:STOP[:STEP]``, several with commas."""
+    found: dict[str, tuple[float, ...]] = {}
+    for text in _split(",".join(given)):
+        name, equals, ends = text.partition("=")
+        parts = ends.split(":")
+        if not equals or len(parts) not in {2, 3}:
+            raise UsageError(f"%%tensor --live takes A=START:STOP or A=START:STOP:STEP; not {text!r}")
+        name = _identifier(name.strip(), "--live")
+        if name in found:
+            raise UsageError(f"%%tensor --live has two ranges for {name}")
+        found[name] = tuple(_number(part) for part in parts)
+    return tuple(found.items())
+
+
+def _number(text: str) -> float:
+    """A number as Python writes it; an int stays one."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"%%tensor --live takes numbers, as in a=0:10 or a=-1:1:0.1; not {text!r}") from None
 
 
 def _names(values: Mapping[str, Any], option: str) -> tuple[str, ...] | None:
@@ -227,10 +263,8 @@ def _refuse(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
     for option in ("transfers", "async"):
         if values.get(option):
             raise UsageError(f"%%tensor --{option} is for the GPU, and the GPU backend is not there yet")
-    if values.get("live"):
-        raise UsageError(
-            "%%tensor --live is not there yet; tm.tensor makes a function that a slider of ipywidgets can call"
-        )
+    if values.get("live") and (values.get("plain") or defaults.get("plain") or config.plain):
+        raise UsageError("%%tensor --live shows a captured cell, and --plain captures none: leave one of them out")
 
 
 def _split(text: str) -> tuple[str, ...]:

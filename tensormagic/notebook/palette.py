@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DARK", "LIGHT", "PAGE", "rules", "standalone", "themed"]
+__all__ = ["DARK", "LIGHT", "PAGE", "rules", "standalone", "themed", "variables"]
 
 FONT = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',Arial,sans-serif"
 
@@ -124,18 +124,22 @@ def standalone() -> str:
 
 def themed(scope: str) -> str:
     """Return the style sheet of pictures inside `scope` of a page, light or dark as the page's theme says."""
-    light = ";".join(f"--tm-{name}:{_themed(name, value)}" for name, value in LIGHT.items())
-    dark = ";".join(f"--tm-{name}:{_themed(name, value)}" for name, value in DARK.items())
     body = f"{_PLAIN}\n{rules(lambda name: f'var(--tm-{name})')}"
     scoped = "\n".join(
         ",".join(f"{scope} .tm-picture {part}" for part in line.split("{")[0].split(",")) + "{" + line.split("{", 1)[1]
         for line in body.splitlines()
     )
+    return f"{variables(scope)}{scoped}\n"
+
+
+def variables(scope: str) -> str:
+    """Return the style sheet of the colours alone, as variables inside `scope` of a page."""
+    light = ";".join(f"--tm-{name}:{_themed(name, value)}" for name, value in LIGHT.items())
+    dark = ";".join(f"--tm-{name}:{_themed(name, value)}" for name, value in DARK.items())
     return (
         f"{scope}{{{light}}}\n@media (prefers-color-scheme:dark){{{scope}{{{dark}}}}}\n"
         f"[data-jp-theme-light='true'] {scope},.vscode-light {scope}{{{light}}}\n"
         f"[data-jp-theme-light='false'] {scope},.vscode-dark {scope},.vscode-high-contrast {scope}{{{dark}}}\n"
-        f"{scoped}\n"
     )
 
 

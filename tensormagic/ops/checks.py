@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tensormagic.ir.errors import CaptureError, DifferentiationError, UndefinedError
-from tensormagic.ir.node import Node, make
+from tensormagic.ir.node import Node, as_size, make
+from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops import scalar
 from tensormagic.ops.leaf import size_node
@@ -66,6 +68,28 @@ def in_range(index: Node, low: float, high: Size | Node, message: str) -> Node:
 def not_zero(x: Node, message: str) -> Node:
     """``x``, checked when the graph runs: a ZeroDivisionError with ``message`` where an element is zero."""
     return require(x, scalar.not_equal(x, 0), message, "division")
+
+
+def fits(number: Node, dtype: np.dtype[Any]) -> Node:
+    """Numbers of Python's own that integers of ``dtype`` hold, as NumPy converts them; others are errors when the graph runs."""
+    limits, message = np.iinfo(dtype), f"a Python number is out of bounds for {dtype}"
+    low, high = int(limits.min), int(limits.max)
+    if number.type.dtype.kind not in "if" or (number.op is REQUIRE and number["message"] == message):
+        return number
+    if number.type.dtype.kind == "f":
+        number = require(number, scalar.logical_not(scalar.isnan(number)), "cannot convert float NaN to integer")
+        whole = scalar.trunc(number)
+        holds = [scalar.greater_equal(whole, float(low)), scalar.less(whole, float(high + 1))]
+    else:
+        size = None if number.type.shape else as_size(number)
+        above = low <= _LEAST or (size is not None and is_at_least(size, low))
+        below = high >= -1 - _LEAST or (size is not None and is_at_least(high - size, 0))
+        holds = [] if above else [scalar.greater_equal(number, low)]
+        holds += [] if below else [scalar.less_equal(number, high)]
+    return require(number, functools.reduce(scalar.logical_and, holds), message, "overflow") if holds else number
+
+
+_LEAST = -(2**63)  # of the integers that stand for Python's
 
 
 def _not_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:

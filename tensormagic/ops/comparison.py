@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ops.function import INF, SPECIAL, leaf, typed
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.op import Tangent
-from tensormagic.ops.pointwise import ASTYPE, Pointwise, Weak, astype
+from tensormagic.ops.pointwise import ASTYPE, Pointwise, Weak, astype, masked_by, multiply_by, total
 
 # choice ---------------------------------------------------------------------------------------------------------------
 
@@ -43,10 +43,19 @@ where = leaf(
 )
 
 
-def _prefer(x: Node, y: Node) -> Node:
-    """1 where ``x`` is chosen, one half on ties."""
-    dtype = np.result_type(x.type.dtype, y.type.dtype)
-    return astype(greater(x, y), dtype) + dtype.type(0.5) * astype(equal(x, y), dtype)
+def _chosen(*, larger: bool) -> Callable[[Node, Sequence[Tangent]], Tangent]:
+    """The tangent of the operand that is chosen, of both alike on ties; what is not chosen counts for nothing, be it infinite."""
+
+    def linearise(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        terms: list[Node] = []
+        for tangent, x, y in zip(tangents, node.args, reversed(node.args), strict=True):
+            if tangent is not None:
+                share = where(equal(x, y), typed(0.5, tangent), typed(1, tangent))
+                ahead = greater_equal(x, y) if larger else less_equal(x, y)
+                terms.append(masked_by(ahead, multiply_by(share, tangent)))
+        return total(terms)
+
+    return linearise
 
 
 _GREATER = "{0} if {0} > {1} else {1}"
@@ -54,17 +63,17 @@ _LESS = "{0} if {0} < {1} else {1}"
 maximum = leaf(
     "maximum",
     source={"f": "max_propagate({0}, {1})", "i": _GREATER, "u": _GREATER, "b": "{0} | {1}"},
-    partials=lambda _out, x, y: (_prefer(x, y), _prefer(y, x)),
+    linearise=_chosen(larger=True),
     doc="The larger number; nan wins.",
 )
 minimum = leaf(
     "minimum",
     source={"f": "min_propagate({0}, {1})", "i": _LESS, "u": _LESS, "b": "{0} & {1}"},
-    partials=lambda _out, x, y: (_prefer(y, x), _prefer(x, y)),
+    linearise=_chosen(larger=False),
     doc="The smaller number; nan wins.",
 )
-fmax = leaf("fmax", partials=lambda _out, x, y: (_prefer(x, y), _prefer(y, x)), doc="The larger number; nan loses.")
-fmin = leaf("fmin", partials=lambda _out, x, y: (_prefer(y, x), _prefer(x, y)), doc="The smaller number; nan loses.")
+fmax = leaf("fmax", linearise=_chosen(larger=True), doc="The larger number; nan loses.")
+fmin = leaf("fmin", linearise=_chosen(larger=False), doc="The smaller number; nan loses.")
 
 # comparison and logic -------------------------------------------------------------------------------------------------
 

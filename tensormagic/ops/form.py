@@ -37,3 +37,8 @@ FORM = ToForm(
 def to_form(x: Node, form: Form) -> Node:
     """``x``, which has no axes, in a form."""
     return x if x.type.form == form else make(FORM, (x,), form=form)
+
+
+def as_array(op: Callable[..., Node]) -> Callable[..., Node]:
+    """``op`` of arrays, which gives an array where they have no axes, too."""
+    return lambda *nodes: to_form(op(*nodes), "array")

@@ -11,8 +11,9 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.fold import reduce_sum
-from tensormagic.ops.leaf import iota
-from tensormagic.ops.move import broadcast, expand_dims, same, show, slice_, transpose
+from tensormagic.ops.gather import gather
+from tensormagic.ops.leaf import iota, size_node
+from tensormagic.ops.move import broadcast, expand_dims, reshape, same, show, slice_, transpose
 from tensormagic.ops.op import Guard, Tangent
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalar import conjugate, equal, greater_equal, less_equal, real, where
@@ -54,6 +55,19 @@ def triu(x: Node) -> Node:
 def diagonals(x: Node) -> Node:
     """The diagonals of square matrices."""
     return reduce_sum(where(mask(x, equal), x, 0), (x.type.ndim - 1,))
+
+
+def diagonal(x: Node, first: int, second: int) -> Node:
+    """The elements, as they are, whose places along two axes of one extent are equal, along a new last axis."""
+    rest = tuple(k for k in range(x.type.ndim) if k not in {first, second})
+    rows, columns = x.type.shape[first], x.type.shape[second]
+    flat = reshape(transpose(x, (*rest, first, second)), (*(x.type.shape[k] for k in rest), rows * columns))
+    return gather(flat, diagonal_places(rows, columns), len(rest))
+
+
+def diagonal_places(rows: Size, columns: Size) -> Node:
+    """Where the elements of the diagonal are among those of a matrix in C order."""
+    return iota((rows,), 0) * size_node(columns + 1)
 
 
 def symmetric(x: Node) -> Node:

@@ -209,8 +209,9 @@ _MOVES: dict[str, Callable[[Node, Node], Node]] = {
 
 
 def multiply_by(partial: Node, tangent: Node) -> Node:
-    """``partial * tangent``, where a masked tangent annihilates even an infinite partial."""
-    from tensormagic.ops.scalar import multiply, where
+    """``partial * tangent``, where what a mask, a slice or a store leaves out annihilates even an infinite partial."""
+    from tensormagic.ops.scalar import multiply
+    from tensormagic.ops.support import scaled
 
     partial = broadcast(partial, tangent.type.shape) if partial.type.shape != tangent.type.shape else partial
     if (
@@ -220,11 +221,7 @@ def multiply_by(partial: Node, tangent: Node) -> Node:
         and tangent["bits"].array() == 1
     ):
         return partial  # where every gradient begins
-    found = masked(tangent)
-    if found is None:
-        return multiply(partial, tangent)
-    cond, value, zero_first = found
-    return _mask(where, cond, multiply_by(partial, value), zero_first)
+    return scaled(multiply, partial, tangent)
 
 
 # casts ----------------------------------------------------------------------------------------------------------------
@@ -294,6 +291,10 @@ def astype(x: Node, dtype: Any) -> Node:
         return constant(
             _to_kind(x["bits"].array(), dtype)[()] if not x.type.shape else _to_kind(x["bits"].array(), dtype)
         )
+    if x.type.form == "python" and x.type.dtype.kind == "i" and dtype.kind in "iu":
+        from tensormagic.ops.checks import fits
+
+        x = fits(x, dtype)
     return make(ASTYPE, (x,), dtype=dtype.str)
 
 

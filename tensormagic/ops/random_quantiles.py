@@ -9,7 +9,7 @@ import numpy as np
 
 from tensormagic.ir.node import Node, make
 from tensormagic.ops.opaque import Opaque, items
-from tensormagic.ops.random_slopes import quadrature
+from tensormagic.ops.random_slopes import only_once, quadrature
 from tensormagic.ops.scalar import sqrt
 from tensormagic.ops.special import erfcx
 
@@ -76,12 +76,14 @@ BETA_SLOPES = Opaque(
     name="beta_slopes",
     types=lambda args, _params: (args[2].type, args[2].type),
     numpy=beta_slopes,
+    tangent=only_once("beta, F, Student's and Dirichlet's"),
     doc="How samples of the beta distribution move with its parameters.",
 )
 VON_MISES_SLOPE = Opaque(
     name="von_mises_slope",
     types=lambda args, _params: args[1].type,
     numpy=von_mises_slopes,
+    tangent=only_once("von Mises"),
     doc="How samples of the von Mises distribution move with its concentration.",
 )
 

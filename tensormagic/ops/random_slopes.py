@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Type
+from tensormagic.ops.op import Tangent
 from tensormagic.ops.opaque import Opaque
 
 _TERMS = 100_000
@@ -67,10 +69,24 @@ def gamma_slopes(shape: Any, x: Any) -> Any:
     return found
 
 
+def only_once(numbers: str) -> Callable[[Node, Sequence[Tangent]], Tangent]:
+    """The tangent of slopes that have none."""
+
+    def refuse(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        del node, tangents
+        raise DifferentiationError(
+            f"{numbers} numbers are drawn by rejection: with respect to their shape they have first derivatives only",
+            "tm.stop_gradient(shape) leaves the shape out; derivatives by location and scale have any order.",
+        )
+
+    return refuse
+
+
 GAMMA_SLOPE = Opaque(
     name="gamma_slope",
     types=_type,
     numpy=gamma_slopes,
+    tangent=only_once("gamma, chi-square and Student's"),
     doc="How samples of the gamma distribution move with its shape parameter.",
 )
 
@@ -80,4 +96,4 @@ def gamma_slope(shape: Node, x: Node) -> Node:
     return make(GAMMA_SLOPE, (shape, x))
 
 
-__all__ = ["GAMMA_SLOPE", "gamma_slope", "gamma_slopes", "quadrature"]
+__all__ = ["GAMMA_SLOPE", "gamma_slope", "gamma_slopes", "only_once", "quadrature"]

@@ -49,6 +49,7 @@ from tensormagic.ops.function import INF, float_loop, leaf, one_like, real_loop,
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.pointwise import astype, multiply_by, total
 from tensormagic.ops.squares import is_sum_of_squares
+from tensormagic.ops.support import scaled
 
 # arithmetic -----------------------------------------------------------------------------------------------------------
 
@@ -85,7 +86,7 @@ def _product_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 def _quotient_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     _, divisor = node.args
-    first = None if tangents[0] is None else divide(tangents[0], divisor)
+    first = None if tangents[0] is None else _divide_by(divisor, tangents[0])
     second = None if tangents[1] is None else multiply_by(negative(divide(node, divisor)), tangents[1])
     return total([t for t in (first, second) if t is not None])
 
@@ -117,7 +118,7 @@ divide = leaf(
     "divide",
     source="{0} / {1}",
     linearise=_quotient_tangent,
-    back=lambda node, ct, linear: (_divide_masked(ct, node.args[1]) if linear[0] else None, None),
+    back=lambda node, ct, linear: (_divide_by(node.args[1], ct) if linear[0] else None, None),
     doc="The true quotient of two numbers.",
 )
 negative = leaf(
@@ -158,11 +159,9 @@ fmod = leaf(
 )
 
 
-def _divide_masked(cotangent: Node, divisor: Node) -> Node:
-    """``cotangent / divisor``, where a masked cotangent stays zero."""
-    from tensormagic.ops.pointwise import masked
-
-    return divide(cotangent, divisor) if masked(cotangent) is None else multiply_by(reciprocal(divisor), cotangent)
+def _divide_by(divisor: Node, dividend: Node) -> Node:
+    """``dividend / divisor``, where what a mask, a slice or a store leaves out stays zero."""
+    return scaled(lambda by, part: divide(part, by), divisor, dividend)
 
 
 def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:

@@ -19,6 +19,7 @@ from tensormagic.ops.opaque import ITEM, items
 from tensormagic.ops.region import graph_over, symbols_in
 from tensormagic.transform.shifts import gathered
 from tensormagic.transform.sums import summed_after
+from tensormagic.transform.totals import totalled
 
 
 def followed(roots: Iterable[Node], goals: Mapping[Node, Node]) -> list[Node]:
@@ -66,7 +67,7 @@ class _Tidy:
             read = _read(results)
             if not read:
                 return results
-            goals = _merged(read) or self._narrowed(read) or ({} if self.exact else _summed(read))
+            goals = _merged(read) or self._narrowed(read) or ({} if self.exact else _summed(read) or totalled(results))
             if not goals:
                 return results
             results = followed(results, goals)

@@ -7,6 +7,7 @@ import struct
 import numpy as np
 import pytest
 
+from tensormagic.backend import cpu_code
 from tensormagic.backend.cpu_code import compile_source
 from tensormagic.backend.cpu_loader import load
 
@@ -48,3 +49,45 @@ def kernel(table):
 def test_code_that_needs_numba_is_refused() -> None:
     with pytest.raises(RuntimeError, match="the code needs"):
         compile_source("def kernel(table):\n    print(table[0])\n")
+
+
+def test_a_call_is_typed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """
+def kernel(table):
+    a = array(table, 1, "float64", 0)
+    for i in range(4):
+        a[i] = {}
+"""
+    compile_source(source.format("a[i] * a[i]"))
+    asked = []
+    context = cpu_code._typing._context
+    usual = context.resolve_function_type
+    monkeypatch.setattr(context, "resolve_function_type", lambda *call: asked.append(call[0]) or usual(*call))
+    compile_source(source.format("a[i] * a[i] * a[i]"))
+    assert not asked
+    compile_source(source.format("a[i] / (a[i] - 1.5)"))
+    assert asked
+
+
+def test_a_name_may_be_assigned_again() -> None:
+    x, out = np.array([3.0, -5.0, 2.0, 8.0]), np.empty(2)
+    source = """
+def kernel(table):
+    a = array(table, 1, "float64", 0)
+    b = array(table, 2, "float64", 1)
+    best = a[0]
+    total = 0.0
+    for i in range(4):
+        k = i
+        if a[i] > best:
+            best = a[i]
+        k = k + 1
+        total = total + k * a[i]
+    for i in range(4):
+        k = i
+        total = total - k
+    b[0] = best
+    b[1] = total
+"""
+    run(source, x, out)
+    assert out.tolist() == [8, 1 * 3 - 2 * 5 + 3 * 2 + 4 * 8 - 6]

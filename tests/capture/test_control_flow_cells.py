@@ -14,6 +14,7 @@ from tensormagic.capture import context
 from tensormagic.capture.cell import at_home
 from tensormagic.capture.staging.source import PART_NAME
 from tensormagic.ir import site
+from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import captured, cell, check
 
 X = np.arange(12.0).reshape(3, 4)
@@ -215,3 +216,26 @@ def test_recursion_where_values_are_there():
     )
     check(source, x=X)
     assert regions(cell(source, {"x": X})) == {"while": 1}
+
+
+def test_returns_of_different_numbers_of_values_are_told_with_their_lines():
+    def several(x):
+        if x[0] > 0:
+            return x, x
+        return x, x, x
+
+    def named(x):
+        if x[0] > 0:
+            pair = (x, None)
+        else:
+            x = x + 1
+            pair = x, x
+        return pair
+
+    first = several.__code__.co_firstlineno
+    name = __file__.rpartition("/")[2]
+    told = rf"2 values \({name} line {first + 2}\) and 3 values \({name} line {first + 3}\)"
+    with pytest.raises(CaptureError, match=told):
+        tm.tensor(several)(np.ones(2))
+    with pytest.raises(CaptureError, match=r"pair \(float64\[2\], None\) \(.*\) and \(float64\[2\], float64\[2\]\)"):
+        tm.tensor(named)(np.ones(2))

@@ -373,3 +373,19 @@ def test_second_derivatives():
     step = 1e-5
     differences = [(f(X + step * e).sum() - f(X - step * e).sum()) / (2 * step) * V.sum() for e in np.eye(6)]
     np.testing.assert_allclose(found, differences, rtol=1e-6, atol=1e-7)
+
+
+def test_the_extreme_of_arrays_of_which_data_say_how_many():
+    def largest(x, k):
+        return max(x[i] * 2 for i in range(k[0]))
+
+    def smallest(x, k):
+        return min([x[i] - 1 for i in range(k[0])])
+
+    x = np.arange(6.0).reshape(2, 3)
+    for function in (largest, smallest):
+        captured = tm.tensor(function)
+        np.testing.assert_array_equal(captured(x, np.array([1])), function(x, np.array([1])))
+        with pytest.raises(ValueError, match="truth value of an array"):
+            captured(x, np.array([2]))
+        np.testing.assert_array_equal(captured(x[:, :1], np.array([2])), function(x[:, :1], np.array([2])))

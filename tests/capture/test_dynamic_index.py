@@ -422,3 +422,45 @@ def test_compiled_code_agrees(monkeypatch):
         tm.tensor(program)(x, np.array(6))
     with pytest.raises(ValueError, match=r"broadcast|fit"):
         tm.tensor(lambda x, y, k: (x[:k] + y).sum())(x[:, 0], x[0], np.array(2))
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_an_index_out_of_bounds_on_a_way_that_is_not_taken(tier, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+
+    def chosen(x, k):
+        return x[k] if k < len(x) else -1.0
+
+    def stored(x, k):
+        if k < len(x):
+            x[k] = 9
+        return x * 2
+
+    def constant(x, k):
+        if k > 5:
+            return x[7] + 0.0
+        return x[0] + 0.0
+
+    for function in (chosen, stored, constant):
+        captured = tm.tensor(function)
+        for k in (7, 1, -3, -4):
+            for index in (np.int64(k), np.array(k)):
+                given = outcome(captured, np.arange(3.0), index)
+                expected = outcome(function, np.arange(3.0), index)
+                if isinstance(expected, type):
+                    assert given is expected
+                else:
+                    np.testing.assert_array_equal(given, expected)
+
+
+def test_an_index_out_of_bounds_in_a_loop_without_a_turn():
+    def summed(x, n):
+        total = 0.0
+        for _ in range(n):
+            total += x[9]
+        return total
+
+    captured = tm.tensor(summed)
+    assert captured(np.arange(3.0), np.int64(0)) == 0.0
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        captured(np.arange(3.0), np.int64(2))

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+import tensormagic as tm
 from tests.capture.harness import check
 
 RNG = np.random.default_rng(0)
@@ -196,3 +197,28 @@ def test_as_numpy(source: str):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's own, of slices that are empty
         check(source, 1e-13, **NAMES)
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ["median", "nanmedian", "quantile", "nanquantile"])
+def test_order_statistics_of_what_data_leave_empty(name, tier, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    function = getattr(np, name)
+    more = () if "median" in name else (0.25,)
+
+    def chosen(x, t):
+        return function(x[x > t], *more), function(x[:2, x[0] > t], *more, axis=1)
+
+    x = np.arange(12.0).reshape(3, 4)
+    captured = tm.tensor(chosen)
+    for t in (20.0, 1.0, 2.5, -1.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                expected = chosen(x, t)
+            except IndexError:
+                with pytest.raises(IndexError, match="out of bounds"):
+                    captured(x, t)
+                continue
+        for ours, numpys in zip(captured(x, t), expected, strict=True):
+            np.testing.assert_array_equal(ours, numpys)

@@ -13,6 +13,7 @@ from tensormagic.capture.value import node_of, wrap
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.node import topological
+from tensormagic.transform.grad import value_and_gradient
 from tensormagic.transform.rewriting import rewrite
 from tests.ops.harness import closed, place
 
@@ -45,6 +46,21 @@ def test_c2_value_first_and_second_derivative_of_a_polynomial():
 @pytest.mark.parametrize("x", [-3.5, 0.0, 1.0, 40.0])
 def test_c3_the_third_derivative_of_a_cubic_is_constant(x):
     assert tm.grad(tm.grad(tm.grad(polynomial)))(x) == 12
+
+
+def test_c4_the_gradient_has_each_forward_node_once_and_little_more():
+    def chain(x):
+        for k in [*range(100)]:
+            x = np.sin(x) * 0.5 + x
+            x = x * 1.01 if k % 2 else x - 0.1
+        return x.sum()
+
+    forward = rewrite(tm.tensor(chain).graph(X)).graph
+    value, gradients = value_and_gradient(forward.results[0], forward.parameters)
+    both = topological([value, *gradients])
+    assert len(forward.nodes) > 300
+    assert set(forward.nodes) <= {*both, *forward.parameters}
+    assert len(both) <= 2.5 * len(forward.nodes)
 
 
 def test_c5_every_node_of_a_gradient_names_a_line_of_the_user():

@@ -232,6 +232,15 @@ def test_gradients_of_each_and_of_all(name, monkeypatch):
     np.testing.assert_allclose([blocks[k, k] for k in range(len(curved))], curved, rtol=1e-9, atol=1e-12)
 
 
+def test_gradients_of_a_stack_that_records_turns_are_compiled(monkeypatch):
+    stack = abs(X)
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    expected = np.stack([tm.grad(lambda x: recorded(x).sum())(row) for row in stack])
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    found = tm.grad(lambda x: tm.vmap(recorded)(x).sum())(stack)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_recursion():
     x = RNG.normal(size=(3, 2))
     np.testing.assert_array_equal(tm.vmap(lambda v: doubled(v, 3))(x), 8 * x)

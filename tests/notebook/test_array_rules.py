@@ -148,3 +148,14 @@ def test_generators_of_rules_over_arrays():
         @tm.rule
         def wrong(A):
             yield A.T @ A, A @ A.T
+
+
+@pytest.mark.parametrize(("fault", "message"), [("undefined(x)", "name 'undefined'"), ("np.cosinus(x)", "'cosinus'")])
+def test_what_a_generator_raises_is_shown_at_its_line(notebook, fault, message):
+    out = notebook(f"@tm.rule\ndef faulty(x):\n    yield np.sin(x) * 2, {fault}").out
+    assert message in out
+    assert "line 3" in out
+    assert f"    yield np.sin(x) * 2, {fault}" in out
+    assert "functions/rules.py" not in out
+    assert "user.py" not in out
+    assert "faulty" not in tm.rules.own

@@ -117,7 +117,7 @@ def test_bad_cells(notebook, name):
         ("--dtype float16", "float32, float64; not 'float16'"),
         ("--device gpu", "GPU backend is not there yet"),
         ("--exclusive", "GPU backend is not there yet"),
-        ("--live a=0:1", "--live is not there yet"),
+        ("--live a=0:1", "the cell does not read a"),
         ("--grad ww", "no variable ww (did you mean w?)"),
         ("--of lss", "no variable lss (did you mean loss?)"),
         ("-o lss", "does not bind lss (did you mean loss?)"),

@@ -38,10 +38,9 @@ def test_warnings_are_numpys_at_the_users_line(told, notebook):
 
 
 @pytest.fixture
-def compiled():
-    before, tm.config.tier = tm.config.tier, "numba"
-    yield
-    tm.config.tier = before
+def compiled(notebook, monkeypatch):
+    assert notebook  # which begins in NumPy
+    monkeypatch.setattr(tm.config, "tier", "numba")
 
 
 @pytest.mark.usefixtures("compiled")

@@ -219,7 +219,7 @@ def test_every_op_with_a_derivative_is_tried():
     regions = {name for name, op in registry.items() if op.kind == "region"}  # test_control.py
     leaves = {name for name, op in registry.items() if op.kind == "leaf"}
     assert set(registry) - tried - steps - regions - leaves == {
-        "argsort", "searchsorted", "position", "places", "unique", "count_unique",  # what they give are places and counts
+        "argsort", "searchsorted", "position", "places", "unique", "count_unique", "extent",  # places, counts and lengths
         "fixed",
         "draw", "random_state", "gamma_slope", "beta_slopes", "von_mises_slope",  # test_random.py
     }  # fmt: skip

@@ -49,12 +49,21 @@ def of_reals(name):
     return call
 
 
+def of_parts(first, second):
+    """The complex number of two parts, in the dtype of their common loop."""
+    part = in_loop(np.add, np.arctan2)(first, second).dtype
+    parts = (np.asarray(v).astype(np.result_type(part, np.float32)) for v in np.broadcast_arrays(first, second))
+    pairs = np.stack([*parts], axis=-1)
+    return pairs.view(np.result_type(pairs.dtype, np.complex64))[..., 0][()]
+
+
 REAL = (
     "exprel exp1 expi erfcx erfinv erfcinv log_ndtr ndtri gamma beta betaln binom gammainc gammaincc betainc zeta "
     "j0 j1 jv y0 y1 yv i0 i1 iv i0e i1e ive kv"
 )
 # What is not in NumPy under the name of the op.
 ORACLES = {
+    "from_parts": of_parts,
     "stop_gradient": lambda x: np.array(x)[()],
     "sinc": in_loop(np.sinc, np.exp),
     "sigmoid": in_loop(scipy.special.expit, np.cbrt),

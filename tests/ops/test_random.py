@@ -91,6 +91,41 @@ def test_second_derivatives() -> None:
     assert np.isclose(tm.grad(first)(1.25), (first(1.25 + 1e-5) - first(1.25 - 1e-5)) / 2e-5, rtol=1e-6)
 
 
+REJECTED = {
+    "standard_gamma": lambda r, a: r.standard_gamma(a),
+    "gamma": lambda r, a: r.gamma(a, 2.0),
+    "chisquare": lambda r, a: r.chisquare(a),
+    "beta": lambda r, a: r.beta(a, 2.0),
+    "f": lambda r, a: r.f(a, 5.0),
+    "standard_t": lambda r, a: r.standard_t(a),
+    "dirichlet": lambda r, a: r.dirichlet(np.stack([a, 2 * a]))[0],
+    "vonmises": lambda r, a: r.vonmises(0.3, a),
+}
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_draws_by_rejection_have_first_derivatives_only(name: str) -> None:
+    def f(a: Any) -> Any:
+        return REJECTED[name](np.random.default_rng(7), a)
+
+    def turns(a: Any) -> Any:
+        total, r = 0.0, np.random.default_rng(7)
+        for _ in range(3):
+            total = total + REJECTED[name](r, a)
+        return total
+
+    for function in (f, turns):
+        assert np.isfinite(tm.grad(function)(1.5))
+        for derive in (tm.hessian, lambda g: tm.grad(tm.grad(g)), lambda g: lambda a: tm.hvp(g, a, 1.0)):
+            with pytest.raises(DifferentiationError, match="first derivatives only"):
+                derive(function)(1.5)
+
+
+def test_scales_of_gamma_numbers_have_second_derivatives() -> None:
+    first = tm.grad(lambda a: np.random.default_rng(7).gamma(2.0, a * a) ** 2)
+    assert np.isclose(tm.grad(first)(1.25), (first(1.25 + 1e-5) - first(1.25 - 1e-5)) / 2e-5, rtol=1e-6)
+
+
 @pytest.mark.parametrize("shape", [0.05, 0.3, 1.0, 2.5, 10.0, 150.0, 3000.0])
 def test_slopes_of_gamma_numbers_are_those_of_the_quantiles(shape: float) -> None:
     p = np.array([0.01, 0.3, 0.6, 0.9, 0.999])

@@ -127,13 +127,11 @@ def places(error: BaseException) -> bool:
     )
 
 
-def close(ours: Any, numpys: Any, where: str, rounding: float) -> None:
-    """Same form and values: bit for bit, or within ``rounding``."""
-    if np.ndim(numpys) == 0 and isinstance(ours, np.generic | int | float | complex) and form(ours) != form(numpys):
-        numpys = np.asarray(ours).dtype.type(np.asarray(numpys)[()])  # where data decide, numbers promote
+def close(ours: Any, numpys: Any, where: str, rounding: float, *, merges: bool) -> None:
+    """Same form and values: bit for bit, or within ``rounding``; where control flow merges numbers, they may be promoted."""
+    if merges and _merged(ours, numpys):
         ours = np.asarray(ours)[()]
-    if _wider(ours, numpys):
-        numpys = numpys.astype(ours.dtype)  # an array that is made of such numbers
+        numpys = ours.dtype.type(numpys)
     if not rounding:
         assert_equal(ours, numpys, where)
         return
@@ -147,16 +145,18 @@ def close(ours: Any, numpys: Any, where: str, rounding: float) -> None:
     assert np.allclose(a, b, rtol=room, atol=room * scale, equal_nan=True), f"{where}: {a} for {b}"
 
 
-def _wider(ours: Any, numpys: Any) -> bool:
-    """Whether an array is of a dtype that holds what NumPy's own array is of."""
-    if not isinstance(ours, np.ndarray) or not isinstance(numpys, np.ndarray) or ours.dtype == numpys.dtype:
+def _merged(ours: Any, numpys: Any) -> bool:
+    """Whether a number is of the dtype that another one, which data might have chosen, has promoted it to."""
+    numbers = np.generic | int | float | complex
+    if not isinstance(ours, numbers) or not isinstance(numpys, numbers):
         return False
-    return np.result_type(ours, numpys) == ours.dtype and ours.dtype in {np.dtype(k) for k in (int, float, complex)}
+    dtype = np.asarray(ours).dtype
+    return dtype in {np.dtype(k) for k in (int, float, complex)} and np.result_type(dtype, np.asarray(numpys)) == dtype
 
 
-def _sign(value: Any, loses: bool) -> Any:
-    """A value without the sign of its zeros, where that is not kept."""
-    return value + 0 if loses and isinstance(value, np.ndarray) and value.dtype.kind in "fc" else value
+def _merges(made: Program) -> bool:
+    """Whether there are branches or loops in a program, which data may end."""
+    return any(word in made.cell + made.helpers for word in ("if ", "for ", "while "))
 
 
 def line_of(error: BaseException) -> int | None:
@@ -256,8 +256,7 @@ def compare_cell(made: Program, seen: list[str], rounding: float = 0.0) -> str:
         if name not in {"np", "__builtins__", "row"} and not name.startswith(("_", "h_", "t", "r")):
             held = outputs.get(name, notebook.get(name)) if not _is_counter(name) else value
             if isinstance(value, np.ndarray | np.generic | int | float | complex):
-                loses = "diagonal" in made.cell
-                close(_sign(held, loses), _sign(value, loses), name, rounding)
+                close(held, value, name, rounding, merges=_merges(made))
     unbound = [n for n, v in outputs.items() if n not in numpys and not isinstance(v, NameError | list)]
     if unbound:
         raise DifferenceError(f"bound, but not in NumPy: {unbound}")
@@ -313,9 +312,9 @@ def _call(plain: Any, captured: Any, made: Program, variant: int, seen: list[str
         return judged(raised, error, seen, lambda: plain(*again.values()))
     if error is not None:
         return _missed(error)
-    loses = "diagonal" in made.cell
+    merges = _merges(made)
     for k, (a, b) in enumerate(zip(result, expected, strict=True)):
-        close(_sign(a, loses), _sign(b, loses), f"variant {variant}: result {k}", rounding)
+        close(a, b, f"variant {variant}: result {k}", rounding, merges=merges)
     for name, value in theirs.items():
-        close(_sign(ours[name], loses), _sign(value, loses), f"variant {variant}: argument {name}", rounding)
+        close(ours[name], value, f"variant {variant}: argument {name}", rounding, merges=False)
     return "same"

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import array, symbol
-from tensormagic.ops import contract, fold, linalg, move, scalar, update
+from tensormagic.ops import contract, fold, linalg, matrix, move, scalar, update
 from tensormagic.ops.leaf import constant, parameter
 from tensormagic.ops.pointwise import astype
 
@@ -129,9 +129,15 @@ EXAMPLES = [
     Example("inverses_of_inverses", (MATRIX,), lambda a: linalg.inv(linalg.inv(a)), level="real"),
     Example("absolute_determinants", (MATRIX,), lambda a: scalar.log(scalar.absolute(linalg.det(a)))),
     Example("determinants", (MATRIX,), lambda a: scalar.log(linalg.det(contract.matmul(a, move.transpose(a))))),
-    Example("diagonals_of_products", ((N, M), (M, N)), lambda a, b: linalg.diagonals(contract.matmul(a, b))),
+    Example("diagonals_of_products", ((N, M), (M, N)), lambda a, b: matrix.diagonal(contract.matmul(a, b), 0, 1)),
     Example(
         "diagonals_of_products",
+        ((3, N, M), (3, M, N)),
+        lambda a, b: matrix.diagonal(contract.matmul(a, b), 2, 1),
+    ),
+    Example("traces_of_products", ((N, M), (M, N)), lambda a, b: linalg.diagonals(contract.matmul(a, b))),
+    Example(
+        "traces_of_products",
         ((N, M), (M, N)),
         lambda a, b: fold.reduce_sum(linalg.diagonals(contract.matmul(a, b)).args[0], (0, 1)),
     ),

@@ -15,8 +15,10 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.type import python
 from tensormagic.ops import bessel, scalar, sorting, special
 from tensormagic.ops.checks import in_range
+from tensormagic.ops.complex_parts import from_parts
 from tensormagic.ops.form import to_form
 from tensormagic.ops.gather import gather
 from tensormagic.ops.leaf import constant, size_node
@@ -42,13 +44,19 @@ def where(condition: Any, /, *values: Any) -> Any:
 
 def choose_from(condition: Any, first: Any, second: Any) -> Tensor:
     """The first where the condition is true, else the second: a number, where all are."""
-    chosen = [first, second]
-    for k, other in ((0, 1), (1, 0)):
-        if type(chosen[k]) is int and not is_huge(chosen[k]):  # NumPy wraps here what does not fit
-            dtype = node_of(chosen[other]).type
-            if dtype.form != "python" and dtype.dtype.kind in "iu":
-                chosen[k] = np.asarray(chosen[k]).astype(dtype.dtype)[()]
-    return build(scalar.where, condition, *chosen)
+    return build(scalar.where, condition, _wrapped(first, second), _wrapped(second, first))
+
+
+def _wrapped(value: Any, other: Any) -> Any:
+    """A choice; NumPy wraps a Python integer that the dtype of the other one does not hold."""
+    t = node_of(other).type
+    if t.form == "python" or t.dtype.kind not in "iu" or is_huge(value):
+        return value
+    if type(value) is int:
+        return np.asarray(value).astype(t.dtype)[()]
+    if isinstance(value, Tensor) and value.type == python(int):
+        return wrap(astype(to_form(value.node, "scalar"), t.dtype))
+    return value
 
 
 @implements(np.clip, method="clip")
@@ -66,21 +74,25 @@ def clip(
     if options:
         refuse(f"np.clip with {', '.join(options)}", "Leave the option out.")
     x = strong(a)
-    low = _bound(min if not given(a_min) else a_min, x)
-    high = _bound(max if not given(a_max) else a_max, x)
+    low = _bound(min if not given(a_min) else a_min, x, "min")
+    high = _bound(max if not given(a_max) else a_max, x, "max")
     result = x if low is None else build(scalar.maximum, x, low)
     result = result if high is None else build(scalar.minimum, result, high)
     return into_out(result.node, out, "clip") if result is not x or given(out) else x.copy()
 
 
-def _bound(value: Any, x: Tensor) -> Any:
-    """A bound of ``clip``: a Python integer beyond an integer dtype bounds nothing, as in NumPy."""
+def _bound(value: Any, x: Tensor, which: str) -> Any:
+    """A bound of ``clip``: a Python integer that bounds no integer of the dtype is none, as in NumPy."""
     if not given(value):
         return None
-    if type(value) is not int or x.dtype.kind not in "iu":
+    whole = type(value) is int or (isinstance(value, Tensor) and value.type == python(int))
+    if not whole or x.dtype.kind not in "iu":
         return value
-    limits = np.iinfo(x.dtype)
-    return x.dtype.type(min(max(value, limits.min), limits.max))
+    limit = int(getattr(np.iinfo(x.dtype), which))
+    if isinstance(value, Tensor):
+        inner = scalar.maximum if which == "min" else scalar.minimum
+        return value if is_huge(limit) else build(inner, value, limit)
+    return None if (value <= limit if which == "min" else value >= limit) else value
 
 
 @implements(np.nan_to_num)
@@ -94,7 +106,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return value.copy()
     if value.dtype.kind == "c":
         parts = [nan_to_num(p.copy(), True, nan, posinf, neginf) for p in (value.real, value.imag)]
-        return (parts[0] + parts[1] * 1j).astype(value.dtype)
+        return build(from_parts, *parts).astype(value.dtype)
     limits = np.finfo(value.dtype)
     value = choose_from(build(scalar.isnan, value), nan, value)
     value = choose_from(build(scalar.equal, value, np.inf), limits.max.item() if posinf is None else posinf, value)
@@ -290,7 +302,7 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         return into_out(scalar.rint(x.node), out, "round")
     if x.dtype.kind == "c":
         parts = [round_(p.copy(), decimals) for p in (x.real, x.imag)]
-        return into_out((parts[0] + parts[1] * 1j).astype(x.dtype).node, out, "round")
+        return into_out(build(from_parts, *parts).astype(x.dtype).node, out, "round")
     if x.dtype.kind in "biu" and decimals >= 0:
         return into_out(x.copy().node if x.dtype.kind != "b" else scalar.rint(x.node), out, "round")
     if x.dtype.kind == "b":

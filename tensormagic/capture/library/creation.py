@@ -10,6 +10,7 @@ from tensormagic.capture import context
 from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
@@ -118,8 +119,7 @@ def array(
         return value
     if copy is None and ndmin <= np.ndim(value):
         return asarray(value, dtype)
-    x = node_of(value)
-    x = astype(x, dtype) if dtype is not None else x
+    x = node_of(value) if dtype is None else astype(value_of(value, np.dtype(dtype)), dtype)
     if ndmin > x.type.ndim:
         x = reshape(x, (*[1] * (ndmin - x.type.ndim), *x.type.shape))
     return _done(x if x.type.shape else to_form(x, "array"))

@@ -14,8 +14,8 @@ from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply
 from tensormagic.ops import scalar
-from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import constant, iota, size_node
+from tensormagic.ops.matrix import diagonal as diagonal_of
 from tensormagic.ops.move import broadcast, concatenate, slice_
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.update import zeros_like
@@ -37,7 +37,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def _diagonal(moved: Node, offset: int) -> Node:
-    """The diagonal of the last two axes: a sum of rows of which one element is not masked."""
+    """The diagonal of the last two axes."""
     *lead, rows, columns = moved.type.shape
     below: Size = rows + min(offset, 0)
     right: Size = columns - max(offset, 0)
@@ -47,10 +47,7 @@ def _diagonal(moved: Node, offset: int) -> Node:
     whole = tuple((0, s, 1) for s in lead)
     top, left = max(-offset, 0), max(offset, 0)
     square = slice_(moved, (*whole, (top, length, 1), (left, length, 1)))
-    shape = square.type.shape
-    on = scalar.equal(iota(shape, len(lead)), iota(shape, len(lead) + 1))
-    chosen = scalar.where(on, square, zeros_like(square))
-    return astype(reduce_sum(chosen, (len(lead) + 1,)), moved.type.dtype)
+    return diagonal_of(square, len(lead), len(lead) + 1)
 
 
 @implements(np.diag)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import done, extent_number, known, tensor
+from tensormagic.capture.arguments import done, extent_number, known, strong, tensor
 from tensormagic.capture.library.creation import linspace
 from tensormagic.capture.library.quantiles import median
 from tensormagic.capture.library.reductions import mean_of
@@ -90,7 +90,7 @@ def _pairs(value: Any, x: Node) -> list[tuple[Node, Node]]:
     if not has_lazy(value):
         found = np.broadcast_to(np.asarray(value), (rank, 2)).astype(x.type.dtype)
         return [(constant(a), constant(b)) for a, b in found]
-    whole = wrap(broadcast(astype(node_of(value), x.type.dtype), (rank, 2)))
+    whole = wrap(broadcast(astype(strong(value).node, x.type.dtype), (rank, 2)))
     return [(whole[k, 0].node, whole[k, 1].node) for k in range(rank)]
 
 

@@ -17,6 +17,7 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import node_of
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, apply
 from tensormagic.ops import fold as folds
 from tensormagic.ops import scalar, sorting
@@ -25,10 +26,11 @@ from tensormagic.ops.fold import CUMSUM, axes_of, reduce_sum, row
 from tensormagic.ops.form import to_form
 from tensormagic.ops.gather import gather, take_along_axis
 from tensormagic.ops.leaf import constant, constant_value, size_node
-from tensormagic.ops.move import broadcast, expand_dims, reshape, slice_, transpose
+from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
 from tensormagic.ops.pointwise import astype
 
 Virtual = Callable[[Node, Node], Node]
+_NO_ELEMENT = "index -1 is out of bounds for axis 0 with size 0"
 _JUST_ABOVE_1 = float(np.nextafter(1.0, 2.0))
 
 
@@ -106,6 +108,21 @@ class Rows:
             order = sorting.argsort(merged)
             self.rows = take_along_axis(merged, order)
             self.weights = take_along_axis(self._merged(weights, rest), order)
+
+    def not_empty(self) -> None:
+        """Have it be NumPy's error where data leave the rows empty."""
+        if nodes_of(self.length) and not is_at_least(self.length, 1):
+            some = scalar.greater_equal(size_node(self.length), 1)
+            self.rows = require(self.rows, some, _NO_ELEMENT, "index")
+
+    def of_one_at_least(self) -> None:
+        """Have rows that data may leave empty hold a nan then, which is what is made of them."""
+        if not nodes_of(self.length) or is_at_least(self.length, 1):
+            return
+        nothing = constant(self.rows.type.dtype.type(np.nan))
+        missing = broadcast(nothing, (*self.kept, apply("max", 1 - self.length, 0)))
+        self.rows = concatenate([self.rows, missing], len(self.kept))
+        self.length = self.rows.type.shape[-1]
 
     def _merged(self, x: Node, rest: tuple[int, ...]) -> Node:
         return reshape(transpose(x, (*rest, *self.axes)), (*self.kept, self.length))
@@ -196,7 +213,7 @@ def _weak(gamma: Node, dtype: np.dtype[Any]) -> Node:
 def _of_nothing(rows: Rows) -> Node:
     """The quantiles of no elements: one nan, however many are asked for, where nan is left out; else NumPy's error."""
     if not rows.skip:
-        raise BoundsError("index -1 is out of bounds for axis 0 with size 0")
+        raise BoundsError(_NO_ELEMENT)
     return broadcast(constant(rows.rows.type.dtype.type(np.nan)), rows.kept)
 
 
@@ -251,6 +268,10 @@ def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
         if rows.length == 0:
             result = _of_nothing(rows)
         else:
+            if not skip:
+                rows.not_empty()
+            if not skip or not share.type.ndim:
+                rows.of_one_at_least()
             result = _quantile(rows, share, method, weak=weak) if weights is None else _weighted_quantile(rows, share)
         return into_out(rows.widened(result) if given(keepdims) and keepdims else result, out, name)
 
@@ -284,6 +305,7 @@ def _median(name: str, *, skip: bool) -> Callable[..., Any]:
         if rows.length == 0:
             nothing = broadcast(constant(x.type.dtype.type(np.nan)), rows.kept)
             return into_out(rows.widened(nothing) if given(keepdims) and keepdims else nothing, out, name)
+        rows.of_one_at_least()
         n = rows.count
         if rows.skip:
             low, high = scalar.floor_divide(n - 1, 2), scalar.floor_divide(n, 2)

@@ -14,12 +14,13 @@ from tensormagic.capture.library.reductions import folded, mean_of, running, var
 from tensormagic.capture.library.shaping import squeeze
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import node_of
+from tensormagic.capture.value import build, node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds
 from tensormagic.ops import scalar
 from tensormagic.ops.checks import not_zero, require
+from tensormagic.ops.complex_parts import from_parts
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import axes_of, fold, reduce_sum
 from tensormagic.ops.leaf import constant_value, size_node
@@ -146,7 +147,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     spread = np.sqrt(diag(c).real)
     c = c / spread[:, None] / spread[None, :]
     if c.dtype.kind == "c":
-        return clip(c.real.copy(), -1, 1) + 1j * clip(c.imag.copy(), -1, 1)
+        return build(from_parts, clip(c.real.copy(), -1, 1), clip(c.imag.copy(), -1, 1))
     return clip(c, -1, 1)
 
 

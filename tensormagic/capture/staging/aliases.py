@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType, FunctionType
 from typing import Any
+
+import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.staging.sharing import reach
@@ -17,6 +19,10 @@ from tensormagic.ops.checks import REQUIRE
 from tensormagic.ops.leaf import INPUT
 
 _DEPTH = 6  # of containers in containers
+_MOST = 1_000_000  # objects that are looked at
+_ATOMS = {int, float, complex, bool, str, bytes, type(None), np.ndarray}
+# Of these no object keeps the user's arrays in its attributes.
+_LIBRARIES = {"numpy", "tensormagic", "builtins", "IPython", "ipykernel", "_pytest", "pytest", "pluggy", "hypothesis"}
 
 
 def is_own(buffer: Buffer, slots: Sequence[Slot]) -> bool:
@@ -24,8 +30,7 @@ def is_own(buffer: Buffer, slots: Sequence[Slot]) -> bool:
     parts = reach(buffer)
     if context.current() is None or not all(map(_was_made, parts)):
         return False
-    holders = {id(s.holder) for s in slots}
-    return not any(_leads_to(value, b, holders, _DEPTH) for value in _others(slots) for b in parts)
+    return not _lead_to(_others(slots), parts, slots)
 
 
 def _was_made(buffer: Buffer) -> bool:
@@ -38,8 +43,7 @@ def _was_made(buffer: Buffer) -> bool:
 
 def is_held_elsewhere(value: Any, slots: Sequence[Slot]) -> bool:
     """Whether more than the variables ``slots`` lead to an object."""
-    holders = {id(s.holder) for s in slots}
-    return any(_leads_to(v, value, holders, _DEPTH) for v in _others(slots))
+    return _lead_to(_others(slots), [value], slots)
 
 
 def _others(slots: Sequence[Slot]) -> Iterator[Any]:
@@ -60,24 +64,39 @@ def _others(slots: Sequence[Slot]) -> Iterator[Any]:
         frame = frame.f_back
 
 
-def _leads_to(value: Any, buffer: Any, holders: set[int], depth: int) -> bool:
-    if value is buffer:
-        return True
-    if id(value) in holders or id(getattr(value, "__dict__", None)) in holders:
-        return False
-    if isinstance(value, Tensor):
-        return isinstance(buffer, Buffer) and buffer in reach(value.place.buffer)
-    parts: list[Any] = []
+def _lead_to(values: Iterable[Any], wanted: Iterable[Any], slots: Sequence[Slot]) -> bool:
+    """Whether values lead to one of the ``wanted`` objects, through containers in containers; very many values are taken to."""
+    goals = {id(w) for w in wanted}
+    seen = {id(s.holder) for s in slots}
+    level = list(values)
+    for _ in range(_DEPTH + 1):
+        inside: list[Any] = []
+        for value in level:
+            if type(value) in _ATOMS or id(value) in seen:
+                continue
+            seen.add(id(value))
+            if id(value) in goals:
+                return True
+            if isinstance(value, Tensor):
+                if not goals.isdisjoint(map(id, reach(value.place.buffer))):
+                    return True
+            elif id(getattr(value, "__dict__", None)) not in seen:
+                inside += _parts(value, seen)
+        level = inside
+        if len(seen) + len(level) > _MOST:
+            return True
+    return False
+
+
+def _parts(value: Any, seen: set[int]) -> Iterable[Any]:
+    """What a container, a function or an object of the user's holds."""
     if isinstance(value, dict):
-        parts = list(value.values())
-    elif isinstance(value, list | tuple | set):
-        parts = list(value)
-    elif isinstance(value, FunctionType):
-        cells = [c for c in value.__closure__ or () if id(c) not in holders]
-        parts = [*(value.__defaults__ or ()), *(_content(c) for c in cells)]
-    elif is_users_object(value):
-        parts = list(vars(value).values())
-    return depth > 0 and any(_leads_to(v, buffer, holders, depth - 1) for v in parts)
+        return list(value.values())
+    if isinstance(value, list | tuple | set):
+        return value
+    if isinstance(value, FunctionType):
+        return [*(value.__defaults__ or ()), *(_content(c) for c in value.__closure__ or () if id(c) not in seen)]
+    return list(vars(value).values()) if is_users_object(value) else ()
 
 
 def _content(cell: Any) -> Any:
@@ -90,8 +109,4 @@ def _content(cell: Any) -> Any:
 def is_users_object(value: Any) -> bool:
     """Whether a value is an object whose attributes may be the user's."""
     module = type(value).__module__.partition(".")[0]
-    return (
-        hasattr(value, "__dict__")
-        and not isinstance(value, type)
-        and module not in {"numpy", "tensormagic", "builtins", "IPython"}
-    )
+    return hasattr(value, "__dict__") and not isinstance(value, type) and module not in _LIBRARIES

@@ -73,6 +73,8 @@ class Choice:
         The results whose lengths differ between the ways: their types but for that, and the axes.
     bound
         The numbers and arrays that they then hold.
+    functions
+        The two ways as functions of staged code, where they are statements.
     """
 
     predicate: Node
@@ -84,6 +86,7 @@ class Choice:
     slots: list[Slot] = field(default_factory=list[Slot])
     boxes: dict[int, tuple[Type, tuple[int, ...]]] = field(default_factory=dict[int, tuple[Type, tuple[int, ...]]])
     bound: list[Bound] = field(default_factory=list[Bound])
+    functions: Sequence[Any] = ()
 
     def pair(self, first: Node, second: Node, what: str) -> int:
         """The number of a result that is ``first`` or ``second``."""
@@ -124,14 +127,20 @@ class Choice:
 
     def _alike(self, slot: Slot, one: Parts, other: Parts, first: Any, second: Any) -> tuple[Parts, Parts]:
         if one.form != other.form or not one.numeric:
-            raise merged.unlike(slot.name, "which way is taken depends on data, and they give", first, second)
+            raise self._unlike(slot, first, second)
         return one, other
+
+    def _unlike(self, slot: Slot, first: Any, second: Any) -> NeedsPython:
+        lines = [merged.bound_at(f, slot.name) for f in self.functions]
+        return merged.unlike(
+            slot.name, "which way is taken depends on data, and they give", (first, second), lines or ["", ""]
+        )
 
     def _in_one(self, slot: Slot, first: Any, second: Any) -> None:
         """A name that one way binds: its value there, and a condition."""
         there = self._apart(1, second) if first is UNBOUND else self._apart(0, first)
         if not there.numeric:
-            raise merged.unlike(slot.name, "which way is taken depends on data, and they give", first, second)
+            raise self._unlike(slot, first, second)
         zeros = [zeros_of(n.type) for n in there.nodes]
         sides = (zeros, there.nodes) if first is UNBOUND else (there.nodes, zeros)
         what = f"the two ways give {slot.name}"
@@ -292,7 +301,7 @@ def staged_branch(
         ways[1 - raising]()
         return
     why = f"only one way of the `if` in {here()} binds it"
-    choice = Choice(predicate, {*world.nodes(), predicate}, outcomes, why)
+    choice = Choice(predicate, {*world.nodes(), predicate}, outcomes, why, functions=functions)
     for buffer in sorted(dict.fromkeys(b for o in outcomes for b in o.buffers), key=lambda b: (b.depends, b.born)):
         choice.store(buffer)
     unneeded = {slots[name] for name in names if name not in needed}

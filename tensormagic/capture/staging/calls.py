@@ -16,11 +16,16 @@ from tensormagic.capture.elements import stacked
 from tensormagic.capture.staging import ranges, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, item, waits
 from tensormagic.capture.staging.grown import GrownList
+from tensormagic.capture.staging.raising import may_wait, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import print_
 from tensormagic.capture.staging.trial import can_compute, spoil, trial
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import hint, product
+from tensormagic.ops import scalar
 from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import size_node
 
 _QUIET = (
     "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
@@ -47,6 +52,9 @@ def called(function: Any) -> Any:
     """What is called in place of ``function``."""
     if context.current() is None:
         return function
+    if type(function) is partial:
+        own = called(function.func)
+        return function if own is function.func else partial(own, *function.args, **function.keywords)
     if _is_librarys(function):
         return _stand_in(function)
     if waits() and (own := _without_values(function)) is not None:
@@ -158,8 +166,10 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
 
     def find(*args: Any, **options: Any) -> Any:
         args = tuple(map(whole, args))
-        if len(args) == 1 and not options and stacked(args[0]) is not None:
-            return _folded(pick, *ranges.first_and_rest(args[0]))
+        rows = stacked(args[0]) if len(args) == 1 and not options else None
+        if rows is not None:
+            first, rest = ranges.first_and_rest(args[0])
+            return first if _is_alone(rows, rest) else _folded(pick, first, rest)
         values = list(args[0]) if len(args) == 1 and isinstance(args[0], Tensor | list | tuple) else list(args)
         if options or len(values) < 2 or not any(isinstance(v, Tensor) for v in values):
             return plain(*args, **options)
@@ -174,6 +184,19 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
         return chosen(value < best if smaller else value > best, lambda: value, lambda: best)
 
     return find
+
+
+def _is_alone(rows: Node, rest: ranges.Items) -> bool:
+    """Whether the first of several values is the only one, of which no other is asked whether it is larger.
+
+    It has to be, of arrays that are not true or false; where data say how many there are, that is found when the graph runs.
+    """
+    count = rest.count()
+    if isinstance(count, int) or hint(product(rows.type.shape[1:])) == 1 or not may_wait():
+        return count == 0
+    error = ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
+    note(wait(scalar.less_equal(size_node(count), 0), error))
+    return True
 
 
 def whole(value: Any) -> Any:

@@ -219,7 +219,7 @@ class Loop:
             raise NeedsPython(f"a turn unbinds {slot.name}", "Leave the del out.")
         parts = self._apart(value)
         if parts.form != carried.parts.form:
-            raise merged.unlike(slot.name, f"{self.label} turns", slot.get(), value)
+            raise merged.unlike(slot.name, f"{self.label} turns", (slot.get(), value))
         unchanged = all(e is c.value for e, c in zip(parts.nodes, carried.values, strict=True))
         if unchanged and slot not in self.dropped and slot.get() is not UNBOUND and not any(carried.conditions):
             del self.carried[slot]  # traced again with what it is
@@ -402,7 +402,9 @@ class Loop:
         if not self.once and before is not UNBOUND:
             old = apart(before)
             if old.form != parts.form or any(d is not None for d in old.defined):
-                raise merged.unlike(slot.name, f"{self.label} may have no turn: it leaves", before, "what a turn gives")
+                raise merged.unlike(
+                    slot.name, f"{self.label} may have no turn: it leaves", (before, "what a turn gives")
+                )
             starts = list(old.nodes)
         carries: list[Carry] = []
         for start, end in zip(starts, parts.nodes, strict=True):

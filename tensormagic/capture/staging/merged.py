@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.context import span_at
 from tensormagic.capture.staging.trial import UNBOUND, NeedsPython
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
@@ -131,11 +134,31 @@ def result(node: Node, defined: Node | None, name: str, why: str) -> Tensor:
     return Tensor(Place(Buffer(node, name=name))) if defined is None else Partial(node, defined, name, why)
 
 
-def unlike(name: str, what: str, first: Any, second: Any) -> NeedsPython:
-    """The error for values that no region can give."""
+def unlike(name: str, what: str, values: Sequence[Any], lines: Sequence[str] = ("", "")) -> NeedsPython:
+    """The error for two values that no region can give, and the lines at which a name was bound to each."""
+    counts = [len(v) if isinstance(v, tuple | list) else None for v in values]
+    differ = None not in counts and counts[0] != counts[1]
+    told = [f"{n} values" if differ else describe(v) for n, v in zip(counts, values, strict=True)]
+    first, second = (f"{t} ({line})" if line else t for t, line in zip(told, lines, strict=True))
+    whose = "back" if name.startswith(INTERNAL) else name
     return NeedsPython(
-        f"{what} {name} {describe(first)} and {describe(second)}", "Let both be numbers or arrays of one kind."
+        f"{what} {whose} {first} and {second}",
+        "Let both give as many values." if differ else "Let both be numbers or arrays of one kind.",
     )
+
+
+def bound_at(function: Any, name: str) -> str:
+    """The last line at which a function of staged code binds ``name``; empty where it does not."""
+    found, pending = "", [getattr(function, "__code__", None)]
+    while pending:
+        code = pending.pop()
+        if not isinstance(code, CodeType):
+            continue
+        pending += reversed(code.co_consts)
+        for step in dis.get_instructions(code):
+            if step.opname.startswith("STORE") and step.argval == name and step.positions and step.positions.lineno:
+                found = str(span_at(code, step.offset, step.positions.lineno))
+    return found
 
 
 def describe(value: Any) -> str:
@@ -146,5 +169,7 @@ def describe(value: Any) -> str:
         return str(value.type)
     if callable(value):
         return f"the function {getattr(value, '__name__', type(value).__name__)}"
+    if isinstance(value, tuple | list) and len(value) <= 4:
+        return f"({', '.join(map(describe, value))})"
     text = repr(value)
     return text if len(text) < 40 else type(value).__name__

@@ -14,15 +14,17 @@ from tensormagic.capture.known import arithmetic
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.masked import unselected
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import nodes_of
+from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, hint, product
 from tensormagic.ops import scalar, scatter
+from tensormagic.ops.checks import require
 from tensormagic.ops.gather import gather
-from tensormagic.ops.leaf import constant, constant_value
+from tensormagic.ops.leaf import constant, constant_value, iota, size_node
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, show, transpose
 from tensormagic.ops.opaque import Opaque
 from tensormagic.ops.pointwise import Pointwise, astype
@@ -211,13 +213,6 @@ def _only_element(node: Node, dtype: np.dtype[Any]) -> Node:
     raise ShapeError("setting an array element with a sequence.")
 
 
-def value_of(value: Any, dtype: np.dtype[Any]) -> Node:
-    """A value that is stored; Python numbers have to fit ``dtype``."""
-    if isinstance(value, list | tuple | int | float | complex) and not has_lazy(value) and np.ndim(value) <= 32:
-        np.asarray(value, dtype)
-    return node_of(value)
-
-
 def loses(node: Node, dtype: np.dtype[Any]) -> bool:
     """Whether an array of ``dtype`` cannot hold a value's imaginary part."""
     return node.type.dtype.kind == "c" and dtype.kind not in "cb"
@@ -239,18 +234,36 @@ def as_stored(node: Node, dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Node
     return fitted(storable(node, dtype), shape, message)
 
 
-def fitted(node: Node, shape: tuple[Size, ...], message: str) -> Node:
-    """A value broadcast to where it goes: NumPy drops leading axes of extent 1."""
+def fitted(node: Node, shape: tuple[Size, ...], message: str, *, stretch: bool = True) -> Node:
+    """A value broadcast to where it goes: NumPy drops leading axes of extent 1.
+
+    Without ``stretch`` the extents that depend on data are taken for those of where it goes.
+    """
     given = node.type.shape
     extra = max(node.type.ndim - len(shape), 0)
     if extra and set(given[:extra]) == {1}:
         node = reshape(node, given[extra:])
     try:
-        return broadcast(node, shape)
+        return broadcast(_stretched(node, shape, message) if stretch else node, shape)
     except ShapeError:
         advice = "Sizes that depend on data are not dropped where they happen to be 1: write value[0]."
         depends = any(nodes_of(s) for s in given[:extra])
         raise ShapeError(message.format(show(given), show(shape)), advice if depends else "") from None
+
+
+def _stretched(node: Node, shape: tuple[Size, ...], message: str) -> Node:
+    """A value whose extents that depend on data are those of where it goes: they are that, or 1, when the graph runs."""
+    said = message.format(show(node.type.shape), show(shape))
+    for axis, own in enumerate(node.type.shape):
+        wanted = shape[axis - node.type.ndim] if node.type.ndim <= len(shape) else own
+        if own == wanted or not nodes_of(own) or is_at_least(own, 2):
+            continue
+        size = size_node(own)
+        single = scalar.equal(size, 1)
+        fits = scalar.logical_or(single, scalar.equal(size, size_node(wanted)))
+        places = scalar.where(require(single, fits, said), 0, iota((wanted,), 0))
+        node = gather(node, places, axis)
+    return node
 
 
 _MISMATCH = "shape mismatch: value array of shape {} could not be broadcast to indexing result of shape {}"
@@ -299,9 +312,9 @@ class Arranged:
         """The shape of what the index names."""
         return (*self.rest[: self.position], *self.shape, *self.rest[self.position :])
 
-    def values(self, value: Node) -> Node:
-        """A value that is stored, broadcast, with the axes that are chosen from first."""
-        value = fitted(value, self.result, _MISMATCH)
+    def values(self, value: Node, *, stretch: bool = True) -> Node:
+        """A value that is stored, broadcast as by :func:`fitted`, with the axes that are chosen from first."""
+        value = fitted(value, self.result, _MISMATCH, stretch=stretch)
         count, at = len(self.shape), self.position
         others = [k for k in range(value.type.ndim) if not at <= k < at + count]
         return transpose(value, (*range(at, at + count), *others))
@@ -398,7 +411,7 @@ def _placed(index: Index, mask: Node, value: Node) -> Node:
     """As :func:`_masked`, for values of their own for every place."""
     front, arrange = by_places(index, mask)
     try:
-        values = arrange.values(value)
+        values = arrange.values(value, stretch=False)
     except ShapeError:
         if index.view.ndim != mask.type.ndim:
             raise
@@ -408,7 +421,7 @@ def _placed(index: Index, mask: Node, value: Node) -> Node:
         ) from None
     whole = unselected(values, arrange.indices, 0, front.type.shape[0])
     if whole is None:
-        return arrange.back(scatter.scatter_set(front, arrange.indices, values))
+        return arrange.back(scatter.scatter_set(front, arrange.indices, arrange.values(value)))
     chosen = spread_mask(reshape(broadcast(mask, arrange.extents), (front.type.shape[0],)), front, 0)
     return arrange.back(scalar.where(chosen, whole, front))
 

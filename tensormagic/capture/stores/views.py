@@ -14,6 +14,7 @@ from tensormagic.capture.fancy import is_mask
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.place import apart_in_numpy, reshapes_in_place
 from tensormagic.capture.stores.storing import (
     as_stored,
@@ -24,7 +25,6 @@ from tensormagic.capture.stores.storing import (
     spread,
     storable,
     store,
-    value_of,
 )
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
@@ -32,11 +32,11 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, hint, product
 from tensormagic.ops import scalar
-from tensormagic.ops.contract import einsum
 from tensormagic.ops.fold import CUMSUM, row
 from tensormagic.ops.form import to_form
 from tensormagic.ops.gather import gather
 from tensormagic.ops.leaf import INPUT, iota, size_node
+from tensormagic.ops.matrix import diagonal
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, transpose
 from tensormagic.ops.pointwise import astype
 
@@ -400,8 +400,19 @@ def einsum_view(x: Tensor, letters: str, out: str) -> Tensor | None:
         on = [scalar.equal(iota(shape, first), iota(shape, k)) for first, k in pairs]
         return scalar.where(functools.reduce(scalar.logical_and, on), broadcast(wide, shape), old)
 
+    def taken(node: Node) -> Node:
+        names = list(letters)
+        for c in out:
+            while names.count(c) > 1:
+                first, second = [k for k, name in enumerate(names) if name == c][-2:]
+                node, names = (
+                    diagonal(node, first, second),
+                    [*names[:first], *names[first + 1 : second], *names[second + 1 :], c],
+                )
+        return transpose(node, tuple(names.index(c) for c in out))
+
     subscripts = f"{letters}->{out}"
-    return x.view_of(lambda n: einsum(subscripts, n), stored, lambda a: np.einsum(subscripts, a))
+    return x.view_of(taken, stored, lambda a: np.einsum(subscripts, a))
 
 
 @implements(np.ascontiguousarray)

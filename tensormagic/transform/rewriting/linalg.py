@@ -13,6 +13,7 @@ from tensormagic.ir.type import hint
 from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
 from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.linalg import DET, INV, SLOGDET, solve, swap
+from tensormagic.ops.matrix import diagonal_places
 from tensormagic.ops.move import TRANSPOSE
 from tensormagic.ops.opaque import item
 from tensormagic.ops.scalar import absolute, add, equal, greater_equal, negative, subtract, where
@@ -130,17 +131,41 @@ def _on_diagonal(node: Node) -> tuple[Node, int, int] | None:
 
 
 @stable(roots="sum", heads="where")
-def diagonals_of_products(node: Node) -> Found | None:
-    """``diagonal(x @ y) -> einsum("ij,ji->i", x, y), and trace(x @ y) -> einsum("ij,ji->", x, y)``."""
+def traces_of_products(node: Node) -> Found | None:
+    """``trace(x @ y) -> einsum("ij,ji->", x, y)``."""
     found = _on_diagonal(node.args[0])
-    if found is None or found[0].op is not CONTRACT or node.type.dtype != found[0].type.dtype:
+    if found is None or node.type.dtype != found[0].type.dtype:
         return None
     product, first, second = found
-    (left, right), out = split(product["subscripts"])
-    if not {first, second} & set(node["axes"]) or product.type.dtype.kind != "f":
+    if not {first, second} & set(node["axes"]):
         return None
+    return _on_axes(node, product, first, second, [k for k in range(product.type.ndim) if k not in node["axes"]])
+
+
+@stable(roots="gather", heads="reshape")
+def diagonals_of_products(node: Node) -> Found | None:
+    """``diagonal(x @ y) -> einsum("ij,ji->i", x, y)``."""
+    flat, places = node.args
+    matrices = flat.args[0]
+    rank = matrices.type.ndim
+    order: Sequence[int] = range(rank)
+    if matrices.op is TRANSPOSE:
+        order, matrices = matrices["permutation"], matrices.args[0]
+    if rank < 2 or flat.type.ndim != rank - 1 or node["axis"] != rank - 2:
+        return None
+    if plain(places) is not diagonal_places(*flat.args[0].type.shape[-2:]):
+        return None
+    first, second = order[-2:]
+    return _on_axes(node, matrices, first, second, [k for k in order if k != second])
+
+
+def _on_axes(node: Node, product: Node, first: int, second: int, axes: Sequence[int]) -> Found | None:
+    """For ``node``, a product of which only what lies on the diagonal of two axes is computed, and summed but over ``axes``."""
+    if product.op is not CONTRACT or product.type.dtype.kind != "f":
+        return None
+    (left, right), out = split(product["subscripts"])
     same, other = out[first], out[second]
-    kept = "".join(c for k, c in enumerate(out) if k not in node["axes"])
+    kept = "".join(out[k] for k in axes)
     left, right, kept = (text.replace(other, same) for text in (left, right, kept))
     if any(len(set(text)) != len(text) for text in (left, right)):
         return None

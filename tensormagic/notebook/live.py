@@ -1,0 +1,183 @@
+"""``tm.live`` and ``--live``: which function is shown, over which ranges, and when the view follows or goes."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from IPython.core.error import UsageError
+from IPython.core.getipython import get_ipython
+from ipywidgets import Widget
+
+from tensormagic.capture.cell import Code
+from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.functions.derivatives import input_of, replace
+from tensormagic.functions.function import Function, of_callable, of_cell
+from tensormagic.ir.errors import ArgumentError
+from tensormagic.notebook.display import Report, Views
+from tensormagic.notebook.labels import clean
+from tensormagic.notebook.options import Options
+from tensormagic.notebook.run import Outcome, near
+from tensormagic.notebook.sweep import MOST_SPANS, Numbers, Parameter, parameter
+from tensormagic.notebook.widgets.live import LiveView
+
+__all__ = ["LiveReport", "live", "missing_names", "view_of_cell"]
+
+_LONGEST = 40  # of an expression that stands for its value's name
+
+
+def live(shown: Any, /, **ranges: Any) -> LiveView:
+    """A live view of a function, or of a lazy value as a function of its inputs; see ``tm.live``."""
+    if not ranges:
+        raise TypeError("tm.live takes at least one range, as in tm.live(f, a=(0, 10))")
+    if isinstance(shown, Tensor):
+        function, starts = _of_value(shown, list(ranges))
+    else:
+        function, starts = of_callable(shown), _starts(shown)
+        _check(function, list(ranges))
+    sliders = {n: r for n, r in ranges.items() if isinstance(r, Widget)}
+    parameters = [_parameter(n, r, starts.get(n)) for n, r in ranges.items()]
+    name = function.name if function.name.isidentifier() else "value"  # a lambda has none
+    view = LiveView(_numbers(function, parameters), name)
+    for name, slider in sliders.items():
+        view.link(name, slider)
+    shell = get_ipython()
+    loaded: Any = getattr(shell, "_tensormagic", None)
+    if loaded is not None:
+        loaded.magics.views.add(view)
+    return view
+
+
+def _numbers(function: Function, parameters: Sequence[Parameter]) -> Numbers:
+    count = sum(len(p.spans) for p in parameters)
+    if count > MOST_SPANS:
+        raise ValueError(f"a live view moves at most {MOST_SPANS} numbers, and these are {count}")
+    return Numbers(function, parameters)
+
+
+def _parameter(name: str, given: Any, start: Any) -> Parameter:
+    if isinstance(given, Widget):
+        ends: Any = tuple(getattr(given, part, None) for part in ("min", "max", "step"))
+        start = getattr(given, "value", None)
+        if None in ends or not isinstance(start, int | float):
+            raise TypeError(f"{name} takes a slider of one number, and {type(given).__name__} is none")
+    elif isinstance(given, tuple | list):
+        ends = tuple(given)
+    else:
+        raise TypeError(f"{name} takes (low, high), (low, high, step) or a slider, and this is {given!r}")
+    return parameter(name, ends, start)
+
+
+def _starts(function: Any) -> dict[str, Any]:
+    """Where parameters start: at the defaults of a function, or at the notebook's variables that a cell would read."""
+    shell = get_ipython()
+    if isinstance(function, Function) and function.fills and shell is not None:
+        found = {n: shell.user_ns[n] for n in function.parameters if n in shell.user_ns}
+    else:
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            return {}
+        found = {n: p.default for n, p in signature.parameters.items()}
+    return {n: v for n, v in found.items() if _is_number(v)}
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return number or (isinstance(value, np.ndarray) and value.dtype.kind in "iuf")
+
+
+def _check(function: Function, names: Sequence[str]) -> None:
+    """Refuse parameters that the function does not have."""
+    for name in names:
+        if function.parameters and name not in function.parameters:
+            known = ", ".join(function.parameters)
+            raise ArgumentError(
+                f"{function.name} has no parameter {name}; there are {known}{near(name, function.parameters)}"
+            )
+
+
+def _of_value(value: Tensor, names: Sequence[str]) -> tuple[Function, dict[str, Any]]:
+    """A lazy value as a function of some of its inputs."""
+    leaves = [input_of(value.node, name) for name in names]
+
+    def body(*args: Any, **options: Any) -> Any:
+        given = dict(zip(names, args, strict=False)) | options
+        return wrap(replace([value.node], {leaf: node_of(given[n]) for leaf, n in zip(leaves, names, strict=True)})[0])
+
+    starts = {n: wrap(leaf).numpy() for n, leaf in zip(names, leaves, strict=True)}
+    return Function(body, "value", tuple(names)), starts
+
+
+# cells ----------------------------------------------------------------------------------------------------------------
+
+
+def missing_names(code: Code, options: Options, space: Mapping[str, Any]) -> dict[str, Any]:
+    """Values for the parameters that the notebook does not have yet, so that the cell can run."""
+    return {p.name: p.argument(p.start) for p in _of_options(code, options, space) if p.name not in space}
+
+
+def view_of_cell(code: Code, options: Options, shell: Any) -> LiveView:
+    """The view that ``--live`` asks for; what the cell reads beside its parameters is the notebook's.
+
+    Raises
+    ------
+    UsageError
+        For a parameter that the cell does not read, or that has no such range.
+    """
+    space: dict[str, Any] = shell.user_ns
+    parameters = _of_options(code, options, space)
+    names = [p.name for p in parameters]
+    function = of_cell(code, _title(code), names, space, options.math, options.dtype)
+    try:
+        return LiveView(_numbers(function, parameters), function.name, keep=_keeping(shell))
+    except ValueError as error:
+        raise UsageError(f"%%tensor --live: {error}") from None
+
+
+def _keeping(shell: Any) -> Callable[[Mapping[str, Any]], None]:
+    return lambda values: shell.push(dict(values))
+
+
+def _of_options(code: Code, options: Options, space: Mapping[str, Any]) -> list[Parameter]:
+    found: list[Parameter] = []
+    for name, ends in options.live:
+        if name not in code.parsed.reads:
+            raise UsageError(f"%%tensor --live: the cell does not read {name}{near(name, code.parsed.reads)}")
+        start = space.get(name)
+        start = start.numpy() if isinstance(start, Tensor) else start
+        if start is not None and not _is_number(start):
+            raise UsageError(f"%%tensor --live moves numbers and small vectors, and {name} is {type(start).__name__}")
+        try:
+            found.append(parameter(name, ends, start))
+        except ValueError as error:
+            raise UsageError(f"%%tensor --live: {error}") from None
+    return found
+
+
+def _title(code: Code) -> str:
+    """What the cell's value is called: its name, or the expression."""
+    if code.parsed.last_name and code.last is None:
+        return code.parsed.last_name
+    last = ast.parse(code.cell.source).body[-1]
+    text = ast.unparse(last.value) if isinstance(last, ast.Expr) else "value"
+    return clean(text, _LONGEST)
+
+
+class LiveReport(Report):
+    """What a cell with ``--live`` gave: it is shown as its live view."""
+
+    def __init__(self, outcome: Outcome, views: Views, view: LiveView, *, rich: bool) -> None:
+        super().__init__(outcome, views, graph=False, rich=rich)
+        self._view = view
+        self._in_page = rich
+
+    def __repr__(self) -> str:
+        return self._view.text
+
+    def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The display in every form."""
+        return self._view.bundle() if self._in_page else ({"text/plain": self._view.text}, {})

@@ -1,0 +1,136 @@
+"""What a slice, a mask, a store, a sort or a maximum leaves out has the derivative 0, where its own slope is infinite too."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+
+X = np.array([0.0, 1.0, 2.0])  # the logarithm of the first is -inf, and its slope is infinite
+
+
+def stored(x):
+    y = np.log(x)
+    y[0] = 0.0
+    return y.sum()
+
+
+def stored_by_index(x):
+    y = np.log(x)
+    y[np.array([0, 0])] = 0.0
+    return y.sum()
+
+
+def stored_by_mask(x):
+    y = np.log(x)
+    y[y < -5] = 0.0
+    return y.sum()
+
+
+def added(x):
+    y = np.zeros(4)
+    y[1:] += np.log(x)
+    return y[2:].sum()
+
+
+PROGRAMS = {
+    "an element": (lambda x: np.log(x)[1], [0, 1, 0]),
+    "a slice": (lambda x: np.log(x)[1:].sum(), [0, 1, 0.5]),
+    "slices that meet": (lambda x: np.log(x)[1:2].sum() + np.log(x)[2:].sum(), [0, 1, 0.5]),
+    "slices apart": (lambda x: np.log(x + np.array([1.0, -1.0, 0.0]))[::2].sum(), [1, 0, 0.5]),
+    "two elements": (lambda x: np.log(x)[1] * 2 + np.log(x)[2], [0, 2, 0.5]),
+    "a mask": (lambda x: np.log(x)[x > 0].sum(), [0, 1, 0.5]),
+    "where=": (lambda x: np.log(x).sum(where=x > 0), [0, 1, 0.5]),
+    "indices": (lambda x: np.log(x)[np.array([1, 2])].sum(), [0, 1, 0.5]),
+    "indices that repeat": (lambda x: np.log(x)[np.array([1, 2, 2, 1, 2])].sum(), [0, 2, 1.5]),
+    "an index that is computed": (lambda x: np.log(x)[np.argmax(x)], [0, 0, 0.5]),
+    "take_along_axis": (lambda x: np.take_along_axis(np.log(x), np.array([1]), 0).sum(), [0, 1, 0]),
+    "sort": (lambda x: np.sort(np.log(x))[1:].sum(), [0, 1, 0.5]),
+    "partition": (lambda x: np.partition(np.log(x), 1)[1:].sum(), [0, 1, 0.5]),
+    "median": (lambda x: np.median(np.log(x)), [0, 1, 0]),
+    "max": (lambda x: np.max(np.log(x)), [0, 0, 0.5]),
+    "maximum": (lambda x: np.maximum(np.log(x), -1.0).sum(), [0, 1, 0.5]),
+    "minimum": (lambda x: np.minimum(-np.log(x), 1.0).sum(), [0, -1, -0.5]),
+    "clip": (lambda x: np.clip(np.log(x), -1.0, 5.0).sum(), [0, 1, 0.5]),
+    "reversed": (lambda x: np.flip(np.log(x))[:2].sum(), [0, 1, 0.5]),
+    "roll": (lambda x: np.roll(np.log(x), 1)[:1].sum(), [0, 0, 0.5]),
+    "pad": (lambda x: np.pad(np.log(x), 1)[2:].sum(), [0, 1, 0.5]),
+    "diag": (lambda x: np.diag(np.log(x))[1:, 1:].sum(), [0, 1, 0.5]),
+    "concatenate": (lambda x: np.concatenate([np.log(x), x])[1:].sum(), [1, 2, 1.5]),
+    "cumsum": (lambda x: np.cumsum(np.log(x)[::-1])[1], [0, 1, 0.5]),
+    "diff": (lambda x: np.diff(np.log(x))[1], [0, -1, 0.5]),
+    "rows": (lambda x: np.log(x.reshape(3, 1))[1:].sum(), [0, 1, 0.5]),
+    "broadcast": (lambda x: np.broadcast_to(np.log(x), (2, 3))[:, 1:].sum(), [0, 2, 1]),
+    "outer": (lambda x: np.outer(np.log(x), np.ones(2))[1:].sum(), [0, 2, 1]),
+    "a quotient": (lambda x: (np.ones(3) / x)[1:].sum(), [0, -1, -0.25]),
+    "a power": (lambda x: (x**-0.5)[1:].sum(), [0, -0.5, -(2**-2.5)]),
+    "a chain": (lambda x: np.exp(2 * np.sqrt(x))[1], [0, np.exp(2), 0]),
+    "a product": (lambda x: (np.log(x) * np.sqrt(x))[1:].sum(), [0, 1, (1 + np.log(2) / 2) / np.sqrt(2)]),
+    "a store": (stored, [0, 1, 0.5]),
+    "a store by index": (stored_by_index, [0, 1, 0.5]),
+    "a store by mask": (stored_by_mask, [0, 1, 0.5]),
+    "an addition to a part": (added, [0, 1, 0.5]),
+}
+COMPILED = ["slices apart", "indices that repeat", "sort", "maximum", "diff", "a store", "cumsum", "outer"]
+
+
+@pytest.fixture(autouse=True)
+def one_tier(monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of the logarithm, as NumPy has it
+        yield
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_left_out_has_no_slope(name):
+    function, expected = PROGRAMS[name]
+    close(tm.grad(function)(X), expected)
+    assert np.isfinite(tm.hessian(function)(X)).all()
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_code_agrees(name, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    function, expected = PROGRAMS[name]
+    close(tm.grad(function)(X), expected)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_stacks_and_exact_graphs_agree(name, monkeypatch):
+    function, expected = PROGRAMS[name]
+    close(tm.vmap(tm.grad(function))(np.stack([X, X + 0.0])), [expected, expected])
+    monkeypatch.setattr(tm.config, "math", "exact")
+    close(tm.grad(function)(X), expected)
+    tm.check_grads(function, (X + np.array([0.3, 0.1, 0.3]),), order=2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (np.sqrt(x)[1:] ** 2).sum(),
+        lambda x: np.exp(np.log(x)[1:]).sum(),
+        lambda x: (np.cbrt(x)[np.array([1, 2])] ** 3).sum(),
+    ],
+)
+def test_a_zero_that_was_computed_leaves_nothing_out(function):
+    first, second, third = tm.grad(function)(np.array([4.0, 0.0, 9.0]))
+    assert first == 0
+    assert second == 1 or np.isnan(second)
+    assert third == pytest.approx(1, rel=1e-14)
+
+
+def test_parts_that_cover_an_array_need_no_mask():
+    def graph(f):
+        return str(tm.rewrite(tm.trace(tm.grad(f), np.arange(1.0, 6.0))))
+
+    assert "where" not in graph(lambda x: (np.diff(np.exp(x)) ** 2).sum())
+    assert "where" in graph(lambda x: (np.exp(x)[1] - np.exp(x)[3]) ** 2)
+    long = graph(lambda x: (np.exp(x)[1:] ** 2).sum())
+    assert "where" not in long
+    assert long.count("add_at") == 1

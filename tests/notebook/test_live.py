@@ -1,0 +1,560 @@
+"""Live views: what they compute, what they send, whom they follow, and when they go."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import re
+import weakref
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+pytest.importorskip("anywidget")
+import ipywidgets
+import traitlets
+
+import tensormagic as tm
+from tensormagic.functions.function import of_callable
+from tensormagic.ir.errors import ArgumentError, CaptureError
+from tensormagic.notebook.plots import plot
+from tensormagic.notebook.sweep import Numbers, parameter
+from tensormagic.notebook.widgets.live import SCRIPT, STYLE, LiveView
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def widgets() -> set[str]:
+    return set(ipywidgets.widgets.widget._instances)
+
+
+@pytest.fixture(autouse=True)
+def numpy_tier(monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+
+
+@pytest.fixture
+def shown():
+    """``tm.live``, whose views are closed at the end, with nothing left of them."""
+    before, made = widgets(), []
+
+    def show(*args, **ranges):
+        made.append(tm.live(*args, **ranges))
+        return made[-1]
+
+    yield show
+    for view in made:
+        view.close()
+    assert {w for w in widgets() - before if isinstance(ipywidgets.widgets.widget._instances[w], LiveView)} == set()
+
+
+def wave(a=2.0):
+    return np.sin(a) * a
+
+
+def unpacked(text: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), "<f8")
+
+
+# what is computed -----------------------------------------------------------------------------------------------------
+
+
+def test_a_view_has_a_trait_for_its_parameter_and_the_exact_value(shown):
+    view = shown(wave, a=(0, 10))
+    assert view.a == 2.0
+    assert view.value == np.sin(2.0) * 2.0
+    view.a = 3
+    assert view.value == pytest.approx(np.sin(3.0) * 3, rel=1e-15)
+    assert view.gradient == {"a": pytest.approx(np.sin(3.0) + 3 * np.cos(3.0), rel=1e-14)}
+    assert unpacked(view._exact).tolist() == [3.0, view.value, view.gradient["a"]]
+    assert {"a", "value"} <= set(view.get_state())
+    assert isinstance(view, ipywidgets.DOMWidget)
+
+
+def test_the_sweep_is_value_and_slope_on_a_grid():
+    a = np.linspace(0, 10, 121)
+    found = Numbers(of_callable(wave), [parameter("a", (0, 10))]).sweep()
+    np.testing.assert_array_equal(found.axes[0], a)
+    np.testing.assert_allclose(found.values, np.sin(a) * a, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(found.slopes[0], np.sin(a) + a * np.cos(a), rtol=1e-12, atol=1e-13)
+
+
+def test_the_sweep_of_a_pure_function_is_one_batched_call(monkeypatch):
+    numbers = Numbers(of_callable(wave), [parameter("a", (0, 10))])
+    monkeypatch.setattr(numbers, "at", lambda point: pytest.fail("a point on its own"))
+    assert numbers.sweep().values.shape == (121,)
+
+
+def test_a_sweep_of_two_has_a_gradient_in_both_directions():
+    numbers = Numbers(of_callable(lambda a, b: a**2 * b), [parameter("a", (-1, 1)), parameter("b", (0, 2))])
+    found = numbers.sweep()
+    a, b = np.meshgrid(*found.axes, indexing="ij")
+    np.testing.assert_allclose(found.values, a**2 * b, atol=1e-15)
+    np.testing.assert_allclose(found.slopes[0], 2 * a * b, atol=1e-15)
+    np.testing.assert_allclose(found.slopes[1], a**2, atol=1e-15)
+
+
+def test_a_slow_function_gets_a_coarser_grid():
+    numbers = Numbers(of_callable(lambda a, b: a * b), [parameter("a", (0, 1)), parameter("b", (0, 1))])
+    numbers._seconds = 0.02
+    found = numbers.sweep()
+    assert 9 <= found.values.size <= 100
+    np.testing.assert_allclose(found.values, np.outer(*found.axes))
+
+
+def test_large_inputs_are_swept_in_parts(monkeypatch):
+    data = np.arange(3_000_000.0)
+
+    def f(a):
+        return np.sum(a * data)
+
+    numbers = Numbers(of_callable(f), [parameter("a", (0, 1))])
+    numbers._seconds = 0.2
+    sizes = []
+    batch = numbers._batch
+    monkeypatch.setattr(numbers, "_batch", lambda points: sizes.append(points.shape[1]) or batch(points))
+    found = numbers.sweep()
+    assert set(sizes) == {1}
+    np.testing.assert_allclose(found.values, found.axes[0] * data.sum(), rtol=1e-12)
+
+
+def test_whole_numbers_are_ints_and_have_no_slope(shown):
+    view = shown(lambda n: sum(k**2 for k in range(n)), n=(0, 10, 1))
+    assert view.n == 5
+    assert (view.value, view.gradient) == (30.0, None)
+    view.n = 4
+    assert (view.value, type(view.parameters["n"])) == (14.0, int)
+    assert view._scene["why"] == "no slopes: whole numbers have no slope"
+    assert unpacked(view._sweep).tolist() == [*range(11), *(sum(k**2 for k in range(n)) for n in range(11))]
+
+
+def test_vectors_have_a_slider_for_each_number(shown):
+    view = shown(lambda w, k=1.0: np.sum(w**2) * k, w=(-np.ones(2), np.array([1.0, 3.0])), k=(0, 2))
+    assert [s["label"] for s in view._scene["spans"]] == ["w[0]", "w[1]", "k"]
+    assert (view.w, view.k) == ([0.0, 1.0], 1.0)
+    view.w = np.array([0.5, -0.25])
+    assert view.value == 0.3125
+    np.testing.assert_array_equal(view.gradient["w"], [1.0, -0.5])
+    assert view.gradient["k"] == 0.3125
+    with pytest.raises(traitlets.TraitError, match="w has 2 numbers, and this has 3"):
+        view.w = [1.0, 2.0, 3.0]
+
+
+def test_parameters_stay_in_their_ranges(shown):
+    view = shown(wave, a=(0, 10))
+    view.a = 30
+    assert view.a == 10.0
+    with pytest.raises(traitlets.TraitError):
+        view.a = np.nan
+    view = shown(lambda w: np.sum(w), w=(np.zeros(2), np.ones(2)))
+    view.w = [-3, 0.5]
+    assert view.w == [0.0, 0.5]
+
+
+def test_where_there_is_no_value_the_view_says_nan_and_goes_on(shown):
+    view = shown(lambda a: np.log(a), a=(-1, 1))
+    view.a = -0.5
+    assert np.isnan(view.value)
+    assert view.get_state("value") == {"value": None}
+    view.a = 0.5
+    assert view.value == np.log(0.5)
+    assert ET.fromstring(view.svg()) is not None
+
+
+def test_an_error_at_a_point_is_shown_and_passes(shown):
+    view = shown(lambda a: np.linalg.inv(np.array([[a, 0.0], [0.0, 1.0]]))[0, 0], a=(0, 1))
+    view.a = 0
+    assert view._problem.startswith("LinAlgError: ")
+    assert np.isnan(view.value)
+    view.a = 0.5
+    assert (view.value, view._problem) == (2.0, "")
+
+
+def test_a_function_that_fails_at_some_points_has_a_gap_there(shown):
+    def f(a):
+        if a <= 0.3:
+            raise ArithmeticError("too small")
+        return a
+
+    view = shown(f, a=(0, 1))
+    values = unpacked(view._sweep)[121:242]
+    grid = np.linspace(0, 1, 121)
+    np.testing.assert_array_equal(values, np.where(grid > 0.3, grid, np.nan))
+    view.a = 0.1
+    assert view._problem == "ArithmeticError: too small"
+
+
+def test_captured_functions_and_callable_objects(shown):
+    class Square:
+        def __call__(self, a):
+            return a**2
+
+    view = shown(Square(), a=(0, 4))
+    assert (view.value, view.gradient) == (4.0, {"a": 4.0})
+    view = shown(tm.tensor(wave), a=(0, 10))
+    assert (view.a, view._name) == (2.0, "wave")
+    view = shown(tm.grad(wave), a=(0, 10))
+    assert view.value == pytest.approx(np.sin(view.a) + view.a * np.cos(view.a))
+    assert view.gradient["a"] == pytest.approx(2 * np.cos(view.a) - view.a * np.sin(view.a))
+
+
+def test_a_function_without_derivative_has_a_curve_and_no_tangent(shown):
+    view = shown(lambda a: np.argmax(np.array([0.5, a])), a=(0, 1))
+    assert view.gradient is None
+    assert view._scene["why"].startswith("no slopes: ")
+    assert 'class="curve"' in view.svg()
+    assert 'class="tangent"' not in view.svg()
+
+
+def test_a_lazy_value_is_a_function_of_its_inputs(notebook, shown):
+    notebook["a"] = 2.0
+    notebook.ok("%%tensor -q\nloss = a**2 + b")
+    view = shown(notebook["loss"], a=(0, 10))
+    assert (view.a, view.value, view.gradient) == (2.0, 4.0, {"a": 4.0})
+    view.a = 3
+    assert (view.value, float(notebook["loss"])) == (9.0, 4.0)
+
+
+# what is refused ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "ranges", "kind", "told"),
+    [
+        (wave, {}, TypeError, "at least one range"),
+        (wave, {"b": (0, 1)}, ArgumentError, "wave has no parameter b; there are a"),
+        (wave, {"a": 3}, TypeError, "a takes \\(low, high\\)"),
+        (wave, {"a": (1, 0)}, ValueError, "not from 1 to 0"),
+        (wave, {"a": (0, np.inf)}, ValueError, "not from 0 to inf"),
+        (wave, {"a": (0, 1, 0)}, ValueError, "step of a is a positive number"),
+        (wave, {"a": (0, 1, 1e-9)}, ValueError, "the most are 100000"),
+        (wave, {"a": ("x", 1)}, TypeError, "a takes numbers"),
+        (wave, {"a": ipywidgets.Text()}, TypeError, "Text is none"),
+        (lambda w: np.sum(w), {"w": (np.zeros(7), np.ones(7))}, ValueError, "at most 6 numbers, and these are 7"),
+        (lambda a: a * np.ones(2), {"a": (0, 1)}, TypeError, "one real number, and <lambda> gives float64\\[2\\]"),
+        (lambda a: a * 1j, {"a": (0, 1)}, TypeError, "gives complex128"),
+        (lambda value: value, {"value": (0, 1)}, ValueError, "call the parameter otherwise"),
+        (3, {"a": (0, 1)}, CaptureError, "int is not a function"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(given, ranges, kind, told):
+    before = widgets()
+    with pytest.raises(kind, match=told):
+        tm.live(given, **ranges)
+    gc.collect()
+    assert not {w for w in widgets() - before if isinstance(ipywidgets.widgets.widget._instances[w], LiveView)}
+
+
+def test_a_function_that_stores_is_refused():
+    history = np.zeros(3)
+
+    def f(a):
+        history[0] = a
+        return a**2
+
+    with pytest.raises(CaptureError, match="f changes history"):
+        tm.live(f, a=(0, 1))
+    assert history.tolist() == [0, 0, 0]
+
+
+def test_a_function_that_draws_from_a_generator_is_refused():
+    generator = np.random.default_rng(0)
+    with pytest.raises(CaptureError, match="changes generator"):
+        tm.live(lambda a: a * generator.normal(), a=(0, 1))
+    assert generator.normal() == np.random.default_rng(0).normal()
+
+
+# widgets --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_slider_is_linked_both_ways_until_the_view_is_closed(shown):
+    slider = ipywidgets.FloatSlider(value=1.0, min=0.0, max=5.0, step=0.5)
+    view = shown(wave, a=slider)
+    assert view.a == 1.0
+    assert (view._scene["spans"][0]["high"], view._scene["spans"][0]["step"]) == (5.0, 0.5)
+    slider.value = 2.0
+    assert view.value == pytest.approx(2 * np.sin(2.0))
+    view.a = 3.0
+    assert slider.value == 3.0
+    view.close()
+    slider.value = 4.0
+    assert view.a == 3.0
+
+
+def test_it_goes_into_boxes_and_links(shown):
+    view = shown(wave, a=(0, 10))
+    box = ipywidgets.VBox([view])
+    assert box.children == (view,)
+    label = ipywidgets.FloatText()
+    link = ipywidgets.jslink((view, "a"), (label, "value"))
+    assert link.source == (view, "a")
+    seen = []
+    view.observe(lambda change: seen.append(change.new), "value")
+    view.a = 1.0
+    assert seen == [np.sin(1.0)]
+
+
+def test_one_message_for_one_move(shown, monkeypatch):
+    view = shown(lambda a, b: a * b, a=(0, 1), b=(0, 1))
+    sent = []
+    monkeypatch.setattr(view, "_send", lambda message, buffers=None: sent.append(message))
+    view.set_state({"a": 0.25, "b": 0.5})
+    updates = [m["state"] for m in sent if m["method"] == "update"]
+    assert [m for m in updates if "_exact" in m and "value" not in m] == []
+    assert sum("_exact" in m for m in updates) == 1
+    assert view.value == 0.125
+
+
+def test_closing_leaves_no_widget_and_the_view_is_freed():
+    before = widgets()
+    view = tm.live(wave, a=(0, 10))
+    assert len(widgets() - before) == 2
+    view.close()
+    assert widgets() == before
+    bundle, _ = view.bundle()
+    assert set(bundle) == {"text/plain", "image/svg+xml"}
+    gone = weakref.ref(view)
+    del view, bundle
+    gc.collect()
+    assert gone() is None
+
+
+def test_the_bundle_has_a_widget_a_picture_and_words(shown):
+    view = shown(wave, a=(0, 10))
+    bundle, _ = view._repr_mimebundle_()
+    assert bundle[WIDGET]["model_id"] == view.model_id
+    assert bundle["text/plain"] == "wave = 1.81859 at a = 2 · slope in a 0.0770038"
+    root = ET.fromstring(bundle["image/svg+xml"])
+    assert root.find("{*}title").text == bundle["text/plain"]
+    classes = {e.get("class") for e in root.iter()}
+    assert {"curve", "tangent", "dot"} <= classes
+    assert "http" not in bundle["image/svg+xml"].replace("http://www.w3.org/2000/svg", "")
+
+
+def test_the_tangent_touches_the_curve_with_its_slope(shown):
+    view = shown(lambda a: a**2, a=(0, 10))
+    view.a = 3.0
+    tangent = next(e for e in ET.fromstring(view.svg()).iter() if e.get("class") == "tangent")
+    x1, y1, x2, y2 = map(float, re.findall(r"-?[\d.]+", tangent.get("d")))
+    made = view._plot
+    for x, y, a in ((x1, y1, 0.0), (x2, y2, 10.0)):
+        assert (x, y) == pytest.approx(made.place(a, 9 + 6 * (a - 3)), abs=0.06)
+
+
+def test_contours_are_where_the_value_is(shown):
+    view = shown(lambda a, b: a**2 + b**2, a=(-2, 2), b=(-2, 2))
+    root = ET.fromstring(view.svg())
+    paths = [e.get("d") for e in root.iter() if e.get("class") == "contour"]
+    assert len(paths) > 3
+    left, top, wide, tall = view._plot.frame
+    for path in paths:
+        numbers = np.array([float(v) for v in re.findall(r"-?[\d.]+", path)]).reshape(-1, 2)
+        a, b = (numbers[:, 0] - left) / wide * 4 - 2, 2 - (numbers[:, 1] - top) / tall * 4
+        assert np.ptp(a**2 + b**2) < 0.02
+    assert next(e for e in root.iter() if e.get("class") == "arrow") is not None
+
+
+def test_pictures_of_constants_and_poles_are_drawn():
+    for function in (lambda a: 0 * a + 3, lambda a: 1 / a, lambda a: a * 1e300 * 1e10, lambda a: np.sqrt(a)):
+        numbers = Numbers(of_callable(function), [parameter("a", (-1, 1), 0.5)])
+        with np.errstate(all="ignore"):
+            made = plot("f", numbers.spans, numbers.sweep())
+        assert np.isfinite(made.y).all()
+        assert made.y[0] < made.y[1]
+        assert "nan" not in str(made.shapes)
+
+
+def test_hostile_names_are_escaped(shown):
+    view = shown(wave, a=(0, 1))
+    view._name = "<script>&\"'"
+    assert "<script>" not in view.svg()
+    assert "<script>&" not in view.page()
+
+
+def test_script_is_small_text_that_never_parses_markup():
+    assert isinstance(LiveView._esm, str)
+    assert isinstance(LiveView._css, str)
+    assert len(SCRIPT.encode()) < 60_000
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", SCRIPT)
+    assert SCRIPT.count("export default") == 1
+    assert "</" not in SCRIPT
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", SCRIPT + STYLE)
+
+
+# cells ----------------------------------------------------------------------------------------------------------------
+
+
+def live_of(notebook):
+    *_, view = [
+        v for views in notebook.shell._tensormagic.magics.views._live.values() for v in views if isinstance(v, LiveView)
+    ]
+    return view
+
+
+def test_a_cell_with_sliders(notebook):
+    notebook["scale"] = 2.0
+    ran = notebook.ok("%%tensor --live a=0:10\nloss = np.sin(a * scale)")
+    view = live_of(notebook)
+    assert ran.data[WIDGET]["model_id"] == view.model_id
+    assert ran.data["text/plain"].endswith(f"loss = {view.text.removeprefix('loss = ')}")
+    assert "image/svg+xml" in ran.data
+    assert float(notebook["loss"]) == np.sin(5.0 * 2)
+    assert "a" not in notebook
+    view.a = 1.0
+    assert view.value == np.sin(2.0)
+    assert view.gradient == {"a": pytest.approx(2 * np.cos(2.0))}
+    assert float(notebook["loss"]) == np.sin(10.0)
+
+
+def test_the_notebooks_own_parameter_changes_by_keep_alone(notebook):
+    notebook["a"] = 3.0
+    notebook.ok("%%tensor --live a=0:10,b=-1:1:0.5\na**2 + b")
+    view = live_of(notebook)
+    assert (view.a, view.b) == (3.0, 0.0)
+    view.a, view.b = 4.0, 0.5
+    assert (notebook["a"], notebook["b"]) == (3.0, 0.0)
+    view._kept += 1
+    assert (notebook["a"], notebook["b"]) == (4.0, 0.5)
+    assert type(notebook["a"]) is float
+
+
+def test_a_small_vector_of_the_notebook(notebook):
+    notebook["v"] = np.array([0.5, 2.0])
+    notebook.ok("%%tensor --live v=-1:1\nnp.sum(v**2)")
+    view = live_of(notebook)
+    assert view.v == [0.5, 1.0]
+    assert view._scene["plot"]["kind"] == "contour"
+    view._kept += 1
+    np.testing.assert_array_equal(notebook["v"], [0.5, 1.0])
+
+
+def test_it_follows_what_the_notebook_rebinds_and_stores(notebook):
+    notebook["scale"] = 2.0
+    notebook["data"] = np.ones(3)
+    notebook.ok("%%tensor --live a=0:1\na * scale + np.sum(data)")
+    view = live_of(notebook)
+    view.a = 0.5
+    assert view.value == 4.0
+    before = view._sweep
+    notebook.ok("other = 3")
+    assert view._sweep is before
+    notebook.ok("scale = 4.0")
+    assert view.value == 5.0
+    assert unpacked(view._sweep)[121] == 3.0
+    notebook.ok("data[0] = 2")
+    assert view.value == 6.0
+    notebook.ok("del scale")
+    assert "scale" in view._problem
+    notebook.ok("scale = 1.0")
+    assert (view.value, view._problem) == (4.5, "")
+
+
+def test_it_follows_containers_objects_and_helpers(notebook):
+    notebook.ok("class Box: pass\nbox = Box(); box.size = 2.0\nparts = {'k': [1.0, 2.0]}\ndef helper(v): return v + 1")
+    notebook.ok("%%tensor --live a=0:1\nhelper(a) + parts['k'][0] + box.size")
+    view = live_of(notebook)
+    assert view.value == 4.5
+    notebook.ok("parts['k'][0] = 5.0")
+    assert (view.value, unpacked(view._sweep)[121]) == (8.5, 8.0)
+    notebook.ok("box.size = 3.0")
+    assert (view.value, unpacked(view._sweep)[121]) == (9.5, 9.0)
+    notebook.ok("def helper(v): return v + 2")
+    assert (view.value, unpacked(view._sweep)[121]) == (10.5, 10.0)
+
+
+def test_a_line_with_sliders_and_a_name(notebook):
+    notebook.ok("%tensor --live a=0:10 a**2 + b")
+    assert live_of(notebook).value == 25.0
+    notebook.ok("%%tensor cost --live a=0:10 --grad a\na**3")
+    assert live_of(notebook).value == 125.0
+    assert (notebook["cost"](2.0), float(notebook["grad_a"])) == (8.0, 75.0)
+
+
+def test_the_page_needs_no_network(shown, tmp_path):
+    shown(wave, a=(0, 10)).to_html(tmp_path / "view.html")
+    text = (tmp_path / "view.html").read_text()
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+
+
+def test_a_view_of_a_function_follows_too(notebook):
+    notebook.ok("scale = 2.0\ndef f(a): return a * scale\nview = tm.live(f, a=(0, 1))")
+    notebook.ok("scale = 6.0")
+    assert notebook["view"].value == 3.0
+    notebook.ok("%%tensor -q cost\nnp.sum(w) + b * scale")
+    notebook.ok("again = tm.live(cost, b=(-1, 1))")
+    assert (notebook["again"].b, notebook["again"].value, notebook["again"].gradient) == (0.0, 0.0, {"b": 6.0})
+
+
+def test_it_closes_when_its_cell_runs_again(notebook):
+    before = widgets()
+    notebook["a"] = 1.0
+    cell = "%%tensor --live a=0:10\na**2"
+    notebook.ok(cell)
+    first = widgets() - before
+    notebook.ok(cell)
+    second = widgets() - before
+    assert len(second) == len(first)
+    assert not first & second
+    notebook.ok("tm.live(lambda a: a, a=(0, 1))")
+    count = len(widgets())
+    notebook.ok("tm.live(lambda a: a, a=(0, 1))")
+    assert len(widgets()) == count
+    notebook.shell.run_line_magic("unload_ext", "tensormagic")
+    assert widgets() == before
+    notebook.shell.run_line_magic("load_ext", "tensormagic")
+
+
+def test_a_failing_cell_shows_no_view_and_binds_nothing(notebook):
+    before = widgets()
+    ran = notebook("%%tensor --live a=0:10\na * np.ones(3)")
+    assert isinstance(ran.error, TypeError)
+    assert "one real number" in ran.out
+    assert "a" not in notebook
+    ran = notebook("%%tensor --live a=0:10\nX[0] = a\nnp.sum(X)")
+    assert isinstance(ran.error, CaptureError)
+    assert "a" not in notebook
+    assert widgets() == before
+
+
+def test_quiet_makes_no_view_and_other_panels_are_shown(notebook):
+    before = widgets()
+    assert notebook.ok("%%tensor -q --live a=0:10\na**2").displays == []
+    assert widgets() == before
+    ran = notebook.ok("%%tensor --live a=0:10 --show code\na**2")
+    assert WIDGET in ran.data
+    assert len(ran.displays) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--live a", "--live takes A=START:STOP"),
+        ("--live a=1", "--live takes A=START:STOP"),
+        ("--live a=0:x", "takes numbers, as in a=0:10"),
+        ("--live a=0:1,a=0:2", "two ranges for a"),
+        ("--live 2=0:1", "'2' is no name of a variable"),
+        ("--live q=0:1", "the cell does not read q"),
+        ("--live a=3:1", "not from 3 to 1"),
+        ("--live a=0:1 --plain", "leave one of them out"),
+        ("--live X=0:1", "a number or a vector"),
+        ("--live name=0:1", "name is str"),
+    ],
+)
+def test_options_that_are_refused(notebook, options, told):
+    notebook["name"] = "n"
+    ran = notebook(f"%%tensor {options}\nlen(name) * X[0, 0] * a")
+    assert type(ran.error).__name__ == "UsageError", ran.out
+    assert told in str(ran.error)
+
+
+def test_a_plain_session_has_no_live_views(notebook, monkeypatch):
+    monkeypatch.setattr(tm.config, "plain", True)
+    assert "leave one of them out" in str(notebook("%%tensor --live a=0:1\na").error)
+
+
+def test_two_options_are_both_meant(notebook):
+    notebook.ok("%%tensor --live a=0:1 --live c=0:2:1\na * c")
+    view = live_of(notebook)
+    assert (view.a, view.c, type(view.c)) == (0.5, 1, int)

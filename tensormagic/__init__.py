@@ -121,6 +121,7 @@ def live(shown: Any, /, **ranges: Any) -> Any:
     >>> view.a = 3
     >>> view.value, view.gradient
     (9.0, {'a': 6.0})
+    >>> view.close()
     """
     from tensormagic.notebook.live import live as view_of
 

@@ -15,7 +15,7 @@ from tensormagic.backend.inline import Room, expand_all
 from tensormagic.backend.kinds import graphs_of, kind_of
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
-from tensormagic.ir.node import Node, as_size, make, replaced, substitute, topological
+from tensormagic.ir.node import Node, as_size, make, replaced, topological
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import constant_value, input_node, size_of
@@ -132,8 +132,9 @@ class _Loop:
         at: Any = as_size(self.index)
         row = reshape(slice_(states, _row(at, shape)), shape)
         nexts = [self.body.results[j] for j in kept if j < self.carries]
-        now = substitute([*nexts, self.body.results[k]], {self.own[k]: row})
+        now = _with([*nexts, self.body.results[k]], self.own[k], row)
         later = _stored(states, at + 1, now[-1], row)
+        site.inherit(later, self.body.results[k])
         parameters = [states, *(self.own[j] for j in kept)]
         if not _says_sizes(parameters, [later, *now, self.index]):
             return None
@@ -159,6 +160,16 @@ class _Loop:
 
 def _row(place: Size, shape: Sequence[Size]) -> tuple[tuple[Size, Size, int], ...]:
     return ((place, 1, 1), *((0, s, 1) for s in shape))
+
+
+def _with(roots: Sequence[Node], old: Node, new: Node) -> list[Node]:
+    """Nodes over ``new`` in place of ``old``, at the same lines."""
+    memo = {old: new}
+    for node in topological(roots, stop=lambda n: n in memo):
+        if node not in memo:
+            memo[node] = replaced(node, memo)
+            site.inherit(memo[node], node)
+    return [memo[root] for root in roots]
 
 
 def _stored(states: Node, place: Size, value: Node, row: Node) -> Node:

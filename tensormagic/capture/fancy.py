@@ -17,7 +17,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, hint, nodes_of, product, size_text
 from tensormagic.ops import scalar, selection
 from tensormagic.ops.gather import gather
-from tensormagic.ops.leaf import constant_value, size_node
+from tensormagic.ops.leaf import constant, constant_value, size_node
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, show, transpose
 
 
@@ -98,17 +98,20 @@ def _kept(item: Any, advanced: bool) -> list[Any]:
 
 
 def _fitting(mask: Node, x: Node, first: int) -> Node:
-    """``mask``, which covers axes of ``x`` from ``first`` on; raises where the extents differ, or guards that they do not."""
+    """``mask``, which covers axes of ``x`` from ``first`` on; raises where the extents differ, or guards that they do not.
+
+    An axis of extent 0 fits every axis, as in NumPy: such a mask selects nothing.
+    """
     wanted = x.type.shape[first : first + mask.type.ndim]
     for axis, (own, extent) in enumerate(zip(wanted, mask.type.shape, strict=True), first):
         if 1 in (own, extent) and own != extent and (nodes_of(own) or nodes_of(extent)):
             refuse("a mask of one element for an axis whose size depends on data", "Select by indices.")
-        if not same(own, extent) or (extent == 1) != (own == 1):
+        if extent != 0 and (not same(own, extent) or (extent == 1) != (own == 1)):
             raise BoundsError(
                 f"boolean index did not match indexed array along axis {axis}; size of axis is {size_text(own)} "
                 f"but size of corresponding boolean axis is {size_text(extent)}"
             )
-    return broadcast(mask, wanted)
+    return broadcast(constant(False) if 0 in mask.type.shape else mask, wanted)
 
 
 def _selected(x: Node, mask: Node, first: int) -> Node:

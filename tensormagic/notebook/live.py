@@ -62,7 +62,9 @@ def _parameter(name: str, given: Any, start: Any) -> Parameter:
     if isinstance(given, Widget):
         ends: Any = tuple(getattr(given, part, None) for part in ("min", "max", "step"))
         start = getattr(given, "value", None)
-        if None in ends or not isinstance(start, int | float):
+        if (
+            None in ends or not isinstance(start, int | float) or hasattr(given, "base")
+        ):  # a base: its ends are exponents
             raise TypeError(f"{name} takes a slider of one number, and {type(given).__name__} is none")
     elif isinstance(given, tuple | list):
         ends = tuple(given)

@@ -25,7 +25,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
     return call(np.concatenate, arrays, axis=axis)
 
 
-def expand_dims(x: Any, /, *, axis: Any = 0) -> Tensor:
+def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
     """An array with one more axis, or several, of extent 1."""
     return call(np.expand_dims, x, axis)
 

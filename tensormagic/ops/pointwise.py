@@ -210,7 +210,7 @@ _MOVES: dict[str, Callable[[Node, Node], Node]] = {
 
 def multiply_by(partial: Node, tangent: Node) -> Node:
     """``partial * tangent``, where what a mask, a slice or a store leaves out annihilates even an infinite partial."""
-    from tensormagic.ops.scalar import multiply
+    from tensormagic.ops.cancelled import product
     from tensormagic.ops.support import scaled
 
     partial = broadcast(partial, tangent.type.shape) if partial.type.shape != tangent.type.shape else partial
@@ -221,7 +221,7 @@ def multiply_by(partial: Node, tangent: Node) -> Node:
         and tangent["bits"].array() == 1
     ):
         return partial  # where every gradient begins
-    return scaled(multiply, partial, tangent)
+    return scaled(product, partial, tangent)
 
 
 # casts ----------------------------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """The array object as the standard has it: attributes, operators, conversion of one element, exchange with other libraries."""
 
 import itertools
+import math
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,6 +134,42 @@ def test_indexing_and_stores():
     assert float(number) == 2.0
     with pytest.raises(IndexError):
         _ = x[2]
+
+
+@pytest.mark.parametrize(
+    ("shape", "mask"),
+    [
+        ((1,), (0,)),
+        ((3, 2), (0,)),
+        ((3, 2), (3, 0)),
+        ((3, 2), (0, 0)),
+        ((3, 2), (2, 0)),
+        ((3, 2), (0, 3)),
+        ((0,), (1,)),
+    ],
+)
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside an index"])
+def test_a_mask_without_elements_selects_nothing(shape: tuple[int, ...], mask: tuple[int, ...], beside: bool):
+    def read(module: Any) -> Any:
+        x = module.asarray(np.arange(math.prod(shape)).reshape(shape))
+        return np.asarray(x[(index(module), 0) if beside else index(module)])
+
+    def store(module: Any) -> Any:
+        x = module.asarray(np.arange(math.prod(shape)).reshape(shape))
+        x[(index(module), 0) if beside else index(module)] = 5
+        return np.asarray(x)
+
+    def index(module: Any) -> Any:
+        return module.zeros(mask, dtype=bool)
+
+    for compute in (read, store):
+        want, got = (outcome(lambda m=m: compute(m)) for m in (np, xp))
+        if isinstance(want, Exception):
+            assert isinstance(want, IndexError)
+            assert isinstance(got, IndexError)
+        else:
+            np.testing.assert_array_equal(got, want)
+            assert got.dtype == want.dtype
 
 
 def test_the_namespace_of_an_array():

@@ -231,6 +231,8 @@ def test_a_lazy_value_is_a_function_of_its_inputs(notebook, shown):
         (wave, {"a": (0, 1, 1e-9)}, ValueError, "the most are 100000"),
         (wave, {"a": ("x", 1)}, TypeError, "a takes numbers"),
         (wave, {"a": ipywidgets.Text()}, TypeError, "Text is none"),
+        (wave, {"a": ipywidgets.FloatLogSlider()}, TypeError, "FloatLogSlider is none"),
+        (wave, {"a": ipywidgets.FloatRangeSlider()}, TypeError, "FloatRangeSlider is none"),
         (lambda w: np.sum(w), {"w": (np.zeros(7), np.ones(7))}, ValueError, "at most 6 numbers, and these are 7"),
         (lambda a: a * np.ones(2), {"a": (0, 1)}, TypeError, "one real number, and <lambda> gives float64\\[2\\]"),
         (lambda a: a * 1j, {"a": (0, 1)}, TypeError, "gives complex128"),

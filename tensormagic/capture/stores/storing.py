@@ -112,7 +112,7 @@ def resolve(x: Tensor, items: Items) -> Index:
         node = node_of(items[masks[0]])
         view = _view(x, items, keep=set(masks))
         at = sum(i is None or isinstance(i, slice) for i in items[: masks[0]])
-        _mask_fits(x, items, masks[0], node)
+        node = _mask_fits(x, items, masks[0], node)
         return Index(view, (), (), node, at, apart, len(items) == 1)
     places: list[int] = []
     arrays: list[Node] = []
@@ -122,8 +122,7 @@ def resolve(x: Tensor, items: Items) -> Index:
             node = node_of(item)
             if not node.type.ndim:
                 refuse("a store through a truth value beside arrays", "Store through np.where(condition, new, old).")
-            _mask_fits(x, items, k, node)
-            found = coordinates(node)
+            found = coordinates(_mask_fits(x, items, k, node))
             places += range(axis, axis + len(found))
             arrays += found
             axis += len(found)
@@ -151,15 +150,19 @@ def _axis(items: Items, k: int) -> int:
     return sum(0 if i is None else node_of(i).type.ndim if is_mask(i) else 1 for i in items[:k])
 
 
-def _mask_fits(x: Tensor, items: Items, k: int, mask: Node) -> None:
+def _mask_fits(x: Tensor, items: Items, k: int, mask: Node) -> Node:
+    """The mask that entry ``k`` is, held against the axes that it covers; an extent of 0 fits every axis, as in NumPy."""
     first = _axis(items, k)
     for axis, extent in enumerate(mask.type.shape, first):
         own = x.type.shape[axis]
-        if not same(own, extent):
+        if extent != 0 and not same(own, extent):
             raise BoundsError(
                 f"boolean index did not match indexed array along axis {axis}; size of axis is {hint(own)} "
                 f"but size of corresponding boolean axis is {hint(extent)}"
             )
+    if 0 in mask.type.shape:
+        return broadcast(constant(False), x.type.shape[first : first + mask.type.ndim])
+    return mask
 
 
 def _checked(item: Any, x: Tensor, items: Items, k: int) -> Node:

@@ -1,0 +1,37 @@
+"""Products with infinite slopes at 0 whose zero cancels: the slope is the one that the function comes near to."""
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+
+X = np.array([0.0, 1.0, 4.0])
+PROGRAMS = {
+    "x * sqrt(x)": (lambda x: x * np.sqrt(x), [0, 1.5, 3]),
+    "sqrt(x) * x * 3": (lambda x: np.sqrt(x) * x * 3, [0, 4.5, 9]),
+    "x**2 * sqrt(x)": (lambda x: x * x * np.sqrt(x), [0, 2.5, 20]),
+    "x * log(x)": (lambda x: x * np.log(x), [-np.inf, 1, 1 + np.log(4)]),
+}
+
+
+@pytest.mark.parametrize("math", ["exact", "stable", "real"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_slopes_at_zero(name, math, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    monkeypatch.setattr(tm.config, "math", math)
+    function, expected = PROGRAMS[name]
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(tm.grad(lambda x: function(x).sum())(X), expected, rtol=1e-14)
+        slopes = tm.jvp(function, (X,), (np.ones(3),))[1]
+    np.testing.assert_allclose(slopes, expected[: len(slopes)], rtol=1e-14)
+    tm.check_grads(function, (X + 0.3,), order=2)
+
+
+def test_what_does_not_cancel_stays(monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    monkeypatch.setattr(tm.config, "math", "exact")
+    with np.errstate(all="ignore"):
+        found = tm.grad(lambda x, y: (y * np.sqrt(x)).sum())(X, np.array([2.0, 2.0, 0.0]))
+        zeros = tm.grad(lambda x, y: (y * np.sqrt(x)).sum())(X[:2], np.zeros(2))
+    np.testing.assert_array_equal(found, [np.inf, 1, 0])
+    np.testing.assert_array_equal(zeros, [np.nan, 0])

@@ -23,7 +23,7 @@ from tensormagic.ir.node import Node, make, rebuild, substitute, topological
 from tensormagic.ir.rules import LEVELS, WILD, Found, Rule
 from tensormagic.ir.size import Size, symbol
 from tensormagic.ir.type import Type
-from tensormagic.ops.leaf import CONSTANT
+from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.transform.rewriting import table
 from tensormagic.transform.rewriting.notation import fit
 
@@ -144,6 +144,9 @@ def _bindings(pattern: Node, node: Node, bound: Mapping[str, Node]) -> Iterator[
         name = pattern["name"]
         if bound.get(name, node) is node and node.type.dtype.kind == "f":
             yield {**bound, name: node}
+        return
+    if pattern.op is SIZE and node.op in {SIZE, CONSTANT}:
+        yield bound  # the sizes of what is bound say which
         return
     if pattern.op is not node.op or len(pattern.args) != len(node.args):
         return

@@ -66,6 +66,15 @@ def test_repeat():
         agree("repeat", data(shape, dtype), times, axis=0)
     agree("repeat", data((2, 3), "int16"), np.array([1, 2]), axis=0)
     agree("repeat", data((3,), "float32"), np.array([0, 2, 1]))
+    agree("repeat", data((0,), "float32"), np.zeros(0, np.int8))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_repeat_by_one_number_stretched(count: int):
+    x = data((3,), "float32")
+    np.testing.assert_array_equal(np.asarray(xp.repeat(xp.asarray(x), xp.full((3,), count))), np.repeat(x, count))
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        xp.repeat(xp.asarray(x), xp.full((2,), count))
 
 
 def test_tile():

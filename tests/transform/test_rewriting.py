@@ -8,7 +8,8 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import array, symbol
 from tensormagic.ops import contract, fold, linalg, update
-from tensormagic.ops.leaf import PARAMETER, constant, parameter
+from tensormagic.ops.gather import gather
+from tensormagic.ops.leaf import PARAMETER, constant, iota, parameter
 from tensormagic.ops.move import broadcast, expand_dims, flip, reshape, slice_, transpose
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalar import (
@@ -236,6 +237,11 @@ def test_linear_algebra():
     assert names(normal(log(absolute(linalg.det(A))))) == ["slogdet", "item"]
     assert "slogdet" in names(normal(log(linalg.det(A))))
     assert "ab,ba->" in rewrite(graph(fold.reduce_sum(linalg.diagonals(contract.matmul(A, B)), (0,)))).graph.text
+
+
+def test_a_gather_by_reshaped_indices_is_no_diagonal():
+    places = reshape(parameter(0, array(np.int64, 6)), (2, 3))
+    assert "gather" in names(normal(gather(iota((5,), 0), places, 0)))
 
 
 def test_an_inverse_that_is_needed_anyway_is_used():

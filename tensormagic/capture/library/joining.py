@@ -365,9 +365,9 @@ def _repeated(counts: Node, x: Node, axis: int) -> Node:
         raise DTypeError(
             f"Cannot cast array data from {counts.type.dtype!r} to dtype('int64') according to the rule 'safe'"
         )
-    numbers = constant_value(counts)
-    if numbers is not None and len(numbers) != 1:
-        return constant(np.repeat(np.arange(extent_number(x, axis)), numbers))
+    numbers, length = constant_value(counts), counts.type.shape[0]
+    if numbers is not None and isinstance(length, int) and length != 1:
+        return constant(np.repeat(np.arange(extent_number(x, axis)), np.broadcast_to(numbers, (length,))))
     if not same(counts.type.shape[0], extent) and counts.type.shape[0] != 1:
         raise ShapeError(
             f"operands could not be broadcast together with shape {show((extent,))} {show(counts.type.shape)}"

@@ -14,7 +14,7 @@ from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
 from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.linalg import DET, INV, SLOGDET, solve, swap
 from tensormagic.ops.matrix import diagonal_places
-from tensormagic.ops.move import TRANSPOSE
+from tensormagic.ops.move import RESHAPE, TRANSPOSE
 from tensormagic.ops.opaque import item
 from tensormagic.ops.scalar import absolute, add, equal, greater_equal, negative, subtract, where
 from tensormagic.ops.update import zeros_like
@@ -146,6 +146,8 @@ def traces_of_products(node: Node) -> Found | None:
 def diagonals_of_products(node: Node) -> Found | None:
     """``diagonal(x @ y) -> einsum("ij,ji->i", x, y)``."""
     flat, places = node.args
+    if flat.op is not RESHAPE:  # the head may stand for the indices
+        return None
     matrices = flat.args[0]
     rank = matrices.type.ndim
     order: Sequence[int] = range(rank)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import gc
 import re
 import weakref
@@ -22,12 +21,7 @@ from tensormagic.ir.errors import ArgumentError, CaptureError
 from tensormagic.notebook.plots import plot
 from tensormagic.notebook.sweep import Numbers, parameter
 from tensormagic.notebook.widgets.live import SCRIPT, STYLE, LiveView
-
-WIDGET = "application/vnd.jupyter.widget-view+json"
-
-
-def widgets() -> set[str]:
-    return set(ipywidgets.widgets.widget._instances)
+from tests.notebook.live_views import WIDGET, unpacked, widgets
 
 
 @pytest.fixture(autouse=True)
@@ -55,10 +49,6 @@ def shown(monkeypatch):
 
 def wave(a=2.0):
     return np.sin(a) * a
-
-
-def unpacked(text: str) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), "<f8")
 
 
 # what is computed -----------------------------------------------------------------------------------------------------
@@ -388,179 +378,8 @@ def test_script_is_small_text_that_never_parses_markup():
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", SCRIPT + STYLE)
 
 
-# cells ----------------------------------------------------------------------------------------------------------------
-
-
-def live_of(notebook):
-    *_, view = [
-        v for views in notebook.shell._tensormagic.magics.views._live.values() for v in views if isinstance(v, LiveView)
-    ]
-    return view
-
-
-def test_a_cell_with_sliders(notebook):
-    notebook["scale"] = 2.0
-    ran = notebook.ok("%%tensor --live a=0:10\nloss = np.sin(a * scale)")
-    view = live_of(notebook)
-    assert ran.data[WIDGET]["model_id"] == view.model_id
-    assert ran.data["text/plain"].endswith(f"loss = {view.text.removeprefix('loss = ')}")
-    assert "image/svg+xml" in ran.data
-    assert float(notebook["loss"]) == np.sin(5.0 * 2)
-    assert "a" not in notebook
-    view.a = 1.0
-    assert view.value == np.sin(2.0)
-    assert view.gradient == {"a": pytest.approx(2 * np.cos(2.0))}
-    assert float(notebook["loss"]) == np.sin(10.0)
-
-
-def test_the_notebooks_own_parameter_changes_by_keep_alone(notebook):
-    notebook["a"] = 3.0
-    notebook.ok("%%tensor --live a=0:10,b=-1:1:0.5\na**2 + b")
-    view = live_of(notebook)
-    assert (view.a, view.b) == (3.0, 0.0)
-    view.a, view.b = 4.0, 0.5
-    assert (notebook["a"], notebook["b"]) == (3.0, 0.0)
-    view._kept += 1
-    assert (notebook["a"], notebook["b"]) == (4.0, 0.5)
-    assert type(notebook["a"]) is float
-
-
-def test_a_small_vector_of_the_notebook(notebook):
-    notebook["v"] = np.array([0.5, 2.0])
-    notebook.ok("%%tensor --live v=-1:1\nnp.sum(v**2)")
-    view = live_of(notebook)
-    assert view.v == [0.5, 1.0]
-    assert view._scene["plot"]["kind"] == "contour"
-    view._kept += 1
-    np.testing.assert_array_equal(notebook["v"], [0.5, 1.0])
-
-
-def test_it_follows_what_the_notebook_rebinds_and_stores(notebook):
-    notebook["scale"] = 2.0
-    notebook["data"] = np.ones(3)
-    notebook.ok("%%tensor --live a=0:1\na * scale + np.sum(data)")
-    view = live_of(notebook)
-    view.a = 0.5
-    assert view.value == 4.0
-    before = view._sweep
-    notebook.ok("other = 3")
-    assert view._sweep is before
-    notebook.ok("scale = 4.0")
-    assert view.value == 5.0
-    assert unpacked(view._sweep)[121] == 3.0
-    notebook.ok("data[0] = 2")
-    assert view.value == 6.0
-    notebook.ok("del scale")
-    assert "scale" in view._problem
-    notebook.ok("scale = 1.0")
-    assert (view.value, view._problem) == (4.5, "")
-
-
-def test_it_follows_containers_objects_and_helpers(notebook):
-    notebook.ok("class Box: pass\nbox = Box(); box.size = 2.0\nparts = {'k': [1.0, 2.0]}\ndef helper(v): return v + 1")
-    notebook.ok("%%tensor --live a=0:1\nhelper(a) + parts['k'][0] + box.size")
-    view = live_of(notebook)
-    assert view.value == 4.5
-    notebook.ok("parts['k'][0] = 5.0")
-    assert (view.value, unpacked(view._sweep)[121]) == (8.5, 8.0)
-    notebook.ok("box.size = 3.0")
-    assert (view.value, unpacked(view._sweep)[121]) == (9.5, 9.0)
-    notebook.ok("def helper(v): return v + 2")
-    assert (view.value, unpacked(view._sweep)[121]) == (10.5, 10.0)
-
-
-def test_a_line_with_sliders_and_a_name(notebook):
-    notebook.ok("%tensor --live a=0:10 a**2 + b")
-    assert live_of(notebook).value == 25.0
-    notebook.ok("%%tensor cost --live a=0:10 --grad a\na**3")
-    assert live_of(notebook).value == 125.0
-    assert (notebook["cost"](2.0), float(notebook["grad_a"])) == (8.0, 75.0)
-
-
 def test_the_page_needs_no_network(shown, tmp_path):
     shown(wave, a=(0, 10)).to_html(tmp_path / "view.html")
     text = (tmp_path / "view.html").read_text()
     assert "default-src 'none'" in text
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
-
-
-def test_a_view_of_a_function_follows_too(notebook):
-    notebook.ok("scale = 2.0\ndef f(a): return a * scale\nview = tm.live(f, a=(0, 1))")
-    notebook.ok("scale = 6.0")
-    assert notebook["view"].value == 3.0
-    notebook.ok("%%tensor -q cost\nnp.sum(w) + b * scale")
-    notebook.ok("again = tm.live(cost, b=(-1, 1))")
-    assert (notebook["again"].b, notebook["again"].value, notebook["again"].gradient) == (0.0, 0.0, {"b": 6.0})
-
-
-def test_it_closes_when_its_cell_runs_again(notebook):
-    before = widgets()
-    notebook["a"] = 1.0
-    cell = "%%tensor --live a=0:10\na**2"
-    notebook.ok(cell)
-    first = widgets() - before
-    notebook.ok(cell)
-    second = widgets() - before
-    assert len(second) == len(first)
-    assert not first & second
-    notebook.ok("tm.live(lambda a: a, a=(0, 1))")
-    count = len(widgets())
-    notebook.ok("tm.live(lambda a: a, a=(0, 1))")
-    assert len(widgets()) == count
-    notebook.shell.run_line_magic("unload_ext", "tensormagic")
-    assert widgets() == before
-    notebook.shell.run_line_magic("load_ext", "tensormagic")
-
-
-def test_a_failing_cell_shows_no_view_and_binds_nothing(notebook):
-    before = widgets()
-    ran = notebook("%%tensor --live a=0:10\na * np.ones(3)")
-    assert isinstance(ran.error, TypeError)
-    assert "one real number" in ran.out
-    assert "a" not in notebook
-    ran = notebook("%%tensor --live a=0:10\nX[0] = a\nnp.sum(X)")
-    assert isinstance(ran.error, CaptureError)
-    assert "a" not in notebook
-    assert widgets() == before
-
-
-def test_quiet_makes_no_view_and_other_panels_are_shown(notebook):
-    before = widgets()
-    assert notebook.ok("%%tensor -q --live a=0:10\na**2").displays == []
-    assert widgets() == before
-    ran = notebook.ok("%%tensor --live a=0:10 --show code\na**2")
-    assert WIDGET in ran.data
-    assert len(ran.displays) == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ("--live a", "--live takes A=START:STOP"),
-        ("--live a=1", "--live takes A=START:STOP"),
-        ("--live a=0:x", "takes numbers, as in a=0:10"),
-        ("--live a=0:1,a=0:2", "two ranges for a"),
-        ("--live 2=0:1", "'2' is no name of a variable"),
-        ("--live q=0:1", "the cell does not read q"),
-        ("--live a=3:1", "not from 3 to 1"),
-        ("--live a=0:1 --plain", "leave one of them out"),
-        ("--live X=0:1", "a number or a vector"),
-        ("--live name=0:1", "name is str"),
-    ],
-)
-def test_options_that_are_refused(notebook, options, told):
-    notebook["name"] = "n"
-    ran = notebook(f"%%tensor {options}\nlen(name) * X[0, 0] * a")
-    assert type(ran.error).__name__ == "UsageError", ran.out
-    assert told in str(ran.error)
-
-
-def test_a_plain_session_has_no_live_views(notebook, monkeypatch):
-    monkeypatch.setattr(tm.config, "plain", True)
-    assert "leave one of them out" in str(notebook("%%tensor --live a=0:1\na").error)
-
-
-def test_two_options_are_both_meant(notebook):
-    notebook.ok("%%tensor --live a=0:1 --live c=0:2:1\na * c")
-    view = live_of(notebook)
-    assert (view.a, view.c, type(view.c)) == (0.5, 1, int)

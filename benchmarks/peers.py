@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import importlib.metadata
 import os
-import platform
 import statistics
 import sys
 import time
@@ -22,6 +20,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import numpy as np  # noqa: E402 (the threads are set first)
+from peer_runs import machine, seconds, taking_part  # noqa: E402
 
 ROUNDS, BLOCK = 9, 5
 Program = Callable[[], object]
@@ -143,13 +142,6 @@ PEERS = {
 }
 
 
-def seconds(program: Program) -> float:
-    """Wall seconds of one call."""
-    start = time.perf_counter()
-    program()
-    return time.perf_counter() - start
-
-
 def cpu(program: Program) -> list[float]:
     """CPU milliseconds of each call of a block; the first, which finds the caches full of another's data, is not counted."""
     program()
@@ -181,22 +173,13 @@ def table(found: dict[str, dict[str, Program]]) -> list[str]:
 
 def main() -> None:
     """Measure and print."""
-    found: dict[str, dict[str, Program]] = {}
-    missing, versions = [], []
-    for peer, (package, programs) in PEERS.items():
-        try:
-            found[peer] = programs()
-        except ImportError as error:
-            missing.append(f"{peer} ({error})")
-            continue
-        versions.append(f"{package} {importlib.metadata.version(package)}")
+    found, versions, missing = taking_part(PEERS)
     rows = table(found)
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     when = dt.datetime.now(dt.UTC).date()
     text = [
         "# Beside the peers",
         "",
-        f"Made by `python benchmarks/peers.py`, {when}; {machine}, {', '.join(versions)}; one thread, malloc as it comes.",
+        f"Made by `python benchmarks/peers.py`, {when}; {machine()}, {', '.join(versions)}; one thread, malloc as it comes.",
         "First call: wall seconds, compiling included (tensormagic: waiting for the compiler, with its cache as it is).",
         f"CPU: median milliseconds of process time of {ROUNDS * BLOCK} calls, in blocks of {BLOCK}, the peers in turn.",
         "Ratio: NumPy's over it; above 1 is faster than NumPy.",

@@ -122,7 +122,7 @@ def memory_rows() -> list[str]:
     """Peak memory and time of the gradients of loops, as they are and with checkpoints."""
     import tensormagic as tm
     from tensormagic.backend.buffers import pool
-    from tensormagic.ops import spans
+    from tensormagic.ops.reverse import spans
 
     rows: list[str] = []
     blocks = checkpointed()

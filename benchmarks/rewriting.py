@@ -25,7 +25,7 @@ from tensormagic.ir.rules import Rule  # noqa: E402
 from tensormagic.ir.type import array, symbol  # noqa: E402
 from tensormagic.ops.fold import reduce_sum  # noqa: E402
 from tensormagic.ops.leaf import parameter  # noqa: E402
-from tensormagic.ops.scalar import exp, log, tanh  # noqa: E402
+from tensormagic.ops.scalars.scalar import exp, log, tanh  # noqa: E402
 from tensormagic.transform.grad import gradient  # noqa: E402
 from tensormagic.transform.rewriting import LEVELS, rewrite_nodes, rules  # noqa: E402
 from tests.transform import oracle  # noqa: E402

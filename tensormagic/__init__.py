@@ -83,7 +83,7 @@ __version__ = "0.1.0.dev0"
 
 def _to_html(self: Tensor, path: str | Path) -> None:
     """Write a page that shows the graph, with pan, zoom and search, and needs neither a kernel nor a network."""
-    from tensormagic.notebook.adaptor import page_of
+    from tensormagic.notebook.pictures.adaptor import page_of
 
     Path(path).write_text(page_of(self), encoding="utf-8")
 

@@ -17,11 +17,11 @@ from tensormagic.ir.node import Node, as_size, topological
 from tensormagic.ir.size import Size, is_at_least, nodes_of
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.contract import CONTRACT
-from tensormagic.ops.control import COND, LOOP
 from tensormagic.ops.leaf import CONSTANT, IOTA, Source, index_node, input_node, size_of
 from tensormagic.ops.move import BROADCAST, Index
 from tensormagic.ops.opaque import items
-from tensormagic.ops.scalar import stop_gradient
+from tensormagic.ops.regions.control import COND, LOOP
+from tensormagic.ops.scalars.scalar import stop_gradient
 
 # planning -------------------------------------------------------------------------------------------------------------
 

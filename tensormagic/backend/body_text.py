@@ -23,7 +23,7 @@ from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, coll
 from tensormagic.ir.errors import BoundsError
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, atom, is_at_least, product
-from tensormagic.ops.checks import ERRORS
+from tensormagic.ops.effects.checks import ERRORS
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.ops.move import Index

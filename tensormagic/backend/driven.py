@@ -12,8 +12,8 @@ from tensormagic.backend.inline import expand_all
 from tensormagic.backend.kinds import graphs_of, is_library, kind_of, settle
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ops.control import COND, LOOP, WHILE
 from tensormagic.ops.op import as_form
+from tensormagic.ops.regions.control import COND, LOOP, WHILE
 
 Run = Callable[..., list[Any]]
 _STORES = frozenset(["set", "add_at"])

@@ -26,9 +26,9 @@ from tensormagic.ir.graph import Graph, sizer
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Apply, Dim, Size, is_at_least, nodes_of, product
 from tensormagic.ops.contract import CONTRACT
-from tensormagic.ops.control import COND
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.op import as_form
+from tensormagic.ops.regions.control import COND
 
 LONG = 20_000_000  # operations, about 20 ms: what takes longer runs beside the main thread, which stays interruptible
 _serial = count()

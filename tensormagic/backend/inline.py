@@ -18,7 +18,7 @@ from tensormagic.ops.leaf import IOTA, Source, input_node
 from tensormagic.ops.move import CONCATENATE, Move, broadcast, reshape, transpose
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import Pointwise, astype
-from tensormagic.ops.scalar import add, multiply
+from tensormagic.ops.scalars.scalar import add, multiply
 from tensormagic.ops.update import ADD_AT, SET
 
 DTYPES = frozenset([*map(np.dtype, ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]), COMPLEX])

@@ -12,12 +12,12 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, Operation, as_size, topological
 from tensormagic.ir.size import Dim, Size
 from tensormagic.ops.contract import CONTRACT, split
-from tensormagic.ops.control import COND, LOOP, WHILE
 from tensormagic.ops.fold import Fold, Row
 from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, constant_value
 from tensormagic.ops.move import RESHAPE, Move, squeezes
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import Pointwise
+from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.update import ADD_AT, SET
 
 MIDDLING_COST = 4

@@ -13,7 +13,7 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Apply, Dim, Size
-from tensormagic.ops.checks import ERRORS
+from tensormagic.ops.effects.checks import ERRORS
 
 _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",

@@ -19,10 +19,10 @@ from tensormagic.ir.node import Node, as_size, make, replaced, topological
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import constant_value, input_node, size_of
-from tensormagic.ops.loops import LOOP
 from tensormagic.ops.move import reshape, slice_
 from tensormagic.ops.opaque import ITEM, items
-from tensormagic.ops.region import graph_over, stand_in, symbols_in, unused
+from tensormagic.ops.regions.loops import LOOP
+from tensormagic.ops.regions.region import graph_over, stand_in, symbols_in, unused
 from tensormagic.ops.update import SET, set_at
 
 

@@ -17,13 +17,13 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size, make, replaced, topological
 from tensormagic.ir.size import Size, nodes_of, symbol
 from tensormagic.ir.type import Type
-from tensormagic.ops.control import COND, LOOP, WHILE
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import PARAMETER, Source, input_node
 from tensormagic.ops.move import Slices, reshape, slice_
 from tensormagic.ops.opaque import ITEM
-from tensormagic.ops.region import graph_over
-from tensormagic.ops.tape import EMPTY, RECORD, REPLAY, is_tape
+from tensormagic.ops.regions.control import COND, LOOP, WHILE
+from tensormagic.ops.regions.region import graph_over
+from tensormagic.ops.reverse.tape import EMPTY, RECORD, REPLAY, is_tape
 from tensormagic.ops.update import set_at
 
 LENGTH = symbol("entries", least=1)  # of every tape: no code mentions it

@@ -13,7 +13,7 @@ from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import AxisError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
-from tensormagic.ops.checks import fixed
+from tensormagic.ops.effects.checks import fixed
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import normalise_axis

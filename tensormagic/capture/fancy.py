@@ -15,10 +15,11 @@ from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, hint, nodes_of, product, size_text
-from tensormagic.ops import scalar, selection
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices import selection
+from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import constant, constant_value, size_node
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, show, transpose
+from tensormagic.ops.scalars import scalar
 
 
 @implements("getitem")

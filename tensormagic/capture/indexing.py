@@ -11,10 +11,10 @@ from tensormagic.capture.context import settle, trying
 from tensormagic.ir.errors import BoundsError, CaptureError, DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, atom, floor_of_nodes, hint, is_at_least, nodes_of
-from tensormagic.ops import scalar
+from tensormagic.ops.indices.position import position
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.move import Slices, reshape, show, slice_
-from tensormagic.ops.position import position
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import set_at
 
 

@@ -15,13 +15,13 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.type import Size
-from tensormagic.ops import scalar
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast, same, show
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.scalars import scalar
 
 _BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "power",

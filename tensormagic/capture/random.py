@@ -21,9 +21,9 @@ from tensormagic.capture.value import Tensor, has_lazy, node_of
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
+from tensormagic.ops.draws.random import seeded
+from tensormagic.ops.draws.state import KINDS, Words, bits_of, encoded, fresh, put_back
 from tensormagic.ops.leaf import constant, input_node
-from tensormagic.ops.random import seeded
-from tensormagic.ops.random_state import KINDS, Words, bits_of, encoded, fresh, put_back
 
 _DRAWS = (np.random.Generator, np.random.RandomState)
 _GENERATORS = (*_DRAWS, np.random.BitGenerator)

@@ -20,12 +20,12 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Dim, Size, Type, hint
-from tensormagic.ops import scalar
-from tensormagic.ops.complex_parts import from_parts
 from tensormagic.ops.form import as_array, to_form
 from tensormagic.ops.leaf import CONSTANT, constant, size_node, size_of
 from tensormagic.ops.move import reshape, same, show, transpose
 from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.scalars import scalar
+from tensormagic.ops.scalars.complex_parts import from_parts
 
 
 class Tensor:

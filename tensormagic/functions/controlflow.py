@@ -19,10 +19,11 @@ from tensormagic.functions.function import Function, of_callable, refuse_stores,
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, apply, atom, hint
-from tensormagic.ops import control, scalar
 from tensormagic.ops.leaf import Source, constant, index_node, input_node, size_node
 from tensormagic.ops.move import Slices, broadcast, reshape, same, slice_
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.regions import control
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import set_at
 
 # regions of functions -------------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from tensormagic.functions.derivatives import derived, normal_form
 from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, topological
-from tensormagic.ops.control import checkpoint as checkpointed
-from tensormagic.ops.custom import custom
 from tensormagic.ops.leaf import Source, constant_value, input_node
+from tensormagic.ops.regions.control import checkpoint as checkpointed
+from tensormagic.ops.regions.custom import custom
 from tensormagic.transform import grad as modes
 from tensormagic.transform.grad import depends
 

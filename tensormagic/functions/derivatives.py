@@ -22,10 +22,10 @@ from tensormagic.functions.function import Function, of_callable, refuse_stores,
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, rebuild, topological
-from tensormagic.ops import scalar
 from tensormagic.ops.leaf import INPUT, Source, input_node
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import zeros_like
 from tensormagic.transform import grad as modes
 from tensormagic.transform.rewriting import rewrite_nodes

@@ -19,7 +19,7 @@ from tensormagic.ops.leaf import Source, constant, input_node, iota
 from tensormagic.ops.move import broadcast, reshape, transpose
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scalar import equal
+from tensormagic.ops.scalars.scalar import equal
 from tensormagic.transform import grad as modes
 from tensormagic.transform.batch import batch
 

@@ -9,9 +9,9 @@ from tensormagic.capture.stores.place import Buffer
 from tensormagic.ir.node import Node, substitute
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type
-from tensormagic.ops import control
 from tensormagic.ops.leaf import Source, index_node, input_node, size_node, size_of
 from tensormagic.ops.move import Slices, reshape, slice_
+from tensormagic.ops.regions import control
 from tensormagic.ops.update import set_at
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from tensormagic import session
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
-from tensormagic.notebook import svg
-from tensormagic.notebook.adaptor import Portrait, newest, portrait, source_of
-from tensormagic.notebook.labels import clean, width
+from tensormagic.notebook.pictures import svg
+from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
+from tensormagic.notebook.pictures.labels import clean, width
+from tensormagic.notebook.pictures.scene import Scene
 from tensormagic.notebook.run import Outcome, tensors_in
-from tensormagic.notebook.scene import Scene
 from tensormagic.notebook.widgets.graph import GraphView
 
 __all__ = ["Report", "ShownTensor", "Views", "headline", "report_of", "value_text"]

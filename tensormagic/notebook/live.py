@@ -18,8 +18,8 @@ from tensormagic.functions.derivatives import input_of, replace
 from tensormagic.functions.function import Function, of_callable, of_cell
 from tensormagic.ir.errors import ArgumentError
 from tensormagic.notebook.display import Report, Views
-from tensormagic.notebook.labels import clean
 from tensormagic.notebook.options import Options
+from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.run import Outcome, near
 from tensormagic.notebook.sweep import MOST_SPANS, Numbers, Parameter, parameter
 from tensormagic.notebook.widgets.live import LiveView

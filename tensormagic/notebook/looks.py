@@ -11,11 +11,11 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.ir import site
-from tensormagic.notebook.adaptor import Portrait, newest, portrait, source_of
 from tensormagic.notebook.display import Page, Views, bundle, graph_text
 from tensormagic.notebook.nan import nan_panel
 from tensormagic.notebook.options import arguments, describe
 from tensormagic.notebook.panels import PANELS
+from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
 from tensormagic.notebook.run import near
 
 __all__ = ["TensorLooks"]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.node import Node
-from tensormagic.notebook.adaptor import Portrait
-from tensormagic.notebook.labels import symbol
 from tensormagic.notebook.panels import Panel, table
+from tensormagic.notebook.pictures.adaptor import Portrait
+from tensormagic.notebook.pictures.labels import symbol
 
 __all__ = ["nan_panel"]
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import product
-from tensormagic.notebook.adaptor import Portrait, steps_of
-from tensormagic.notebook.labels import symbol
+from tensormagic.notebook.pictures.adaptor import Portrait, steps_of
+from tensormagic.notebook.pictures.labels import symbol
 from tensormagic.ops.contract import CONTRACT, split
 
 __all__ = ["PANELS", "Panel", "seconds_text", "table"]

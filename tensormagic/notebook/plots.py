@@ -15,8 +15,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from tensormagic.notebook.labels import clean, shorten
-from tensormagic.notebook.palette import DARK, FONT, LIGHT
+from tensormagic.notebook.pictures.labels import clean, shorten
+from tensormagic.notebook.pictures.palette import DARK, FONT, LIGHT
 from tensormagic.notebook.sweep import Span, Sweep
 
 __all__ = ["Plot", "number", "plot", "styled", "svg"]

@@ -17,8 +17,8 @@ from tensormagic.capture.cell import Code
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
-from tensormagic.notebook.adaptor import Portrait
 from tensormagic.notebook.panels import Panel, seconds_text, table
+from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.run import Outcome, plain
 
 __all__ = ["difference", "in_numpy", "speed"]

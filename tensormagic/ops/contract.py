@@ -16,7 +16,7 @@ from tensormagic.ops.leaf import iota
 from tensormagic.ops.move import broadcast, expand_dims, same, show, transpose
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
 from tensormagic.ops.pointwise import astype, total
-from tensormagic.ops.scalar import equal, where
+from tensormagic.ops.scalars.scalar import equal, where
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

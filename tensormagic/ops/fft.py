@@ -15,7 +15,7 @@ from tensormagic.ops.move import broadcast, concatenate, normalise_axis, show, s
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.opaque import Opaque
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scalar import conjugate, equal, logical_or, real, where
+from tensormagic.ops.scalars.scalar import conjugate, equal, logical_or, real, where
 from tensormagic.ops.update import add_at, zeros_like
 
 _NORMS = ("backward", "ortho", "forward")

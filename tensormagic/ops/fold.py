@@ -12,12 +12,12 @@ import numpy as np
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Bounds, Node, make
 from tensormagic.ir.type import Size, Type, product
-from tensormagic.ops import scalar
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, expand_dims, flip, normalise_axis, reshape, transpose
 from tensormagic.ops.op import Op, Tangent, Value, as_form
 from tensormagic.ops.pointwise import astype, multiply_by
-from tensormagic.ops.scalar import equal, exp, less_equal, log, multiply, where
+from tensormagic.ops.scalars import scalar
+from tensormagic.ops.scalars.scalar import equal, exp, less_equal, log, multiply, where
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -345,7 +345,7 @@ def _running_extreme(ufunc: np.ufunc) -> Callable[[Any, Any], Value]:
 
 def _running_tangent(node: Node, t: Node) -> Node:
     """The tangent at the first element that is as extreme: its place is the running largest of the places of new extremes."""
-    from tensormagic.ops.gather import take_along_axis
+    from tensormagic.ops.indices.gather import take_along_axis
 
     x, (axis,) = node.args[0], node["axes"]
     place = iota(node.type.shape, axis)

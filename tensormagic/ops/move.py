@@ -172,7 +172,7 @@ def stretch(x: Node, batched: bool, size: Size, shape: Shape) -> Node:
 def lead(x: Node, batched: bool, size: Size) -> Node:
     """``x`` as a stack of ``size``: itself where it is ``batched``, else repeated."""
     if not batched and x.type.form == "tape":
-        from tensormagic.ops.tape import lead_tape
+        from tensormagic.ops.reverse.tape import lead_tape
 
         return lead_tape(x, size)
     return x if batched else broadcast(x, (size, *x.type.shape))

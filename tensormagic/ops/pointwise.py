@@ -153,7 +153,7 @@ def total(terms: Sequence[Node]) -> Tangent:
 
 
 def _add_masked(left: Node, right: Node) -> Node:
-    from tensormagic.ops.scalar import add, logical_or, where
+    from tensormagic.ops.scalars.scalar import add, logical_or, where
 
     a, b = masked(left), masked(right)
     if a is None or b is None:
@@ -167,7 +167,7 @@ def _add_masked(left: Node, right: Node) -> Node:
 
 def _holds(mask: tuple[Node, Node, bool]) -> Node:
     """Where a masked value is not zero."""
-    from tensormagic.ops.scalar import logical_not
+    from tensormagic.ops.scalars.scalar import logical_not
 
     return logical_not(mask[0]) if mask[2] else mask[0]
 
@@ -195,7 +195,7 @@ def masked(node: Node) -> tuple[Node, Node, bool] | None:
 
 def masked_by(condition: Node, value: Node, *, zero_first: bool = False) -> Node:
     """``value`` where a condition holds (or does not, where zeros come first), and zero elsewhere."""
-    from tensormagic.ops.scalar import where
+    from tensormagic.ops.scalars.scalar import where
 
     return _mask(where, condition, value, zero_first)
 
@@ -210,8 +210,8 @@ _MOVES: dict[str, Callable[[Node, Node], Node]] = {
 
 def multiply_by(partial: Node, tangent: Node) -> Node:
     """``partial * tangent``, where what a mask, a slice or a store leaves out annihilates even an infinite partial."""
-    from tensormagic.ops.cancelled import product
-    from tensormagic.ops.support import scaled
+    from tensormagic.ops.reverse.cancelled import product
+    from tensormagic.ops.reverse.support import scaled
 
     partial = broadcast(partial, tangent.type.shape) if partial.type.shape != tangent.type.shape else partial
     if (
@@ -269,7 +269,7 @@ class Cast(Pointwise):
         return astype(tangents[0], node.type.dtype) if node.type.inexact and tangents[0] is not None else None
 
     def transpose(self, node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
-        from tensormagic.ops.scalar import real
+        from tensormagic.ops.scalars.scalar import real
 
         del linear
         before = node.args[0].type.dtype
@@ -292,7 +292,7 @@ def astype(x: Node, dtype: Any) -> Node:
             _to_kind(x["bits"].array(), dtype)[()] if not x.type.shape else _to_kind(x["bits"].array(), dtype)
         )
     if x.type.form == "python" and x.type.dtype.kind == "i" and dtype.kind in "iu":
-        from tensormagic.ops.checks import fits
+        from tensormagic.ops.effects.checks import fits
 
         x = fits(x, dtype)
     return make(ASTYPE, (x,), dtype=dtype.str)

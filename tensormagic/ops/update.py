@@ -110,7 +110,7 @@ def accumulate(old: Tangent, new: Node) -> Node:
     if old is None:
         return new
     if new.type.form == "tape":
-        from tensormagic.ops.tape import add_tapes
+        from tensormagic.ops.reverse.tape import add_tapes
 
         return add_tapes(old, new)
     for base, other in ((old, new), (new, old)):

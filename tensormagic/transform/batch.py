@@ -13,7 +13,11 @@ from tensormagic.ir.graph import Graph, Guard
 from tensormagic.ir.node import Node, make, substitute, topological
 from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of, symbol
 from tensormagic.ir.type import Type
-from tensormagic.ops.control import (
+from tensormagic.ops.fold import ANY, MAX, fold
+from tensormagic.ops.leaf import constant, parameter
+from tensormagic.ops.move import lead, reshape
+from tensormagic.ops.opaque import ITEM, item
+from tensormagic.ops.regions.control import (
     CALL,
     CHECKPOINT,
     COND,
@@ -28,12 +32,8 @@ from tensormagic.ops.control import (
     loop,
     while_loop,
 )
-from tensormagic.ops.fold import ANY, MAX, fold
-from tensormagic.ops.leaf import constant, parameter
-from tensormagic.ops.move import lead, reshape
-from tensormagic.ops.opaque import ITEM, item
-from tensormagic.ops.scalar import less, logical_not, where
-from tensormagic.ops.tape import ADD_RECORD, RECORD, choose_tape, is_tape
+from tensormagic.ops.reverse.tape import ADD_RECORD, RECORD, choose_tape, is_tape
+from tensormagic.ops.scalars.scalar import less, logical_not, where
 from tensormagic.transform.spared import can_be_skipped, donated, harmless, inlined, where_any, with_chosen
 from tensormagic.transform.uneven import without_sizes
 

@@ -8,14 +8,14 @@ from typing import Any
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, make, topological
-from tensormagic.ops.control import Derivatives, Region, install_derivatives
+from tensormagic.ops.draws.random import DRAW, check_discrete
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.op import Leaf, Tangent
 from tensormagic.ops.opaque import ITEM, item, items
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.random import DRAW, check_discrete
+from tensormagic.ops.regions.control import Derivatives, Region, install_derivatives
 from tensormagic.ops.update import accumulate, zeros_like
 from tensormagic.transform.tidy import followed
 

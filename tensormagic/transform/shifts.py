@@ -15,7 +15,7 @@ from tensormagic.ir.node import Node, substitute, topological, users
 from tensormagic.ir.size import Size
 from tensormagic.ops.leaf import constant, constant_value
 from tensormagic.ops.move import broadcast, slice_
-from tensormagic.ops.scalar import add
+from tensormagic.ops.scalars.scalar import add
 from tensormagic.ops.update import ADD_AT, SET, add_at, set_at
 
 FEWEST = 3  # additions at offsets

@@ -13,14 +13,14 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type
-from tensormagic.ops.control import cond
 from tensormagic.ops.fold import ANY, ARGMAX, SUM, fold
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import parameter
 from tensormagic.ops.move import broadcast, reshape
-from tensormagic.ops.region import graph_over, instantiated, matched
-from tensormagic.ops.scalar import stop_gradient, where
-from tensormagic.ops.tape import is_tape
+from tensormagic.ops.regions.control import cond
+from tensormagic.ops.regions.region import graph_over, instantiated, matched
+from tensormagic.ops.reverse.tape import is_tape
+from tensormagic.ops.scalars.scalar import stop_gradient, where
 from tensormagic.ops.update import zeros_like
 
 _MASKED = {"reshape", "transpose", SUM.name}  # a cotangent that a condition masks is seen to be masked through these

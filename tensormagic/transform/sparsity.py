@@ -16,10 +16,10 @@ from tensormagic.ir.errors import DifferentiationError, TensorError
 from tensormagic.ir.graph import Graph, sizer
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size, Symbol, atoms, evaluate
-from tensormagic.ops.control import CUSTOM, GRAD
 from tensormagic.ops.leaf import PARAMETER
 from tensormagic.ops.opaque import ITEM
-from tensormagic.ops.tape import is_tape
+from tensormagic.ops.regions.control import CUSTOM, GRAD
+from tensormagic.ops.reverse.tape import is_tape
 from tensormagic.transform.dependence import EVERYTHING, Codes, Sets
 from tensormagic.transform.structures import RULES, Pool, pooled
 

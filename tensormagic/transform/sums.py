@@ -17,11 +17,11 @@ from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of, product, sub
 from tensormagic.ir.type import Type
 from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
 from tensormagic.ops.leaf import constant, constant_value, size_of
-from tensormagic.ops.loops import LOOP, unindexed
 from tensormagic.ops.move import broadcast, reshape, slice_
 from tensormagic.ops.opaque import items
-from tensormagic.ops.region import graph_over, matched, stand_in
-from tensormagic.ops.scalar import add
+from tensormagic.ops.regions.loops import LOOP, unindexed
+from tensormagic.ops.regions.region import graph_over, matched, stand_in
+from tensormagic.ops.scalars.scalar import add
 from tensormagic.ops.update import set_at
 
 

@@ -12,11 +12,11 @@ from typing import Any
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, make, rebuild, topological
-from tensormagic.ops.branches import Branches
 from tensormagic.ops.form import to_form
-from tensormagic.ops.loops import Repeat
 from tensormagic.ops.opaque import ITEM, items
-from tensormagic.ops.region import graph_over, symbols_in
+from tensormagic.ops.regions.branches import Branches
+from tensormagic.ops.regions.loops import Repeat
+from tensormagic.ops.regions.region import graph_over, symbols_in
 from tensormagic.transform.shifts import gathered
 from tensormagic.transform.sums import summed_after
 from tensormagic.transform.totals import totalled

@@ -11,14 +11,14 @@ from functools import lru_cache, reduce
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, substitute, topological, users
-from tensormagic.ops.control import CALL
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.leaf import constant, constant_value
-from tensormagic.ops.loops import LOOP
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.opaque import ITEM, items
-from tensormagic.ops.region import graph_over, stand_in
-from tensormagic.ops.scalar import add
+from tensormagic.ops.regions.control import CALL
+from tensormagic.ops.regions.loops import LOOP
+from tensormagic.ops.regions.region import graph_over, stand_in
+from tensormagic.ops.scalars.scalar import add
 
 
 def totalled(results: Sequence[Node]) -> dict[Node, Node]:

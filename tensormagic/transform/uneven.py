@@ -7,11 +7,11 @@ from collections.abc import Container, Sequence
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, nodes_of, product
-from tensormagic.ops import scalar
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.scatter import merged, scatter_add, scatter_set
 from tensormagic.ops.leaf import SIZE, constant, iota, size_node
 from tensormagic.ops.move import SLICE, Slices, broadcast, reshape, slice_, transpose
-from tensormagic.ops.scatter import merged, scatter_add, scatter_set
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import ADD_AT, SET, set_at
 
 _FUNCTIONS = {

@@ -11,9 +11,10 @@ from tensormagic.backend.plan import Plan
 from tensormagic.ir.graph import Graph, close
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, atom
-from tensormagic.ops import control, fold
+from tensormagic.ops import fold
 from tensormagic.ops.leaf import Source, constant, index_node, input_node, parameter, size_node
 from tensormagic.ops.move import Slices, reshape, slice_
+from tensormagic.ops.regions import control
 from tensormagic.ops.update import set_at
 from tests.backend.graphs import check, variable
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tensormagic.backend.plan import plan_graph
-from tensormagic.ops import fold, move, scalar
-from tensormagic.ops.gather import gather
+from tensormagic.ops import fold, move
+from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.scatter import scatter_add
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scatter import scatter_add
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import add_at, set_at
 from tests.backend.graphs import check, closed, planned
 from tests.backend.regions import branch, compiled_alike, element, put, repeat, repeat_while, total, variable

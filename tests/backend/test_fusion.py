@@ -5,10 +5,11 @@ import pytest
 
 from tensormagic.backend.plan import plan_graph
 from tensormagic.backend.schedule import Storage
-from tensormagic.ops import contract, move, scalar, special
+from tensormagic.ops import contract, move
 from tensormagic.ops.fold import ALL, ANY, LOG_SOFTMAX, LOGSUMEXP, MAX, SOFTMAX, SUM, fold, mean, row
 from tensormagic.ops.leaf import iota
-from tensormagic.ops.scalar import absolute, equal, exp, log, log1p, maximum, tanh, where
+from tensormagic.ops.scalars import scalar, special
+from tensormagic.ops.scalars.scalar import absolute, equal, exp, log, log1p, maximum, tanh, where
 from tensormagic.transform.grad import gradient
 from tests.backend.graphs import check, closed, planned, variable
 

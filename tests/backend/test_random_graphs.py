@@ -6,9 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tensormagic.ops import fold as folds
-from tensormagic.ops import move, scalar
+from tensormagic.ops import move
 from tensormagic.ops.fold import MAX, MIN, SUM, fold
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 from tests.backend.graphs import check, variable
 
 EXACT = [scalar.add, scalar.subtract, scalar.multiply, scalar.maximum, scalar.minimum]

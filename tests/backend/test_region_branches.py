@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tensormagic.ir.size import apply, atom
-from tensormagic.ops import scalar
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import flip, reshape
+from tensormagic.ops.scalars import scalar
 from tests.backend.regions import (
     TURNS,
     L,

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from tensormagic.backend.plan import plan_graph
-from tensormagic.ops import contract, fold, scalar
+from tensormagic.ops import contract, fold
 from tensormagic.ops.fold import SUM
+from tensormagic.ops.indices.sorting import sort
 from tensormagic.ops.leaf import size_node
-from tensormagic.ops.linalg import solve
+from tensormagic.ops.matrices.linalg import solve
 from tensormagic.ops.move import transpose
-from tensormagic.ops.sorting import sort
+from tensormagic.ops.scalars import scalar
 from tests.backend.graphs import closed, prepared
 from tests.backend.regions import (
     TURNS,

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from tensormagic.ir.size import atom
-from tensormagic.ops import fold, move, scalar
+from tensormagic.ops import fold, move
 from tensormagic.ops.fold import CUMSUM, MAX
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.scatter import scatter_add
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast, flip, reshape, slice_, transpose
-from tensormagic.ops.scatter import scatter_add
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import add_at, set_at
 from tests.backend.graphs import prepared
 from tests.backend.regions import (

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from tensormagic.ir.size import atom
-from tensormagic.ops import fold, scalar
+from tensormagic.ops import fold
 from tensormagic.ops.fold import MAX
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast, flip, reshape, slice_
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import add_at, set_at
 from tests.backend.graphs import prepared
 from tests.backend.regions import (

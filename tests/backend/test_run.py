@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tensormagic.backend.buffers import Pool
-from tensormagic.ops import move, scalar
+from tensormagic.ops import move
 from tensormagic.ops.fold import MAX, SUM, fold, mean
-from tensormagic.ops.scalar import exp, sin
+from tensormagic.ops.scalars import scalar
+from tensormagic.ops.scalars.scalar import exp, sin
 from tests.backend.graphs import check, closed, prepared, run, variable
 
 rng = np.random.default_rng(3)

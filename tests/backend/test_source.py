@@ -13,7 +13,7 @@ from tensormagic.ir.site import Site
 from tensormagic.ops import contract
 from tensormagic.ops.fold import SOFTMAX, SUM, fold, mean, row
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scalar import exp, floor_divide, log1p, tanh
+from tensormagic.ops.scalars.scalar import exp, floor_divide, log1p, tanh
 from tensormagic.transform.grad import gradient
 from tests.backend.graphs import planned, variable
 

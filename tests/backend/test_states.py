@@ -9,7 +9,7 @@ from tensormagic.backend.plan import plan_graph
 from tensormagic.backend.states import in_states
 from tensormagic.config import config
 from tensormagic.ir.node import topological
-from tensormagic.ops import spans
+from tensormagic.ops.reverse import spans
 from tensormagic.session import executable
 
 rng = np.random.default_rng(8)

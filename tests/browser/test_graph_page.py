@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext
 
-from tensormagic.notebook.html import to_html
-from tensormagic.notebook.scene import Scene
+from tensormagic.notebook.pictures.html import to_html
+from tensormagic.notebook.pictures.scene import Scene
 from tests.notebook import demo_scenes
 
 pytestmark = pytest.mark.browser

@@ -6,7 +6,7 @@ import pytest
 
 import tensormagic
 from tensormagic.ops.op import registry
-from tensormagic.ops.scalar import leaf
+from tensormagic.ops.scalars.scalar import leaf
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -29,7 +29,7 @@ def test_every_operation_says_what_it_is():
 @pytest.fixture
 def versine():
     """An operation that NumPy does not have, added as CONTRIBUTING says: one record."""
-    from tensormagic.ops.scalar import float_loop, sin
+    from tensormagic.ops.scalars.scalar import float_loop, sin
 
     op = leaf(
         "versine",

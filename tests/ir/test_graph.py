@@ -11,7 +11,7 @@ from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import INPUT, parameter
 from tensormagic.ops.move import concatenate, reshape, slice_
-from tensormagic.ops.scalar import add, sin
+from tensormagic.ops.scalars.scalar import add, sin
 from tests.ops.harness import closed, place
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tensormagic.ir.node import Bits, rebuild, substitute, topological, users
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.scalar import add, exp, negative, sin
+from tensormagic.ops.scalars.scalar import add, exp, negative, sin
 from tests.ops.harness import place
 
 
@@ -94,7 +94,7 @@ def test_rebuilding_with_the_same_operands_is_the_node_itself():
 
 
 def test_a_node_of_several_results_has_no_one_type():
-    from tensormagic.ops.linalg import eigh
+    from tensormagic.ops.matrices.linalg import eigh
 
     pair = eigh(place(np.eye(3)))[0].args[0]
     with pytest.raises(TypeError, match="eigh has 2 results"):

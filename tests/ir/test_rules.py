@@ -12,7 +12,7 @@ from tensormagic.ir.site import Site
 from tensormagic.ir.type import Type, array, symbol
 from tensormagic.ops.leaf import constant, parameter
 from tensormagic.ops.move import broadcast
-from tensormagic.ops.scalar import (
+from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
     cos,
@@ -327,7 +327,7 @@ def test_rebuilt_nodes_keep_their_sites():
 
 
 def test_graphs_inside_nodes_are_rewritten():
-    from tensormagic.ops.control import CALL, call
+    from tensormagic.ops.regions.control import CALL, call
 
     p = parameter(0, array(np.float64, n))
     inner = Graph((p,), (negative(negative(p)),))

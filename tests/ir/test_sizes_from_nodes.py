@@ -23,13 +23,14 @@ from tensormagic.ir.size import (
 from tensormagic.ir.size import substitute as substitute_size
 from tensormagic.ir.text import parse
 from tensormagic.ir.type import Type, array, python
-from tensormagic.ops import control, scalar
 from tensormagic.ops.fold import reduce_sum
+from tensormagic.ops.indices.position import position
 from tensormagic.ops.leaf import INPUT, Source, constant, index_node, input_node, iota, parameter, size_node, size_of
 from tensormagic.ops.move import broadcast, slice_
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.position import position
+from tensormagic.ops.regions import control
+from tensormagic.ops.scalars import scalar
 from tensormagic.transform.rewriting import rewrite
 from tests.ops.harness import closed, place
 

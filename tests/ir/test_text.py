@@ -11,11 +11,11 @@ from tensormagic.ops.contract import einsum
 from tensormagic.ops.fft import rfft
 from tensormagic.ops.fold import MAX, fold, reduce_sum
 from tensormagic.ops.leaf import constant, size_node
-from tensormagic.ops.linalg import svd
+from tensormagic.ops.matrices.linalg import svd
 from tensormagic.ops.move import concatenate, flip, reshape, transpose
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scalar import add, exp, maximum, multiply, where
+from tensormagic.ops.scalars.scalar import add, exp, maximum, multiply, where
 from tests.ops.harness import BACKENDS, closed, place
 
 STEPS = [

@@ -6,7 +6,7 @@ import random
 import re
 from dataclasses import dataclass, field, replace
 
-from tensormagic.notebook.scene import Edge, Scene, Vertex, View
+from tensormagic.notebook.pictures.scene import Edge, Scene, Vertex, View
 
 LOGISTIC = """z = X @ w + b
 loss = np.mean(np.log(1 + np.exp(-y * z)))

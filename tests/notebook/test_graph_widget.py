@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("anywidget")
 import ipywidgets
 
-from tensormagic.notebook.scene import Scene
+from tensormagic.notebook.pictures.scene import Scene
 from tensormagic.notebook.widgets.graph import SCRIPT, STYLE, GraphView
 from tests.notebook import demo_scenes
 

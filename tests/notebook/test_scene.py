@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensormagic.notebook.draw import COLLAPSE_ABOVE, SEAL_ABOVE
-from tensormagic.notebook.grouping import groups
-from tensormagic.notebook.labels import clean, shorten, symbol, width
-from tensormagic.notebook.layout import GAP, Link, layered, topological_order
-from tensormagic.notebook.picture import Box, Picture
-from tensormagic.notebook.scene import Edge, Scene, Vertex, View
+from tensormagic.notebook.pictures.draw import COLLAPSE_ABOVE, SEAL_ABOVE
+from tensormagic.notebook.pictures.grouping import groups
+from tensormagic.notebook.pictures.labels import clean, shorten, symbol, width
+from tensormagic.notebook.pictures.layout import GAP, Link, layered, topological_order
+from tensormagic.notebook.pictures.picture import Box, Picture
+from tensormagic.notebook.pictures.scene import Edge, Scene, Vertex, View
 from tests.notebook import demo_scenes
 
 SCENES = {

@@ -7,11 +7,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tensormagic.notebook import svg
-from tensormagic.notebook.html import to_html
-from tensormagic.notebook.palette import DARK, LIGHT
-from tensormagic.notebook.scene import KINDS, Scene, Vertex, View
-from tensormagic.notebook.shapes import outline
+from tensormagic.notebook.pictures import svg
+from tensormagic.notebook.pictures.html import to_html
+from tensormagic.notebook.pictures.palette import DARK, LIGHT
+from tensormagic.notebook.pictures.scene import KINDS, Scene, Vertex, View
+from tensormagic.notebook.pictures.shapes import outline
 from tests.notebook import demo_scenes
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -3,7 +3,8 @@
 import numpy as np
 import scipy.linalg
 
-from tensormagic.ops import contract, gram, linalg, matrix
+from tensormagic.ops import contract
+from tensormagic.ops.matrices import gram, linalg, matrix
 from tests.ops.cases import ALL, case
 
 # contractions ----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 import numpy as np
 import scipy.linalg
 
-from tensormagic.ops import contract, gaps, least_squares, matrix, matrix_function, spectral
+from tensormagic.ops import contract
+from tensormagic.ops.matrices import gaps, least_squares, matrix, matrix_function, spectral
 from tests.ops.cases import case
 from tests.ops.cases_linear import SQUARES
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tensormagic.ops import gather, scatter, sorting
+from tensormagic.ops.indices import gather, scatter, sorting
 from tensormagic.ops.op import registry
 from tests.ops.cases import case
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from tensormagic.ir.node import make
 from tensormagic.ir.size import atom
-from tensormagic.ops import position, selection
+from tensormagic.ops.indices import position, selection
 from tests.ops.cases import case
 
 

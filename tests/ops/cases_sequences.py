@@ -3,7 +3,10 @@
 import numpy as np
 
 from tensormagic.ir.node import make
-from tensormagic.ops import checks, convolution, fold, raising, scalar, sorting, telling
+from tensormagic.ops import convolution, fold
+from tensormagic.ops.effects import checks, raising, telling
+from tensormagic.ops.indices import sorting
+from tensormagic.ops.scalars import scalar
 from tests.ops.cases import ALL, case
 
 REAL = "?bhilBHILfd"

@@ -6,8 +6,8 @@ import numpy as np
 
 from tensormagic.ir.node import make
 from tensormagic.ir.type import array
-from tensormagic.ops import tape, tape_stack
 from tensormagic.ops.leaf import constant
+from tensormagic.ops.reverse import tape, tape_stack
 from tests.ops.cases import case
 
 

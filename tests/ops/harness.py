@@ -5,16 +5,6 @@ from typing import Any
 
 import numpy as np
 
-import tensormagic.ops.bessel
-import tensormagic.ops.control
-import tensormagic.ops.fft
-import tensormagic.ops.form
-import tensormagic.ops.least_squares
-import tensormagic.ops.linalg
-import tensormagic.ops.matrix_function
-import tensormagic.ops.sorting
-import tensormagic.ops.special
-import tensormagic.ops.spectral  # noqa: F401 (every op is in the registry)
 from tensormagic.backend import reference
 from tensormagic.ir.graph import Graph, close
 from tensormagic.ir.node import Node

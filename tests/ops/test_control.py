@@ -5,12 +5,12 @@ import pytest
 
 from tensormagic.ir.errors import DTypeError, GuardError, ShapeError
 from tensormagic.ops.contract import matmul
-from tensormagic.ops.control import call, cond, grad, interpret, loop, while_loop
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.linalg import inv
+from tensormagic.ops.matrices.linalg import inv
 from tensormagic.ops.op import registry
-from tensormagic.ops.scalar import cos, exp, less, sin
+from tensormagic.ops.regions.control import call, cond, grad, interpret, loop, while_loop
+from tensormagic.ops.scalars.scalar import cos, exp, less, sin
 from tensormagic.transform.grad import jvp
 from tests.ops.harness import BACKENDS, closed, place, run_nodes
 from tests.ops.test_derivatives import check, richardson

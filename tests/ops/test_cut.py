@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tensormagic.ops.cut import cheapest_cut
+from tensormagic.ops.reverse.cut import cheapest_cut
 
 
 def drawn(seed):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tensormagic.ir.graph import close
-from tensormagic.ops.control import cond, interpret, loop
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import INPUT, constant, index_node, parameter, size_node, size_of
 from tensormagic.ops.move import flip, slice_
-from tensormagic.ops.scalar import greater, sin
+from tensormagic.ops.regions.control import cond, interpret, loop
+from tensormagic.ops.scalars.scalar import greater, sin
 from tensormagic.ops.update import set_at
 from tensormagic.transform.grad import gradient
 from tests.ops.harness import closed, place

@@ -13,9 +13,9 @@ import scipy.stats
 
 import tensormagic as tm
 from tensormagic.ir.errors import DifferentiationError
-from tensormagic.ops.random_quantiles import beta_slopes, von_mises_slopes
-from tensormagic.ops.random_slopes import gamma_slopes
-from tensormagic.ops.random_state import KINDS, encoded, fresh, generator_at, put_back
+from tensormagic.ops.draws.quantiles import beta_slopes, von_mises_slopes
+from tensormagic.ops.draws.slopes import gamma_slopes
+from tensormagic.ops.draws.state import KINDS, encoded, fresh, generator_at, put_back
 
 FAMILIES: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
     ("normal", lambda r, a, b: r.normal(a, b, size=4)),

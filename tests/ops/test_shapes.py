@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensormagic.ops.move import broadcast, flip, reshape, slice_
-from tensormagic.ops.scalar import add, where
+from tensormagic.ops.scalars.scalar import add, where
 from tensormagic.ops.update import set_at
 from tests.ops.harness import assert_same
 

@@ -7,7 +7,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.config import config
-from tensormagic.ops import spans
+from tensormagic.ops.reverse import spans
 
 rng = np.random.default_rng(5)
 U = rng.normal(size=(12, 9))

@@ -3,38 +3,29 @@
 import numpy as np
 import pytest
 
-import tensormagic.ops.bessel
-import tensormagic.ops.control
-import tensormagic.ops.fft
-import tensormagic.ops.form
-import tensormagic.ops.least_squares
-import tensormagic.ops.linalg
-import tensormagic.ops.matrix_function
-import tensormagic.ops.sorting
-import tensormagic.ops.spectral  # noqa: F401 (every op is in the registry)
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import make
 from tensormagic.ir.type import array, symbol
-from tensormagic.ops import control
-from tensormagic.ops.checks import fixed, in_range
 from tensormagic.ops.contract import einsum
 from tensormagic.ops.convolution import convolve
+from tensormagic.ops.draws.random import draw, seeded
+from tensormagic.ops.draws.slopes import gamma_slope
+from tensormagic.ops.draws.state import encoded
+from tensormagic.ops.effects.checks import fixed, in_range
+from tensormagic.ops.effects.raising import after, check
 from tensormagic.ops.fold import Fold, Row, fold, row
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.selection import PLACES, count_true, unique
+from tensormagic.ops.indices.sorting import searchsorted
 from tensormagic.ops.leaf import constant, parameter, size_of
 from tensormagic.ops.move import broadcast, concatenate, reshape, slice_, transpose
 from tensormagic.ops.op import registry
 from tensormagic.ops.opaque import item, items
 from tensormagic.ops.pointwise import ASTYPE, Pointwise
-from tensormagic.ops.raising import after, check
-from tensormagic.ops.random import draw, seeded
-from tensormagic.ops.random_slopes import gamma_slope
-from tensormagic.ops.random_state import encoded
-from tensormagic.ops.recursion import itself, recursive
-from tensormagic.ops.scalar import add, cos, greater, less, multiply, sin
-from tensormagic.ops.selection import PLACES, count_true, unique
-from tensormagic.ops.sorting import searchsorted
-from tensormagic.ops.tape import ADD_TAPES, LEAD_TAPE, SUM_TAPE, choose_tape, read_tape
+from tensormagic.ops.regions import control
+from tensormagic.ops.regions.recursion import itself, recursive
+from tensormagic.ops.reverse.tape import ADD_TAPES, LEAD_TAPE, SUM_TAPE, choose_tape, read_tape
+from tensormagic.ops.scalars.scalar import add, cos, greater, less, multiply, sin
 from tensormagic.ops.update import add_at, set_at
 from tests.ops.cases_tapes import added, played, written
 from tests.ops.harness import FIXED

@@ -9,9 +9,11 @@ import numpy as np
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import array, symbol
-from tensormagic.ops import contract, fold, linalg, matrix, move, scalar, update
+from tensormagic.ops import contract, fold, move, update
 from tensormagic.ops.leaf import constant, parameter
+from tensormagic.ops.matrices import linalg, matrix
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 N, M = symbol("n0"), symbol("n1")
 MATRIX, OTHER, VECTOR = (N, N), (N, N), (N,)

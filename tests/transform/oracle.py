@@ -14,7 +14,7 @@ from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.rules import WILD, Rule, build
 from tensormagic.ir.type import array, symbol
 from tensormagic.ops.leaf import CONSTANT, constant, parameter
-from tensormagic.ops.scalar import absolute
+from tensormagic.ops.scalars.scalar import absolute
 
 DIGITS = 700
 NUMBERS = (2.0, -3.0, 0.5, 1.0, 0.1)

@@ -5,26 +5,17 @@ import itertools
 import numpy as np
 import pytest
 
-import tensormagic.ops.bessel
-import tensormagic.ops.control
-import tensormagic.ops.fft
-import tensormagic.ops.form
-import tensormagic.ops.least_squares
-import tensormagic.ops.linalg
-import tensormagic.ops.matrix_function
-import tensormagic.ops.sorting
-import tensormagic.ops.spectral  # noqa: F401 (every op is in the registry)
 from tensormagic.backend import reference
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, close
 from tensormagic.ir.node import make
 from tensormagic.ir.type import array
-from tensormagic.ops import control
 from tensormagic.ops.contract import einsum
 from tensormagic.ops.leaf import INPUT, Source, constant, input_node, open_type, parameter
 from tensormagic.ops.move import broadcast, transpose
 from tensormagic.ops.op import Op, registry
-from tensormagic.ops.scalar import less, sin, where
+from tensormagic.ops.regions import control
+from tensormagic.ops.scalars.scalar import less, sin, where
 from tensormagic.ops.update import zeros_like
 from tensormagic.transform import grad as modes
 from tensormagic.transform.batch import batch

@@ -5,13 +5,13 @@ import pytest
 
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ops.contract import matmul
-from tensormagic.ops.control import cond
 from tensormagic.ops.fold import MAX, PROD, fold, mean, reduce_sum
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.linalg import det, eigh, eigvalsh, svdvals
+from tensormagic.ops.matrices.linalg import det, eigh, eigvalsh, svdvals
 from tensormagic.ops.op import Op, registry
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scalar import absolute, conjugate, exp, log, real, sqrt, where
+from tensormagic.ops.regions.control import cond
+from tensormagic.ops.scalars.scalar import absolute, conjugate, exp, log, real, sqrt, where
 from tensormagic.transform.grad import depends, gradient, jvp, vjp
 from tests.ops.harness import BACKENDS, closed, place, run_nodes
 

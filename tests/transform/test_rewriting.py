@@ -7,12 +7,13 @@ from tensormagic.backend.reference import evaluate_graph
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import array, symbol
-from tensormagic.ops import contract, fold, linalg, update
-from tensormagic.ops.gather import gather
+from tensormagic.ops import contract, fold, update
+from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import PARAMETER, constant, iota, parameter
+from tensormagic.ops.matrices import linalg
 from tensormagic.ops.move import broadcast, expand_dims, flip, reshape, slice_, transpose
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scalar import (
+from tensormagic.ops.scalars.scalar import (
     absolute,
     cos,
     equal,
@@ -33,7 +34,7 @@ from tensormagic.ops.scalar import (
     tanh,
     where,
 )
-from tensormagic.ops.special import erf, erfc
+from tensormagic.ops.scalars.special import erf, erfc
 from tensormagic.transform.grad import gradient
 from tensormagic.transform.rewriting import LEVELS, Rewritten, rewrite, rewrite_nodes, rules
 
@@ -331,7 +332,7 @@ def test_softplus_is_not_withheld_for_another_use_of_exp():
 
 
 def test_the_isnan_idiom_survives_every_level():
-    from tensormagic.ops.scalar import not_equal
+    from tensormagic.ops.scalars.scalar import not_equal
 
     for level in LEVELS:
         assert normal(not_equal(x, x), level=level) == [not_equal(x, x)]

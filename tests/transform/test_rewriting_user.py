@@ -7,7 +7,7 @@ from tensormagic.ir.errors import ParseError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.type import array, symbol
 from tensormagic.ops.leaf import parameter
-from tensormagic.ops.scalar import absolute, arctan, cos, exp, log, sin, sqrt, square, tanh
+from tensormagic.ops.scalars.scalar import absolute, arctan, cos, exp, log, sin, sqrt, square, tanh
 from tensormagic.transform.rewriting import rewrite
 from tensormagic.transform.rewriting.user import parse_rules
 

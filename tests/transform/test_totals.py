@@ -5,7 +5,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.config import config
-from tensormagic.ops import spans
+from tensormagic.ops.reverse import spans
 from tensormagic.session import executable
 
 rng = np.random.default_rng(5)

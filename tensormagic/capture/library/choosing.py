@@ -16,14 +16,15 @@ from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import python
-from tensormagic.ops import bessel, scalar, sorting, special
-from tensormagic.ops.checks import in_range
-from tensormagic.ops.complex_parts import from_parts
+from tensormagic.ops.effects.checks import in_range
 from tensormagic.ops.form import to_form
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices import sorting
+from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import broadcast, broadcast_shapes, same
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import bessel, scalar, special
+from tensormagic.ops.scalars.complex_parts import from_parts
 
 
 def as_array(result: Node) -> Node:

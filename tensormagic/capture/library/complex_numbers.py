@@ -13,7 +13,7 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import wrap
 from tensormagic.ir.node import Node
-from tensormagic.ops import scalar
+from tensormagic.ops.scalars import scalar
 
 
 def is_real(node: Node, name: str, function: Callable[[Any], Any], advice: str) -> bool:

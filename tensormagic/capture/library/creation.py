@@ -15,12 +15,12 @@ from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply, hint
-from tensormagic.ops import scalar
-from tensormagic.ops.checks import in_range
+from tensormagic.ops.effects.checks import in_range
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, iota, size_node, size_of
 from tensormagic.ops.move import broadcast, normalise_axis, reshape, transpose
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 _SMALLEST = 5e-324  # the smallest float above 0
 

@@ -17,9 +17,9 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
-from tensormagic.ops import scalar
 from tensormagic.ops.form import to_form
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 INF = float("inf")
 Function = Callable[..., Node]

@@ -15,14 +15,15 @@ from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
-from tensormagic.ops import linalg, scalar, special
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import constant, iota, size_node
-from tensormagic.ops.matrix import diagonals
+from tensormagic.ops.matrices import linalg
+from tensormagic.ops.matrices.matrix import diagonals
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, same, transpose
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scalar import absolute, exp, expm1, log, log1p, logical_and, sigmoid, softplus, where
-from tensormagic.ops.special import betaln, gammaln, xlogy
+from tensormagic.ops.scalars import scalar, special
+from tensormagic.ops.scalars.scalar import absolute, exp, expm1, log, log1p, logical_and, sigmoid, softplus, where
+from tensormagic.ops.scalars.special import betaln, gammaln, xlogy
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 

@@ -13,11 +13,11 @@ from tensormagic.capture.value import as_size, node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply
-from tensormagic.ops import scalar
 from tensormagic.ops.leaf import constant, iota, size_node
-from tensormagic.ops.matrix import diagonal as diagonal_of
+from tensormagic.ops.matrices.matrix import diagonal as diagonal_of
 from tensormagic.ops.move import broadcast, concatenate, slice_
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import zeros_like
 
 

@@ -15,11 +15,12 @@ from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, product
 from tensormagic.ops import fold as folds
-from tensormagic.ops import least_squares, linalg, scalar
 from tensormagic.ops.fold import fold, reduce_sum
 from tensormagic.ops.leaf import constant
+from tensormagic.ops.matrices import least_squares, linalg
 from tensormagic.ops.move import broadcast, expand_dims, reshape, same, transpose
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 
 def _done(node: Node) -> Tensor:

@@ -15,12 +15,12 @@ from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply, hint
-from tensormagic.ops import scalar
 from tensormagic.ops.contract import LETTERS, einsum
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, flip, reshape
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 _MODES = {
     "reflect": "reflect",

@@ -18,11 +18,11 @@ from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
-from tensormagic.ops import scalar
-from tensormagic.ops.checks import in_range
+from tensormagic.ops.effects.checks import in_range
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 
 @implements(np.meshgrid)

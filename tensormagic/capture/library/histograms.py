@@ -18,14 +18,15 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
 from tensormagic.ops import fold as folds
-from tensormagic.ops import scalar, sorting
-from tensormagic.ops.checks import in_range, require
+from tensormagic.ops.effects.checks import in_range, require
 from tensormagic.ops.fold import fold
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices import sorting
+from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.scatter import scatter_add
 from tensormagic.ops.leaf import constant, constant_value, size_node
 from tensormagic.ops.move import broadcast, flip, reshape, same
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scatter import scatter_add
+from tensormagic.ops.scalars import scalar
 
 
 def _numbers(a: Any) -> Node:

@@ -19,14 +19,15 @@ from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import hint
-from tensormagic.ops import scalar, sorting
-from tensormagic.ops.checks import require
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import CUMSUM, reduce_sum, row
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices import sorting
+from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.scatter import scatter_add
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, same, show, slice_, transpose
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scatter import scatter_add
+from tensormagic.ops.scalars import scalar
 
 
 def _promoted(arrays: Sequence[Any], dtype: Any = None, casting: str = "same_kind") -> list[Node]:

@@ -19,13 +19,15 @@ from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import apply
 from tensormagic.ops import fold as folds
-from tensormagic.ops import linalg, scalar, sorting, spectral
 from tensormagic.ops.contract import LETTERS, einsum, matmul
 from tensormagic.ops.fold import axes_of, fold
-from tensormagic.ops.gather import take_along_axis
+from tensormagic.ops.indices import sorting
+from tensormagic.ops.indices.gather import take_along_axis
 from tensormagic.ops.leaf import iota, size_node
+from tensormagic.ops.matrices import linalg, spectral
 from tensormagic.ops.move import broadcast, expand_dims, flip, reshape, same, show
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 _MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own mark for an option that is not given)
 

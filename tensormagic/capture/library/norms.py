@@ -14,13 +14,14 @@ from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds
-from tensormagic.ops import linalg, scalar
 from tensormagic.ops.contract import einsum
 from tensormagic.ops.fold import axes_of, fold, reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import iota
+from tensormagic.ops.matrices import linalg
 from tensormagic.ops.move import broadcast, expand_dims, reshape, transpose
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 
 def _done(node: Node) -> Tensor:

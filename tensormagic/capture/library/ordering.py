@@ -13,12 +13,13 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ops import gather, scalar, sorting
-from tensormagic.ops.checks import require
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import axes_of
+from tensormagic.ops.indices import gather, sorting
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import reshape
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 
 def _no_order(name: str, order: Any) -> None:

@@ -18,11 +18,11 @@ from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, lower_bound
 from tensormagic.ops import fold as folds
-from tensormagic.ops import scalar
 from tensormagic.ops.fold import fold
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast, concatenate, flip, reshape, slice_
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 _OPTIONS = {
     "empty": "",

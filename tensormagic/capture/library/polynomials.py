@@ -15,14 +15,15 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ops import linalg, scalar
-from tensormagic.ops.checks import require
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.convolution import convolve
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node
+from tensormagic.ops.matrices import linalg
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import zeros_like
 
 

@@ -14,10 +14,11 @@ from tensormagic.capture.stores.views import einsum_view
 from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ops import contract, scalar
+from tensormagic.ops import contract
 from tensormagic.ops.contract import LETTERS, einsum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.move import normalise_axis, reshape, same, show
+from tensormagic.ops.scalars import scalar
 
 
 def _done(node: Node) -> Tensor:

@@ -14,9 +14,9 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, build, wrap
 from tensormagic.ir.type import apply, hint
-from tensormagic.ops import scalar
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import zeros_like
 
 

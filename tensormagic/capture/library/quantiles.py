@@ -20,14 +20,15 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, apply
 from tensormagic.ops import fold as folds
-from tensormagic.ops import scalar, sorting
-from tensormagic.ops.checks import in_range, require
+from tensormagic.ops.effects.checks import in_range, require
 from tensormagic.ops.fold import CUMSUM, axes_of, reduce_sum, row
 from tensormagic.ops.form import to_form
-from tensormagic.ops.gather import gather, take_along_axis
+from tensormagic.ops.indices import sorting
+from tensormagic.ops.indices.gather import gather, take_along_axis
 from tensormagic.ops.leaf import constant, constant_value, size_node
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 Virtual = Callable[[Node, Node], Node]
 _NO_ELEMENT = "index -1 is out of bounds for axis 0 with size 0"

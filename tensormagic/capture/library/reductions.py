@@ -13,12 +13,12 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply
 from tensormagic.ops import fold as folds
-from tensormagic.ops import scalar
 from tensormagic.ops.fold import axes_of, fold, reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 __all__ = ["axis_of", "folded", "mean_of", "reduction_of", "variance"]
 

@@ -20,14 +20,15 @@ from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import product
 from tensormagic.ops import fold as folds
-from tensormagic.ops import least_squares, linalg, matrix, matrix_function, scalar, spectral
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import fold, reduce_sum
 from tensormagic.ops.form import to_form
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import constant, iota, size_node
+from tensormagic.ops.matrices import least_squares, linalg, matrix, matrix_function, spectral
 from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, expand_dims, reshape, slice_
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import set_at, zeros_like
 
 _HARMLESS = {"check_finite", "overwrite_a", "overwrite_b", "lapack_driver", "lwork", "driver"}

@@ -15,11 +15,12 @@ from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import product
-from tensormagic.ops import scalar, selection
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices import selection
+from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.move import concatenate, expand_dims, reshape
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 
 def truth(x: Node) -> Node:

@@ -14,9 +14,9 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
-from tensormagic.ops import scalar
 from tensormagic.ops.form import to_form
 from tensormagic.ops.move import expand_dims, flip, reshape
+from tensormagic.ops.scalars import scalar
 
 
 def c_or_f(x: Tensor, order: str) -> str:

@@ -15,11 +15,12 @@ from tensormagic.capture.value import Tensor, build, node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply, hint
-from tensormagic.ops import scalar, sorting
 from tensormagic.ops.convolution import convolve
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices import sorting
+from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.move import broadcast, flip, reshape, same, slice_
+from tensormagic.ops.scalars import scalar
 
 
 def _along(x: Tensor, axis: int, part: Any) -> Tensor:

@@ -16,12 +16,12 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node
-from tensormagic.ops import bessel, scalar, special
 from tensormagic.ops import fold as folds
 from tensormagic.ops.fold import axes_of, fold, reduce_sum, row
 from tensormagic.ops.form import to_form
 from tensormagic.ops.move import broadcast, broadcast_shapes, expand_dims, reshape
 from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.scalars import bessel, scalar, special
 
 
 def _done(node: Node) -> Tensor:

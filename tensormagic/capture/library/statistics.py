@@ -18,14 +18,14 @@ from tensormagic.capture.value import build, node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds
-from tensormagic.ops import scalar
-from tensormagic.ops.checks import not_zero, require
-from tensormagic.ops.complex_parts import from_parts
 from tensormagic.ops.contract import matmul
+from tensormagic.ops.effects.checks import not_zero, require
 from tensormagic.ops.fold import axes_of, fold, reduce_sum
 from tensormagic.ops.leaf import constant_value, size_node
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, same, transpose
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
+from tensormagic.ops.scalars.complex_parts import from_parts
 
 # averages and correlations --------------------------------------------------------------------------------------------
 

@@ -13,9 +13,10 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import apply
-from tensormagic.ops import fft, scalar
+from tensormagic.ops import fft
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 
 def _done(node: Node) -> Tensor:

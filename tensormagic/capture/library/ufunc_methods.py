@@ -16,12 +16,12 @@ from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.errors import BoundsError, DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds
-from tensormagic.ops import scalar
-from tensormagic.ops.checks import require
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import axes_of, fold, reduce_sum
 from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
 from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.scalars import scalar
 
 _LIMIT = 256  # steps that a fold without an op of its own is written out to
 _FOLDS = {

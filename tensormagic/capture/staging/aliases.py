@@ -15,7 +15,7 @@ from tensormagic.capture.staging.source import PART_NAME, is_users
 from tensormagic.capture.staging.trial import Slot
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.value import Tensor
-from tensormagic.ops.checks import REQUIRE
+from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.leaf import INPUT
 
 _DEPTH = 6  # of containers in containers

@@ -12,7 +12,7 @@ from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint
-from tensormagic.ops import control
+from tensormagic.ops.regions import control
 
 
 @dataclass(frozen=True, eq=False)

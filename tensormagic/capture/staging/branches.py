@@ -22,13 +22,14 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type
-from tensormagic.ops import control, scalar
-from tensormagic.ops.checks import REQUIRE
+from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import show
 from tensormagic.ops.pointwise import Pointwise, astype
-from tensormagic.ops.tape_stack import boxed, unboxed
+from tensormagic.ops.regions import control
+from tensormagic.ops.reverse.tape_stack import boxed, unboxed
+from tensormagic.ops.scalars import scalar
 
 Ways = Sequence[Callable[[], Any]]
 

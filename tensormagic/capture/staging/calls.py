@@ -23,9 +23,9 @@ from tensormagic.capture.staging.trial import can_compute, spoil, trial
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint, product
-from tensormagic.ops import scalar
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import size_node
+from tensormagic.ops.scalars import scalar
 
 _QUIET = (
     "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",

@@ -16,8 +16,8 @@ from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, input_node
 from tensormagic.ops.move import same, show
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.tape import tape_type
-from tensormagic.ops.tape_stack import boxed, unboxed
+from tensormagic.ops.reverse.tape import tape_type
+from tensormagic.ops.reverse.tape_stack import boxed, unboxed
 
 
 class Varies(NeedsPython):

@@ -9,10 +9,10 @@ from tensormagic.capture import context
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
-from tensormagic.ops import scalar
-from tensormagic.ops.checks import require
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 LARGEST = 2.0**63
 

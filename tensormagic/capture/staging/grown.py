@@ -20,13 +20,13 @@ from tensormagic.capture.value import as_size as size_written
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, nodes_of
 from tensormagic.ir.type import Type
-from tensormagic.ops import scalar
-from tensormagic.ops.checks import require
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
+from tensormagic.ops.indices.position import position
 from tensormagic.ops.leaf import constant, size_node, size_of
-from tensormagic.ops.position import position
-from tensormagic.ops.tape import empty_tape, read_tape, record
-from tensormagic.ops.tape_stack import stack_tape, unstack_tape
+from tensormagic.ops.reverse.tape import empty_tape, read_tape, record
+from tensormagic.ops.reverse.tape_stack import stack_tape, unstack_tape
+from tensormagic.ops.scalars import scalar
 
 WHAT = "a list that grows as often as data say"
 PASSES = 12

@@ -25,8 +25,9 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import python
-from tensormagic.ops import control, scalar
 from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ops.regions import control
+from tensormagic.ops.scalars import scalar
 
 PASSES = 12  # tracings of one turn, at most
 

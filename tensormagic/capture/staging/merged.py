@@ -16,7 +16,7 @@ from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.node import Node
-from tensormagic.ops.checks import require
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.leaf import constant
 
 INTERNAL = "__tensor_"

@@ -22,8 +22,8 @@ from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import CaptureError, GuardError, TensorError
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
-from tensormagic.ops import scalar
-from tensormagic.ops.raising import after, check, put
+from tensormagic.ops.effects.raising import after, check, put
+from tensormagic.ops.scalars import scalar
 
 _QUIET = (np.errstate, warnings.catch_warnings, nullcontext, redirect_stdout)  # managers that catch no error
 _PLAIN = (str, int, float, bool, type(None), bytes)

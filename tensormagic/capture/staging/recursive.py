@@ -21,7 +21,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, input_node
-from tensormagic.ops.recursion import OWN, itself, recursive
+from tensormagic.ops.regions.recursion import OWN, itself, recursive
 
 PASSES = 16
 REACH = 200  # functions that are looked at

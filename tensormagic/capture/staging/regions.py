@@ -15,7 +15,7 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, INPUT, constant, parameter
 from tensormagic.ops.move import broadcast, same, show
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.tape import empty_tape
+from tensormagic.ops.reverse.tape import empty_tape
 
 
 def around(results: Sequence[Node], stand_ins: Sequence[Node]) -> list[Node]:

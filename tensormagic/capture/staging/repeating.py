@@ -20,9 +20,9 @@ from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, hint, is_at_least, nodes_of
 from tensormagic.ir.type import python
-from tensormagic.ops import scalar
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import Source, index_node, input_node, size_node
+from tensormagic.ops.scalars import scalar
 
 Thunk = Callable[[], Any]
 UNROLLED = 32  # turns up to which Python runs a loop in which arrays change their length

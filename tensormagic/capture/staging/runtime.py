@@ -18,8 +18,8 @@ from tensormagic.capture.staging.trial import Grows, can_compute, spoil, trial
 from tensormagic.capture.staging.truth import Forcing, computed, truth, unstaged
 from tensormagic.capture.value import node_of, wrap
 from tensormagic.ir.node import Node
-from tensormagic.ops import scalar
 from tensormagic.ops.form import to_form
+from tensormagic.ops.scalars import scalar
 
 Thunk = Callable[[], Any]
 

@@ -15,7 +15,7 @@ from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ops.checks import REQUIRE, require
+from tensormagic.ops.effects.checks import REQUIRE, require
 from tensormagic.ops.leaf import constant
 
 Leaf = Tensor | None  # an array of a value; None for what is no array

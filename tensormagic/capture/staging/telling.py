@@ -10,7 +10,7 @@ from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.trial import CHECKS, NeedsPython
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.node import Node
-from tensormagic.ops.telling import tell
+from tensormagic.ops.effects.telling import tell
 
 
 def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False) -> None:

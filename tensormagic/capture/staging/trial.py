@@ -17,7 +17,7 @@ from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
-from tensormagic.ops.checks import REQUIRE
+from tensormagic.ops.effects.checks import REQUIRE
 
 DEPTH = 40  # of trials within trials
 CHECKS = "__tensor_checks__"  # what ``Capture.checks`` holds

@@ -9,7 +9,7 @@ import numpy as np
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
 from tensormagic.ir.node import Node
-from tensormagic.ops.checks import fits
+from tensormagic.ops.effects.checks import fits
 from tensormagic.ops.leaf import constant
 
 

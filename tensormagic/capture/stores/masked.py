@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import Size
-from tensormagic.ops.gather import GATHER
+from tensormagic.ops.indices.gather import GATHER
+from tensormagic.ops.indices.selection import PLACES
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast
 from tensormagic.ops.pointwise import Pointwise
-from tensormagic.ops.selection import PLACES
 
 _LIMIT = 200  # nodes that are looked at
 

@@ -13,10 +13,10 @@ import numpy as np
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.scatter import scatter_set
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import Slices, reshape, slice_, transpose
-from tensormagic.ops.scatter import scatter_set
 from tensormagic.ops.update import set_at
 
 Array = np.ndarray[Any, Any]

@@ -21,14 +21,15 @@ from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, hint, product
-from tensormagic.ops import scalar, scatter
-from tensormagic.ops.checks import require
-from tensormagic.ops.gather import gather
+from tensormagic.ops.effects.checks import require
+from tensormagic.ops.indices import scatter
+from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.selection import places
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, show, transpose
 from tensormagic.ops.opaque import Opaque
 from tensormagic.ops.pointwise import Pointwise, astype
-from tensormagic.ops.selection import places
+from tensormagic.ops.scalars import scalar
 
 Items = list[Any]
 

@@ -31,14 +31,14 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, hint, product
-from tensormagic.ops import scalar
 from tensormagic.ops.fold import CUMSUM, row
 from tensormagic.ops.form import to_form
-from tensormagic.ops.gather import gather
+from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import INPUT, iota, size_node
-from tensormagic.ops.matrix import diagonal
+from tensormagic.ops.matrices.matrix import diagonal
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, transpose
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 
 def own_array(value: Any, name: str) -> Tensor:

@@ -9,9 +9,9 @@ import anywidget
 import traitlets
 from ipywidgets import Widget
 
-from tensormagic.notebook import svg
-from tensormagic.notebook.palette import themed
-from tensormagic.notebook.scene import Scene
+from tensormagic.notebook.pictures import svg
+from tensormagic.notebook.pictures.palette import themed
+from tensormagic.notebook.pictures.scene import Scene
 
 __all__ = ["SCRIPT", "STYLE", "GraphView"]
 
@@ -39,7 +39,7 @@ class GraphView(anywidget.AnyWidget):
 
     Examples
     --------
-    >>> from tensormagic.notebook.scene import Scene, Vertex, View
+    >>> from tensormagic.notebook.pictures.scene import Scene, Vertex, View
     >>> graph = GraphView(Scene("In[1]", "y = np.exp(x)", (View("captured", (Vertex("e", "exp", "pointwise"),), ()),)))
     >>> graph.scene["summary"]
     'graph: 1 op'

@@ -16,8 +16,8 @@ import traitlets
 from ipywidgets import Widget
 
 from tensormagic.notebook import plots
-from tensormagic.notebook.html import page
-from tensormagic.notebook.palette import variables
+from tensormagic.notebook.pictures.html import page
+from tensormagic.notebook.pictures.palette import variables
 from tensormagic.notebook.plots import Plot, number, plot
 from tensormagic.notebook.sweep import Numbers, Parameter, Span
 

@@ -10,7 +10,7 @@ import numpy as np
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Constant, Positive, assuming, is_constant, plain, sole
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.scalar import (
+from tensormagic.ops.scalars.scalar import (
     absolute,
     conjugate,
     hypot,
@@ -29,7 +29,7 @@ from tensormagic.ops.scalar import (
     square,
     where,
 )
-from tensormagic.ops.scalar import (
+from tensormagic.ops.scalars.scalar import (
     real as real_part,
 )
 from tensormagic.transform.rewriting.notation import exact, real, stable

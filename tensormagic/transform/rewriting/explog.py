@@ -7,7 +7,7 @@ from typing import Any
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Constant, Positive, assuming, sole
-from tensormagic.ops.scalar import (
+from tensormagic.ops.scalars.scalar import (
     absolute,
     cos,
     cosh,
@@ -26,7 +26,7 @@ from tensormagic.ops.scalar import (
     square,
     tanh,
 )
-from tensormagic.ops.special import erf, erfc, logit, xlogy
+from tensormagic.ops.scalars.special import erf, erfc, logit, xlogy
 from tensormagic.transform.rewriting.notation import real, stable
 
 Yields = Iterator[tuple[Any, ...]]

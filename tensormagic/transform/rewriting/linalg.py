@@ -12,11 +12,11 @@ from tensormagic.ir.rules import Found, plain
 from tensormagic.ir.type import hint
 from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
 from tensormagic.ops.leaf import IOTA
-from tensormagic.ops.linalg import DET, INV, SLOGDET, solve, swap
-from tensormagic.ops.matrix import diagonal_places
+from tensormagic.ops.matrices.linalg import DET, INV, SLOGDET, solve, swap
+from tensormagic.ops.matrices.matrix import diagonal_places
 from tensormagic.ops.move import RESHAPE, TRANSPOSE
 from tensormagic.ops.opaque import item
-from tensormagic.ops.scalar import absolute, add, equal, greater_equal, negative, subtract, where
+from tensormagic.ops.scalars.scalar import absolute, add, equal, greater_equal, negative, subtract, where
 from tensormagic.ops.update import zeros_like
 from tensormagic.transform.rewriting.notation import real, stable
 

@@ -9,7 +9,7 @@ from tensormagic.ops.fold import LOG_SOFTMAX, LOGSUMEXP, MAX, MIN, PROD, SOFTMAX
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast, expand_dims, reshape, squeezes
 from tensormagic.ops.pointwise import Pointwise, astype
-from tensormagic.ops.scalar import divide, exp, log, multiply, negative, subtract
+from tensormagic.ops.scalars.scalar import divide, exp, log, multiply, negative, subtract
 from tensormagic.transform.rewriting.notation import exact, real, stable
 
 Axes = tuple[int, ...]

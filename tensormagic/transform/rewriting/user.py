@@ -18,7 +18,7 @@ from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise
-from tensormagic.ops.scalar import add, divide, multiply, negative, power, subtract
+from tensormagic.ops.scalars.scalar import add, divide, multiply, negative, power, subtract
 from tensormagic.transform.rewriting.notation import rule_of
 from tensormagic.transform.rewriting.trial import Trial, trial
 

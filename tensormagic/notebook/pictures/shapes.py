@@ -1,0 +1,151 @@
+"""The box of a vertex: its outline, its lines of text and the size that they need.
+
+It knows vertices one at a time, nothing of edges or places.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tensormagic.notebook.pictures.labels import SYMBOLS, clean, shorten, symbol, width
+
+if TYPE_CHECKING:
+    from tensormagic.notebook.pictures.scene import Vertex
+
+__all__ = ["Face", "Text", "group_face", "mark", "outline", "vertex_face"]
+
+WIDEST = 190.0
+# style: (font size in pixels, height of the line, bold)
+STYLES = {
+    "name": (14.0, 18.0, True),
+    "op": (14.0, 18.0, False),
+    "symbol": (20.0, 21.0, False),
+    "value": (11.5, 15.0, False),
+    "type": (10.5, 14.0, False),
+    "tag": (10.0, 13.0, False),
+}
+# kind: (space at both sides, and above and below the text)
+_PADDING = {
+    "input": (14, 5),
+    "constant": (7, 3),
+    "fold": (20, 5),
+    "contract": (20, 5),
+    "opaque": (16, 5),
+    "region": (14, 8),
+    "output": (16, 7),
+}
+_SYMBOLS = frozenset(SYMBOLS.values())
+
+
+@dataclass(frozen=True)
+class Text:
+    """One line of text, centred; `y` is its baseline from the middle of the box."""
+
+    text: str
+    style: str
+    y: float
+
+
+@dataclass(frozen=True)
+class Face:
+    """What a box looks like: its size, an SVG path around its middle, and its lines of text."""
+
+    width: float
+    height: float
+    path: str
+    texts: tuple[Text, ...]
+
+
+def vertex_face(vertex: Vertex) -> Face:
+    """Return the face of a vertex."""
+    label = symbol(clean(vertex.label)) or "?"
+    if vertex.kind in {"input", "output"}:
+        lines = [(label, "name"), (vertex.type, "type")]
+    elif vertex.kind == "constant":
+        lines = [(label, "value"), (vertex.type if "[" in vertex.type else "", "type")]
+    else:
+        lines = [(label, "symbol" if label in _SYMBOLS else "op"), (vertex.type, "type"), (_tag(vertex), "tag")]
+    return _face(vertex.kind, lines)
+
+
+def group_face(title: str, note: str, listed: str) -> Face:
+    """Return the face of a closed group."""
+    return _face("group", [(title, "name"), (note, "type"), (listed, "tag")])
+
+
+def mark(vertex: Vertex) -> str:
+    """Return the sign of a vertex that belongs to a derivative: ∂ for an adjoint, d for a tangent."""
+    return {"adjoint": "∂", "tangent": "d"}.get(vertex.role, "")
+
+
+def _tag(vertex: Vertex) -> str:
+    told = [vertex.role.removeprefix("rewritten ")] if vertex.role.startswith("rewritten by ") else []
+    return " · ".join([*told, *(["NumPy"] if vertex.yellow else [])])
+
+
+def _face(kind: str, lines: list[tuple[str, str]]) -> Face:
+    aside, above = _PADDING.get(kind, (11, 5))
+    texts: list[tuple[str, str]] = []
+    wide = tall = 0.0
+    for text, style in lines:
+        size, line, bold = STYLES[style]
+        shown = shorten(text, WIDEST, size, bold=bold)
+        if shown:
+            texts.append((shown, style))
+            wide = max(wide, width(shown, size, bold=bold))
+            tall += line
+    across = max(44.0 if kind != "constant" else 24.0, 4.0 * math.ceil((wide + 2 * aside) / 4))
+    height = tall + 2 * above
+    y = -tall / 2
+    placed: list[Text] = []
+    for text, style in texts:
+        line = STYLES[style][1]
+        placed.append(Text(text, style, round(y + line * 0.76, 1)))
+        y += line
+    return Face(across, height, outline(kind, across, height), tuple(placed))
+
+
+def outline(kind: str, wide: float, tall: float) -> str:
+    """Return the SVG path of a kind's outline, of that size, around the origin."""
+    x, y = wide / 2, tall / 2
+    if kind == "input":
+        return _rounded(x, y, y)
+    if kind == "output":
+        return _rounded(x, y, y) + _rounded(x - 3, y - 3, y - 3)
+    if kind == "fold":  # wide above, narrow below: many become few
+        return _polygon((-x, -y), (x, -y), (x - 11, y), (-x + 11, y))
+    if kind == "contract":
+        return _polygon((-x, 0), (-x + 11, -y), (x - 11, -y), (x, 0), (x - 11, y), (-x + 11, y))
+    if kind == "update":  # a sheet with a corner cut
+        return _polygon((-x, -y), (x - 9, -y), (x, -y + 9), (x, y), (-x, y))
+    if kind == "opaque":  # bars at the sides
+        return (
+            _polygon((-x, -y), (x, -y), (x, y), (-x, y))
+            + f"M{_n(-x + 6)} {_n(-y)}V{_n(y)}M{_n(x - 6)} {_n(-y)}V{_n(y)}"
+        )
+    if kind == "region":
+        return _rounded(x, y, 3) + _rounded(x - 3.5, y - 3.5, 2)
+    if kind == "group":  # sheets behind the first
+        edge = f"M{_n(-x + 6)} {_n(y)}v3h{_n(2 * x - 3)}V{_n(-y + 6)}h-3V{_n(y - 4)}l-4 4Z"
+        return _rounded(x, y, 5) + edge
+    return _rounded(x, y, {"constant": 2, "move": 7}.get(kind, 7))
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".rstrip("0").rstrip(".")
+
+
+def _polygon(*points: tuple[float, float]) -> str:
+    return "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points) + "Z"
+
+
+def _rounded(x: float, y: float, r: float) -> str:
+    r = min(r, x, y)
+    arc = f"a{_n(r)} {_n(r)} 0 0 1"
+    wide, tall = _n(2 * (x - r)), _n(2 * (y - r))
+    return (
+        f"M{_n(-x + r)} {_n(-y)}h{wide}{arc} {_n(r)} {_n(r)}v{tall}{arc} {_n(-r)} {_n(r)}"
+        f"h-{wide}{arc} {_n(-r)} {_n(-r)}v-{tall}{arc} {_n(r)} {_n(-r)}Z"
+    )

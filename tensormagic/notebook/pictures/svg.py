@@ -1,0 +1,212 @@
+"""A scene as an SVG that stands alone: own colours and size, a title and a description, no script, no reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
+
+from tensormagic.notebook.pictures.labels import clean, shorten, width
+from tensormagic.notebook.pictures.palette import standalone
+from tensormagic.notebook.pictures.picture import HEAD
+from tensormagic.notebook.pictures.shapes import mark, outline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tensormagic.notebook.pictures.picture import Box, Picture, Route
+    from tensormagic.notebook.pictures.scene import Scene, Vertex, View
+
+__all__ = ["describe", "render"]
+
+MARGIN = 16.0
+BESIDE = 1100.0  # views stand side by side up to this width
+_LEGEND = {
+    "input": "input",
+    "constant": "constant",
+    "pointwise": "element by element",
+    "fold": "along an axis",
+    "move": "moves elements",
+    "update": "stores into a copy",
+    "contract": "products summed",
+    "opaque": "library call",
+    "region": "inner graph",
+    "output": "result",
+}
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """A drawn part with its size."""
+
+    markup: str
+    width: float
+    height: float
+
+
+def render(scene: Scene, views: Sequence[str] | None = None) -> str:
+    """Draw views of a scene as one SVG.
+
+    Parameters
+    ----------
+    scene : Scene
+        What to draw.
+    views : sequence of str, optional
+        Names of views, drawn side by side where they fit, else one below the other. Default: the first view.
+
+    Returns
+    -------
+    str
+        The SVG, well-formed XML whatever the names and values hold.
+
+    Raises
+    ------
+    KeyError
+        Where the scene has no view of a name.
+    """
+    chosen = [scene.view(name) for name in views] if views is not None else list(scene.views[:1])
+    panels = [_panel(view) for view in chosen]
+    legend = _legend([vertex for view in chosen for vertex in _shown(view.picture)])
+    across = sum(panel.width for panel in panels) + 2 * MARGIN * max(len(panels) - 1, 0)
+    beside = across <= BESIDE
+    wide = max(across if beside else max(panel.width for panel in panels), legend.width, 220.0) + 2 * MARGIN
+    markup: list[str] = []
+    x = y = MARGIN
+    for panel in panels:
+        markup.append(f'<g transform="translate({_n(x)} {_n(y)})">{panel.markup}</g>')
+        x, y = (x + panel.width + 2 * MARGIN, y) if beside else (x, y + panel.height + 2 * MARGIN)
+    below = (MARGIN + max((panel.height for panel in panels), default=0.0) + MARGIN) if beside else y - MARGIN
+    markup.append(f'<g transform="translate({_n(MARGIN)} {_n(below)})">{legend.markup}</g>')
+    tall = below + legend.height + MARGIN
+    title = clean(f"{scene.title}: {scene.summary}" if scene.title else scene.summary, 200)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(wide)}" height="{_n(tall)}" '
+        f'viewBox="0 0 {_n(wide)} {_n(tall)}" role="img" style="max-width:100%;height:auto">\n'
+        f"<title>{escape(title)}</title>\n<desc>{escape(scene.text())}</desc>\n"
+        f"<style>{standalone()}</style>\n"
+        f'<rect class="ground" width="100%" height="100%" rx="6" fill="#ffffff"/>\n' + "\n".join(markup) + "\n</svg>\n"
+    )
+
+
+def describe(vertex: Vertex) -> str:
+    """Say in one line what a vertex is: label, type, role, source line, kernel."""
+    told = [vertex.label, vertex.type]
+    told.append(vertex.role if vertex.role != "value" else "")
+    told.append(f"{vertex.cell} line {vertex.line}".strip() if vertex.line is not None else "")
+    told.append(f"kernel {vertex.kernel}" if vertex.kernel is not None else "")
+    told.append("runs in NumPy" if vertex.yellow else "")
+    return ", ".join(clean(part, 120) for part in told if part)
+
+
+def _panel(view: View) -> _Panel:
+    name = shorten(view.name, 200, 14, bold=True)
+    count = f"{view.ops} op{'s' * (view.ops != 1)}"
+    if view.kernels:
+        count += f", {view.kernels} kernel{'s' * (view.kernels != 1)}"
+    start = width(name, 14, bold=True) + 12
+    heading = f'<text class="view" y="12">{escape(name)}</text><text class="note" x="{_n(start)}" y="12">{count}</text>'
+    picture = view.picture
+    body = f'<g transform="translate(0 30)">{_picture(picture)}</g>'
+    return _Panel(heading + body, max(picture.width, start + width(count, 10.5)), picture.height + 34)
+
+
+def _picture(picture: Picture) -> str:
+    rows = picture.rows
+    tops = [(rows[box.row].top + rows[box.row].bottom - box.height) / 2 for box in picture.boxes]
+    frames = [_frame(box, top) for box, top in zip(picture.boxes, tops, strict=True) if box.is_open]
+    routes = [_route(picture, route, tops) for route in picture.drawn()]
+    boxes = [_box(box, top) for box, top in zip(picture.boxes, tops, strict=True) if box.face.path]
+    return "".join([*frames, *routes, *boxes])
+
+
+def _frame(box: Box, top: float) -> str:
+    return (
+        f'<rect class="frame" x="{_n(box.x - box.width / 2)}" y="{_n(top)}" width="{_n(box.width)}" '
+        f'height="{_n(box.height)}" rx="10"/>'
+    )
+
+
+def _box(box: Box, top: float) -> str:
+    inside = box.inside
+    if inside is not None and inside.is_open and inside.picture is not None:
+        left = box.x - box.width / 2
+        margin = (box.width - inside.picture.width) / 2
+        return (
+            f'<g transform="translate({_n(left + margin)} {_n(top + HEAD)})">{_picture(inside.picture)}</g>'
+            f'<text class="heading" x="{_n(left + 10)}" y="{_n(top + 16)}">{escape(inside.title)}</text>'
+        )
+    vertex = box.vertex
+    kind = "group" if vertex is None else vertex.kind
+    extra = " yellow" * (vertex is not None and vertex.yellow) + " result" * box.result
+    told = describe(vertex) if vertex is not None else inside.title if inside is not None else ""
+    texts = "".join(
+        f'<text class="{line.style}" y="{_n(line.y)}">{escape(line.text)}</text>' for line in box.face.texts
+    )
+    sign = mark(vertex) if vertex is not None else ""
+    if sign:
+        spot = f"{_n(box.width / 2 - 9)} {_n(-box.height / 2)}"
+        texts += f'<g class="mark" transform="translate({spot})"><circle r="7.5"/><text y="4">{sign}</text></g>'
+    return (
+        f'<g class="box {kind}{extra}" transform="translate({_n(box.x)} {_n(top + box.height / 2)})">'
+        f'<title>{escape(told)}</title><path d="{box.face.path}"/>{texts}</g>'
+    )
+
+
+def _route(picture: Picture, route: Route, tops: list[float]) -> str:
+    """Draw a link: curves between rows, straight down through them, and an arrow's head."""
+    source, target = picture.boxes[route.source], picture.boxes[route.target]
+    x, y = source.x + source.touch(route.leaves), tops[route.source] + source.height
+    end_x, end_y = target.x + target.touch(route.enters), tops[route.target] + HEAD * target.is_open
+    head = "" if target.is_open or not target.face.path else "m-3.5 -5.5l3.5 5.5l3.5 -5.5"
+    if target.row - source.row != len(route.bends) + 1:
+        middle = (y + end_y) / 2
+        curve = f"C{_n(x)} {_n(middle)} {_n(end_x)} {_n(middle)} {_n(end_x)} {_n(end_y)}"
+        return f'<path class="edge far" d="M{_n(x)} {_n(y)}{curve}{head}"/>'
+    rows = picture.rows
+    path = [f"M{_n(x)} {_n(y)}V{_n(rows[source.row].bottom)}"]
+    for row, (left, right) in enumerate(pairwise([x, *route.bends, end_x]), source.row):
+        above, below = rows[row].bottom, rows[row + 1].top
+        middle = (above + below) / 2
+        path.append(f"C{_n(left)} {_n(middle)} {_n(right)} {_n(middle)} {_n(right)} {_n(below)}")
+        path.append(f"V{_n(rows[row + 1].bottom if row + 1 < target.row else end_y)}")
+    return f'<path class="edge{" many" * route.many}" d="{"".join(path)}{head}"/>'
+
+
+def _legend(vertices: list[Vertex]) -> _Panel:
+    """Name the outlines that occur, and the signs."""
+    x = y = 0.0
+    markup: list[str] = []
+    kinds = {vertex.kind for vertex in vertices}
+    entries = [(kind, "", told) for kind, told in _LEGEND.items() if kind in kinds]
+    entries += [("", sign, told) for sign, told in (("∂", "adjoint"), ("d", "tangent")) if sign in map(mark, vertices)]
+    for kind, sign, told in entries:
+        long = 34 + width(told, 10.5) + 14
+        if x + long > 640 and x:
+            x, y = 0.0, y + 20
+        sample = f'<g class="mark"><circle r="7.5"/><text y="4">{sign}</text></g>' if sign else _sample(kind)
+        markup.append(
+            f'<g transform="translate({_n(x + 13)} {_n(y + 8)})">{sample}'
+            f'<text class="note" x="19" y="4">{told}</text></g>'
+        )
+        x += long
+    return _Panel("".join(markup), 660.0 if y else x, y + 18 if entries else 0.0)
+
+
+def _shown(picture: Picture) -> list[Vertex]:
+    """Return the vertices drawn, without those in closed groups."""
+    shown: list[Vertex] = []
+    for box in picture.boxes:
+        if box.vertex is not None:
+            shown.append(box.vertex)
+        elif box.is_open and box.inside is not None and box.inside.picture is not None:
+            shown += _shown(box.inside.picture)
+    return shown
+
+
+def _sample(kind: str) -> str:
+    return f'<g class="box {kind}"><path d="{outline(kind, 26, 14)}"/></g>'
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".rstrip("0").rstrip(".")

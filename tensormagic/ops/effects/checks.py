@@ -1,0 +1,110 @@
+"""A check of values that happens when the graph runs: what does not hold is NumPy's error there, and not a wrong number."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import CaptureError, DifferentiationError, UndefinedError
+from tensormagic.ir.node import Node, as_size, make
+from tensormagic.ir.size import is_at_least
+from tensormagic.ir.type import Size, Type
+from tensormagic.ops.leaf import size_node
+from tensormagic.ops.move import lead
+from tensormagic.ops.op import Value
+from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.scalars import scalar
+
+ERRORS: dict[str, type[Exception]] = {
+    "value": ValueError,
+    "overflow": OverflowError,
+    "division": ZeroDivisionError,
+    "index": IndexError,
+    "name": UndefinedError,
+    "capture": CaptureError,
+    "derivative": DifferentiationError,
+}
+
+
+def _type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
+    return args[0].type
+
+
+def _numpy(value: Value, holds: Value, message: str, error: str) -> Value:
+    if not np.all(holds):
+        raise ERRORS[error](message)
+    return value
+
+
+def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    return make(REQUIRE, (lead(args[0], batched[0], size), args[1]), **node.params)
+
+
+REQUIRE = Opaque(
+    name="require",
+    types=_type,
+    numpy=_numpy,
+    tangent=lambda _node, tangents: tangents[0],
+    stacked=_stacked,
+    doc="The first operand, where every element of the second is true: else an error when the graph runs.",
+)
+
+
+def require(value: Node, holds: Node, message: str, error: str = "value") -> Node:
+    """``value``, checked when the graph runs: an error of the kind in ``ERRORS`` unless ``holds`` everywhere."""
+    return make(REQUIRE, (value, holds), message=message, error=error)
+
+
+def in_range(index: Node, low: float, high: Size | Node, message: str) -> Node:
+    """``index``, checked when the graph runs: a ValueError with ``message`` unless ``low <= index < high`` everywhere."""
+    bound = high if isinstance(high, Node) else size_node(high)
+    holds = scalar.logical_and(scalar.greater_equal(index, low), scalar.less(index, bound))
+    return require(index, holds, message)
+
+
+def not_zero(x: Node, message: str) -> Node:
+    """``x``, checked when the graph runs: a ZeroDivisionError with ``message`` where an element is zero."""
+    return require(x, scalar.not_equal(x, 0), message, "division")
+
+
+def fits(number: Node, dtype: np.dtype[Any]) -> Node:
+    """Numbers of Python's own that integers of ``dtype`` hold, as NumPy converts them; others are errors when the graph runs."""
+    limits, message = np.iinfo(dtype), f"a Python number is out of bounds for {dtype}"
+    low, high = int(limits.min), int(limits.max)
+    if number.type.dtype.kind not in "if" or (number.op is REQUIRE and number["message"] == message):
+        return number
+    if number.type.dtype.kind == "f":
+        number = require(number, scalar.logical_not(scalar.isnan(number)), "cannot convert float NaN to integer")
+        whole = scalar.trunc(number)
+        holds = [scalar.greater_equal(whole, float(low)), scalar.less(whole, float(high + 1))]
+    else:
+        size = None if number.type.shape else as_size(number)
+        above = low <= _LEAST or (size is not None and is_at_least(size, low))
+        below = high >= -1 - _LEAST or (size is not None and is_at_least(high - size, 0))
+        holds = [] if above else [scalar.greater_equal(number, low)]
+        holds += [] if below else [scalar.less_equal(number, high)]
+    return require(number, functools.reduce(scalar.logical_and, holds), message, "overflow") if holds else number
+
+
+_LEAST = -(2**63)  # of the integers that stand for Python's
+
+
+def _not_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    raise CaptureError("a value that was computed when the code was captured is the same for every element of a batch")
+
+
+FIXED = Opaque(
+    name="fixed",
+    types=_type,
+    numpy=lambda value, *_: value,
+    stacked=_not_stacked,
+    doc="The first operand, which was computed from the others when the code was captured: it has no derivative.",
+)
+
+
+def fixed(value: Node, sources: Sequence[Node]) -> Node:
+    """``value``, found at capture from ``sources``: derivatives with respect to these are refused, and not taken for zero."""
+    return make(FIXED, (value, *sources))

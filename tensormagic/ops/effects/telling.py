@@ -1,0 +1,53 @@
+"""``print`` when the graph runs: in the chain of numbers that checks are in, so that the order of the program is kept."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.size import Size
+from tensormagic.ops.effects.raising import argument
+from tensormagic.ops.op import Value
+from tensormagic.ops.opaque import Opaque
+
+
+def _print(token: Value, *details: Value, told: str, sep: str, end: str) -> Value:
+    print(*(argument(part, details) for part in ast.literal_eval(told)), sep=sep, end=end)  # noqa: T201 (the user's)
+    return token
+
+
+def _not_stacked(_node: Node, _args: Sequence[Node], _batched: Sequence[bool], _size: Size) -> Node:
+    raise CaptureError(
+        "a print in a function that is batched: the elements of a batch have no order",
+        "Return the value, and print it outside.",
+    )
+
+
+TELL = Opaque(
+    name="tell",
+    types=lambda args, _params: args[0].type,
+    numpy=_print,
+    tangent=lambda _node, tangents: tangents[0],
+    stacked=_not_stacked,
+    doc="The first operand, once the others have been printed.",
+)
+
+
+def tell(token: Node, told: Any, details: Sequence[Node] = (), sep: str = " ", end: str = "\n") -> Node:
+    """``token``, once something has been printed.
+
+    Parameters
+    ----------
+    token
+        What stands for the checks and prints before this one: a number without a meaning.
+    told
+        The arguments of ``print``, as those of :func:`tensormagic.ops.effects.raising.check`.
+    details
+        The operands that ``told`` counts.
+    sep, end
+        As in ``print``.
+    """
+    return make(TELL, (token, *details), told=repr(told), sep=sep, end=end)

@@ -1,0 +1,1 @@
+"""Elements by integer arrays: gathered, scattered, selected, sorted."""

@@ -1,0 +1,137 @@
+"""What is selected by data: the places where a mask is true, and the different values of an array. How many there are is a size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.node import Bounds, Node, make
+from tensormagic.ir.size import Size, atom
+from tensormagic.ir.type import Type, array
+from tensormagic.ops.fold import SUM, fold
+from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.sorting import SORT
+from tensormagic.ops.leaf import constant, constant_value, iota
+from tensormagic.ops.move import broadcast, reshape, show
+from tensormagic.ops.op import Value
+from tensormagic.ops.opaque import Opaque, items
+from tensormagic.ops.scalars import scalar
+
+# masks ----------------------------------------------------------------------------------------------------------------
+
+
+def _places_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+    mask = args[0].type
+    if mask.dtype != np.dtype(bool) or mask.ndim != 1:
+        raise DTypeError(f"a mask is an array of bools with one axis here, not {mask}")
+    return array(np.int64, params["length"])
+
+
+PLACES = Opaque(
+    name="places",
+    types=_places_type,
+    numpy=lambda mask, length: np.flatnonzero(mask),
+    doc="The indices where a mask of one axis is true: as many as its length says, which is their number.",
+)
+
+
+def count_true(mask: Node) -> Node:
+    """How often a mask is true."""
+    return fold(SUM, mask, tuple(range(mask.type.ndim)))
+
+
+def places(mask: Node) -> Node:
+    """The indices into the flattened array where ``mask`` is true."""
+    flat = reshape(mask, (mask.type.size,))
+    known = constant_value(mask)
+    shape = tuple(s for s in mask.type.shape if isinstance(s, int))
+    if known is not None and len(shape) == mask.type.ndim:
+        return constant(np.flatnonzero(np.broadcast_to(known, shape)))
+    return make(PLACES, (flat,), length=atom(count_true(mask)))
+
+
+# different values -----------------------------------------------------------------------------------------------------
+
+
+def _flat(x: Node) -> None:
+    if x.type.ndim != 1:
+        raise ShapeError(f"the different values of an array of shape {show(x.type.shape)}: it has to have one axis")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Distinct(Opaque):
+    """A number of different values: at least one where there is any, and no more than there are."""
+
+    def bounds(self, node: Node) -> Bounds:
+        return 0, node.args[0].type.size
+
+
+def _distinct_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
+    _flat(args[0])
+    return array(np.int64)
+
+
+def _distinct_numpy(x: Value, equal_nan: bool) -> Value:
+    return np.int64(np.unique(x, equal_nan=equal_nan).size)
+
+
+def _distinct_stacked(node: Node, args: Sequence[Node], _batched: Sequence[bool], size: Size) -> Node:
+    """Of each sorted row, the elements that differ from the one before."""
+    extent = node.args[0].type.size
+    x = make(SORT, args, axis=1, kind=None)
+    ramp = iota((extent,), 0)
+    before = gather(x, scalar.maximum(ramp - 1, constant(0)), 1)
+    same = scalar.equal(x, before)
+    if node["equal_nan"] and x.type.inexact:
+        same = scalar.bitwise_or(same, scalar.bitwise_and(scalar.isnan(x), scalar.isnan(before)))
+    first = broadcast(scalar.equal(ramp, constant(0)), (size, extent))
+    return fold(SUM, scalar.bitwise_or(first, scalar.invert(same)), (1,))
+
+
+def _unique_stacked(_node: Node, _args: Sequence[Node], _batched: Sequence[bool], _size: Size) -> Node:
+    raise ShapeError(
+        "how many different values an array has differs within the batch",
+        "Work on arrays of one size: np.sort, and np.where for the elements that count.",
+    )
+
+
+DISTINCT = Distinct(
+    name="count_unique",
+    types=_distinct_type,
+    numpy=_distinct_numpy,
+    tangent=lambda _node, _tangents: None,
+    stacked=_distinct_stacked,
+    doc="How many different values an array of one axis has.",
+)
+
+
+def _unique_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type, ...]:
+    (x,) = args
+    _flat(x)
+    found = array(np.int64, params["length"])
+    return found, array(np.int64, *x.type.shape), found
+
+
+def _unique_numpy(x: Value, length: int, equal_nan: bool) -> Value:
+    _, first, inverse, counts = np.unique(x, True, True, True, equal_nan=equal_nan)
+    return first, inverse.reshape(np.shape(x)), counts
+
+
+UNIQUE = Opaque(
+    name="unique",
+    types=_unique_type,
+    numpy=_unique_numpy,
+    tangent=lambda node, _tangents: tuple(None for _ in node.types),
+    stacked=_unique_stacked,
+    doc="Of the different values of an array, in order: where each stands first, which one each element is, and how often each is there.",
+)
+
+
+def unique(x: Node, *, equal_nan: bool = True) -> tuple[Node, ...]:
+    """The first places, the inverse and the counts of the different values of ``x``, which has one axis."""
+    length: Size = atom(make(DISTINCT, (x,), equal_nan=equal_nan))
+    return items(make(UNIQUE, (x,), length=length, equal_nan=equal_nan))

@@ -1,0 +1,128 @@
+"""Sorting along an axis, and searching what is sorted; the derivative of a sort follows the elements to where they went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import AxisError, DTypeError, ShapeError
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Size, Type
+from tensormagic.ops.fold import reduce_sum
+from tensormagic.ops.indices.gather import take_along_axis
+from tensormagic.ops.move import lead, normalise_axis, reshape
+from tensormagic.ops.op import Tangent
+from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
+
+_KINDS = {"quicksort", "heapsort", "stable", "mergesort"}
+
+
+def _checked(args: tuple[Node, ...]) -> Type:
+    t = args[0].type
+    if t.dtype.kind not in "biufc":
+        raise DTypeError(f"sort does not take an array of dtype {t.dtype}")
+    return t
+
+
+def _sort_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
+    t = _checked(args)
+    return Type(t.dtype, t.shape)
+
+
+def _argsort_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
+    return Type(np.dtype(np.int64), _checked(args).shape)
+
+
+def _sort_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    if tangents[0] is None:
+        return None
+    order = make(ARGSORT, node.args, axis=node["axis"], kind="stable")
+    return take_along_axis(tangents[0], order, node["axis"])
+
+
+SORT = Opaque(
+    name="sort",
+    types=_sort_type,
+    numpy=np.sort,
+    tangent=_sort_tangent,
+    doc="The elements along an axis, ascending; nan last.",
+)
+ARGSORT = Opaque(
+    name="argsort",
+    types=_argsort_type,
+    numpy=np.argsort,
+    tangent=lambda _node, _tangents: None,
+    doc="The indices that sort along an axis.",
+)
+
+
+def _build(op: Opaque, x: Node, axis: int | None, kind: str | None, stable: bool | None) -> Node:
+    if kind is not None and stable is not None:
+        message = "`kind` and `stable` parameters can't be provided at the same time. Use only one of them."
+        raise ValueError(message)
+    if kind is not None and kind not in _KINDS:
+        message = f"sort kind must be one of 'quick', 'heap', or 'stable' (got '{kind}')"
+        raise ValueError(message)
+    if axis is None:
+        x, axis = reshape(x, (x.type.size,)), -1
+    if op is ARGSORT and not x.type.ndim:
+        x = reshape(x, (1,))  # as NumPy does, though only here
+    if not x.type.ndim:
+        raise AxisError(f"axis {axis} is out of bounds for array of dimension 0")
+    return make(op, (x,), axis=normalise_axis(axis, x.type.ndim), kind="stable" if stable else kind)
+
+
+def sort(x: Node, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Node:
+    """``np.sort``; ``axis=None`` sorts the flattened array."""
+    return _build(SORT, x, axis, kind, stable)
+
+
+def argsort(x: Node, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Node:
+    """``np.argsort``; ``axis=None`` sorts the flattened array."""
+    return _build(ARGSORT, x, axis, kind, stable)
+
+
+# places among sorted elements -----------------------------------------------------------------------------------------
+
+
+def _search_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
+    if args[0].type.ndim != 1:
+        raise ShapeError("object too deep for desired array" if args[0].type.ndim else "object of too small depth")
+    shape = args[1].type.shape
+    return Type(np.dtype(np.int64), shape, "array" if shape else "scalar")
+
+
+def _search_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """Sorted rows that are the same for all are searched as before; for rows of each its own the smaller elements are counted."""
+    rows, values = args
+    if not batched[0]:
+        return make(SEARCHSORTED, (rows, values), **node.params)
+    values = lead(values, batched[1], size)
+    inner = values.type.ndim - 1
+    wide = reshape(rows, (size, *[1] * inner, rows.type.shape[1]))
+    values = reshape(values, (*values.type.shape, 1))
+    before = scalar.less(wide, values) if node["side"] == "left" else scalar.less_equal(wide, values)
+    return reduce_sum(astype(before, np.int64), (inner + 1,))
+
+
+SEARCHSORTED = Opaque(
+    name="searchsorted",
+    types=_search_type,
+    numpy=np.searchsorted,
+    tangent=lambda _node, _tangents: None,
+    stacked=_search_stacked,
+    doc="The places at which elements would have to be inserted into sorted ones.",
+)
+
+
+def searchsorted(rows: Node, values: Node, side: str = "left") -> Node:
+    """``np.searchsorted`` of one sorted row."""
+    if side not in {"left", "right"}:
+        message = f"side must be one of 'left' or 'right' (got {side!r})"
+        raise ValueError(message)
+    dtype = np.result_type(rows.type.dtype, values.type.dtype)
+    return make(SEARCHSORTED, (astype(rows, dtype), astype(values, dtype)), side=side)

@@ -1,0 +1,1 @@
+"""Linear algebra: factorisations and what is made of them."""

@@ -1,0 +1,256 @@
+"""Factorisations beside those of ``linalg``: eigenvalues of general matrices, generalised symmetric ones, and LU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import GuardError, ShapeError
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Type, apply
+from tensormagic.ops.contract import matmul
+from tensormagic.ops.fold import MAX, fold, reduce_sum
+from tensormagic.ops.leaf import iota
+from tensormagic.ops.matrices.gaps import EIGENVECTORS, gaps_between, regular, turned
+from tensormagic.ops.matrices.linalg import solve, solve_triangular, svdvals
+from tensormagic.ops.matrices.matrix import (
+    adjoint,
+    as_row,
+    common_dtype,
+    diagonals,
+    leading,
+    mask,
+    matrix,
+    one,
+    prepared,
+    real_dtype,
+    real_part,
+    scaled,
+    square,
+    square_guards,
+    swap,
+    symmetric,
+    triu,
+)
+from tensormagic.ops.move import broadcast, broadcast_shapes, expand_dims, same, slice_
+from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.opaque import Opaque, items
+from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.scalars.comparison import equal, greater, less_equal, where
+from tensormagic.ops.scalars.scalar import absolute, conjugate, imag, real
+
+# general matrices -----------------------------------------------------------------------------------------------------
+
+
+def _complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.complex64 if dtype.itemsize * (1 + (dtype.kind != "c")) == 8 else np.complex128)
+
+
+def _eig_types(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type, ...]:
+    lead, n = square(args[0])
+    dtype = args[0].type.dtype
+    dtype = dtype if params["real"] else _complex_dtype(dtype)
+    return Type(dtype, (*lead, n)), Type(dtype, (*lead, n, n))
+
+
+def _of_kind(found: Value, dtype: np.dtype[Any], real: bool) -> Value:
+    """Eigenvalues or eigenvectors in the declared dtype; an error where real ones were promised."""
+    if real and np.iscomplexobj(found):
+        raise GuardError(
+            "the eigenvalues are complex, and were real when the code was captured",
+            "Convert the matrix to complex numbers first: a.astype(complex).",
+        )
+    return found.astype(dtype if real else _complex_dtype(dtype), copy=False)
+
+
+def _eig_numpy(a: Value, real: bool) -> tuple[Value, ...]:
+    return tuple(_of_kind(found, a.dtype, real) for found in np.linalg.eig(a))
+
+
+def _eig_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
+    """For distinct eigenvalues; vectors keep norm 1, and the phase that LAPACK gives: the largest component is real."""
+    a, t = one(node, tangents)
+    del a
+    values, vectors = items(node)
+    known = regular(vectors, svdvals(vectors), "eigenvalues have no derivative at a matrix with too few eigenvectors")
+    inner = solve(known, matmul(astype(t, vectors.type.dtype), vectors))
+    raw = matmul(vectors, turned(inner, gaps_between(values), EIGENVECTORS))
+    shift = real_part(
+        reduce_sum(conjugate(vectors) * raw if _is_complex(node) else vectors * raw, (raw.type.ndim - 2,))
+    )
+    change = raw - scaled(vectors, as_row(shift))
+    if _is_complex(node):
+        change = change - vectors * as_row(_phase(vectors, change))
+    return diagonals(inner), change
+
+
+def _is_complex(node: Node) -> bool:
+    return node.types[0].dtype.kind == "c"
+
+
+def _phase(vectors: Node, change: Node) -> Node:
+    """The imaginary factor that keeps the largest component of each vector real."""
+    axis = vectors.type.ndim - 2
+    size = absolute(vectors)
+    largest = equal(size, expand_dims(fold(MAX, size, (axis,)), (axis,)))
+    ratio = where(largest, imag(change) / where(largest, real(vectors), 1), 0)
+    count = reduce_sum(astype(largest, ratio.type.dtype), (axis,))
+    return astype(reduce_sum(ratio, (axis,)) / count, vectors.type.dtype) * 1j
+
+
+EIG = Opaque(
+    name="eig",
+    types=_eig_types,
+    numpy=_eig_numpy,
+    tangent=_eig_tangent,
+    check=square_guards,
+    doc="Eigenvalues and right eigenvectors of a matrix, real only where that was promised.",
+)
+
+
+def eig(a: Node, *, real: bool) -> tuple[Node, ...]:
+    """``np.linalg.eig``; ``real`` says whether the eigenvalues are: NumPy's dtype depends on that."""
+    return items(make(EIG, (prepared(a),), real=real))
+
+
+def _eigvals_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    a, t = one(node, tangents)
+    return _eig_tangent(make(EIG, (a,), **node.params), (t,))[0]
+
+
+EIGVALS = Opaque(
+    name="eigvals",
+    types=lambda args, params: _eig_types(args, params)[0],
+    numpy=lambda a, real: _of_kind(np.linalg.eigvals(a), a.dtype, real),
+    tangent=_eigvals_tangent,
+    check=square_guards,
+    doc="Eigenvalues of a matrix, real only where that was promised.",
+)
+
+
+def eigvals(a: Node, *, real: bool) -> Node:
+    """``np.linalg.eigvals``; ``real`` as for :func:`eig`."""
+    return make(EIGVALS, (prepared(a),), real=real)
+
+
+# two symmetric matrices -----------------------------------------------------------------------------------------------
+
+
+def _pencil_types(args: tuple[Node, ...], _params: Mapping[str, Any]) -> tuple[Type, ...]:
+    _, n = square(args[0])
+    for other in args[1:]:
+        square(other)
+        if not same(other.type.shape[-1], n):
+            raise ShapeError("eigh takes two matrices of one shape")
+    return Type(real_dtype(args[0].type.dtype), args[0].type.shape[:-1]), args[0].type
+
+
+def _pencil_numpy(a: Value, *b: Value, lower: bool) -> tuple[Value, ...]:
+    import scipy.linalg
+
+    values = np.empty(a.shape[:-1], np.zeros(0, a.dtype).real.dtype)
+    vectors = np.empty_like(a)
+    for k in np.ndindex(a.shape[:-2]):
+        values[k], vectors[k] = scipy.linalg.eigh(a[k], *(v[k] for v in b), lower=lower, check_finite=False)
+    return values, vectors
+
+
+def _pencil_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
+    values, vectors = items(node)
+    parts = [None if t is None else matmul(matmul(adjoint(vectors), symmetric(t)), vectors) for t in tangents]
+    first, second = (*parts, None)[:2]
+    moved = None if second is None else -scaled(second, as_row(values))
+    inner = total([p for p in (first, moved) if p is not None])
+    if inner is None:
+        return None, None
+    turn = turned(inner, gaps_between(values), EIGENVECTORS)
+    if second is not None:  # the vectors stay orthonormal in the second matrix
+        turn = turn - where(mask(second, equal), second / 2, 0)
+    return real_part(diagonals(inner)), matmul(vectors, turn)
+
+
+def _pencil_guards(node: Node) -> list[Guard]:
+    pairs = [(s, t) for b in node.args[1:] for s, t in zip(node.args[0].type.shape, b.type.shape, strict=True)]
+    return [*square_guards(node), *((s, "==", t) for s, t in pairs if s != t)]
+
+
+PENCIL = Opaque(
+    name="scipy_eigh",
+    types=_pencil_types,
+    numpy=_pencil_numpy,
+    tangent=_pencil_tangent,
+    check=_pencil_guards,
+    doc="Eigenvalues and eigenvectors of one symmetric matrix, or of one relative to another, as SciPy finds them.",
+)
+
+
+def scipy_eigh(a: Node, b: Node | None, *, lower: bool) -> tuple[Node, ...]:
+    """``scipy.linalg.eigh``: eigenvalues and eigenvectors, of ``a v = w b v`` where ``b`` is given."""
+    given = [a] if b is None else [a, b]
+    dtype = common_dtype(*given)
+    batch = broadcast_shapes([square(v)[0] for v in given])
+    nodes = [broadcast(astype(v, dtype), (*batch, *v.type.shape[-2:])) for v in given]
+    return items(make(PENCIL, nodes, lower=lower))
+
+
+# triangular factors ---------------------------------------------------------------------------------------------------
+
+
+def _lu_types(args: tuple[Node, ...], _params: Mapping[str, Any]) -> tuple[Type, ...]:
+    lead, m, n = matrix(args[0])
+    k = apply("min", m, n)
+    dtype = args[0].type.dtype
+    return Type(np.dtype(np.int32), (*lead, m)), Type(dtype, (*lead, m, k)), Type(dtype, (*lead, k, n))
+
+
+def _lu_numpy(a: Value) -> tuple[Value, ...]:
+    import scipy.linalg
+
+    found: Any = scipy.linalg.lu(a, p_indices=True, check_finite=False)
+    rows, low, up = found
+    return np.asarray(rows, np.int32), low, up
+
+
+def permutation(rows: Node, dtype: np.dtype[Any]) -> Node:
+    """The matrices with a 1 in each row, in the column that ``rows`` says."""
+    shape = (*rows.type.shape, rows.type.shape[-1])
+    columns = iota(shape, len(shape) - 1)
+    return astype(equal(broadcast(expand_dims(rows, (rows.type.ndim,)), shape), columns), dtype)
+
+
+def _lu_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
+    """For the order of rows that the values have."""
+    _, t = one(node, tangents)
+    rows, low, up = items(node)
+    k = low.type.shape[-1]
+    moved = matmul(swap(permutation(rows, t.type.dtype)), t)
+    head = (*((0, s, 1) for s in moved.type.shape[:-2]), (0, k, 1))
+    first_low = slice_(low, (*head, (0, k, 1)))
+    first_up = leading(up, k)
+
+    def over_up(x: Node) -> Node:
+        return swap(solve_triangular(swap(first_up), swap(x), lower=True))
+
+    upper = solve_triangular(
+        first_low, slice_(moved, (*head, (0, moved.type.shape[-1], 1))), lower=True, unit_diagonal=True
+    )
+    inner = over_up(leading(upper, k))
+    change_low = over_up(leading(moved, k) - matmul(low, matmul(triu(inner), first_up)))
+    change_up = upper - matmul(where(mask(inner, greater), inner, 0), up)
+    return None, where(mask(change_low, greater), change_low, 0), where(mask(change_up, less_equal), change_up, 0)
+
+
+LU = Opaque(
+    name="lu",
+    types=_lu_types,
+    numpy=_lu_numpy,
+    tangent=_lu_tangent,
+    doc="Rows, unit lower and upper triangular factor with (l @ u)[rows] = a, by Gauss's elimination with pivots.",
+)
+
+
+def lu(a: Node) -> tuple[Node, ...]:
+    """``scipy.linalg.lu``: row numbers, lower and upper factor."""
+    return items(make(LU, (prepared(a),)))

@@ -1,0 +1,1 @@
+"""Ops that hold graphs: branches, loops, calls, recursion."""

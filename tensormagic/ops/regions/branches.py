@@ -1,0 +1,352 @@
+"""Branches: graphs of the same operands, of which one runs; ``cond``, ``call``, ``checkpoint`` and ``grad``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import DTypeError
+from tensormagic.ir.graph import Graph, bare_symbol
+from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.size import Size, nodes_of, substitute
+from tensormagic.ir.type import Type
+from tensormagic.ops.interpret import run
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.opaque import items
+from tensormagic.ops.pointwise import masked_by
+from tensormagic.ops.regions.region import (
+    Pulled,
+    Pushed,
+    Region,
+    agreed,
+    derivatives,
+    graph_over,
+    like,
+    matched,
+    result_types,
+    stand_in,
+    tangent_type,
+    unread,
+    unused,
+    witnesses,
+)
+from tensormagic.ops.reverse.residuals import residuals, restored
+from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
+
+
+def packed(values: Sequence[Any]) -> Any:
+    """What a node with as many results has: one, or a tuple."""
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Branches(Region):
+    """Graphs of the same operands, one of which runs: ``cond`` chooses by its first operand, ``call`` has no choice.
+
+    Parameters
+    ----------
+    chooses
+        Whether the first operand says which graph runs.
+    saves
+        Whether reverse mode saves what it reads; otherwise the graph runs again.
+    """
+
+    chooses: bool
+    saves: bool = True
+
+    def graphs(self, params: Mapping[str, Any]) -> dict[str, Graph]:
+        """The graphs, by the name of the parameter."""
+        return {name: graph for name, graph in params.items() if isinstance(graph, Graph)}
+
+    def _operands(self, args: Sequence[Any]) -> Sequence[Any]:
+        return args[1:] if self.chooses else args
+
+    def _typed(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[tuple[Type, ...], list[Guard]]:
+        if self.chooses and (args[0].type.shape or args[0].type.dtype != np.dtype(bool)):
+            raise DTypeError(f"the predicate of a cond is a bool, not {args[0].type}")
+        types: tuple[Type, ...] | None = None
+        guards: list[Guard] = []
+        for graph in self.graphs(params).values():
+            symbols, needed = matched(graph, self._operands(args), self.name)
+            guards += needed
+            found = result_types(graph, symbols)
+            guards += agreed(types, found, "the branches give different types") if types is not None else []
+            types = found if types is None else types
+        return types or (), guards
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type | tuple[Type, ...]:
+        return packed(self._typed(args, params)[0])
+
+    def guards(self, node: Node) -> list[Guard]:
+        return self._typed(node.args, node.params)[1]
+
+    def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
+        del size
+        if not self.chooses:
+            return packed(run(next(iter(self.graphs(node.params).values())), values))
+        return packed(run(node["then"] if values.pop(0) else node["otherwise"], values))
+
+    def again(self, node: Node, graphs: Mapping[str, Graph], operands: Sequence[Node]) -> tuple[Node, ...]:
+        """The results of the same choice among other graphs."""
+        return items(make(self, (*node.args[: int(self.chooses)], *operands), None, **graphs))
+
+    # derivatives
+
+    def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
+        given = self._operands(tangents)
+        moving = [k for k, t in enumerate(given) if t is not None]
+        found = {name: _pushed(graph, moving) for name, graph in self.graphs(node.params).items()}
+        count = len(node.types)
+        active = [k for k in range(count) if any(changes[k] is not None for _, _, changes in found.values())]
+        if not active:
+            return Pushed(items(node), [None] * count)
+        graphs: dict[str, Graph] = {}
+        for name, (parameters, results, changes) in found.items():
+            ends = [like(changes[k], results[k]) for k in active]
+            graphs[name] = graph_over(parameters, [*results, *ends], node[name])
+        operands = self._operands(node.args)
+        ends = self.again(node, graphs, [*operands, *(like(given[k], operands[k]) for k in moving)])
+        moved: list[Tangent] = [None] * count
+        for k, end in zip(active, ends[count:], strict=True):
+            moved[k] = end
+        return Pushed(ends[:count], moved)
+
+    def pull(
+        self, node: Node, cotangents: Sequence[Tangent], wanted: Sequence[bool], sums: Sequence[Tangent]
+    ) -> Pulled:
+        first = int(self.chooses)
+        operands = self._operands(node.args)
+        given = [k for k, c in enumerate(cotangents) if c is not None]
+        moving = [k for k, w in enumerate(wanted[first:]) if w]
+        graphs = self.graphs(node.params)
+        parts = [_Part(graph, given, moving, self.saves) for graph in graphs.values()]
+        sizes = [matched(graph, operands, self.name)[0] for graph in graphs.values()]
+        ends, saved = self._forward(node, parts)
+        moved = [n for n in range(len(moving)) if any(part.moves(n) for part in parts)]
+        back: list[Tangent] = [None] * len(node.args)
+        if moved:
+            pulled = [like(cotangents[k], ends[k]) for k in given]
+            starts = [like(sums[first + moving[n]], operands[moving[n]]) for n in moved]
+            found = self._backward(node, parts, sizes, moved, [*saved, *pulled, *starts])
+            for n, end in zip(moved, found, strict=True):
+                k = first + moving[n]
+                which = [name for name, part in zip(graphs, parts, strict=True) if part.moves(n)]
+                masks = self.chooses and len(which) == 1 and sums[k] is None and not is_tape(end)
+                back[k] = masked_by(node.args[0], end, zero_first=which[0] == "otherwise") if masks else end
+        return Pulled(ends, back, {first + moving[n] for n in moved})
+
+    def _forward(self, node: Node, parts: Sequence[_Part]) -> tuple[tuple[Node, ...], list[Node]]:
+        """The results by a region that also gives what the branches save, and that."""
+        count = len(node.types)
+        if not any(part.saved for part in parts):
+            return items(node), []
+        graphs: dict[str, Graph] = {}
+        for name, part in zip(self.graphs(node.params), parts, strict=True):
+            extra = [slot for owner in parts for slot in _slots(owner, part)]
+            graphs[name] = graph_over(part.graph.parameters, [*part.results, *extra], part.graph)
+        ends = self.again(node, graphs, self._operands(node.args))
+        return ends[:count], list(ends[count:])
+
+    def _backward(
+        self,
+        node: Node,
+        parts: Sequence[_Part],
+        sizes: Sequence[Mapping[Any, Size]],
+        moved: Sequence[int],
+        values: Sequence[Node],
+    ) -> tuple[Node, ...]:
+        """The cotangents of the operands that move, from what was saved, the cotangents of results, and what was gathered so far."""
+        operands = self._operands(node.args)
+        borders = [part.border(parts, moved) for part in parts]
+        used = [k for k in range(len(operands)) if any(k in border.read for border in borders)]
+        lists = [
+            [part.graph.parameters[k] for k in used] + b.parameters for part, b in zip(parts, borders, strict=True)
+        ]
+        seen = [witnesses(b.results, own, s) for b, own, s in zip(borders, lists, sizes, strict=True)]
+        graphs: dict[str, Graph] = {}
+        for n, (name, border) in enumerate(zip(self.graphs(node.params), borders, strict=True)):
+            free = unused([*topological([*lists[n], *border.results]), *(w for inner, _ in seen for w in inner)])
+            others = [w if m == n else unread(w.type, free) for m, (inner, _) in enumerate(seen) for w in inner]
+            graphs[name] = graph_over([*lists[n], *others], border.results)
+        outer = [*(operands[k] for k in used), *values, *(w for _, found in seen for w in found)]
+        return self.again(node, graphs, outer) if self.saves else call(graphs["graph"], outer)
+
+
+# reverse mode of one branch -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Border:
+    """What the backward graph of a branch reads, takes beside the operands, and gives."""
+
+    read: set[int]
+    parameters: list[Node]
+    results: list[Node]
+
+
+class _Part:
+    """One graph, with the cotangents of its operands, and what these read of the values inside."""
+
+    def __init__(self, graph: Graph, given: Sequence[int], moving: Sequence[int], saves: bool) -> None:
+        own = [graph.parameters[k] for k in moving]
+        seeds: list[Tangent] = [None] * len(graph.results)
+        for k in given:
+            seeds[k] = stand_in("cotangent", tangent_type(graph.results[k].type))
+        self.sums = [stand_in("sum", tangent_type(p.type)) for p in own]
+        found, back = derivatives().pull([*graph.results, *own], [*seeds, *self.sums], own)
+        self.graph = graph
+        self.pulled = [c for c in seeds if c is not None]
+        self.results = found[: len(graph.results)]
+        self.cotangents = [like(c, p) for c, p in zip(back, own, strict=True)]
+        known = graph.parameters
+        self.saved = residuals(self.cotangents, [*self.pulled, *self.sums], known) if saves else []
+
+    def moves(self, number: int) -> bool:
+        """Whether something is added to the cotangent of an operand."""
+        return self.cotangents[number] is not self.sums[number]
+
+    def border(self, parts: Sequence[_Part], moved: Sequence[int]) -> _Border:
+        """The backward graph of this branch, which is given what all branches saved."""
+        slots: list[Node] = []
+        own: list[Node] = []
+        for owner in parts:
+            for value in owner.saved:
+                t = value.type
+                taped = _is_taped(value)
+                slots.append(
+                    stand_in("saved", tape_type(t) if taped else Type(t.dtype, _shape(value, owner, self), t.form))
+                )
+                own += slots[-1:] if owner is self else []
+
+        def read(k: int, shape: tuple[Size, ...]) -> Node:
+            t = self.saved[k].type
+            return read_tape(own[k], constant(0), Type(t.dtype, shape, t.form)) if _is_taped(self.saved[k]) else own[k]
+
+        results = restored([self.cotangents[n] for n in moved], self.saved, read)
+        nodes = set(topological(results))
+        places = {k for k, p in enumerate(self.graph.parameters) if p in nodes}
+        return _Border(places, [*slots, *self.pulled, *(self.sums[n] for n in moved)], results)
+
+
+def _is_taped(value: Node) -> bool:
+    """Whether the shape of what is saved is known inside only."""
+    return any(nodes_of(s) for s in value.type.shape)
+
+
+def _shape(value: Node, owner: _Part, reader: _Part) -> tuple[Size, ...]:
+    """The shape of what one branch saves, in the sizes of another."""
+    pairs = zip(owner.graph.parameters, reader.graph.parameters, strict=True)
+    sizes = {
+        symbol: t
+        for p, q in pairs
+        for s, t in zip(p.type.shape, q.type.shape, strict=True)
+        if (symbol := bare_symbol(s)) is not None
+    }
+    return tuple(substitute(s, sizes) for s in value.type.shape)
+
+
+def _slots(owner: _Part, part: _Part) -> list[Node]:
+    """What ``part`` gives where ``owner`` saves values: these, or zeros."""
+    found: list[Node] = []
+    for value in owner.saved:
+        if _is_taped(value):
+            empty = empty_tape(value.type)
+            found.append(record(empty, constant(0), value) if owner is part else empty)
+        elif owner is part:
+            found.append(value)
+        else:
+            found.append(_zeros(value.type, _shape(value, owner, part)))
+    return found
+
+
+def _zeros(t: Type, shape: tuple[Size, ...]) -> Node:
+    if t.form == "tape":
+        return empty_tape(t)
+    zero = t.dtype.type(0)
+    if t.form == "python":
+        return constant(zero.item())
+    return broadcast(constant(np.asarray(zero) if t.form == "array" and not shape else zero), shape)
+
+
+def _pushed(graph: Graph, moving: Sequence[int]) -> tuple[list[Node], list[Node], list[Tangent]]:
+    """The parameters of a graph with tangents of those ``moving``, its results and their tangents."""
+    own = graph.parameters
+    extra = [stand_in("tangent", tangent_type(own[k].type)) for k in moving]
+    results, changes = derivatives().push(graph.results, {own[k]: t for k, t in zip(moving, extra, strict=True)})
+    return [*own, *extra], results, changes
+
+
+# the ops --------------------------------------------------------------------------------------------------------------
+
+COND = Branches(name="cond", chooses=True, doc="One of two graphs on the same operands; only the chosen one runs.")
+CALL = Branches(name="call", chooses=False, doc="A graph on operands.")
+CHECKPOINT = Branches(
+    name="checkpoint",
+    chooses=False,
+    saves=False,
+    doc="A graph on operands, of which a gradient keeps the operands only: it runs again for its derivative.",
+)
+
+
+def cond(pred: Node, then: Graph, otherwise: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
+    """The results of ``then`` where ``pred`` is true, else those of ``otherwise``."""
+    return items(make(COND, (pred, *operands), then=then, otherwise=otherwise))
+
+
+def call(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
+    """The results of ``graph`` on ``operands``."""
+    return items(make(CALL, operands, graph=graph))
+
+
+def checkpoint(graph: Graph, operands: Sequence[Node]) -> tuple[Node, ...]:
+    """The results of ``graph`` on ``operands``, computed again where a derivative reads what is inside."""
+    return items(make(CHECKPOINT, operands, graph=graph))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Grad(Region):
+    """The gradients of a graph's one real result with respect to the operands that ``params["wrt"]`` counts.
+
+    It stays one node until the graph inside has been rewritten; :meth:`expand` then gives it in simpler ops.
+    """
+
+    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type | tuple[Type, ...]:
+        matched(params["graph"], args, self.name)
+        return packed([tangent_type(args[k].type) for k in params["wrt"]])
+
+    def guards(self, node: Node) -> list[Guard]:
+        return matched(node["graph"], node.args, self.name)[1]
+
+    def expand(self, node: Node) -> Node:
+        return make(CALL, node.args, graph=_gradient_graph(node["graph"], node["wrt"]))
+
+    def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
+        del size
+        return packed(run(_gradient_graph(node["graph"], node["wrt"]), values))
+
+    def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
+        return CALL.push(self.expand(node), tangents)
+
+    def pull(
+        self, node: Node, cotangents: Sequence[Tangent], wanted: Sequence[bool], sums: Sequence[Tangent]
+    ) -> Pulled:
+        return CALL.pull(self.expand(node), cotangents, wanted, sums)
+
+
+@lru_cache(maxsize=256)
+def _gradient_graph(graph: Graph, wrt: tuple[int, ...]) -> Graph:
+    return graph.with_results(derivatives().gradient(graph.results[0], [graph.parameters[k] for k in wrt]))
+
+
+GRAD = Grad(name="grad", doc="The gradients of a graph's result with respect to some of its operands.")
+
+
+def grad(graph: Graph, operands: Sequence[Node], wrt: tuple[int, ...]) -> tuple[Node, ...]:
+    """The gradients of the one result of ``graph`` at ``operands``, with respect to those that ``wrt`` counts."""
+    return items(make(GRAD, operands, graph=graph, wrt=wrt))

@@ -1,0 +1,274 @@
+"""What all region ops share: how a graph fits its operands, and how it is differentiated.
+
+How a graph is differentiated is known one floor up; ``install_derivatives`` hands it down, as ``install_operators`` hands
+the pointwise ops to nodes. So a region answers the same questions as any other op.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tensormagic.ir.errors import DifferentiationError, DTypeError, ShapeError
+from tensormagic.ir.graph import Graph, bare_symbol
+from tensormagic.ir.node import Node, resized, topological
+from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute, symbol
+from tensormagic.ir.type import Type
+from tensormagic.ops.leaf import Source, constant, input_node, parameter, size_of
+from tensormagic.ops.move import broadcast, same, show
+from tensormagic.ops.op import Guard, Op, Tangent, Value
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.reverse.tape import is_tape, zeros
+
+# types ----------------------------------------------------------------------------------------------------------------
+
+
+def matched(graph: Graph, operands: Sequence[Node], what: str) -> tuple[dict[Any, Size], list[Guard]]:
+    """What each symbol and each integer parameter of ``graph`` is for these operands, and what else must hold of their sizes."""
+    if len(graph.parameters) != len(operands):
+        raise ShapeError(f"{what} takes {len(graph.parameters)} operands, {len(operands)} are given")
+    symbols: dict[Any, Size] = {}
+    rest: list[tuple[Size, Size]] = []
+    for number, (p, operand) in enumerate(zip(graph.parameters, operands, strict=True)):
+        if p.type.dtype != operand.type.dtype:
+            raise DTypeError(f"{what}: operand {number} is {operand.type}, its graph takes {p.type}")
+        if p.type.ndim != operand.type.ndim:
+            raise ShapeError(f"{what}: operand {number} has shape {show(operand.type.shape)}, its graph takes {p.type}")
+        for inner, outer in zip(p.type.shape, operand.type.shape, strict=True):
+            symbol = bare_symbol(inner)
+            if symbol is not None and symbol not in symbols and (outer not in {0, 1} or not symbol.least):
+                symbols[symbol] = outer
+            else:
+                rest.append((inner, outer))
+    guards = [(outside(inner, symbols, what), "==", outer) for inner, outer in rest]
+    for inner, _, outer in guards:
+        if not same(inner, outer):
+            raise ShapeError(f"{what}: a size is {outer} where its graph takes {inner}")
+    known = set(symbols)
+    guards += [
+        (substitute(a, symbols), r, substitute(b, symbols))
+        for a, r, b in graph.guards
+        if {*atoms(a), *atoms(b)} <= known
+    ]
+    symbols.update(
+        (p, size) for p, o in zip(graph.parameters, operands, strict=True) if (size := size_of(o)) is not None
+    )
+    # what depends on data is checked where the region runs
+    return symbols, [g for g in guards if not (nodes_of(g[0]) or nodes_of(g[2]) or (g[1] == "==" and g[0] == g[2]))]
+
+
+def outside(size: Size, symbols: Mapping[Any, Size], what: str) -> Size:
+    """A size of a graph in terms of what its symbols are."""
+    if any(a not in symbols for a in atoms(size)):
+        raise ShapeError(f"{what}: its graph was made for sizes of at least 2, and an operand has fewer")
+    return substitute(size, symbols)
+
+
+def result_types(graph: Graph, symbols: Mapping[Any, Size]) -> tuple[Type, ...]:
+    """The types of the results, seen from outside: no size that is computed inside leaves."""
+    for r in graph.results:
+        inner = [n for s in r.type.shape for n in nodes_of(s) if n not in symbols]
+        if inner:
+            raise ShapeError(
+                f"the shape of a result, {show(r.type.shape)}, depends on data that a branch or a turn computes ({inner[0]})",
+                "Give the result a size that is known outside: fill an array of the largest size, and return how much of it counts.",
+            )
+    return tuple(
+        Type(r.type.dtype, tuple(substitute(s, symbols) for s in r.type.shape), r.type.form) for r in graph.results
+    )
+
+
+def agreed(left: Sequence[Type], right: Sequence[Type], what: str) -> list[Guard]:
+    """What makes two lists of types the same; raises where nothing can."""
+    fits = len(left) == len(right) and all(
+        a.dtype == b.dtype and a.form == b.form and a.ndim == b.ndim and all(map(same, a.shape, b.shape))
+        for a, b in zip(left, right, strict=True)
+    )
+    if not fits:
+        raise DTypeError(f"{what}: {', '.join(map(str, left))} against {', '.join(map(str, right))}")
+    pairs = [(s, t) for a, b in zip(left, right, strict=True) for s, t in zip(a.shape, b.shape, strict=True)]
+    return [(s, "==", t) for s, t in pairs if s != t]
+
+
+def tangent_type(t: Type) -> Type:
+    """The type of tangents and cotangents of what has type ``t``."""
+    return t.with_shape(t.shape)
+
+
+# derivatives of graphs ------------------------------------------------------------------------------------------------
+
+Moved = tuple[list[Node], list[Tangent]]
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """How graphs are differentiated: :mod:`tensormagic.transform.grad` says so when it is imported.
+
+    Parameters
+    ----------
+    push
+        ``push(results, tangents)``: the results, with regions that give values and tangents at once, and their tangents.
+    pull
+        ``pull(results, cotangents, wrt)``: the results, with regions that also give what the derivative reads, and the
+        cotangents of ``wrt``.
+    active
+        ``active(results, wrt)``: the nodes that carry derivatives from ``wrt`` to ``results``.
+    gradient
+        ``gradient(result, wrt)``.
+    """
+
+    push: Callable[[Sequence[Node], dict[Node, Node]], Moved]
+    pull: Callable[[Sequence[Node], Sequence[Tangent], Sequence[Node]], Moved]
+    active: Callable[[Sequence[Node], Sequence[Node]], set[Node]]
+    gradient: Callable[[Node, Sequence[Node]], list[Node]]
+
+
+_derivatives: list[Derivatives] = []
+
+
+def install_derivatives(derivatives: Derivatives) -> None:
+    """Say how the graphs of regions are differentiated."""
+    _derivatives[:] = [derivatives]
+
+
+def derivatives() -> Derivatives:
+    """How the graphs of regions are differentiated."""
+    if not _derivatives:
+        raise DifferentiationError("derivatives of regions are not there yet", "import tensormagic.transform.grad")
+    return _derivatives[0]
+
+
+def like(tangent: Tangent, node: Node) -> Node:
+    """A tangent or cotangent of ``node`` in its dtype and shape, zeros where there is none."""
+    if tangent is None or is_tape(node):
+        return zeros(node) if tangent is None else tangent
+    return broadcast(astype(tangent, node.type.dtype), node.type.shape)
+
+
+class Pushed(NamedTuple):
+    """What forward mode makes of a region: the region that takes its place, result by result, and the tangents."""
+
+    results: tuple[Node, ...]
+    tangents: list[Tangent]
+
+
+class Pulled(NamedTuple):
+    """What reverse mode makes of a region.
+
+    Parameters
+    ----------
+    results
+        What takes the place of each of its results.
+    cotangents
+        One an operand.
+    summed
+        The operands whose cotangent holds what had been gathered before.
+    """
+
+    results: tuple[Node, ...]
+    cotangents: list[Tangent]
+    summed: set[int]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Region(Op):
+    """Graphs that share nothing with what is around them; derivatives are regions again."""
+
+    kind = "region"
+
+    def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
+        """As ``evaluate``; arrays that only ``values`` holds may be stored into."""
+        raise NotImplementedError
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        return self.consume(node, list(values), size)
+
+    def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
+        """Forward mode."""
+        raise NotImplementedError
+
+    def pull(
+        self, node: Node, cotangents: Sequence[Tangent], wanted: Sequence[bool], sums: Sequence[Tangent]
+    ) -> Pulled:
+        """Reverse mode, for the operands that are ``wanted``; ``sums`` are cotangents of these that were gathered so far."""
+        raise NotImplementedError
+
+    def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Any:
+        found = self.push(node, tangents).tangents
+        return found[0] if len(found) == 1 else tuple(found)
+
+
+# borders --------------------------------------------------------------------------------------------------------------
+
+
+def stand_in(name: str, t: Type) -> Node:
+    """A node that becomes a parameter."""
+    return input_node(Source(name), t)
+
+
+def unread(t: Type, free: Iterator[Dim]) -> Node:
+    """A parameter that nothing reads, with sizes of its own."""
+    return stand_in("unread", Type(t.dtype, tuple(s if isinstance(s, int) else next(free) for s in t.shape), t.form))
+
+
+def symbols_in(values: Iterable[Any]) -> dict[Symbol, None]:
+    """The symbols that sizes, and tuples of these, mention."""
+    found: dict[Symbol, None] = {}
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Dim):
+            found.update((a, None) for a in atoms(value) if isinstance(a, Symbol))
+        elif type(value) is tuple:
+            stack += value
+    return found
+
+
+def unused(nodes: Sequence[Node], two: bool = False) -> Iterator[Dim]:
+    """Symbols that no size of ``nodes`` mentions, at least ``two`` or any number."""
+    used = symbols_in(v for n in nodes for v in (*n.params.values(), *(t.shape for t in n.types)))
+    names = {a.name for a in used}
+    name = "n" if two else "any"
+    return (symbol(f"{name}{k}", None, 2 if two else 0) for k in itertools.count() if f"{name}{k}" not in names)
+
+
+def witnesses(
+    results: Iterable[Node], parameters: Sequence[Node], sizes: Mapping[Any, Size]
+) -> tuple[list[Node], list[Node]]:
+    """Parameters that say the sizes that no other parameter does, and the operands for them.
+
+    Parameters
+    ----------
+    results
+        What is computed.
+    parameters
+        The parameters that there are.
+    sizes
+        What each symbol is outside.
+    """
+    bound = {bare_symbol(s) for p in parameters for s in p.type.shape}
+    nodes = topological([*results, *parameters])
+    needed = symbols_in(v for n in nodes for v in (*n.params.values(), *(t.shape for t in n.types)))
+    inner, outer = [], []
+    for a in sorted((a for a in needed if a not in bound), key=lambda a: a.name):
+        inner.append(stand_in("size", Type(constant(False).type.dtype, (atom(a),))))
+        outer.append(broadcast(constant(False), (sizes[a],)))
+    return inner, outer
+
+
+def instantiated(nodes: Iterable[Node], known: Mapping[Node, Node], sizes: Mapping[Any, Size]) -> list[Node]:
+    """Nodes of a graph over what stands for its parameters outside, with what its symbols are there."""
+    nodes = list(nodes)
+    memo = dict(known)
+    for n in topological(nodes, stop=known.__contains__):
+        if n not in memo:
+            memo[n] = resized(n, [memo[a] for a in n.args], sizes)
+    return [memo[n] for n in nodes]
+
+
+def graph_over(parameters: Sequence[Node], results: Sequence[Node], like: Graph | None = None) -> Graph:
+    """The graph of ``results`` over ``parameters``, in this order, under the guards of another one."""
+    source = Graph((), ()) if like is None else like
+    return source.renumbered(parameter, parameters, results)

@@ -1,0 +1,1 @@
+"""What reverse mode keeps, and how it goes back through loops."""

@@ -1,0 +1,127 @@
+"""What a derivative reads of the values before it: the cut between a graph and the cotangents that are pulled through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tensormagic.ir.node import Node, as_size, substitute, topological
+from tensormagic.ir.size import Size, atom, evaluate, hint, nodes_of, product
+from tensormagic.ir.size import substitute as substitute_size
+from tensormagic.ir.type import Type
+from tensormagic.ops.reverse.cut import cheapest_cut
+
+_CHEAP = {
+    *("add", "subtract", "multiply", "negative", "square", "absolute", "positive", "where", "astype"),
+    *(
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "equal",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+    ),
+    *("maximum", "minimum", "sign", "real", "imag", "conj"),
+}
+_USUAL = 64  # for a size of which nothing is known
+
+
+def residuals(
+    outputs: Sequence[Node], linear: Iterable[Node], given: Iterable[Node], sizes: Mapping[Any, Size] | None = None
+) -> list[Node]:
+    """The nodes to save, so that ``outputs`` follow from these, from what is ``given`` and from what they are linear in.
+
+    Of all choices from which the rest follows by cheap ops, the smallest.
+
+    Parameters
+    ----------
+    outputs
+        Cotangents, built of ``linear`` stand-ins and of nodes of the graph that is differentiated.
+    linear
+        The stand-ins for the cotangents that come in.
+    given
+        What is there anyway; what follows from it alone is computed again.
+    sizes
+        What sizes are outside, where that says how large they were at capture.
+    """
+    order = topological(outputs)
+    moving = set(linear)
+    known = set(given)
+    for n in order:
+        if any(a in moving for a in n.needs):
+            moving.add(n)
+        elif n not in known and (all(a in known for a in n.needs) if n.needs else _is_leaf(n)):
+            known.add(n)
+    read = dict.fromkeys(a for n in order if n in moving for a in n.needs if a not in moving)
+    read.update(dict.fromkeys(n for n in outputs if n not in moving))
+    chosen: dict[Node, None] = {}
+    for n in cheapest_cut(
+        [n for n in read if n not in known],
+        lambda n: [a for a in n.needs if a not in known] if _is_cheap(n) else None,
+        lambda n: _weight(n, sizes or {}),
+    ):
+        _choose(n, known, chosen)
+    place = {n: k for k, n in enumerate(order)}
+    return sorted(chosen, key=lambda n: place.get(n, len(place)))
+
+
+def _is_cheap(node: Node) -> bool:
+    """Whether a node may be computed again."""
+    return bool(node.needs) and (node.op.name in _CHEAP or getattr(node.op, "kind", "") == "move")
+
+
+def _weight(node: Node, sizes: Mapping[Any, Size]) -> float:
+    """About how many bytes a value takes."""
+    return float(sum(bytes_of(t, sizes) for t in node.types))
+
+
+def bytes_of(t: Type, sizes: Mapping[Any, Size]) -> int:
+    """About how many bytes a value of a type takes: by the sizes that were seen, where they were."""
+    extent = substitute_size(product(t.shape), sizes)
+    return t.dtype.itemsize * max(1, evaluate(extent, lambda a: hint(atom(a)) or _USUAL))
+
+
+def _is_leaf(node: Node) -> bool:
+    """Whether a node without operands is the same at every turn: a constant, a size, an index ramp."""
+    return not node.needs and node.op.name not in {"input", "parameter", "seed"}
+
+
+def _choose(node: Node, known: set[Node], chosen: dict[Node, None]) -> None:
+    """Save ``node``, and the integers that its sizes mention."""
+    if node in known or node in chosen:
+        return
+    chosen[node] = None
+    for t in node.types:
+        for n in (n for s in t.shape for n in nodes_of(s)):
+            _choose(n, known, chosen)
+
+
+def restored(
+    outputs: Sequence[Node],
+    saved: Sequence[Node],
+    read: Callable[[int, tuple[Size, ...]], Node],
+    known: Mapping[Node, Node] | None = None,
+) -> list[Node]:
+    """``outputs`` over what was saved.
+
+    Parameters
+    ----------
+    outputs
+        Nodes of the graph that saved.
+    saved
+        What it saved.
+    read
+        ``read(k, shape)``: value number ``k``, whose shape that is now.
+    known
+        What else takes the place of a node.
+    """
+    new = dict(known or {})
+    for k, value in sorted(enumerate(saved), key=lambda item: item[1].type.ndim):  # shapes mention integers
+        sizes = {
+            n: size for s in value.type.shape for n in nodes_of(s) if n in new and (size := as_size(new[n])) is not None
+        }
+        new[value] = read(k, tuple(substitute_size(s, sizes) for s in value.type.shape))
+    return substitute(outputs, new)

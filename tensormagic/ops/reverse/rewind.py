@@ -1,0 +1,366 @@
+"""Reverse mode of a loop: the loop, which also records what its derivative reads, and a loop that goes back over that.
+
+What is recorded lies in stacks, arrays with an axis for the turns, where their sizes are known before the loop runs; elsewhere on
+tapes. Cotangents of constants are gathered in carries of the loop back, so that what a turn reads is added to in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, as_size, make, topological
+from tensormagic.ir.node import substitute as substitute_nodes
+from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of, substitute
+from tensormagic.ir.type import Type
+from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import constant, index_node, size_node, size_of
+from tensormagic.ops.move import broadcast, reshape, slice_
+from tensormagic.ops.op import Tangent
+from tensormagic.ops.opaque import items
+from tensormagic.ops.pointwise import astype, masked, masked_by
+from tensormagic.ops.regions.loops import LOOP, unindexed, widened
+from tensormagic.ops.regions.region import (
+    Pulled,
+    derivatives,
+    graph_over,
+    instantiated,
+    like,
+    matched,
+    stand_in,
+    symbols_in,
+    tangent_type,
+    unused,
+    witnesses,
+)
+from tensormagic.ops.reverse.residuals import residuals, restored
+from tensormagic.ops.reverse.spans import block_length, in_blocks
+from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
+from tensormagic.ops.scalars.scalar import logical_not, logical_or
+from tensormagic.ops.update import set_at
+
+
+@dataclass(frozen=True)
+class History:
+    """Where the values of one node are recorded.
+
+    Parameters
+    ----------
+    value
+        The node of the body.
+    shape
+        The shape of the values, outside; None where they go on a tape.
+    """
+
+    value: Node
+    shape: tuple[Size, ...] | None
+
+    def start(self, turns: Size | None) -> Node:
+        """What the record is before the first turn."""
+        if self.shape is None or turns is None:
+            return empty_tape(self.value.type)
+        return broadcast(constant(self.value.type.dtype.type(0)), (turns, *self.shape))
+
+    def slot(self, turns: Size | None) -> Node:
+        """A stand-in for it inside a body, where the number of turns is ``turns``."""
+        t = self.value.type
+        if self.shape is None or turns is None:
+            return stand_in("record", tape_type(t))
+        return stand_in("record", Type(t.dtype, (turns, *t.shape)))
+
+    def written(self, slot: Node, index: Node) -> Node:
+        """The record with the value of a turn."""
+        if is_tape(slot):
+            return record(slot, index, self.value)
+        shape = self.value.type.shape
+        place = ((_size(index), 1, 1), *((0, s, 1) for s in shape))
+        return set_at(slot, reshape(self.value, (1, *shape)), place)
+
+    def read(self, slot: Node, index: Node, shape: tuple[Size, ...]) -> Node:
+        """The value of a turn, which has this shape."""
+        t = self.value.type
+        if is_tape(slot):
+            return read_tape(slot, index, Type(t.dtype, shape, t.form))
+        part = reshape(slice_(slot, ((_size(index), 1, 1), *((0, s, 1) for s in slot.type.shape[1:]))), shape)
+        return part if shape else to_form(part, t.form)
+
+
+def _size(index: Node) -> Size:
+    size = as_size(index)
+    if size is None:
+        message = f"{index!r} is no index"
+        raise TypeError(message)
+    return size
+
+
+def _common_mask(output: Node, total: Node) -> tuple[Node, bool] | None:
+    """The condition, and whether zeros come first, that masks all that is added to ``total``; None for none."""
+    found: set[tuple[Node, bool]] = set()
+    while output is not total:
+        if output.op.name != "add":
+            return None
+        output, part = output.args
+        mask = masked(part)
+        if mask is None:
+            return None
+        found.add((mask[0], mask[2]))
+    return found.pop() if len(found) == 1 else None
+
+
+def _touching(output: Node, total: Node) -> list[Node] | None:
+    """The conditions under which something is added to ``total``; None where something is in any case."""
+    found: list[Node] = []
+    while output is not total:
+        step = _added_under(output)
+        if step is None:
+            return None
+        output, condition = step
+        found.append(condition)
+    return found
+
+
+def _added_under(output: Node) -> tuple[Node, Node] | None:
+    """What something is added to, and the condition of that: a mask, or a branch whose other side adds nothing."""
+    if output.op.name == "add":
+        mask = masked(output.args[1])
+        return None if mask is None else (output.args[0], logical_not(mask[0]) if mask[2] else mask[0])
+    node, place = (output.args[0], output["index"]) if output.op.name == "item" else (output, 0)
+    if node.op.name != "cond":
+        return None
+    predicate, *operands = node.args
+    for graph, condition in ((node["otherwise"], predicate), (node["then"], logical_not(predicate))):
+        if graph.results[place] in graph.parameters:
+            return operands[graph.parameters.index(graph.results[place])], condition
+    return None
+
+
+class Rewind:
+    """Reverse mode of one loop: see :meth:`tensormagic.ops.regions.region.Region.pull`."""
+
+    def __init__(
+        self, node: Node, cotangents: Sequence[Tangent], wanted: Sequence[bool], sums: Sequence[Tangent]
+    ) -> None:
+        self.node, self.cotangents, self.sums = node, cotangents, sums
+        self.counted: bool = node.op.counted  # type: ignore[attr-defined]
+        self.first = int(self.counted)
+        self.body: Graph = node["body"]
+        self.carries: int = node["carries"]
+        self.own = self.body.parameters[self.first :]
+        self.operands = node.args[self.first :]
+        self.sizes, _ = matched(unindexed(self.body, self.first), self.operands, node.op.name)
+        for p in self.own[: self.carries]:
+            self.sizes.pop(p, None)  # differs from turn to turn
+        self.counter = None if self.counted else self._counter()
+        flags = [w and p.type.inexact for w, p in zip(wanted[self.first :], self.own, strict=True)]
+        self.back, self.fixed = self._active([k for k, flag in enumerate(flags) if flag])
+
+    def _counter(self) -> int | None:
+        """The carry that counts the turns of a while loop from zero, where there is one."""
+        for k, (p, result) in enumerate(zip(self.own, self.body.results, strict=False)):
+            if size_of(self.operands[k]) == 0 and result.op.name == "add" and p in result.args:
+                steps = [size_of(a) for a in result.args if a is not p]
+                if steps == [1]:
+                    return k
+        return None
+
+    def _active(self, moving: list[int]) -> tuple[list[int], list[int]]:
+        """The carries and the constants that derivatives go through."""
+        results, count = self.body.results, self.carries
+        while True:
+            nodes = derivatives().active(results, [self.own[k] for k in moving])
+            grown = sorted({*moving, *(k for k in range(count) if results[k] in nodes and results[k].type.inexact)})
+            if grown == moving:
+                break
+            moving = grown
+        reached = {k for k in moving if k < count and self.cotangents[k] is not None}
+        feeds = {k: self._fed_by(k, moving) for k in moving if k < count}
+        while True:
+            more = {j for k in reached for j in feeds[k] if j < count} - reached
+            if not more:
+                break
+            reached |= more
+        constants = {j for k in reached for j in feeds[k] if j >= count}
+        return sorted(reached), sorted(constants)
+
+    def _fed_by(self, carry: int, moving: Sequence[int]) -> set[int]:
+        """The moving operands that the next value of a carry depends on."""
+        active = derivatives().active([self.body.results[carry]], [self.own[k] for k in moving])
+        needed: set[Node] = set()
+        pending = [self.body.results[carry]]
+        while pending:
+            node = pending.pop()
+            if node in active and node not in needed:
+                needed.add(node)
+                pending += node.args
+        return {k for k in moving if self.own[k] in needed}
+
+    # the body, backwards
+
+    def pulled(self) -> Pulled:
+        """The loop that records, and the cotangents."""
+        node = self.node
+        back: list[Tangent] = [None] * len(node.args)
+        if not self.back:
+            return Pulled(items(node), back, set())
+        seeds: list[Tangent] = [None] * self.carries
+        for k in self.back:
+            seeds[k] = stand_in("cotangent", tangent_type(self.body.results[k].type))
+        totals = [stand_in("sum", tangent_type(self.own[k].type)) for k in self.fixed]
+        wrt = [self.own[k] for k in (*self.back, *self.fixed)]
+        fixed = [self.own[k] for k in self.fixed]
+        found, parts = derivatives().pull([*self.body.results, *fixed], [*seeds, *totals], wrt)
+        outputs = [like(c, p) for c, p in zip(parts, wrt, strict=True)]
+        pulled = [c for c in seeds if c is not None]
+        masks = self._masks(outputs[len(self.back) :], totals)
+        marks = self._marks(outputs[len(self.back) :], totals, masks)
+        outputs += [after for _, after in marks.values()]
+        linear = [*pulled, *totals, *(mark for mark, _ in marks.values())]
+        index = self.body.parameters[: self.first] if self.counter is None else [self.own[self.counter]]
+        saved = residuals(outputs, linear, [*index, *self.own[self.carries :]], self.sizes)
+        turns = size_of(node.args[0]) if self.counted else None
+        turns = None if turns is None or nodes_of(turns) else turns
+        length = block_length(turns, self.body, self.own[: self.carries], saved, self.sizes)
+        if length and turns is not None:
+            return self._divided(turns, length)
+        histories = [History(value, self._outside(value)) for value in saved]
+        ends, records, count = self._forward(found[: self.carries], histories, turns)
+        hidden = {*masks, *marks}
+        self.sums = [None if k - self.first in hidden else s for k, s in enumerate(self.sums)]
+        untouched = [broadcast(constant(np.False_), self.operands[k].type.shape) for k in marks]
+        last = self._backward(outputs, histories, records, turns, count, linear, untouched)
+        masks |= {k: partial(masked_by, end) for k, end in zip(marks, last[len(wrt) :], strict=True)}
+        for k, end in zip((*self.back, *self.fixed), last, strict=False):
+            back[self.first + k] = masks[k](end) if k in masks else end
+        return Pulled(ends, back, {self.first + k for k in self.fixed if k not in masks})
+
+    def _divided(self, turns: Size, length: int) -> Pulled:
+        """The same for the loop in blocks, of which it keeps what they begin with."""
+        moving = [*self.back, *self.fixed]
+        standing = {k: stand_in("operand", self.operands[k].type) for k in moving}
+        operands = [standing.get(k, v) for k, v in enumerate(self.operands)]
+        results = in_blocks(self.node, operands, turns, length)
+        found, parts = derivatives().pull(results, self.cotangents, list(standing.values()))
+        there = {n: n for n in (*self.cotangents, *self.node.args) if n is not None}
+        there.update((stand, self.operands[k]) for k, stand in standing.items())
+        every = substitute_nodes([*found, *(p for p in parts if p is not None)], there)
+        rest = iter(every[len(found) :])
+        back: list[Tangent] = [None] * len(self.node.args)
+        for k, part in zip(moving, parts, strict=True):
+            back[self.first + k] = None if part is None else next(rest)
+        return Pulled(tuple(every[: len(found)]), back, set())
+
+    def _masks(self, outputs: Sequence[Node], totals: Sequence[Node]) -> dict[int, Callable[[Node], Node]]:
+        """The constants whose cotangents one condition masks at every turn, and what masks these as a whole."""
+        found: dict[int, Callable[[Node], Node]] = {}
+        known = dict(zip(self.own[self.carries :], self.operands[self.carries :], strict=True))
+        for k, output, total in zip(self.fixed, outputs, totals, strict=True):
+            mask = _common_mask(output, total)
+            if mask is None or any(
+                n.op.name in {"parameter", "input"} and n not in known for n in topological([mask[0]])
+            ):
+                continue
+            (condition,) = instantiated([mask[0]], known, self.sizes)
+            found[k] = partial(masked_by, condition, zero_first=mask[1])
+        return found
+
+    def _marks(
+        self, outputs: Sequence[Node], totals: Sequence[Node], masks: Mapping[int, Any]
+    ) -> dict[int, tuple[Node, Node]]:
+        """For constants whose cotangents are masked by conditions that change: where something has been added, before and after a turn."""
+        found: dict[int, tuple[Node, Node]] = {}
+        for k, output, total in zip(self.fixed, outputs, totals, strict=True):
+            if k in masks or not self.operands[k].args or is_tape(total):
+                continue
+            shape = total.type.shape
+            conditions = _touching(output, total)
+            if conditions:
+                mark = stand_in("touched", Type(np.dtype(bool), shape, "array" if shape else "scalar"))
+                found[k] = mark, reduce(logical_or, [broadcast(c, shape) for c in conditions], mark)
+        return found
+
+    def _outside(self, value: Node) -> tuple[Size, ...] | None:
+        """The shape of a value, where it is the same at every turn and known outside; None where it is not, and for a tape."""
+        inner = value.type.shape
+        if is_tape(value) or any(nodes_of(s) or any(a not in self.sizes for a in atoms(s)) for s in inner):
+            return None
+        shape = tuple(substitute(s, self.sizes) for s in inner)
+        return None if any(nodes_of(s) for s in shape) else shape
+
+    def _turns_inside(self, turns: Size | None) -> Size | None:
+        """The number of turns as a size of the body: a symbol that it does not use."""
+        if turns is None or isinstance(turns, int):
+            return turns
+        return next(unused(self.body.nodes, is_at_least(turns, 2)))
+
+    def _forward(
+        self, results: Sequence[Node], histories: Sequence[History], turns: Size | None
+    ) -> tuple[tuple[Node, ...], list[Node], Node]:
+        """The results of the loop that records, the records, and the number of turns."""
+        node, carries = self.node, self.carries
+        zero = constant(0)
+        counter = [stand_in("turn", zero.type)] if not self.counted and self.counter is None else []
+        index = counter[0] if counter else self.body.parameters[0] if self.counted else self.own[self.counter or 0]
+        inside = self._turns_inside(turns)
+        slots = [h.slot(inside) for h in histories]
+        extra = [*counter, *slots]
+        order = [*self.own[:carries], *extra, *self.own[carries:]]
+        written = [h.written(s, index) for h, s in zip(histories, slots, strict=True)]
+        nexts = [*results, *(c + 1 for c in counter), *written]
+        params: dict[str, Any] = {
+            "body": graph_over([*self.body.parameters[: self.first], *order], nexts, self.body),
+            "carries": carries + len(extra),
+        }
+        if not self.counted:
+            params["test"] = widened(node["test"], self.own, order)
+        starts = [*(zero for _ in counter), *(h.start(turns) for h in histories)]
+        arguments = [*node.args[: self.first], *self.operands[:carries], *starts, *self.operands[carries:]]
+        ends = items(make(node.op, arguments, **params))
+        count = node.args[0] if self.counted else ends[carries] if counter else ends[self.counter or 0]
+        return ends[:carries], list(ends[carries + len(counter) :]), count
+
+    def _backward(
+        self,
+        outputs: Sequence[Node],
+        histories: Sequence[History],
+        records: Sequence[Node],
+        turns: Size | None,
+        count: Node,
+        linear: Sequence[Node],
+        untouched: Sequence[Node],
+    ) -> tuple[Node, ...]:
+        """The cotangents of the carries, and of the constants, after the last turn back."""
+        inside = self._turns_inside(turns)
+        slots = [h.slot(inside) for h in histories]
+        number = [stand_in("count", count.type)] if inside is None else []
+        extent = _size(number[0]) if inside is None else inside
+        index = index_node("back", 0, extent)
+        place = size_node(extent - 1 - _size(index))
+        known: dict[Node, Node] = {}
+        if self.counted or self.counter is not None:
+            own = self.body.parameters[0] if self.counter is None else self.own[self.counter]
+            known[own] = to_form(astype(place, own.type.dtype), own.type.form)
+        results = restored(
+            outputs, [h.value for h in histories], lambda k, shape: histories[k].read(slots[k], place, shape), known
+        )
+        constants = self.own[self.carries :]
+        fixed = [*number, *slots, *constants]
+        given = [*(count for _ in number), *records, *self.operands[self.carries :]]
+        inner, outer = witnesses(results, [*linear, *fixed], self._sizes_with(inside, turns))
+        graph = graph_over([index, *linear, *fixed, *inner], results)
+        starts = [
+            *(like(self.cotangents[k], self.operands[k]) for k in self.back),
+            *(like(self.sums[self.first + k], self.operands[k]) for k in self.fixed),
+        ]
+        starts += untouched
+        return items(make(LOOP, [count, *starts, *given, *outer], body=graph, carries=len(starts)))
+
+    def _sizes_with(self, inside: Size | None, turns: Size | None) -> dict[Any, Size]:
+        sizes = dict(self.sizes)
+        if turns is not None:
+            sizes.update((a, turns) for a in symbols_in([inside]))
+        return sizes

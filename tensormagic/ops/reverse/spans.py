@@ -1,0 +1,84 @@
+"""Long loops in blocks of turns, of which a gradient keeps what they begin with: memory near the square root of the turns.
+
+The turns of a block run again when the derivative comes to it, and what they record lives as long as the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isqrt
+from typing import Any
+
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, as_size, make, substitute
+from tensormagic.ir.size import Size, hint
+from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import constant, index_node, size_node
+from tensormagic.ops.opaque import items
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.regions.branches import checkpoint
+from tensormagic.ops.regions.loops import LOOP
+from tensormagic.ops.regions.region import graph_over
+from tensormagic.ops.reverse.residuals import bytes_of
+
+MOST_BYTES = 16 << 20  # that a loop records without being divided
+FEWEST_TURNS = 64
+
+
+def block_length(
+    turns: Size | None, body: Graph, carries: Sequence[Node], saved: Sequence[Node], sizes: Mapping[Any, Size]
+) -> int:
+    """How many turns go into a block, so that least is kept; 0 where a loop is better left as it is.
+
+    It is where it records little in all, and where a turn records less than half of what it begins with: a loop that
+    stores one element a turn into a long array records that element.
+    """
+    seen = 0 if turns is None or extent(body) is None else hint(turns) or 0
+    if seen < FEWEST_TURNS or body.checked:
+        return 0
+    recorded = sum(bytes_of(t, sizes) for n in saved for t in n.types)
+    begun = sum(bytes_of(p.type, sizes) for p in carries)
+    if seen * recorded <= MOST_BYTES or begun > 2 * recorded:
+        return 0
+    return max(2, isqrt(seen * begun // recorded))
+
+
+def extent(body: Graph) -> Size | None:
+    """The number of turns in the sizes of a body; None where its index does not say it."""
+    within = body.parameters[0].params.get("within") or (None, None)
+    return within[1]
+
+
+def in_blocks(node: Node, operands: Sequence[Node], turns: Size, length: int) -> list[Node]:
+    """The results of a counted loop over ``operands``, in blocks of ``length`` turns and one of what is left."""
+    body, carries = node["body"], node["carries"]
+    own = list(body.parameters[1:])
+    within = extent(body) or 0
+    block, turn = index_node("block", 0, within // length), index_node("turn", 0, length)
+    inside = graph_over(
+        [turn, *own[:carries], block, *own[carries:]], _shifted(body, _at(block) * length + _at(turn)), body
+    )
+    ends = make(LOOP, [constant(length), *own[:carries], block, *own[carries:]], body=inside, carries=carries)
+    again = checkpoint(graph_over([block, *own], items(ends)), [block, *own])
+    found = items(
+        make(
+            LOOP, [size_node(turns // length), *operands], body=graph_over([block, *own], again, body), carries=carries
+        )
+    )
+    if turns % length != 0:
+        last = index_node("turn", 0, within % length)
+        rest = graph_over([last, *own], _shifted(body, _at(last) + within // length * length), body)
+        found = items(make(LOOP, [size_node(turns % length), *found, *operands[carries:]], body=rest, carries=carries))
+    return list(found)
+
+
+def _at(index: Node) -> Size:
+    size = as_size(index)
+    assert size is not None  # noqa: S101 (an integer)
+    return size
+
+
+def _shifted(body: Graph, place: Size) -> list[Node]:
+    """The results of a body at another index."""
+    index = body.parameters[0]
+    return substitute(body.results, {index: to_form(astype(size_node(place), index.type.dtype), index.type.form)})

@@ -1,0 +1,300 @@
+"""Where a derivative may differ from zero: what a slice, a mask, a store or a sort leaves out stays 0, also times an infinite slope.
+
+A zero that was computed is a number like any other, and no reason to leave something out: ``sqrt(x)**2`` at 0 has the derivative 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import hint
+from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ops.move import BROADCAST, Slices, broadcast, concatenate, slice_
+
+Apply = Callable[[Node, Node], Node]
+DEEPEST = 6  # how many operations a search goes down: more than derivatives put between a selection and a product
+MOST_PARTS = 16  # how many parts of one sum are told apart
+
+
+def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> Node:
+    """``apply(partial, tangent)``, which is linear in the tangent, and 0 wherever the tangent leaves something out.
+
+    Parameters
+    ----------
+    apply
+        The product, or the quotient, of nodes of one shape.
+    partial, tangent
+        The local derivative, and a tangent or cotangent of the same shape.
+    depth
+        How many operations may still be looked through.
+    """
+    inside = _INSIDE.get(tangent.op.name) if depth else None
+    found = inside(apply, partial, tangent, depth) if inside is not None else None
+    if found is not None:
+        return found
+    result = apply(partial, tangent)
+    if _finite(partial) or (kept := support(tangent, depth)) is None:
+        return result
+    return _kept(kept, result)
+
+
+def _kept(condition: Node, value: Node) -> Node:
+    from tensormagic.ops.scalars.scalar import where
+
+    return where(condition, value, _zeros(value, value.type.dtype))
+
+
+def _zeros(like: Node, dtype: np.dtype) -> Node:
+    return broadcast(constant(np.dtype(dtype).type(0)), like.type.shape)
+
+
+def _unstretched(node: Node) -> Node:
+    while node.op is BROADCAST:
+        node = node.args[0]
+    return node
+
+
+def _is_zero(node: Node) -> bool:
+    value = _unstretched(node)
+    return value.op is CONSTANT and not value["bits"].array().any()
+
+
+def _finite(node: Node) -> bool:
+    """Whether a local derivative is a constant that annihilates nothing."""
+    value = _unstretched(node)
+    return value.op is CONSTANT and bool(np.isfinite(value["bits"].array()).all())
+
+
+# products that go inside --------------------------------------------------------------------------------------------------
+
+
+def _inside_choice(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
+    condition, first, second = tangent.args
+    if _is_zero(second):
+        return _kept(condition, scaled(apply, partial, first, depth - 1))
+    if _is_zero(first):
+        from tensormagic.ops.scalars.scalar import where
+
+        value = scaled(apply, partial, second, depth - 1)
+        return where(condition, _zeros(value, value.type.dtype), value)
+    return None
+
+
+def _inside_part(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
+    """Of a part that is added to zeros: the product of the part alone."""
+    base, part = tangent.args
+    if not _is_zero(base):
+        return None
+    value = scaled(apply, slice_(partial, tangent["slices"]), part, depth - 1)
+    return make(tangent.op, (_zeros(tangent, value.type.dtype), value), **tangent.params)
+
+
+def _inside_scatter(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
+    """As for a part, where no more is added than there are places; else the sums are multiplied."""
+    from tensormagic.ops.indices.gather import ADD_ALONG_AXIS, GATHER, TAKE_ALONG_AXIS
+
+    base, indices, part = tangent.args
+    if not _is_zero(base) or _repeats(part, tangent):
+        return None
+    taking = TAKE_ALONG_AXIS if tangent.op is ADD_ALONG_AXIS else GATHER
+    value = scaled(apply, make(taking, (partial, indices), **tangent.params), part, depth - 1)
+    return make(tangent.op, (_zeros(tangent, value.type.dtype), indices, value), **tangent.params)
+
+
+def _repeats(part: Node, whole: Node) -> bool:
+    sizes = hint(part.type.size), hint(whole.type.size)
+    return None not in sizes and sizes[0] > sizes[1]  # type: ignore[operator]
+
+
+def _inside_store(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
+    """Of what has zeros stored into it: the product before the store."""
+    base, *rest = tangent.args
+    if not _is_zero(rest[-1]):
+        return None
+    value = scaled(apply, partial, base, depth - 1)
+    return make(tangent.op, (value, *rest[:-1], _zeros(rest[-1], value.type.dtype)), **tangent.params)
+
+
+_INSIDE: dict[str, Callable[[Apply, Node, Node, int], Node | None]] = {
+    "where": _inside_choice,
+    "add_at": _inside_part,
+    "scatter_add": _inside_scatter,
+    "add_along_axis": _inside_scatter,
+    "set": _inside_store,
+    "scatter_set": _inside_store,
+}
+
+# where something is left out ----------------------------------------------------------------------------------------------
+
+
+def support(node: Node, depth: int = DEEPEST) -> Node | None:
+    """Where a tangent may differ from zero; None for everywhere, and where that is not seen."""
+    if _is_zero(node):
+        return _all(node, False)
+    find = _SUPPORT.get(node.op.name) if depth else None
+    return find(node, depth - 1) if find is not None else None
+
+
+def _all(node: Node, value: bool) -> Node:
+    return broadcast(constant(np.bool_(value)), node.type.shape)
+
+
+def _or_all(kept: Node | None, node: Node) -> Node:
+    return _all(node, True) if kept is None else kept
+
+
+def _of_move(node: Node, depth: int) -> Node | None:
+    kept = support(node.args[0], depth)
+    return None if kept is None else make(node.op, (kept, *node.args[1:]), **node.params)
+
+
+def _of_same(node: Node, depth: int) -> Node | None:
+    return support(node.args[0], depth)
+
+
+def _of_join(node: Node, depth: int) -> Node | None:
+    found = [support(a, depth) for a in node.args]
+    if all(kept is None for kept in found):
+        return None
+    return concatenate([_or_all(kept, a) for kept, a in zip(found, node.args, strict=True)], node["axis"])
+
+
+def _of_choice(node: Node, depth: int) -> Node | None:
+    from tensormagic.ops.scalars.scalar import where
+
+    first, second = (support(a, depth) for a in node.args[1:])
+    if first is None and second is None:
+        return None
+    return where(node.args[0], _or_all(first, node), _or_all(second, node))
+
+
+def _of_sum(node: Node, depth: int) -> Node | None:
+    from tensormagic.ops.scalars.scalar import logical_or
+
+    second = support(node.args[1], depth)
+    first = None if second is None else support(node.args[0], depth)
+    return None if first is None or second is None else logical_or(first, second)
+
+
+def _of_product(node: Node, depth: int) -> Node | None:
+    for k in range(2):
+        if _finite(node.args[1 - k]):
+            return support(node.args[k], depth)
+    return None
+
+
+def _of_store(node: Node, depth: int) -> Node | None:
+    base, *places, value = node.args
+    before, stored = support(base, depth), support(value, depth)
+    if before is None and stored is None:
+        return None
+    return make(node.op, (_or_all(before, base), *places, _or_all(stored, value)), **node.params)
+
+
+def _of_added_parts(node: Node, depth: int) -> Node | None:
+    """The union of parts that are added, one after another."""
+    from tensormagic.ops.scalars.scalar import logical_or
+    from tensormagic.ops.update import SET
+
+    base, links, sparse = node, list[Node](), list[Node]()
+    while base.op is node.op and len(links) < MOST_PARTS:
+        links.append(base)
+        base = base.args[0]
+    kept = support(base, depth)
+    if kept is None:
+        return None
+    boxes: list[Slices] = []
+    for link in links:
+        if support(link.args[1], depth) is None:
+            boxes = _joined(boxes, link["slices"])
+        else:
+            sparse.append(link)
+    whole = tuple((0, extent, 1) for extent in node.type.shape)
+    if whole in boxes:
+        return None
+    for box in boxes:
+        part = broadcast(constant(np.bool_(True)), tuple(length for _, length, _ in box))
+        kept = make(SET, (kept, part), slices=box)
+    for link in sparse:
+        part = support(link.args[1], depth)
+        if part is not None:
+            kept = make(SET, (kept, logical_or(slice_(kept, link["slices"]), part)), slices=link["slices"])
+    return kept
+
+
+def _joined(boxes: list[Slices], box: Slices) -> list[Slices]:
+    """Boxes and one more, those that together are a box as one."""
+    for k, other in enumerate(boxes):
+        joined = _join(other, box)
+        if joined is not None:
+            return _joined([*boxes[:k], *boxes[k + 1 :]], joined)
+    return [*boxes, box]
+
+
+def _join(first: Slices, second: Slices) -> Slices | None:
+    """One box that holds two that differ along one axis at most, and touch there for the sizes that were seen; else None.
+
+    For other sizes it may hold more than the two: there an infinite slope is not annihilated.
+    """
+    axes = [k for k, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
+    if not axes:
+        return first
+    (axis, *others) = axes
+    (start, length, step), (later, further, other_step) = first[axis], second[axis]
+    seen = [hint(n) for n in (start, start + length, later, later + further)]
+    if others or (step, other_step) != (1, 1) or None in seen:
+        return None
+    begin, end, low, high = (int(n or 0) for n in seen)
+    if low > end or begin > high:
+        return None
+    least = start if begin <= low else later
+    most = start + length if end >= high else later + further
+    return (*first[:axis], (least, most - least, 1), *first[axis + 1 :])
+
+
+def _of_scatter(node: Node, depth: int) -> Node | None:
+    from tensormagic.ops.indices.scatter import SCATTER_MAXIMUM, SCATTER_SET
+
+    base, indices, part = node.args
+    before = support(base, depth)
+    if before is None:
+        return None
+    added = support(part, depth)
+    operation = SCATTER_SET if added is None else SCATTER_MAXIMUM  # of truth values, the larger is the disjunction
+    return make(operation, (before, indices, _or_all(added, part)), **node.params)
+
+
+def _of_fold(node: Node, depth: int) -> Node | None:
+    from tensormagic.ops.fold import ANY, fold
+
+    kept = support(node.args[0], depth)
+    return None if kept is None else fold(ANY, kept, node["axes"])
+
+
+def _of_running_sum(node: Node, depth: int) -> Node | None:
+    from tensormagic.ops.fold import CUMSUM, row
+    from tensormagic.ops.pointwise import astype
+    from tensormagic.ops.scalars.scalar import not_equal
+
+    kept = support(node.args[0], depth)
+    if kept is None:
+        return None
+    return not_equal(row(CUMSUM, astype(kept, np.int64), node["axes"]), 0)
+
+
+_SUPPORT: dict[str, Callable[[Node, int], Node | None]] = {
+    **dict.fromkeys(("broadcast", "reshape", "transpose", "slice", "gather", "take_along_axis"), _of_move),
+    **dict.fromkeys(("negative", "positive", "astype", "conjugate", "divide"), _of_same),
+    **dict.fromkeys(("add", "subtract"), _of_sum),
+    **dict.fromkeys(("set", "scatter_set"), _of_store),
+    "concatenate": _of_join,
+    "where": _of_choice,
+    "multiply": _of_product,
+    "add_at": _of_added_parts,
+    "scatter_add": _of_scatter,
+    "sum": _of_fold,
+    "cumsum": _of_running_sum,
+}

@@ -1,0 +1,1 @@
+"""Scalar functions, one record each: their derivatives and their loop code."""

@@ -1,0 +1,211 @@
+"""Choice, comparison, logic, bits and rounding: scalar functions most of which are steps, and so without derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Node, make
+from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ops.op import Tangent
+from tensormagic.ops.pointwise import ASTYPE, Pointwise, Weak, astype, masked_by, multiply_by, total
+from tensormagic.ops.scalars.function import INF, SPECIAL, leaf, typed
+
+# choice ---------------------------------------------------------------------------------------------------------------
+
+
+def _where_dtypes(operands: Sequence[Weak]) -> tuple[tuple[np.dtype[Any], ...], np.dtype[Any]]:
+    samples = [w(0) if isinstance(w, type) else np.zeros((), w) for w in operands[1:]]
+    out = np.result_type(*samples)
+    return (np.dtype(bool), out, out), out
+
+
+def _where_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    _, x, y = tangents
+    return where(node.args[0], 0 if x is None else x, 0 if y is None else y)
+
+
+where = leaf(
+    "where",
+    np.where,
+    arity=3,
+    dtypes=_where_dtypes,
+    source={"b": "{1} if {0} else {2}"},
+    linearise=_where_tangent,
+    back=lambda node, ct, linear: (
+        None,
+        where(node.args[0], ct, 0) if linear[1] else None,
+        where(node.args[0], 0, ct) if linear[2] else None,
+    ),
+    doc="The second number where the first is true, else the third.",
+)
+
+
+def _chosen(*, larger: bool) -> Callable[[Node, Sequence[Tangent]], Tangent]:
+    """The tangent of the operand that is chosen, of both alike on ties; what is not chosen counts for nothing, be it infinite."""
+
+    def linearise(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        terms: list[Node] = []
+        for tangent, x, y in zip(tangents, node.args, reversed(node.args), strict=True):
+            if tangent is not None:
+                share = where(equal(x, y), typed(0.5, tangent), typed(1, tangent))
+                ahead = greater_equal(x, y) if larger else less_equal(x, y)
+                terms.append(masked_by(ahead, multiply_by(share, tangent)))
+        return total(terms)
+
+    return linearise
+
+
+_GREATER = "{0} if {0} > {1} else {1}"
+_LESS = "{0} if {0} < {1} else {1}"
+maximum = leaf(
+    "maximum",
+    source={"f": "max_propagate({0}, {1})", "i": _GREATER, "u": _GREATER, "b": "{0} | {1}"},
+    linearise=_chosen(larger=True),
+    doc="The larger number; nan wins.",
+)
+minimum = leaf(
+    "minimum",
+    source={"f": "min_propagate({0}, {1})", "i": _LESS, "u": _LESS, "b": "{0} & {1}"},
+    linearise=_chosen(larger=False),
+    doc="The smaller number; nan wins.",
+)
+fmax = leaf("fmax", linearise=_chosen(larger=True), doc="The larger number; nan loses.")
+fmin = leaf("fmin", linearise=_chosen(larger=False), doc="The smaller number; nan loses.")
+
+# comparison and logic -------------------------------------------------------------------------------------------------
+
+
+class Comparison(Pointwise):
+    """A comparison, which takes a Python integer of any size for what it is, as NumPy's do."""
+
+    def __call__(self, *operands: Any) -> Node:
+        nodes = [operand if isinstance(operand, Node) else constant(operand) for operand in operands]
+        left, right = nodes
+        return super().__call__(_unweakened(left, right), _unweakened(right, left))
+
+
+def _unweakened(x: Node, other: Node) -> Node:
+    """A Python integer that may not fit the dtype of ``other``, as an int64."""
+    if (
+        x.type.form != "python"
+        or x.type.dtype.kind != "i"
+        or other.type.form == "python"
+        or other.type.dtype.kind not in "iu"
+    ):
+        return x
+    if x.op is not CONSTANT:
+        return make(ASTYPE, (x,), dtype=x.type.dtype.str, strong=True)
+    value, limits = x["bits"].array()[()], np.iinfo(other.type.dtype)
+    return x if limits.min <= int(value) <= limits.max else constant(value)
+
+
+def _comparison(name: str, symbol: str, *, commutative: bool = False) -> Pointwise:
+    source = dict.fromkeys("fiub", f"{{0}} {symbol} {{1}}")
+    return Comparison(
+        name=name,
+        numpy=getattr(np, name),
+        source=source,
+        edges=SPECIAL,
+        step=True,
+        commutative=commutative,
+        doc=f"Whether x {symbol} y.",
+    )
+
+
+less = _comparison("less", "<")
+less_equal = _comparison("less_equal", "<=")
+greater = _comparison("greater", ">")
+greater_equal = _comparison("greater_equal", ">=")
+equal = _comparison("equal", "==", commutative=True)
+not_equal = _comparison("not_equal", "!=", commutative=True)
+
+_TRUTH = dict.fromkeys("fiu", "({0} != 0) {op} ({1} != 0)") | {"b": "{0} {op} {1}"}
+
+
+def _truth(op: str) -> dict[str, str]:
+    return {kind: text.replace("{op}", op) for kind, text in _TRUTH.items()}
+
+
+logical_and = leaf("logical_and", source=_truth("&"), step=True, commutative=True, doc="Whether both are true.")
+logical_or = leaf("logical_or", source=_truth("|"), step=True, commutative=True, doc="Whether one is true.")
+logical_xor = leaf("logical_xor", source=_truth("!="), step=True, commutative=True, doc="Whether just one is true.")
+logical_not = leaf("logical_not", source=dict.fromkeys("fiub", "{0} == 0"), step=True, doc="Whether it is false.")
+# bits and rounding ----------------------------------------------------------------------------------------------------
+
+bitwise_and = leaf(
+    "bitwise_and", source=dict.fromkeys("iub", "{0} & {1}"), step=True, commutative=True, doc="Bits that are in both."
+)
+bitwise_or = leaf(
+    "bitwise_or",
+    source=dict.fromkeys("iub", "{0} | {1}"),
+    step=True,
+    commutative=True,
+    doc="Bits that are in one of both.",
+)
+bitwise_xor = leaf(
+    "bitwise_xor",
+    source=dict.fromkeys("iub", "{0} ^ {1}"),
+    step=True,
+    commutative=True,
+    doc="Bits that are in just one.",
+)
+invert = leaf("invert", source={"i": "~{0}", "u": "~{0}", "b": "not {0}"}, step=True, doc="Every bit the other way.")
+left_shift = leaf(
+    "left_shift",
+    source={"i": "({0} << {1} if 0 <= {1} < 64 else 0)", "u": "({0} << {1} if {1} < 64 else {0} ^ {0})"},
+    step=True,
+    doc="Bits moved up.",
+    edges=(0, 1, 2, 7, 31, 63),
+)
+right_shift = leaf(
+    "right_shift",
+    source={
+        "i": "({0} >> {1} if 0 <= {1} < 64 else (-1 if {0} < 0 else 0))",
+        "u": "({0} >> {1} if {1} < 64 else {0} ^ {0})",
+    },
+    step=True,
+    doc="Bits moved down.",
+    edges=(0, 1, 2, 7, 31, 63),
+)
+gcd = leaf("gcd", step=True, doc="The greatest common divisor.")
+lcm = leaf("lcm", step=True, doc="The least common multiple.")
+
+floor = leaf("floor", source={"f": "np.floor({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded down.")
+ceil = leaf("ceil", source={"f": "np.ceil({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded up.")
+trunc = leaf(
+    "trunc", source={"f": "np.trunc({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded to zero."
+)
+rint = leaf("rint", source="np.rint({0})", step=True, doc="Rounded to the nearest integer, halves to even.")
+
+signbit = leaf("signbit", step=True, doc="Whether the sign bit is set.")
+isnan = leaf(
+    "isnan", source={"f": "{0} != {0}", "i": "False", "u": "False", "b": "False"}, step=True, doc="Whether it is nan."
+)
+isinf = leaf(
+    "isinf",
+    source={"f": "abs({0}) == np.inf", "i": "False", "u": "False", "b": "False"},
+    step=True,
+    doc="Whether it is infinite.",
+)
+isfinite = leaf(
+    "isfinite",
+    source={"f": "abs({0}) < np.inf", "i": "True", "u": "True", "b": "True"},
+    step=True,
+    doc="Whether it is neither infinite nor nan.",
+)
+copysign = leaf(
+    "copysign",
+    partials=lambda _out, x, y: (where(equal(signbit(x), signbit(y)), typed(1, x), -1), None),
+    domain=(0.05, INF),
+    doc="The first number with the sign of the second.",
+)
+heaviside = leaf(
+    "heaviside",
+    partials=lambda _out, x, _h: (None, astype(equal(x, 0), x.type.dtype)),
+    domain=(0.05, INF),
+    doc="0, h or 1 for negative, zero or positive x.",
+)
+nextafter = leaf("nextafter", step=True, doc="The next number towards the second.")

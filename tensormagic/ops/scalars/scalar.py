@@ -1,0 +1,496 @@
+"""The scalar functions that a float loop is made of: one record each, with its derivative and its loop code."""
+
+# pyright: reportUnusedImport=false
+# Scalar functions are imported from here, in whichever file they stand.
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tensormagic.ir.node import Node, install_operators
+from tensormagic.ops.op import Tangent, Value
+from tensormagic.ops.pointwise import astype, multiply_by, total
+from tensormagic.ops.reverse.squares import is_sum_of_squares
+from tensormagic.ops.reverse.support import scaled
+from tensormagic.ops.scalars.comparison import (  # noqa: F401 (as above)
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    ceil,
+    copysign,
+    equal,
+    floor,
+    fmax,
+    fmin,
+    gcd,
+    greater,
+    greater_equal,
+    heaviside,
+    invert,
+    isfinite,
+    isinf,
+    isnan,
+    lcm,
+    left_shift,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    nextafter,
+    not_equal,
+    right_shift,
+    rint,
+    signbit,
+    trunc,
+    where,
+)
+from tensormagic.ops.scalars.function import INF, float_loop, leaf, one_like, real_loop, typed  # noqa: F401 (as above)
+
+# arithmetic -----------------------------------------------------------------------------------------------------------
+
+
+def _linear_sum(signs: tuple[int, ...]) -> Callable[[Node, Sequence[Tangent]], Tangent]:
+    def linearise(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        del node
+        return total([t if s > 0 else negative(t) for s, t in zip(signs, tangents, strict=True) if t is not None])
+
+    return linearise
+
+
+def _linear_sum_back(signs: tuple[int, ...]) -> Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]]:
+    def back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+        del node
+        return [
+            (cotangent if s > 0 else negative(cotangent)) if wanted else None
+            for s, wanted in zip(signs, linear, strict=True)
+        ]
+
+    return back
+
+
+def _product_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+    left, right = node.args
+    return (multiply_by(right, cotangent) if linear[0] else None, multiply_by(left, cotangent) if linear[1] else None)
+
+
+def _product_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    left, right = node.args
+    terms = [(right, tangents[0]), (left, tangents[1])]
+    return total([multiply_by(p, t) for p, t in terms if t is not None])
+
+
+def _quotient_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    _, divisor = node.args
+    first = None if tangents[0] is None else _divide_by(divisor, tangents[0])
+    second = None if tangents[1] is None else multiply_by(negative(divide(node, divisor)), tangents[1])
+    return total([t for t in (first, second) if t is not None])
+
+
+add = leaf(
+    "add",
+    source={"f": "{0} + {1}", "i": "{0} + {1}", "u": "{0} + {1}", "c": "{0} + {1}", "b": "{0} | {1}"},
+    linearise=_linear_sum((1, 1)),
+    back=_linear_sum_back((1, 1)),
+    commutative=True,
+    doc="The sum of two numbers.",
+)
+subtract = leaf(
+    "subtract",
+    source=dict.fromkeys("fiuc", "{0} - {1}"),
+    linearise=_linear_sum((1, -1)),
+    back=_linear_sum_back((1, -1)),
+    doc="The difference of two numbers.",
+)
+multiply = leaf(
+    "multiply",
+    source={"f": "{0} * {1}", "i": "{0} * {1}", "u": "{0} * {1}", "b": "{0} & {1}"},
+    linearise=_product_tangent,
+    back=_product_back,
+    commutative=True,
+    doc="The product of two numbers.",
+)
+divide = leaf(
+    "divide",
+    source="{0} / {1}",
+    linearise=_quotient_tangent,
+    back=lambda node, ct, linear: (_divide_by(node.args[1], ct) if linear[0] else None, None),
+    doc="The true quotient of two numbers.",
+)
+negative = leaf(
+    "negative",
+    source=dict.fromkeys("fiuc", "-{0}"),
+    linearise=_linear_sum((-1,)),
+    back=_linear_sum_back((-1,)),
+    doc="The negative.",
+)
+positive = leaf(
+    "positive",
+    source=dict.fromkeys("fiuc", "{0}"),
+    linearise=_linear_sum((1,)),
+    back=_linear_sum_back((1,)),
+    doc="The number itself.",
+)
+floor_divide = leaf(
+    "floor_divide",
+    source={
+        "i": "0 if {1} == 0 else (-{0} if {1} == -1 else {0} // {1})",
+        "u": "{0} // {1} if {1} != 0 else {1}",
+    },
+    step=True,
+    doc="The quotient, rounded down.",
+)
+remainder = leaf(
+    "remainder",
+    source={"i": "0 if {1} == 0 or {1} == -1 else {0} % {1}", "u": "{0} % {1} if {1} != 0 else {1}"},
+    partials=lambda _out, x, y: (one_like(x), negative(floor_divide(x, y))),
+    domain=(0.3, 0.9),
+    doc="The remainder of the division that rounds down.",
+)
+fmod = leaf(
+    "fmod",
+    partials=lambda _out, x, y: (one_like(x), negative(trunc(x / y))),
+    domain=(0.3, 0.9),
+    doc="The remainder of the division that rounds to zero.",
+)
+
+
+def _divide_by(divisor: Node, dividend: Node) -> Node:
+    """``dividend / divisor``, where what a mask, a slice or a store leaves out stays zero."""
+    return scaled(lambda by, part: divide(part, by), divisor, dividend)
+
+
+def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
+    flat = logical_and(equal(x, 0), less(y, 1)) if is_sum_of_squares(x) else equal(y, 0)
+    by_base = where(flat, 0, multiply(y, power(where(flat, 1, x), subtract(y, 1))))
+    known = logical_or(equal(x, 0), less(x, 0)) if x.type.dtype.kind == "f" else equal(x, 0)
+    by_exponent = where(equal(x, 0), where(equal(y, 0), typed(-INF, x), 0), multiply(out, log(where(known, 1, x))))
+    if x.type.dtype.kind == "f":
+        by_exponent = where(less(x, 0), np.nan, by_exponent)
+    return by_base, by_exponent
+
+
+power = leaf(
+    "power",
+    source="power({0}, {1})",
+    partials=_power_partials,
+    domain=(0.2, 3.0),
+    doc="The first number to the power of the second.",
+)
+square = leaf("square", source=dict.fromkeys("fiu", "{0} * {0}"), partials=lambda _out, x: 2 * x, doc="The square.")
+
+
+def _root_slope(out: Node, x: Node) -> Node:
+    """Infinite at 0, but 0 of a sum of squares: the slope of that is 0 there, and the root is a norm."""
+    if not is_sum_of_squares(x):
+        return 0.5 / out
+    zero = equal(out, 0)
+    return where(zero, 0, 0.5 / where(zero, 1, out))
+
+
+sqrt = leaf(
+    "sqrt",
+    source="math.sqrt({0})",
+    partials=_root_slope,
+    domain=(0.05, INF),
+    doc="The non-negative square root.",
+)
+cbrt = leaf(
+    "cbrt",
+    source="cbrt({0})",
+    partials=lambda out, _x: 1 / (3 * out * out),
+    domain=(0.05, INF),
+    doc="The cube root.",
+)
+reciprocal = leaf(
+    "reciprocal",
+    source="1 / {0}",
+    partials=lambda out, _x: -(out * out),
+    domain=(0.05, INF),
+    doc="One over the number.",
+)
+
+
+# exponentials and logarithms ------------------------------------------------------------------------------------------
+
+exp = leaf("exp", source="exp({0})", partials=lambda out, _x: out, doc="e to the power of the number.")
+exp2 = leaf(
+    "exp2",
+    source="exp2({0})",
+    partials=lambda out, _x: out * float(np.log(2)),
+    doc="Two to the power of the number.",
+)
+expm1 = leaf("expm1", source="expm1({0})", partials=lambda _out, x: exp(x), doc="exp(x) - 1, exact near 0.")
+log = leaf("log", source="log({0})", partials=lambda _out, x: 1 / x, domain=(0.05, INF), doc="The natural logarithm.")
+log2 = leaf(
+    "log2",
+    source="log2({0})",
+    partials=lambda _out, x: 1 / (x * float(np.log(2))),
+    domain=(0.05, INF),
+    doc="The logarithm to base 2.",
+)
+log10 = leaf(
+    "log10",
+    source="log10({0})",
+    partials=lambda _out, x: 1 / (x * float(np.log(10))),
+    domain=(0.05, INF),
+    doc="The logarithm to base 10.",
+)
+log1p = leaf(
+    "log1p",
+    source="log1p({0})",
+    partials=lambda _out, x: 1 / (1 + x),
+    domain=(-0.9, INF),
+    doc="log(1 + x), exact near 0.",
+)
+
+
+def _sigmoid(x: Value) -> Value:
+    """By NumPy alone: the import of SciPy's takes longer than most first results."""
+    x = np.asarray(x)
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, x.dtype.type(1), e) / (1 + e)
+
+
+sigmoid = leaf(
+    "sigmoid",
+    _sigmoid,
+    source="sigmoid({0})",
+    dtypes=real_loop,
+    partials=lambda out, x: out * sigmoid(-x),
+    doc="The logistic function 1/(1 + exp(-x)).",
+)
+
+
+def _softplus(x: Value) -> Value:
+    """In place where it can be: NumPy's logaddexp takes three times as long."""
+    x = np.asarray(x)
+    e = np.array(np.abs(x))
+    np.negative(e, out=e)
+    np.exp(e, out=e)
+    np.log1p(e, out=e)
+    e += np.maximum(x, x.dtype.type(0))
+    return e
+
+
+softplus = leaf(
+    "softplus",
+    _softplus,
+    dtypes=real_loop,
+    partials=lambda _out, x: sigmoid(x),
+    body=lambda x: maximum(x, 0) + log1p(exp(-absolute(x))),
+    doc="log(1 + exp(x)), without overflow.",
+)
+
+
+def _share(x: Node, y: Node) -> Node:
+    """The weight of ``x`` in ``logaddexp(x, y)``, for equal infinities too."""
+    return where(equal(x, y), 0.5, sigmoid(x - y))
+
+
+logaddexp = leaf(
+    "logaddexp",
+    partials=lambda _out, x, y: (_share(x, y), _share(y, x)),
+    body=lambda x, y: where(equal(x, y), x + float(np.log(2)), maximum(x, y) + log1p(exp(-absolute(x - y)))),
+    commutative=True,
+    doc="log(exp(x) + exp(y)), without overflow.",
+)
+logaddexp2 = leaf(
+    "logaddexp2",
+    partials=lambda _out, x, y: (
+        _share(x * float(np.log(2)), y * float(np.log(2))),
+        _share(y * float(np.log(2)), x * float(np.log(2))),
+    ),
+    commutative=True,
+    doc="log2(2**x + 2**y), without overflow.",
+)
+
+
+def _log1mexp(x: Value) -> Value:
+    x = np.asarray(x)
+    with np.errstate(all="ignore"):
+        near = np.log(-np.expm1(x))
+        far = np.log1p(-np.exp(x))
+    return np.where(x > -np.log(2), near, far).astype(x.dtype)
+
+
+log1mexp = leaf(
+    "log1mexp",
+    _log1mexp,
+    dtypes=real_loop,
+    partials=lambda _out, x: -1 / expm1(-x),
+    body=lambda x: where(greater(x, -float(np.log(2))), log(-expm1(x)), log1p(-exp(x))),
+    domain=(-INF, -0.05),
+    doc="log(1 - exp(x)) for negative x, exact near 0 and far from it.",
+)
+
+# trigonometry ---------------------------------------------------------------------------------------------------------
+
+sin = leaf("sin", source="sin({0})", partials=lambda _out, x: cos(x), doc="The sine of an angle in radians.")
+cos = leaf("cos", source="cos({0})", partials=lambda _out, x: -sin(x), doc="The cosine of an angle in radians.")
+tan = leaf(
+    "tan",
+    source="tan({0})",
+    partials=lambda out, _x: 1 + out * out,
+    domain=(-1.2, 1.2),
+    doc="The tangent of an angle in radians.",
+)
+arcsin = leaf(
+    "arcsin",
+    source="arcsin({0})",
+    partials=lambda _out, x: 1 / sqrt(1 - x * x),
+    domain=(-0.9, 0.9),
+    doc="The inverse sine.",
+)
+arccos = leaf(
+    "arccos",
+    source="arccos({0})",
+    partials=lambda _out, x: -1 / sqrt(1 - x * x),
+    domain=(-0.9, 0.9),
+    doc="The inverse cosine.",
+)
+arctan = leaf("arctan", source="arctan({0})", partials=lambda _out, x: 1 / (1 + x * x), doc="The inverse tangent.")
+
+
+def _angle_partials(_out: Node, y: Node, x: Node) -> tuple[Node, Node]:
+    """At the origin, where there is no angle, 0."""
+    size = x * x + y * y
+    origin = equal(size, 0)
+    safe = where(origin, 1, size)
+    return where(origin, 0, x / safe), where(origin, 0, -y / safe)
+
+
+arctan2 = leaf(
+    "arctan2",
+    source="arctan2({0}, {1})",
+    partials=_angle_partials,
+    domain=(0.1, INF),
+    doc="The angle of the point (x, y), given as arctan2(y, x).",
+)
+sinh = leaf("sinh", source="sinh({0})", partials=lambda _out, x: cosh(x), doc="The hyperbolic sine.")
+cosh = leaf("cosh", source="cosh({0})", partials=lambda _out, x: sinh(x), doc="The hyperbolic cosine.")
+tanh = leaf("tanh", source="tanh({0})", partials=lambda out, _x: 1 - out * out, doc="The hyperbolic tangent.")
+arcsinh = leaf(
+    "arcsinh",
+    source="arcsinh({0})",
+    partials=lambda _out, x: 1 / sqrt(x * x + 1),
+    doc="The inverse hyperbolic sine.",
+)
+arccosh = leaf(
+    "arccosh",
+    source="arccosh({0})",
+    partials=lambda _out, x: 1 / sqrt(x * x - 1),
+    domain=(1.2, INF),
+    doc="The inverse hyperbolic cosine.",
+)
+arctanh = leaf(
+    "arctanh",
+    source="arctanh({0})",
+    partials=lambda _out, x: 1 / (1 - x * x),
+    domain=(-0.9, 0.9),
+    doc="The inverse hyperbolic tangent.",
+)
+hypot = leaf(
+    "hypot",
+    source="hypot({0}, {1})",
+    partials=lambda out, x, y: (where(equal(out, 0), 0, x / out), where(equal(out, 0), 0, y / out)),
+    domain=(0.05, INF),
+    doc="sqrt(x*x + y*y), without overflow.",
+)
+degrees = leaf("degrees", np.degrees, partials=lambda _out, x: (180 / np.pi) * (x * 0 + 1), doc="Radians to degrees.")
+radians = leaf("radians", np.radians, partials=lambda _out, x: (np.pi / 180) * (x * 0 + 1), doc="Degrees to radians.")
+# complex numbers ------------------------------------------------------------------------------------------------------
+
+
+def _absolute_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    (x,), (t,) = node.args, tangents
+    if t is None:
+        return None
+    if x.type.dtype.kind != "c":
+        return multiply_by(sign(x), t)
+    return real(conjugate(sign(x)) * t)
+
+
+absolute = leaf(
+    "absolute",
+    source={"f": "abs({0})", "i": "abs({0})", "u": "{0}", "b": "{0}"},
+    linearise=_absolute_tangent,
+    domain=(0.05, INF),
+    doc="The absolute value.",
+)
+real = leaf(
+    "real",
+    lambda x: np.real(x).copy(),
+    dtypes=lambda operands: ((np.dtype(operands[0]),), np.zeros(0, operands[0]).real.dtype),
+    source={"c": "{0}.real", "f": "{0}"},
+    linearise=lambda _node, tangents: real(tangents[0]),
+    back=lambda node, ct, _linear: (astype(ct, node.args[0].type.dtype),),
+    doc="The real part.",
+)
+imag = leaf(
+    "imag",
+    lambda x: np.imag(x).copy(),
+    dtypes=lambda operands: ((np.dtype(operands[0]),), np.zeros(0, operands[0]).real.dtype),
+    source={"c": "{0}.imag", "f": "0.0"},
+    linearise=lambda _node, tangents: imag(tangents[0]),
+    back=lambda node, ct, _linear: (
+        astype(ct, node.args[0].type.dtype) * -1j if node.args[0].type.dtype.kind == "c" else ct * 0,
+    ),
+    doc="The imaginary part.",
+)
+conjugate = leaf(
+    "conjugate",
+    source={"f": "{0}", "i": "{0}", "u": "{0}", "c": "{0}.conjugate()"},
+    linearise=lambda _node, tangents: conjugate(tangents[0]),
+    back=lambda _node, ct, _linear: (conjugate(ct),),
+    doc="The complex conjugate.",
+)
+sign = leaf(
+    "sign",
+    source={
+        "f": "(1 if {0} > 0 else (-1 if {0} < 0 else (0 if {0} == 0 else {0})))",
+        "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))",
+        "u": "(1 if {0} > 0 else 0)",
+    },
+    linearise=lambda node, tangents: _sign_tangent(node, tangents[0]),
+    doc="-1, 0 or 1; for complex numbers z/|z|.",
+)
+
+
+def _sign_tangent(node: Node, tangent: Tangent) -> Tangent:
+    (z,) = node.args
+    if z.type.dtype.kind != "c" or tangent is None:
+        return None
+    size = absolute(z)
+    rotation = conjugate(node) * tangent
+    return node * astype(imag(rotation), z.type.dtype) * 1j / astype(size, z.type.dtype)
+
+
+stop_gradient = leaf(
+    "stop_gradient",
+    lambda x: np.array(x),
+    dtypes=lambda operands: ((np.dtype(operands[0]),), np.dtype(operands[0])),
+    source=dict.fromkeys("fiubc", "{0}"),
+    step=True,
+    doc="The number itself, which derivatives take for a constant.",
+)
+
+install_operators(
+    {
+        "add": add,
+        "subtract": subtract,
+        "multiply": multiply,
+        "divide": divide,
+        "power": power,
+        "negative": negative,
+        "absolute": absolute,
+        "less": less,
+        "less_equal": less_equal,
+        "greater": greater,
+        "greater_equal": greater_equal,
+    }
+)

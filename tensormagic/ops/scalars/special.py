@@ -1,0 +1,245 @@
+"""The special functions of ``scipy.special``: NumPy runs those without loop code of their own through SciPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ir.node import Node
+from tensormagic.ops.op import Tangent
+from tensormagic.ops.pointwise import Pointwise, Signature, Weak, multiply_by, total
+from tensormagic.ops.scalars.comparison import equal, isnan, less, logical_and, logical_not, where
+from tensormagic.ops.scalars.function import INF, float_loop, float_loop2, leaf, real_loop, special
+from tensormagic.ops.scalars.scalar import absolute, cos, exp, log, log1p, sin
+
+_ROOT_PI = math.sqrt(math.pi)
+
+
+def real_loops(name: str) -> Callable[[Sequence[Weak]], Signature]:
+    """SciPy's own choice among the real loops of one of its ufuncs."""
+
+    def resolve(operands: Sequence[Weak]) -> Signature:
+        if any(w is complex or getattr(w, "kind", "") == "c" for w in operands):
+            raise TypeError(f"{name} takes real numbers")
+        *loop, out = getattr(import_module("scipy.special"), name).resolve_dtypes((*operands, None))
+        return tuple(loop), out
+
+    return resolve
+
+
+def by_the_last(name: str, partial: Callable[..., Node], fixed: int) -> Callable[[Node, Sequence[Tangent]], Tangent]:
+    """The tangent of a function with no derivative by its first operands, its orders: that by an order is refused."""
+
+    def linearise(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+        if any(t is not None for t in tangents[:fixed]):
+            raise DifferentiationError(
+                f"{name} has no derivative by its {'first operand' if fixed == 1 else f'first {fixed} operands'}",
+                "Differentiate by the last operand, or hold the others with tm.stop_gradient.",
+            )
+        return total([multiply_by(partial(node, *node.args), t) for t in tangents[fixed:] if t is not None])
+
+    return linearise
+
+
+def real_function(name: str, partials: Callable[..., Any], doc: str, fixed: int = 0, **fields: Any) -> Pointwise:
+    """A function of ``scipy.special`` on real numbers; ``fixed`` of its operands have no derivative."""
+    rule: dict[str, Any] = {"linearise": by_the_last(name, partials, fixed)} if fixed else {"partials": partials}
+    fields = {"dtypes": real_loops(name)} | fields
+    return leaf(name, lambda *values: getattr(import_module("scipy.special"), name)(*values), doc=doc, **rule, **fields)
+
+
+# logarithms -----------------------------------------------------------------------------------------------------------
+
+xlogy = leaf(
+    "xlogy",
+    special("xlogy"),
+    dtypes=float_loop2,
+    arity=2,
+    partials=lambda _out, x, y: (log(y), where(equal(x, 0), 0, x / where(equal(x, 0), 1, y))),
+    body=lambda x, y: where(logical_and(equal(x, 0), logical_not(isnan(y))), 0, x * log(y)),
+    domain=(0.05, INF),
+    doc="x log(y), which is 0 for x = 0.",
+)
+logit = leaf(
+    "logit",
+    special("logit"),
+    dtypes=real_loop,
+    partials=lambda _out, x: 1 / (x * (1 - x)),
+    domain=(0.05, 0.95),
+    doc="log(p / (1 - p)).",
+)
+
+
+def _exprel_slope(out: Node, x: Node) -> Node:
+    """``(exp(x) - out) / x``, and near 0, where that cancels, the series of ``sum(x**k / (k! (k + 2)))``."""
+    near = less(absolute(x), 1)
+    small = where(near, x, 0)
+    series = small * 0 + 1 / (math.factorial(18) * 20)
+    for k in range(17, -1, -1):
+        series = series * small + 1 / (math.factorial(k) * (k + 2))
+    return where(near, series, (exp(x) - out) / where(near, 1, x))
+
+
+def _sinc_slope(out: Node, x: Node) -> Node:
+    """``(cos(pi x) - out) / x``, and near 0, where that cancels, the series of it."""
+    near = less(absolute(x), 0.5)
+    small = where(near, x, 0)
+    square = small * small * math.pi**2
+    series = square * 0
+    for k in range(15, 0, -1):
+        series = series * square + (-1) ** k * 2 * k / math.factorial(2 * k + 1)
+    return where(near, series * small * math.pi**2, (cos(x * math.pi) - out) / where(near, 1, x))
+
+
+def _sinc_body(x: Node) -> Node:
+    zero = equal(x, 0)
+    angle = where(zero, 1, x * math.pi)
+    return where(zero, 1, sin(angle) / angle)
+
+
+sinc = leaf(
+    "sinc",
+    lambda x: np.asarray(np.sinc(x)).astype(np.result_type(x), copy=False),
+    dtypes=float_loop,
+    partials=_sinc_slope,
+    body=_sinc_body,
+    doc="sin(pi x)/(pi x), which is 1 for x = 0.",
+)
+exprel = real_function("exprel", _exprel_slope, "(exp(x) - 1) / x, which is 1 for x = 0.")
+exp1 = real_function("exp1", lambda _out, x: -exp(-x) / x, "The exponential integral E1.", domain=(0.1, INF))
+expi = real_function("expi", lambda _out, x: exp(x) / x, "The exponential integral Ei.", domain=(0.1, INF))
+
+# the normal distribution ----------------------------------------------------------------------------------------------
+
+erf = leaf(
+    "erf",
+    special("erf"),
+    source="erf({0})",
+    dtypes=float_loop,
+    partials=lambda _out, x: 2 / _ROOT_PI * exp(-x * x),
+    doc="The error function.",
+)
+erfc = leaf(
+    "erfc",
+    special("erfc"),
+    source="erfc({0})",
+    dtypes=float_loop,
+    partials=lambda _out, x: -2 / _ROOT_PI * exp(-x * x),
+    doc="1 - erf(x), exact for large x.",
+)
+erfcx = real_function("erfcx", lambda out, x: 2 * x * out - 2 / _ROOT_PI, "exp(x*x) erfc(x), without overflow.")
+erfinv = real_function(
+    "erfinv", lambda out, _x: _ROOT_PI / 2 * exp(out * out), "The inverse of erf.", domain=(-0.9, 0.9)
+)
+erfcinv = real_function(
+    "erfcinv", lambda out, _x: -_ROOT_PI / 2 * exp(out * out), "The inverse of erfc.", domain=(0.1, 1.9)
+)
+log_ndtr = real_function(
+    "log_ndtr",
+    lambda _out, x: math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5)),
+    "The logarithm of the distribution function of the normal distribution.",
+)
+ndtri = real_function(
+    "ndtri",
+    lambda out, _x: math.sqrt(2 * math.pi) * exp(out * out / 2),
+    "The quantile function of the normal distribution.",
+    domain=(0.05, 0.95),
+)
+
+# the gamma and beta functions -----------------------------------------------------------------------------------------
+
+polygamma = leaf(
+    "polygamma",
+    special("polygamma"),
+    dtypes=float_loop2,
+    arity=2,
+    linearise=by_the_last("polygamma", lambda _out, n, x: polygamma(n + 1, x), 1),
+    domain=(1, INF),
+    edges=(1.0, 2.0, 3.0),
+    doc="The n-th derivative of digamma.",
+)
+digamma = leaf(
+    "digamma",
+    special("digamma"),
+    dtypes=real_loop,
+    partials=lambda _out, x: polygamma(1, x),
+    domain=(0.1, INF),
+    doc="The derivative of gammaln.",
+)
+gammaln = leaf(
+    "gammaln",
+    special("gammaln"),
+    dtypes=real_loop,
+    partials=lambda _out, x: digamma(x),
+    domain=(0.1, INF),
+    doc="The logarithm of the absolute value of the gamma function.",
+)
+gamma = real_function("gamma", lambda out, x: out * digamma(x), "The gamma function.", domain=(0.1, INF))
+beta = real_function(
+    "beta",
+    lambda out, a, b: (out * (digamma(a) - digamma(a + b)), out * (digamma(b) - digamma(a + b))),
+    "The beta function.",
+    arity=2,
+    domain=(0.1, INF),
+)
+betaln = real_function(
+    "betaln",
+    lambda _out, a, b: (digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)),
+    "The logarithm of the absolute value of the beta function.",
+    arity=2,
+    domain=(0.1, INF),
+)
+binom = real_function(
+    "binom",
+    lambda out, n, k: (
+        out * (digamma(n + 1) - digamma(n - k + 1)),
+        out * (digamma(n - k + 1) - digamma(k + 1)),
+    ),
+    "The binomial coefficient, of real numbers too.",
+    arity=2,
+    domain=(0.05, 1.0),
+)
+
+
+def _gamma_density(_out: Node, a: Node, x: Node) -> Node:
+    return exp(xlogy(a - 1, x) - x - gammaln(a))
+
+
+gammainc = real_function(
+    "gammainc",
+    _gamma_density,
+    "The regularized lower incomplete gamma function.",
+    fixed=1,
+    arity=2,
+    domain=(0.05, INF),
+)
+gammaincc = real_function(
+    "gammaincc",
+    lambda out, a, x: -_gamma_density(out, a, x),
+    "The regularized upper incomplete gamma function.",
+    fixed=1,
+    arity=2,
+    domain=(0.05, INF),
+)
+betainc = real_function(
+    "betainc",
+    lambda _out, a, b, x: exp(xlogy(a - 1, x) + (b - 1) * log1p(-x) - betaln(a, b)),
+    "The regularized incomplete beta function.",
+    fixed=2,
+    arity=3,
+    domain=(0.05, 0.95),
+)
+zeta = real_function(
+    "zeta",
+    lambda _out, s, q: -s * zeta(s + 1, q),
+    "The Hurwitz zeta function.",
+    fixed=1,
+    arity=2,
+    dtypes=real_loops("huber"),  # zeta is a function around a ufunc with the same loops
+    domain=(0.1, INF),
+)

@@ -165,7 +165,9 @@ def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None
         with holding.lifted(code.cell.source, visible, notebook, found) as held:
             _note_unseen(code, found, visible, held)
             result, space = execute(code, {**notebook, **visible}, capture)
-    outputs = {n: held.original(restored(space[n])) for n in code.parsed.binds if n in space and not n.startswith("_")}
+    bound = [n for n in code.parsed.binds if n in space and not n.startswith("_")]
+    kept = {n for n in bound if n in notebook and space[n] is visible.get(n, notebook[n])}  # a way that was not taken
+    outputs = {n: held.original(restored(space[n])) for n in bound if n not in kept}
     buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh)}
     stores = [b for b in buffers.values() if b.array is not None and b.version and b.stored]
     _send_away(outputs, code)

@@ -57,8 +57,8 @@ class Capture:
         For each trial, what the buffers that it stores into held before.
     listeners
         What code that is being tried out has asked to be told of stores, with the buffers.
-    forcing
-        Whether Python runs a loop or a branch that cannot be staged: what it needs is computed.
+    taken
+        What numbers were taken of on the way, which no derivative goes through, and where.
     unstaged
         Why control flow was left to Python, by place.
     checks
@@ -83,7 +83,7 @@ class Capture:
     trials: list[Any] = field(default_factory=list)
     journals: list[dict[Any, Any]] = field(default_factory=list)
     listeners: list[tuple[Any, Callable[[], None]]] = field(default_factory=list)
-    forcing: int = 0
+    taken: dict[Node, Site] = field(default_factory=dict)
     unstaged: dict[Site, str] = field(default_factory=dict)
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
     attempts: int = 0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.context import settle, trying
+from tensormagic.capture.stores.place import Layout
 from tensormagic.ir.errors import BoundsError, CaptureError, DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, atom, floor_of_nodes, hint, is_at_least, nodes_of
@@ -74,7 +75,7 @@ def _axes_used(item: Any) -> int:
 
 def is_array(item: Any) -> bool:
     """Whether an index entry is an array of indices (or a list)."""
-    return isinstance(item, list | np.ndarray) or (hasattr(item, "ndim") and item.ndim > 0)
+    return isinstance(item, list | range | np.ndarray) or hasattr(item, "lazy") or (hasattr(item, "ndim") and item.ndim > 0)
 
 
 def basic(items: list[Any], shape: tuple[Size, ...], as_size: Any) -> Basic:
@@ -191,12 +192,33 @@ def put_part(part: Basic, old: Node, new: Node) -> Node:
     return set_at(old, reshape(new, part.part), part.slices)
 
 
-def concrete(items: list[Any], as_size: Any) -> tuple[Any, ...]:
-    """A basic index with the numbers that its sizes were."""
+def lies(layout: Layout, items: list[Any], as_size: Any) -> Layout:
+    """The part of a layout that a basic index takes, with the numbers that its sizes were.
+
+    A slice whose bounds depend on data keeps the layout of what lies in one piece, where it cuts the first axis that is left.
+
+    Raises
+    ------
+    ValueError
+        Where else bounds depend on data: then the layout is not known.
+    """
 
     def number(item: Any) -> Any:
         return None if item is None else hint(as_size(item)) or 0
 
-    return tuple(
-        slice(number(i.start), number(i.stop), number(i.step)) if isinstance(i, slice) else number(i) for i in items
-    )
+    def is_open(item: Any) -> bool:
+        return any(b is not None and hint(as_size(b)) is None for b in (item.start, item.stop))
+
+    found: list[Any] = []
+    slices = [i for i in items if isinstance(i, slice)]
+    for item in items:
+        if isinstance(item, slice) and is_open(item):
+            whole = all(i == slice(None) for i in slices if i is not item)
+            if item is not slices[0] or not whole or item.step not in {None, 1} or not layout.flags.c_contiguous:
+                raise ValueError
+            found.append(slice(None))
+        elif isinstance(item, slice):
+            found.append(slice(number(item.start), number(item.stop), number(item.step)))
+        else:
+            found.append(number(item))
+    return layout[tuple(found)]

@@ -39,7 +39,7 @@ def _op(name: str) -> Pointwise:
 
 
 def _operand(value: Any) -> bool:
-    return isinstance(value, Tensor | int | float | complex | np.ndarray | np.generic | list | tuple) or hasattr(
+    return isinstance(value, Tensor | int | float | complex | np.ndarray | np.generic | list | tuple | range) or hasattr(
         value, "__array__"
     )
 
@@ -58,13 +58,19 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
 
 
 def _power(base: Tensor, exponent: Any) -> Tensor:
-    """``base ** exponent``, with NumPy's short ways for a few exponents that stand in the code."""
+    """``base ** exponent``."""
+    short = _short_power(base, exponent)
+    return build(scalar.power, base, exponent) if short is None else build(short, base)
+
+
+def _short_power(base: Tensor, exponent: Any) -> Pointwise | None:
+    """NumPy's short way for the power of an array, which a few exponents have that stand in the code."""
     if base.type.form == "array" and type(exponent) in {int, float}:
         if exponent == 2 and type(exponent) is int:
-            return build(scalar.square, base)
+            return scalar.square
         if base.type.inexact and ((exponent == -1 and type(exponent) is int) or exponent == 0.5):
-            return build(scalar.sqrt if exponent == 0.5 else scalar.reciprocal, base)
-    return build(scalar.power, base, exponent)
+            return scalar.sqrt if exponent == 0.5 else scalar.reciprocal
+    return None
 
 
 def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
@@ -73,6 +79,9 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
     def method(self: Tensor, other: Any) -> Any:
         if self.type.form != "array":  # NumPy's scalars and Python's numbers are rebound, not changed
             return build(op, self, other)
+        short = _short_power(self, other) if name == "power" else None
+        if short is not None:
+            return store_result(self, arithmetic(short, [self.node]), short.name)
         operand = node_of(other)
         _check_cast(op.resolve([self.type, operand.type])[1], self.dtype, op.name)
         return store_result(self, arithmetic(op, [self.node, operand]), op.name)

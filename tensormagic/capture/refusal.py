@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from tensormagic.capture import context
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
 
 
 def refuse(what: str, advice: str) -> NoReturn:
@@ -24,9 +25,18 @@ def abstract(why: str) -> None:
 
 
 def needs_value(
-    what: str, advice: str = "Do that in the next cell, where the value can be computed; or run this one with --plain."
+    what: str,
+    advice: str = "Do that outside the function, where the value can be computed; or run the cell with --plain.",
+    node: Node | None = None,
 ) -> None:
-    """Refuse, inside a capture, what would turn a captured value into a number; where Python runs a loop, it is computed."""
+    """Refuse what would turn a captured value into a number where there is none yet: in a function, and in a region.
+
+    In a cell it is computed. ``node`` is what a number is then taken of: no derivative goes through that, and the capture notes it.
+    """
     capture = context.current()
-    if capture is not None and (capture.abstract or capture.trials or not capture.forcing):
+    if capture is None:
+        return
+    if capture.abstract or capture.trials:
         raise CaptureError(f"{what} needs the value of what is being captured", advice)
+    if node is not None and node.type.inexact and (frame := context.user_frame()) is not None:
+        capture.taken.setdefault(node, context.span(frame))

@@ -148,6 +148,9 @@ class _Names(ast.NodeVisitor):
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # type: ignore[assignment]
 
+    def visit_Global(self, node: ast.Global) -> None:
+        self.binds.update(dict.fromkeys(node.names))  # where the function is called
+
     def visit_Import(self, node: ast.Import) -> None:
         self.imports = True
         self._bind(*(a.asname or a.name.partition(".")[0] for a in node.names))

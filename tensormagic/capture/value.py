@@ -11,7 +11,7 @@ import numpy as np
 
 from tensormagic.capture import context, inputs
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.indexing import basic, concrete, expand, has_ellipsis, is_array, put_part
+from tensormagic.capture.indexing import basic, expand, has_ellipsis, is_array, lies, put_part
 from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse
@@ -135,7 +135,7 @@ class Tensor:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if self.node.op is not CONSTANT:
-            needs_value("np.asarray of it, or a function that is not captured,")
+            needs_value("np.asarray of it, or a function that is not captured,", node=self.node)
         value = np.asarray(self.numpy() if self.node.op is not CONSTANT else self.node["bits"].array())
         if dtype is not None and np.dtype(dtype) != value.dtype:
             return value.astype(dtype)
@@ -143,20 +143,20 @@ class Tensor:
 
     def item(self, *index: Any) -> Any:
         """The value of one element, as a Python number."""
-        needs_value(".item()")
+        needs_value(".item()", node=self.node)
         return np.asarray(self.numpy()).item(*index)
 
     def tolist(self) -> Any:
         """The value as nested lists of Python numbers."""
-        needs_value(".tolist()")
+        needs_value(".tolist()", node=self.node)
         return np.asarray(self.numpy()).tolist()
 
     def __float__(self) -> float:
-        needs_value("float()", "Leave float() out: the value is a number already.")
+        needs_value("float()", "Leave float() out: the value is a number already.", self.node)
         return float(self.numpy())
 
     def __complex__(self) -> complex:
-        needs_value("complex()")
+        needs_value("complex()", node=self.node)
         return complex(self.numpy())
 
     def __int__(self) -> int:
@@ -218,7 +218,7 @@ class Tensor:
         return math.trunc(self.item())
 
     def __reduce__(self) -> Any:
-        needs_value("pickling")
+        needs_value("pickling", node=self.node)
         return (_restore, (self.numpy(),))
 
     def __copy__(self) -> Tensor:
@@ -266,7 +266,7 @@ class Tensor:
         if not part.shape and not has_ellipsis(index):
             return wrap(context.record(to_form(part.take(self.node), "scalar")))  # a NumPy scalar: no view
         take = part.take if part.shape else lambda x: to_form(part.take(x), "array")
-        return self.view_of(take, lambda old, new: put_part(part, old, new), lambda a: a[concrete(items, as_size)])
+        return self.view_of(take, lambda old, new: put_part(part, old, new), lambda a: lies(a, items, as_size))
 
     def view_of(
         self,
@@ -299,8 +299,8 @@ class Tensor:
                 lambda old, new: reshape(new, old.type.shape),
                 lambda a: a.reshape(()),
             )
-        layout = self.place.layout()
-        if layout is not None and reshapes_in_place(layout, result.type.shape):
+        in_place = reshapes_in_place(self.place.layout(), self.type.shape, result.type.shape)
+        if in_place:
             whole = tuple(hint(s) or 7 for s in result.type.shape)
             return self.view_of(
                 lambda x: reshape(x, sizes),
@@ -308,7 +308,7 @@ class Tensor:
                 lambda a: np.reshape(a, whole, copy=False),
             )
         copy = wrap(context.record(result))
-        if layout is None:
+        if in_place is None:
             apart_in_numpy(self.place.buffer, copy.place.buffer, "a reshape of it")
         return copy
 
@@ -351,8 +351,7 @@ class Tensor:
         if options:
             refuse(f"astype with {', '.join(options)}", "Use astype(dtype) alone.")
         inputs.check_dtype(np.dtype(dtype), "the result of astype")
-        node = self.node
-        cast = astype(node, dtype)
+        cast = (as_array(astype) if self.type.form == "array" and not self.ndim else astype)(self.node, dtype)
         return wrap(context.record(cast))
 
     def fill(self, value: Any) -> None:
@@ -402,7 +401,7 @@ def node_of(value: Any) -> Node:
     node = inputs.lift(value, _name_of(value))
     if node is not None:
         return node
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range):
         return _stacked(value)
     if hasattr(value, "lazy"):
         return value.lazy.node

@@ -39,7 +39,7 @@ from tensormagic.functions.reading import (
     reads_of,
     settled,
 )
-from tensormagic.functions.stores import Stores, stores_of
+from tensormagic.functions.stores import Stores, stores_of, unchanged
 from tensormagic.ir.errors import ArgumentError, CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -151,7 +151,7 @@ def trace(body: Body, given: Given, names: Sequence[str], label: str) -> Trace:
         args, options = given.build(
             iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)])
         )
-        result = body(*args, **options)
+        result = unchanged((args, options), label, lambda: body(*args, **options))
         found, build = flatten(result)
         nodes = [node_of(v) for v in found]
         stores = stores_of(label, tensors, found, ordered=capture.stores and capture.ordered)
@@ -483,11 +483,9 @@ def of_cell(
     def body(*args: Any) -> Any:
         held = {n: cast(namespace.value_of(look((n, notebook))), dtype) for n in free if n in notebook}
         values = {n: argument(v, n) for n, v in zip(inputs, args, strict=True)}
-        parts = [id(v) for v in flatten(list(values.values()))[0]]
         capture = context.current() or Capture(name)
-        result, space = execute(code, {**notebook, **held, **values}, capture)
-        if parts != [id(v) for v in flatten(list(values.values()))[0]]:
-            raise CaptureError(f"{name} changes a container that it is given", "Make a new one, and return it.")
+        seen = {**notebook, **held, **values}
+        result, space = unchanged(list(values.values()), name, lambda: execute(code, seen, capture))
         return space.get(code.parsed.last_name) if code.last is None else result
 
     made = Function(body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True, math=math)

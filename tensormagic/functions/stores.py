@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from tensormagic.capture.random import State
 from tensormagic.capture.stores.overlap import share
+from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
 
@@ -97,3 +98,13 @@ def stores_of(label: str, tensors: Sequence[Tensor], results: Sequence[Any], *, 
     }
     names = tuple(t.place.buffer.name for t in tensors)
     return Stores(label, names, tuple(buffers.values()), returned, ordered)
+
+
+def unchanged(containers: Any, label: str, call: Callable[[], Any]) -> Any:
+    """What ``call()`` gives; raises where it has changed one of the ``containers``, whose caller would not see that."""
+    before = flatten(containers)[0]
+    result = call()
+    after = flatten(containers)[0]
+    if len(before) != len(after) or any(a is not b for a, b in zip(before, after, strict=True)):
+        raise CaptureError(f"{label} changes a container that it is given", "Make a new one, and return it.")
+    return result

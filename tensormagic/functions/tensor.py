@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial, update_wrapper
 from typing import Any
 
 import numpy as np
 
 from tensormagic import session
+from tensormagic.capture import context
 from tensormagic.capture.value import Tensor, node_of, wrap
-from tensormagic.functions.function import of_callable
+from tensormagic.functions.function import Function, cast, of_callable
+from tensormagic.functions.reading import look
 
 
-def tensor(value: Any) -> Any:
+def tensor(
+    value: Any = None, /, *, missing: Mapping[str, Any] | None = None, math: str = "", dtype: str = ""
+) -> Any:
     """Capture a function, or make data a lazy array.
 
     Parameters
     ----------
     value
         A function of arrays (also as a decorator), or an array, a number or nested lists of numbers.
+    missing
+        Of a function: where arguments that a call does not give are looked up by name, as a cell's function looks them up
+        in the notebook: ``missing=globals()``.
+    math
+        Of a function: which rewrites may be used; empty for what ``config.math`` says at the call.
+    dtype
+        Of a function: what floating arrays among its arguments are cast to; empty for their own.
 
     Returns
     -------
@@ -32,14 +45,43 @@ def tensor(value: Any) -> Any:
     True
     >>> float(tensor([1.0, 2.0]).sum())
     3.0
+
+    >>> @tensor(missing={"scale": 10.0})
+    ... def g(x, scale):
+    ...     return x * scale
+    >>> g(2.0), g(2.0, scale=3.0)
+    (20.0, 6.0)
     """
+    if value is None:
+        return partial(tensor, missing=missing, math=math, dtype=dtype)
     if callable(value) and not isinstance(value, Tensor):
-        return of_callable(value)
+        made = of_callable(value)
+        return made if missing is None and not math and not dtype else _with(made, missing, math, dtype)
     return (
         value
         if isinstance(value, Tensor)
         else wrap(node_of(np.asarray(value) if isinstance(value, list | tuple) else value))
     )
+
+
+def _with(function: Function, missing: Mapping[str, Any] | None, math: str, dtype: str) -> Function:
+    """A function that looks up what is not given, has a level of rewriting of its own, or casts its arguments."""
+    names, place = function.parameters, function.complete
+
+    def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        given = {**dict(zip(names, args, strict=False)), **options}
+        if missing is not None and len(args) + len(options) == len(given):  # else an argument is given twice
+            traced = context.current() is not None
+            found = {n: look((n, missing)) if traced else missing[n] for n in names if n not in given and n in missing}
+            options = {**options, **found}
+        args, options = place(args, options) if place is not None else (args, options)
+        return tuple([cast(v, dtype) for v in args]), {n: cast(v, dtype) for n, v in options.items()}
+
+    made = Function(
+        function.body, function.name, names, complete, function.reads, fills=True, changes=function.changes, math=math
+    )
+    update_wrapper(made, function, updated=())
+    return made
 
 
 def evaluate(*values: Any) -> Any:

@@ -99,7 +99,9 @@ def differentiated(
             else:
                 moving[wanted] = _moving(wanted, captured, parted)
     with placed(lambda: value_site(code, options.of)):
-        return _gradients(code, options, target, moving), moving
+        found = _gradients(code, options, target, moving)
+    _tell_taken(code, captured, moving)
+    return found, moving
 
 
 def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, Node]) -> dict[str, Tensor]:
@@ -129,6 +131,20 @@ def _tell_zeros(code: Code, of: str, top: Node, nodes: Mapping[str, Node]) -> No
             place = errors.of_site(value_site(code, of))
             message = f"{what} does not depend on {name}: grad_{name} is zero\n" + "\n".join(place.drawn())
             warnings.warn_explicit(message, ConstantGradientWarning, code.cell.label, place.line)
+
+
+def _tell_taken(code: Code, captured: Captured, nodes: Mapping[str, Node]) -> None:
+    """Warn where Python took numbers of what depends on a variable: what it made of them has no derivative."""
+    for taken, site in captured.capture.taken.items():
+        for name, node in nodes.items():
+            if depends([taken], node):
+                place = errors.of_site(site)
+                message = (
+                    f"a number was taken here that depends on {name}: grad_{name} leaves out what was made of it\n"
+                )
+                warnings.warn_explicit(
+                    message + "\n".join(place.drawn()), ConstantGradientWarning, code.cell.label, place.line
+                )
 
 
 @contextmanager

@@ -101,6 +101,7 @@ class Grower:
         self.indices: list[str] = []
         self.loops = 0
         self.used: set[str] = set()
+        self.left: dict[str, dict[str, Any]] = {}  # what is bound where a function returns early, by what stands there
         self.code = compiled(words.HELPER_TEXT, "helpers")
 
     # running ----------------------------------------------------------------------------------------------------------
@@ -163,10 +164,13 @@ class Grower:
         self.fill(self.top, length, 2)
         body = [line for part in self.top for line in text_of(part)]
         if self.draw.random() < 0.04:
-            body.append(self.simple())  # which may fail
+            body += self.simple().split("\n")  # which may fail
         names = [n for n, v in self.space.items() if n not in self.given and not n.startswith("t") and _shown(v)]
         names = [n for n in names if n not in {"i", "j", "l"}]
         names += [n for n in self.given if isinstance(self.space.get(n), np.ndarray)]
+        for mark, space in self.left.items():
+            given = ", ".join(_like(self.space[n], n, space) for n in names) + "," * (len(names) == 1)
+            body = [line.replace(mark, given) for line in body]
         helpers = "\n".join(text for name, text in words.HELPERS.items() if any(name in line for line in body))
         return Program(self.seed, body, helpers, names)
 
@@ -272,7 +276,9 @@ class Grower:
             block = Block(f"if {self.test()}:")
             if self.draw.random() < 0.5:
                 self._inside(Block(block.header, forced="if True:"), here, 0, 1)
-            block.body.append(f"return {self.array()}, {self.operand()}")
+            mark = f"None  # way out {len(self.left)}."
+            block.body.append(f"return {mark}")
+            self.left[mark] = dict(self.space)
             return self.add(block, here)
         if not self.loops:
             return False
@@ -434,6 +440,24 @@ class Grower:
             self.expression(),
             self.expression(),
         )
+
+
+def _like(value: Any, name: str, space: dict[str, Any]) -> str:
+    """What an early ``return`` gives for the name of one at the end: itself, or a name of the same kind; else zeros."""
+    found = [n for n, v in space.items() if _kind(v) == _kind(value)]
+    if found:
+        return name if name in found else found[0]
+    if not isinstance(value, np.ndarray | np.generic):
+        return repr(type(value)(0))
+    if isinstance(value, np.generic):
+        return f"np.{value.dtype.name}(0)"
+    arrays = [n for n, v in space.items() if isinstance(v, np.ndarray)]
+    nearest = next((n for n in arrays if space[n].shape == value.shape), arrays[0])
+    return f"np.zeros_like({nearest}, dtype=np.{value.dtype.name})"
+
+
+def _kind(value: Any) -> Any:
+    return type(value), getattr(value, "dtype", None), getattr(value, "shape", None)
 
 
 def _small(value: Any) -> bool:

@@ -335,7 +335,7 @@ def fabs(x: Any) -> Any:
 @implements(np.float_power)
 def float_power(x1: Any, x2: Any) -> Any:
     """``np.float_power``: a power in double precision."""
-    values = [tensor(v) for v in (x1, x2)]
+    values = [strong(v) for v in (x1, x2)]
     kind = np.complex128 if any(v.dtype.kind == "c" for v in values) else np.float64
     return build(scalar.power, *(v.astype(kind) for v in values))
 

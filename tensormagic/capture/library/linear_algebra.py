@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.arguments import strong
 from tensormagic.capture.library.complex_numbers import is_real
 from tensormagic.capture.library.diagonals import diagonal
 from tensormagic.capture.library.joining import stack
@@ -14,7 +15,7 @@ from tensormagic.capture.library.products import outer, tensordot, trace
 from tensormagic.capture.library.shaping import moveaxis
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import apply
@@ -294,6 +295,8 @@ def kron(a: Any, b: Any) -> Any:
     """``np.kron``."""
     x, y = node_of(a), node_of(b)
     rank = max(x.type.ndim, y.type.ndim)
+    if not rank:
+        return strong(build(scalar.multiply, x, y))
     x, y = (reshape(v, (*(1 for _ in range(rank - v.type.ndim)), *v.type.shape)) for v in (x, y))
     left = expand_dims(x, tuple(range(1, 2 * rank, 2)))
     right = expand_dims(y, tuple(range(0, 2 * rank, 2)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import into_out
+from tensormagic.capture.arguments import into_out, strong
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.views import einsum_view
@@ -80,7 +80,7 @@ def inner(a: Any, b: Any) -> Any:
     """``np.inner``."""
     x, y = node_of(a), node_of(b)
     if not x.type.ndim or not y.type.ndim:
-        return build(scalar.multiply, x, y)
+        return strong(build(scalar.multiply, x, y))
     _fit("inner", x, y, -1, -1)
     left = LETTERS[: x.type.ndim]
     right = LETTERS[x.type.ndim : x.type.ndim + y.type.ndim - 1]

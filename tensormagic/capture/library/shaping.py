@@ -50,7 +50,7 @@ def reshape_(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = Non
     x = tensor(a)
     result = reshape_tensor(x, shape, order)
     if not result.ndim and x.type.form != "array":
-        return done(to_form(x.node, "scalar"))
+        return done(to_form(x.node, "array" if x.type.form == "python" else "scalar"))
     return result.copy() if copy else result
 
 
@@ -120,6 +120,8 @@ implements(np.isrealobj)(lambda x: tensor(x).dtype.kind != "c")
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """``np.moveaxis``."""
     x = tensor(a)
+    if x.type.form == "python":
+        x = done(to_form(x.node, "array"))
     start, stop = several_axes(source, x.ndim), several_axes(destination, x.ndim)
     if len(start) != len(stop):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
@@ -161,7 +163,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if axis is None and any(nodes_of(s) for s in shape):
         refuse("np.squeeze of an array whose sizes depend on data", "Name the axis: x.squeeze(axis).")
     if not shape and x.type.form != "array":
-        return done(to_form(x.node, "scalar"))
+        return done(to_form(x.node, "array" if x.type.form == "python" else "scalar"))
     axes = tuple(k for k, s in enumerate(shape) if s == 1) if axis is None else several_axes(axis, x.ndim)
     if any(shape[k] != 1 for k in axes):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one")

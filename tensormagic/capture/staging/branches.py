@@ -13,7 +13,7 @@ from tensormagic.capture.staging.alternatives import Alternative, alternatives_o
 from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
-from tensormagic.capture.staging.regions import below, common_type, graph_of, of_type, zeros_of
+from tensormagic.capture.staging.regions import below, beside, common_type, graph_of, of_type, zeros_of
 from tensormagic.capture.staging.sharing import Leaf, arrays_of, follow, pairs, reached
 from tensormagic.capture.staging.trial import CHECKS, UNBOUND, NeedsPython, Outcome, Slot, World, attempt, can_compute
 from tensormagic.capture.stores.place import Buffer, Place
@@ -93,7 +93,7 @@ class Choice:
         """The number of a result that is ``first`` or ``second``."""
         axes = () if can_compute() else differing(first.type, second.type)
         alike = second.type.with_shape(first.type.shape, second.type.form) if axes else second.type
-        t = merge_type(what, first.type, alike)
+        t = merge_type(what, beside(first, alike), beside(second, first.type) if not axes else alike)
         if axes:
             self.boxes[len(self.pairs)] = t, axes
             self.pairs.append((boxed(astype(first, t.dtype)), boxed(astype(second, t.dtype))))
@@ -252,8 +252,10 @@ class Choice:
 
 
 def merge_type(what: str, first: Type, second: Type) -> Type:
-    """The type of a value that is one or the other: Python's numbers promote, arrays and NumPy's numbers are of one dtype."""
-    if "python" not in {first.form, second.form} and first.dtype != second.dtype:
+    """The type of a value that is one or the other: Python's numbers promote, and NumPy's where no values are there; arrays are of one dtype."""
+    capture, forms = context.current(), {first.form, second.form}
+    numbers = "array" not in forms and capture is not None and capture.abstract
+    if "python" not in forms and first.dtype != second.dtype and not numbers:
         raise DTypeError(
             f"{what} dtypes {first.dtype} and {second.dtype}, and which one depends on data", "Convert one with astype."
         )

@@ -22,7 +22,7 @@ from tensormagic.capture.staging.telling import print_
 from tensormagic.capture.staging.trial import can_compute, spoil, trial
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import hint, product
+from tensormagic.ir.type import Type, hint, product
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.scalars import scalar
@@ -57,8 +57,11 @@ def called(function: Any) -> Any:
         return function if own is function.func else partial(own, *function.args, **function.keywords)
     if _is_librarys(function):
         return _stand_in(function)
-    if waits() and (own := _without_values(function)) is not None:
-        return own
+    if isinstance(function, MethodType) and function.__func__ is Tensor.item:
+        owner: Any = function.__self__
+        return partial(item, owner)
+    if function is print and waits():
+        return print_
     if waits() and (code := code_that_calls_itself(function)) is not None:
         return calling(_staged(function), code)
     if (staged := _staged(function)) is not function:
@@ -73,16 +76,6 @@ def called(function: Any) -> Any:
             "Call it outside the loop or the branch, or after the cell.",
         )
     return function
-
-
-def _without_values(function: Any) -> Any:
-    """Ours for a function that needs values, in code that is captured without; None for others."""
-    if function is print:
-        return print_
-    if isinstance(function, MethodType) and function.__func__ is Tensor.item:
-        owner: Any = function.__self__
-        return partial(item, owner)
-    return None
 
 
 def _staged(function: Any) -> Any:
@@ -252,8 +245,17 @@ def _filtered(function: Any, values: Any) -> Any:
 
 
 def _is_instance(value: Any, kinds: Any) -> bool:
-    """``isinstance``: a list without a known length is a list."""
+    """``isinstance``: a lazy array is what NumPy would have made, a list without a known length a list."""
+    if isinstance(value, Tensor):
+        return isinstance(value, kinds) or issubclass(stands_for(value.type), kinds)
     return isinstance([] if isinstance(value, GrownList) else value, kinds)
+
+
+def stands_for(kind: Type) -> type:
+    """The class of the array, NumPy scalar or Python number that a lazy value stands for."""
+    if kind.form == "array":
+        return np.ndarray
+    return kind.dtype.type if kind.form == "scalar" else type(kind.dtype.type(0).item())
 
 
 _OWN: dict[Any, Callable[..., Any]] = {

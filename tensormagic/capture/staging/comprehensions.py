@@ -12,9 +12,9 @@ from tensormagic.capture.staging.carries import Names
 from tensormagic.capture.staging.grown import GrownList, until_typed
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.ranges import items_of
-from tensormagic.capture.staging.repeating import PlainPython, staged_each
+from tensormagic.capture.staging.repeating import staged_each
 from tensormagic.capture.staging.trial import World, attempt, can_compute
-from tensormagic.capture.staging.truth import Forcing, truth
+from tensormagic.capture.staging.truth import truth
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.size import nodes_of
 
@@ -27,9 +27,6 @@ def comprehended(iterable: Any, turn: Turn, single: bool, test: Turn | None = No
     if test is not None:
         return _chosen(iterable, (turn, test), one, _of_one(test, single))
     found = _filled(iterable, turn, one)
-    if found is UNFORCED:
-        with Forcing():
-            return [one(item) for item in iterable]
     return [one(item) for item in iterable] if found is None else found
 
 
@@ -76,14 +73,11 @@ class Generated:
         if self.test is not None and self.holds is not None:
             return _chosen(self.iterable, (self.turn, self.test), self.one, self.holds)
         found = _filled(self.iterable, self.turn, self.one)
-        return self if found is None or found is UNFORCED else found
-
-
-UNFORCED: list[Any] = []  # says that Python goes over something, and that what it asks for is to be computed
+        return self if found is None else found
 
 
 def _filled(iterable: Any, turn: Callable[..., Any], one: Callable[[Any], Any]) -> Any:
-    """A list of what the turns give, made by a region; None or ``UNFORCED`` where Python makes it."""
+    """A list of what the turns give, made by a region; None where Python makes it."""
     items = items_of(iterable) if context.current() is not None else None
     count = 0 if items is None else items.count()
     if items is None or (isinstance(count, int) and count <= FEW):
@@ -98,10 +92,8 @@ def _filled(iterable: Any, turn: Callable[..., Any], one: Callable[[Any], Any]) 
     run.__wrapped__ = turn  # type: ignore[attr-defined]  (what it reaches is what the user's function reaches)
     try:
         staged_each(items, run, None, Names((), (), (), (), ()), [found])
-    except PlainPython:
-        return None
     except Exception:  # noqa: BLE001 (Python goes over it, and meets the same error, if it is one)
-        return UNFORCED
+        return None
     raising.settle()
     return found
 

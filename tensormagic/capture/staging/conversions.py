@@ -1,4 +1,4 @@
-"""``float``, ``int`` and ``bool`` of values that are known when the graph runs, in code that is captured without values."""
+"""``float``, ``int``, ``bool`` and ``round`` of captured values: a float stays in the graph; the others do in code without values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
@@ -23,22 +24,24 @@ def waits() -> bool:
     return capture is not None and capture.abstract
 
 
-def _waits(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
-    """Whether what is converted is a number without a value."""
+def _is_number(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Whether what is converted is one captured number, and real."""
     given = args[0] if len(args) == 1 and not options else None
-    return waits() and isinstance(given, Tensor) and not given.ndim
+    if context.current() is None or not isinstance(given, Tensor) or given.node.op is CONSTANT:
+        return False
+    return not given.ndim and given.dtype.kind != "c"
 
 
 def float_(*args: Any, **options: Any) -> Any:
     """``float``."""
-    if not _waits(args, options) or args[0].dtype.kind == "c":
+    if not _is_number(args, options):
         return float(*args, **options)
     return wrap(to_form(astype(args[0].node, float), "python"))
 
 
 def int_(*args: Any, **options: Any) -> Any:
     """``int``."""
-    if not _waits(args, options) or args[0].dtype.kind == "c":
+    if not (waits() and _is_number(args, options)):
         return int(*args, **options)
     node: Node = args[0].node
     if node.type.dtype.kind == "f":
@@ -63,7 +66,7 @@ def int_(*args: Any, **options: Any) -> Any:
 
 def bool_(*args: Any, **options: Any) -> Any:
     """``bool``."""
-    if not _waits(args, options):
+    if not (waits() and len(args) == 1 and isinstance(args[0], Tensor) and not args[0].ndim):
         return bool(*args, **options)
     found = truth(args[0])
     return found if isinstance(found, bool) else wrap(found)
@@ -71,7 +74,8 @@ def bool_(*args: Any, **options: Any) -> Any:
 
 def round_(number: Any, ndigits: int | None = None) -> Any:
     """``round``, as NumPy's numbers have it."""
-    if not _waits((number,), {}) or number.type.form == "python" or number.dtype.kind != "f":
+    known = not _is_number((number,), {}) or (ndigits is None and not waits())
+    if known or number.type.form == "python" or number.dtype.kind != "f":
         return round(number) if ndigits is None else round(number, ndigits)
     return int_(number.round()) if ndigits is None else number.round(ndigits)
 
@@ -79,7 +83,8 @@ def round_(number: Any, ndigits: int | None = None) -> Any:
 def item(value: Tensor, *index: Any) -> Any:
     """``ndarray.item``."""
     found = value[index[0] if len(index) == 1 else index] if index else value.reshape(())
-    return wrap(to_form(found.node, "python")) if found.dtype.kind in "fc" and not found.ndim else value.item(*index)
+    lazy = found.dtype.kind in "fc" and not found.ndim and found.node.op is not CONSTANT
+    return wrap(to_form(found.node, "python")) if lazy else value.item(*index)
 
 
 CONVERSIONS: dict[Any, Callable[..., Any]] = {float: float_, int: int_, bool: bool_, round: round_}

@@ -16,7 +16,7 @@ from tensormagic.capture.staging.branches import here
 from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, split
 from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
 from tensormagic.capture.staging.merged import INTERNAL, Parts, apart
-from tensormagic.capture.staging.regions import around, graph_of, zeros_of
+from tensormagic.capture.staging.regions import around, graph_of, settled, zeros_of
 from tensormagic.capture.staging.sharing import Leaf, Turns, arrays_of, follow, lost, pairs, reached
 from tensormagic.capture.staging.trial import UNBOUND, Grows, Journaled, NeedsPython, Outcome, Slot, World, attempt
 from tensormagic.capture.stores.place import Buffer, serials
@@ -320,6 +320,9 @@ class Loop:
         last, plain = self._last()
         carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
         carries += [*self.buffers.values(), *(c for _, _, own in last for c in own), *stacks]
+        if ran is not None:
+            for carry in (c for c in carries if not c.axes):
+                carry.start = settled(carry.start, carry.type, ran, f"{self.label}: {carry.label}")
         ends = {
             c: context.record(c.outside(n)) for c, n in zip(carries, build(carries) if carries else (), strict=True)
         }

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tensormagic.capture.elements import Stack, stacked
+from tensormagic.capture.library.creation import arange
 from tensormagic.capture.value import Tensor, as_size, extent, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.size import Size, apply
@@ -60,6 +61,11 @@ class Range(Items):
         start, step = as_size(self.start), as_size(self.step)
         found = start + _number(step) * as_size(index)
         return found if isinstance(found, int) else wrap(size_node(found))
+
+    @property
+    def lazy(self) -> Tensor:
+        """The same numbers as an array: what NumPy makes of a range that is an index or an operand."""
+        return arange(self.start, self.stop, self.step)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

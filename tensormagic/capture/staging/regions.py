@@ -11,11 +11,13 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.graph import Graph, bare_symbol, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import Dim, Symbol, Type, atom, atoms, python_kind
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import CONSTANT, INPUT, constant, parameter
+from tensormagic.ops.leaf import CONSTANT, INPUT, constant, constant_value, parameter
 from tensormagic.ops.move import broadcast, same, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import empty_tape
+from tensormagic.ops.scalars import scalar
 
 
 def around(results: Sequence[Node], stand_ins: Sequence[Node]) -> list[Node]:
@@ -67,6 +69,42 @@ def of_type(node: Node, t: Type) -> Node:
         return node
     cast = broadcast(astype(node, t.dtype), t.shape)
     return cast if t.shape else to_form(cast, t.form)
+
+
+def settled(start: Node, t: Type, ran: Node, what: str) -> Node:
+    """What a loop begins with: a Python number that its dtype cannot hold is an error where the loop has not ``ran`` when the graph runs."""
+    found = of_type(start, t)
+    own = start.type.dtype
+    if t.shape or t.form == "tape" or np.can_cast(own, t.dtype, "safe"):
+        return found
+    value = constant_value(start)
+    if value is None:
+        kept = scalar.logical_or(scalar.equal(astype(found, own), start), scalar.not_equal(start, start))
+    elif _holds(t.dtype, value):
+        return found
+    else:
+        kept = constant(False)
+    said = (
+        f"{what} is {t.dtype} after a turn, and has no turn: it begins as a {own} that is no {t.dtype}. Begin with one"
+    )
+    return require(found, scalar.logical_or(ran, kept), said, "promotion")
+
+
+def _holds(dtype: np.dtype[Any], value: np.ndarray[Any, Any]) -> bool:
+    """Whether numbers of a dtype can be a number."""
+    with np.errstate(all="ignore"):
+        back = value.astype(dtype).astype(value.dtype)
+    return np.array_equal(back, value, equal_nan=value.dtype.kind in "fc")
+
+
+def beside(node: Node, other: Type) -> Type:
+    """The type of a value where data choose between it and another: a Python number that stands in the code takes the dtype of NumPy's."""
+    own = node.type
+    value = constant_value(node) if own.form == "python" != other.form and not other.shape else None
+    if value is None:
+        return own
+    dtype = np.result_type(other.dtype, python_kind(own)())
+    return Type(dtype, (), "python") if _holds(dtype, value) else own
 
 
 def zeros_of(t: Type) -> Node:

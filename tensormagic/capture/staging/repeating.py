@@ -14,7 +14,7 @@ from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loops import Loop, conditional, counted
 from tensormagic.capture.staging.ranges import First, Items, is_lazy, items_of
 from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, World, attempt, can_compute
-from tensormagic.capture.staging.truth import Forcing, computed, truth, unstaged
+from tensormagic.capture.staging.truth import computed, truth, unstaged
 from tensormagic.capture.value import extent, wrap
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
@@ -121,11 +121,7 @@ def _go_over(
             raise failed
         unstaged(failed)
     over: Iterable[Any] = _listed(items) if items is not None and is_lazy(iterable) else iterable
-    if failed is None or isinstance(failed, PlainPython):
-        _turns(over, turn, stop, names)
-        return
-    with Forcing():
-        _turns(over, turn, stop, names)
+    _turns(over, turn, stop, names)
 
 
 def _listed(items: Items) -> Iterable[Any]:
@@ -240,16 +236,8 @@ def repeat(test: Thunk, turn: Thunk, told: tuple[Sequence[str], ...]) -> None:
             unstaged(failed)
             if not computed(condition):
                 return
-        _forced(turn, failed)
+        turn()
         condition = truth(test())
-
-
-def _forced(turn: Thunk, failed: Exception | None) -> None:
-    if failed is None:
-        turn()
-        return
-    with Forcing():
-        turn()
 
 
 def _staged(test: Thunk, turn: Thunk, names: Names, condition: bool | Node) -> Exception | None:

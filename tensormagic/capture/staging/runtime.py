@@ -15,7 +15,7 @@ from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.grown import growing
 from tensormagic.capture.staging.repeating import each, repeat
 from tensormagic.capture.staging.trial import Grows, can_compute, spoil, trial
-from tensormagic.capture.staging.truth import Forcing, computed, truth, unstaged
+from tensormagic.capture.staging.truth import computed, truth, unstaged
 from tensormagic.capture.value import node_of, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.form import to_form
@@ -62,9 +62,6 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], 
             return
         unstaged(failed)
         condition = computed(condition)
-        with Forcing():
-            (then if condition else otherwise)()
-        return
     (then if condition else otherwise)()
 
 
@@ -87,9 +84,7 @@ def _one_of(condition: Node, ways: tuple[Thunk, Thunk], functions: Sequence[Any]
         raising.settle()
         return found
     unstaged(failed)
-    value = computed(condition)
-    with Forcing():
-        return ways[0 if value else 1]()
+    return ways[0 if computed(condition) else 1]()
 
 
 def both(first: Any, *rest: Thunk) -> Any:

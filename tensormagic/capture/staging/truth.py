@@ -40,20 +40,6 @@ def computed(condition: bool | Node) -> bool:
     return condition if isinstance(condition, bool) else bool(wrap(condition).numpy())
 
 
-class Forcing:
-    """Python runs what cannot be staged: what it asks for is computed."""
-
-    def __enter__(self) -> None:
-        capture = context.current()
-        if capture is not None:
-            capture.forcing += 1
-
-    def __exit__(self, *_: object) -> None:
-        capture = context.current()
-        if capture is not None:
-            capture.forcing -= 1
-
-
 def unstaged(error: Exception) -> None:
     """Note why Python runs what might have been a region."""
     capture, frame = context.current(), context.user_frame()

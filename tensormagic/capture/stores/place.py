@@ -273,10 +273,16 @@ def in_memory_order(value: Any) -> bool:
     return steps == sorted(steps, reverse=True)
 
 
-def reshapes_in_place(layout: Any, shape: tuple[Size, ...]) -> bool:
-    """Whether NumPy reshapes without a copy."""
+def reshapes_in_place(layout: Layout | None, before: tuple[Size, ...], after: tuple[Size, ...]) -> bool | None:
+    """Whether NumPy reshapes what lies so without a copy; None where data decide."""
+    if layout is None:
+        return None
+    if layout.flags.c_contiguous:
+        return True
+    if any(hint(s) is None for s in (*before, *after)):
+        return None
     try:
-        np.reshape(layout, tuple(hint(s) or 7 for s in shape), copy=False)
+        np.reshape(layout, tuple(hint(s) or 7 for s in after), copy=False)
     except ValueError:
         return False
     return True

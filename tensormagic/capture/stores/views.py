@@ -161,15 +161,15 @@ def _set_shape(self: Tensor, shape: Any) -> None:
             f"a new shape of the notebook's {name}", f"Write {name} = {name}.reshape(...), which binds the name anew."
         )
     _may_reshape(self)
-    layout = self.place.layout()
     reshaped = self.reshape(shape)
+    in_place = reshapes_in_place(self.place.layout(), self.type.shape, reshaped.type.shape)
     if self.ndim and hint(self.type.size) != 0:
-        if layout is None:
+        if in_place is None:
             refuse(
                 "a new shape of an array whose layout is not known",
                 "Use x = x.reshape(...), which binds the name anew.",
             )
-        if not reshapes_in_place(layout, reshaped.type.shape):
+        if not in_place:
             raise AttributeError(
                 "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
             )

@@ -1,0 +1,111 @@
+"""Where a cell asks for a number before its end: it is computed there, as in Python, and a gradient says what it leaves out."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import ConstantGradientWarning
+
+SETUP = "import numpy as np, math, json\nx = np.array([0.5, -1.25, 2.0])\nk = np.array([2, 0, 1, 2])\nA = np.arange(12.0).reshape(4, 3)"
+CELLS = {
+    "list of numbers": "found = x.tolist()",
+    "keys": "found = {}\nfor v in k:\n    v = v.item()\n    found[v] = found.get(v, 0) + 1",
+    "int": "n = int(k.sum()) + 1\nfound = 0\nwhile n != 1:\n    n = n // 2 if n % 2 == 0 else 3 * n + 1\n    found += 1",
+    "sorted by data": "found = sorted(range(3), key=lambda i: x[i])",
+    "chosen by data": "found = sum(filter(lambda v: v > 0, x)), any(v > 1 for v in x), [i for i in range(3) if x[i] > 0]",
+    "unique as a dictionary": "values, counts = np.unique(k, return_counts=True)\nfound = dict(zip(values.tolist(), counts.tolist()))",
+    "text of numbers": "found = ', '.join(str(round(float(v), 1)) for v in x)",
+    "library": "found = json.dumps([float(v) for v in x.tolist()]), math.floor(x[2])",
+    "rounded": "found = round(x[1], 1), round(x[2])",
+    "by group": "found = {g: A[k == g].mean() for g in range(3) if (k == g).any()}",
+    "pairs of index and element": "found = 0\nfor (i, j), v in np.ndenumerate(A):\n    found += i * j * v",
+    "range as an index": "g = A.copy()\ng[range(len(k)), k] -= 1\nfound = g, A[range(0, 4, 3)], A[1] + range(3), np.array(range(len(k)))",
+}
+
+
+def plain(value):
+    """A value as NumPy and Python have it."""
+    if isinstance(value, tm.Tensor):
+        return value.numpy()
+    if isinstance(value, list | tuple):
+        return type(value)(map(plain, value))
+    return {plain(key): plain(v) for key, v in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_as_in_python(notebook, name):
+    notebook.ok(SETUP)
+    notebook.ok(CELLS[name])
+    expected = notebook["found"]
+    notebook.ok(f"%%tensor -q\n{CELLS[name]}")
+    np.testing.assert_equal(plain(notebook["found"]), expected)
+    assert type(plain(notebook["found"])) is type(expected)
+
+
+def test_a_float_stays_in_the_graph(notebook):
+    notebook.ok(SETUP)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        notebook.ok("%%tensor -q --grad x\nv = float(x.sum()) ** 2 + x[0].item() * round(x[1], 1)")
+    assert float(notebook["v"]) == 1.25**2 + 0.5 * -1.2
+    np.testing.assert_allclose(notebook["grad_x"], [2.5 - 1.2, 2.5, 2.5])
+
+
+def test_a_gradient_says_what_it_leaves_out(notebook):
+    notebook.ok(SETUP)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        notebook.ok("%%tensor -q --grad x\ny = x * 2\nv = (y.tolist()[1] + y).sum()")
+    (said,) = [w for w in found if w.category is ConstantGradientWarning]
+    assert "grad_x leaves out what was made of it" in str(said.message)
+    assert "v = (y.tolist()[1] + y).sum()" in str(said.message)
+    assert said.lineno == 3
+    np.testing.assert_array_equal(notebook["grad_x"], [2.0, 2.0, 2.0])
+
+
+def test_what_does_not_reach_the_variable_is_not_told(notebook):
+    notebook.ok(SETUP)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        notebook.ok("%%tensor -q --grad x\nn = k.tolist()[0]\nw = A.tolist()[0][1]\nv = (x * n * w).sum()")
+    np.testing.assert_array_equal(notebook["grad_x"], [2.0, 2.0, 2.0])
+
+
+def test_a_function_refuses_by_name(notebook):
+    notebook.ok(SETUP)
+    ran = notebook("%%tensor objective\nx.tolist()[0] * x.sum()")
+    assert ran.error is None  # the cell itself
+    ran = notebook("import tensormagic as tm\ntm.grad(objective)(x)")
+    assert type(ran.error).__name__ == "CaptureError"
+    assert ".tolist() needs the value" in ran.out
+
+
+def test_isinstance_sees_what_numpy_would_have_made(notebook):
+    notebook.ok(SETUP)
+    cell = (
+        "def kind(v):\n    return [isinstance(v, c) for c in (np.ndarray, np.floating, np.integer, float, int, bool)]\n"
+        "found = [kind(v) for v in (x, x[0], x.sum(), k.max(), x[0] > 0, float(x[0]), k, 3, len(x))]"
+    )
+    notebook.ok(cell)
+    expected = notebook["found"]
+    notebook.ok(f"%%tensor -q\n{cell}")
+    assert notebook["found"] == expected
+
+
+def test_names_that_functions_declare_global_are_handed_back(notebook):
+    notebook.ok(f"{SETUP}\ncounter, items = 5, [1]")
+    notebook.ok(
+        "%%tensor -q\ndef f():\n    global counter, x\n    counter = counter + 1\n    x = x * 2\nf()\nf()\n"
+        "def g():\n    global items\n    items = 3"
+    )
+    assert (notebook["counter"], notebook["items"]) == (7, [1])
+    np.testing.assert_array_equal(notebook["x"], [2.0, -5.0, 8.0])
+
+
+def test_a_name_that_no_way_binds_stays_the_notebooks_own(notebook):
+    notebook.ok(SETUP)
+    before = notebook["x"]
+    notebook.ok("%%tensor -q\nif len(k) > 9:\n    x = x + 1\ny = x.sum()")
+    assert notebook["x"] is before

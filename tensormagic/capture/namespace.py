@@ -36,11 +36,13 @@ from tensormagic.capture.library import (
     reductions,
     scipy_linalg,
     selection,
+    sets,
     shaping,
     signal,
     special,
     statistics,
     transforms,
+    windows,
 )
 from tensormagic.capture.names import find, unknown
 from tensormagic.capture.stores import storing, views
@@ -50,7 +52,7 @@ from tensormagic.ops.form import to_form
 # The files that register what is captured, by being imported.
 LIBRARY: tuple[ModuleType, ...] = (
     creation, shaping, joining, diagonals, choosing, signal, statistics, quantiles, ordering, fancy, selection, reductions,
-    products, grids, histograms, padding, polynomials, applying,
+    products, grids, histograms, padding, sets, windows, polynomials, applying,
     operators, linear_algebra, transforms,
     special, storing, views, norms, equations, scipy_linalg, densities, densities_table, quadrature, filters, complex_numbers,
 )  # fmt: skip

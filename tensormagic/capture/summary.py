@@ -28,10 +28,12 @@ def place_text(value: Tensor) -> str:
 
 
 def describe(value: Tensor) -> str:
-    """What ``repr`` gives: the value where it has been computed, else the type and the place."""
+    """What ``repr`` gives: the value where it has been computed, else the type and the place; NumPy's own in a cell that asks for it."""
     capture = context.current()
     if capture is None and hooks.is_computed(value.node):
         return value_text(value.numpy())
+    if capture is not None and not capture.abstract and not capture.trials:
+        return repr(value.numpy())
     where = place_text(value)
     return f"Tensor({type_text(value.type)}{', ' + where if where else ''}, not computed)"
 

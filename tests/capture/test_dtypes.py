@@ -155,3 +155,20 @@ def test_arrays_that_are_refused(value: np.ndarray, message: str):
     error = captured("y = x", {"x": value}).error
     assert isinstance(error, TypeError)
     assert message in str(error)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("y = np.array([(1, 2.0)], dtype=[('a', int), ('b', float)])", "the new array is a structured array"),
+        ("y = np.arange('2020-01', '2020-04', dtype='M8[M]')", "the new array is an array of dates"),
+        ("y = np.arange(np.datetime64('2020-01'), np.datetime64('2020-04'))", "the new array is an array of dates"),
+        ("y = x.astype('M8[D]')", "the result of astype is an array of dates"),
+    ],
+)
+def test_arrays_that_are_not_made(source: str, message: str):
+    from tests.capture.harness import captured
+
+    error = captured(source, {"x": np.arange(3)}).error
+    assert isinstance(error, TypeError)
+    assert message in str(error)

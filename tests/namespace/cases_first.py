@@ -129,6 +129,8 @@ table("np.unwrap", "np.unwrap(x * 5)", "np.unwrap(A * 5, axis=0, discont=4)", "n
 table("np.isclose", "np.isclose(x, y, atol=0.5)", "np.isclose(H, H, equal_nan=True)", constant=INTEGERS)
 table("np.allclose", "np.allclose(x, x + 1e-9)", constant=INTEGERS)
 table("np.array_equal", "np.array_equal(x, y)", "np.array_equal(H, H, equal_nan=True)", constant=INTEGERS)
+for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
+    table(f"np.{name}", f"np.{name}(i, j)", f"np.{name}(j, [1, 2])", constant=INTEGERS)
 table("np.isin", "np.isin(i, j)", "np.isin(i, [1, 2], invert=True)", constant=INTEGERS)
 table("np.isnan", "np.isnan(H)", "np.isfinite(H)", "np.isposinf(x)", constant=INTEGERS)
 table("np.bitwise_and", "i & 3", "i | j", "i ^ 5", "~i", "j << 2", "i >> 1", constant=INTEGERS)
@@ -290,6 +292,10 @@ table("np.interp", "np.interp(s, g, x)", "np.interp(A, g, x, left=-1)", "np.inte
 for mode in ("full", "same", "valid"):
     table("np.convolve", f"np.convolve(x, p[:3], {mode!r})")
     table("np.correlate", f"np.correlate(x[:4], y, {mode!r})", close=1e-15)
+
+WINDOWS = "np.lib.stride_tricks.sliding_window_view"
+table(WINDOWS, f"{WINDOWS}(x, 3).mean(-1)", f"{WINDOWS}(A, (2, 2))", f"{WINDOWS}(T, (1, 2), axis=(0, 2))")
+table(WINDOWS, f"{WINDOWS}(A, (2, 2), axis=(0, 0))")
 
 # products -------------------------------------------------------------------------------------------------------------
 

@@ -109,3 +109,12 @@ def test_a_name_that_no_way_binds_stays_the_notebooks_own(notebook):
     before = notebook["x"]
     notebook.ok("%%tensor -q\nif len(k) > 9:\n    x = x + 1\ny = x.sum()")
     assert notebook["x"] is before
+
+
+def test_what_a_cell_prints_is_numpys(notebook):
+    notebook.ok(SETUP)
+    cell = (
+        "print(A.shape, len(x), [x.sum(), x[0]], {'x': x}, (x.mean(), 3), f'{A.shape} {x[:2]!r}')\n"
+        "for i in range(2):\n    print(i, x.shape, [x[i]])"
+    )
+    assert notebook.ok(f"%%tensor -q\n{cell}").out == notebook.ok(cell).out

@@ -19,8 +19,7 @@ from tensormagic.ir.type import python
 from tensormagic.ops.effects.checks import in_range
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices import sorting
-from tensormagic.ops.indices.gather import gather
-from tensormagic.ops.leaf import constant, size_node
+from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast, broadcast_shapes, same
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import bessel, scalar, special
@@ -286,8 +285,10 @@ def isin(
             found = build(scalar.logical_or, found, hit)
     else:
         rows = sorting.sort(wanted.node)
-        place = scalar.minimum(sorting.searchsorted(rows, x.node), size_node(wanted.type.size - 1))
-        found = build(scalar.equal, gather(rows, place), x)
+        first, behind = (sorting.searchsorted(rows, x.node, side=side) for side in ("left", "right"))
+        found = wrap(scalar.less(first, behind))
+        if x.type.inexact:  # nan is where nan is, and equals nothing
+            found = build(scalar.logical_and, found, build(scalar.equal, x, x))
     result = build(scalar.logical_not, found) if invert else found
     return done(as_array(result.node))
 

@@ -112,6 +112,8 @@ def array(
     """``np.array``: a copy, as a lazy array."""
     if like is not None:
         refuse("np.array with like=", "Leave the option out.")
+    if dtype is not None:
+        check_dtype(np.dtype(dtype), "the new array")
     if copy is False:
         same = isinstance(value, Tensor) and value.type.form == "array" and (dtype is None or value.dtype == dtype)
         if not same or ndmin > value.ndim:
@@ -139,6 +141,8 @@ def arange(*bounds: Any, dtype: Any = None, **options: Any) -> Tensor:
     options.pop("device", None)
     if options.get("like") is not None:
         refuse("like=", "Leave the option out.")
+    for given in (np.dtype(dtype), *(np.asarray(b).dtype for b in bounds if isinstance(b, str | np.generic))):
+        check_dtype(given, "the new array")
     start, stop, step = _bounds(*bounds)
     if any(_is_float(b) for b in (start, stop, step)):
         return wrap(constant(np.arange(_known(start), _known(stop), _known(step), dtype=dtype)))

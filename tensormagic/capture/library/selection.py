@@ -19,7 +19,6 @@ from tensormagic.ops.indices import selection
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.move import concatenate, expand_dims, reshape
-from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
 
@@ -106,15 +105,6 @@ def unique(
     found += [counts] if return_counts else []
     results = [done(node) for node in found]
     return tuple(results) if len(results) > 1 else results[0]
-
-
-@implements(np.union1d)
-def union1d(ar1: Any, ar2: Any) -> Any:
-    """``np.union1d``: the different values of two arrays."""
-    both = [node_of(v) for v in (ar1, ar2)]
-    dtype = np.result_type(*(n.type.dtype for n in both))
-    flat = [reshape(astype(n, dtype), (n.type.size,)) for n in both]
-    return unique(concatenate(flat, 0))
 
 
 hooks.methods["compress"] = lambda self, condition, axis=None, out=None: compress(condition, self, axis, out)

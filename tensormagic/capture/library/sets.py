@@ -1,0 +1,55 @@
+"""Arrays as sets, on lazy arrays: union, intersection and differences; how many elements these have is a size of the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.arguments import tensor
+from tensormagic.capture.library.choosing import isin
+from tensormagic.capture.library.ordering import sort
+from tensormagic.capture.library.selection import unique
+from tensormagic.capture.names import implements
+from tensormagic.capture.value import Tensor
+
+
+@implements(np.union1d)
+def union1d(ar1: Any, ar2: Any) -> Tensor:
+    """``np.union1d``: what is in one array or the other."""
+    return unique(np.concatenate(_alike(ar1, ar2)))
+
+
+@implements(np.intersect1d)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """``np.intersect1d``: what is in both arrays; and where it first is in each."""
+    first, second = _alike(ar1, ar2)
+    if assume_unique and not return_indices:
+        return sort(first[isin(first, second)])
+    (left, at_left), (right, at_right) = unique(first, return_index=True), unique(second, return_index=True)
+    common = isin(left, right)
+    found = left[common]
+    return (found, at_left[common], at_right[isin(right, left)]) if return_indices else found
+
+
+@implements(np.setdiff1d)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
+    """``np.setdiff1d``: what is in the first array, and not in the second."""
+    first = tensor(ar1).ravel() if assume_unique else unique(ar1)
+    return first[isin(first, ar2, invert=True)]
+
+
+@implements(np.setxor1d)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
+    """``np.setxor1d``: what is in one of the two arrays alone."""
+    first, second = _alike(ar1, ar2)
+    if not assume_unique:
+        first, second = unique(first), unique(second)
+    return sort(np.concatenate([first[isin(first, second, invert=True)], second[isin(second, first, invert=True)]]))
+
+
+def _alike(*arrays: Any) -> list[Tensor]:
+    """Arrays with one axis, and of one dtype."""
+    flat = [tensor(a).ravel() for a in arrays]
+    dtype = np.result_type(*(a.dtype for a in flat))
+    return [a.astype(dtype) for a in flat]

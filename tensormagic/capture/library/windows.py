@@ -1,0 +1,53 @@
+"""Windows that slide over an array: each window's elements along new axes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.arguments import one_axis, tensor
+from tensormagic.capture.library.creation import arange
+from tensormagic.capture.names import implements
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, extent, read_only
+from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.type import hint
+
+
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Tensor:
+    """``numpy.lib.stride_tricks.sliding_window_view``, as an array of its own, which cannot be stored through."""
+    del subok
+    if writeable:
+        refuse("sliding_window_view with writeable=True", "Store into the array itself.")
+    array = tensor(x)
+    several = isinstance(window_shape, tuple | list)
+    windows = tuple(map(operator.index, window_shape)) if several else (operator.index(window_shape),)
+    if any(w < 0 for w in windows):
+        raise ValueError("`window_shape` cannot contain negative values")
+    axes = tuple(range(array.ndim)) if axis is None else _each(axis, array.ndim)
+    if len(windows) != len(axes):
+        what = f"all dimensions of `x`; got {len(windows)} window_shape elements and `x.ndim` is {array.ndim}"
+        if axis is not None:
+            what = f"the axes; got {len(windows)} window_shape elements and {len(axes)} axes elements"
+        raise ValueError(f"Must provide window_shape for {what}.")
+    for at, window in zip(axes, windows, strict=True):
+        length = array.type.shape[at]
+        if (seen := hint(length)) is not None and seen < window:
+            raise ShapeError("window shape cannot be larger than input array shape")
+        if not isinstance(length, int) and (capture := context.current()) is not None:
+            capture.guards.append((length, ">=", window))
+        places = arange(extent(length - window + 1))[:, None] + arange(window)
+        taken = array[(slice(None),) * at + (places,)]  # the windows' own axis stands behind the axis of their places
+        array = taken.transpose(*[k for k in range(taken.ndim) if k != at + 1], at + 1)
+    return read_only(array)
+
+
+def _each(axis: Any, rank: int) -> tuple[int, ...]:
+    """One axis or several, of which one may be there twice: windows of windows."""
+    return tuple(one_axis(a, rank) for a in (axis if isinstance(axis, tuple | list) else (axis,)))

@@ -10,6 +10,7 @@ from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import Type, hint
 
 
@@ -28,14 +29,30 @@ def place_text(value: Tensor) -> str:
 
 
 def describe(value: Tensor) -> str:
-    """What ``repr`` gives: the value where it has been computed, else the type and the place; NumPy's own in a cell that asks for it."""
+    """What ``repr`` gives: the value where it is there or one cheap number, else type and place; NumPy's own in a cell that asks for it."""
     capture = context.current()
-    if capture is None and hooks.is_computed(value.node):
+    if capture is None and (hooks.is_computed(value.node) or _is_cheap(value.node)):
         return value_text(value.numpy())
     if capture is not None and not capture.abstract and not capture.trials:
         return repr(value.numpy())
     where = place_text(value)
     return f"Tensor({type_text(value.type)}{', ' + where if where else ''}, not computed)"
+
+
+FEW, SMALL = 64, 1_000_000  # operations, and elements of all of them: some milliseconds
+
+
+def _is_cheap(node: Node) -> bool:
+    """Whether a value is one number that a few small operations give."""
+    if node.type.form == "array":
+        return False
+    pending = [n for n in topological([node], stop=hooks.is_computed) if n.op.kind != "leaf"]  # type: ignore[attr-defined]
+    if len(pending) > FEW or any(n.op.kind not in _PLAIN for n in pending):  # type: ignore[attr-defined]
+        return False
+    return sum(hint(n.type.size) or SMALL for n in pending) < SMALL
+
+
+_PLAIN = {"pointwise", "fold", "move", "contract"}  # no loop, no call of a library, no effect
 
 
 def value_text(value: Any) -> str:

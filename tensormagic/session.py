@@ -23,7 +23,8 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Closed, Graph, close
 from tensormagic.ir.node import Node, topological
-from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
+from tensormagic.ir.size import Size, Symbol, evaluate
+from tensormagic.ops.leaf import CONSTANT, INPUT, PARAMETER, parameter
 from tensormagic.transform.rewriting import Rewritten, own_rules, rewrite
 
 WORTH_WARNING = 0.5  # seconds of NumPy's time that may be spent to find out which line a warning is about
@@ -63,6 +64,14 @@ class Executable:
             return "numba"
         return config.tier if config.tier == "numba" else "numpy"
 
+    @property
+    def tier_at_work(self) -> str:
+        """What runs while this is at work: ``"numba"``, ``"numpy"``, or ``"compiler"`` where it is waited for."""
+        if config.tier != "numpy" and self._native is not None:
+            return "numba"
+        waits = config.tier == "numba" and self._handle is not None and self._handle.state == "pending"
+        return "compiler" if waits else "numpy"
+
     @cached_property
     def plan(self) -> Plan:
         """What would be compiled: kernels and steps."""
@@ -76,9 +85,13 @@ class Executable:
 
     def run(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
         """The results, by the tier that is ready."""
-        if self._native is not None and config.tier != "numpy":
-            return self._by_machine(self._native, sizes, values)
-        return self._slow(sizes, *values)
+        at_work.append((self, time.perf_counter()))
+        try:
+            if self._native is not None and config.tier != "numpy":
+                return self._by_machine(self._native, sizes, values)
+            return self._slow(sizes, *values)
+        finally:
+            at_work.pop()
 
     def by_numpy(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
         """The results, by NumPy: floating-point errors are raised or told, as ``np.errstate`` asks."""
@@ -92,8 +105,9 @@ class Executable:
         flags.clear()
         start = time.perf_counter()
         results = run(sizes, *values)
+        elapsed = self.seconds["numba"] = time.perf_counter() - start
         if flags.suspicious(results) and context.cells:
-            self._warn_again(time.perf_counter() - start, sizes, values)
+            self._warn_again(elapsed, sizes, values)
         return results
 
     def _warn_again(self, elapsed: float, sizes: dict[Any, int], values: Sequence[Any]) -> None:
@@ -124,6 +138,8 @@ class Executable:
             self.compile()
         return results
 
+
+at_work: list[tuple[Executable, float]] = []  # what runs, and since when: for whoever shows that
 
 _lock = threading.RLock()
 _executables: OrderedDict[tuple[Any, ...], Executable] = OrderedDict()
@@ -198,6 +214,8 @@ def compute(nodes: Sequence[Node]) -> list[Any]:
         for node in [n for n in pending if n.op in {INPUT, CONSTANT}]:
             _values[node] = _kept(value_of(node) if node.op is INPUT else node.op.evaluate(node, (), int))  # type: ignore[attr-defined]
         pending = [n for n in pending if n not in _values]
+        if len(pending) == 1 and (found := _at_once_by_numpy(pending[0])) is not None:
+            _values[pending.pop()] = _kept(found)
         if pending:
             closed, values, sizes = _bound(pending)
             program = executable(closed.graph)
@@ -206,6 +224,45 @@ def compute(nodes: Sequence[Node]) -> list[Any]:
             for node, result in zip(pending, results, strict=True):
                 _values[node] = _kept(result)
     return [_values[n] for n in nodes]
+
+
+FEW, SMALL = (
+    6,
+    10_000,
+)  # nodes of one operation with its moves, and their elements: above that, code may be worth compiling
+_PLAIN = {"pointwise", "fold", "move", "contract"}
+
+
+def _at_once_by_numpy(node: Node) -> Any:
+    """The value of one small operation of values that are there; None where a graph is to be closed, and where NumPy warns or raises."""
+
+    def is_there(n: Node) -> bool:
+        return n in _values or not n.args
+
+    todo = [n for n in topological([node], stop=is_there) if not is_there(n)]
+    if config.tier == "numba" or not 0 < len(todo) <= FEW or any(n.op.kind not in _PLAIN for n in todo):  # type: ignore[attr-defined]
+        return None
+    if sum(n.op.kind != "move" for n in todo) > 1 or own_rules(config.math):  # type: ignore[attr-defined]
+        return None
+    leaves = list(dict.fromkeys(a for n in todo for a in n.args if is_there(a)))
+    if any(n.op is PARAMETER for n in leaves):
+        return None
+    try:
+        if sum(np.prod([_number(s) for s in n.type.shape]) for n in todo) > SMALL:
+            return None
+        with np.errstate(all="raise", under="ignore"):
+            there = {n: value_of(n) if n.op is INPUT or n in _values else n.op.evaluate(n, (), _number) for n in leaves}  # type: ignore[attr-defined]
+            table = dict(there)
+            for n in todo:
+                table[n] = n.op.evaluate(n, [table[a] for a in n.args], _number)  # type: ignore[attr-defined]
+    except Exception:  # noqa: BLE001 (what raises or warns does so where lines are known)
+        return None
+    return reference.owned([table[node]], list(there.values()))[0]
+
+
+def _number(size: Size) -> int:
+    """What a size was at capture, or has been computed to be."""
+    return evaluate(size, lambda a: int(a.hint if isinstance(a, Symbol) else _values[a]))  # type: ignore[arg-type]
 
 
 def _bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:

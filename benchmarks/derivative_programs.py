@@ -28,8 +28,8 @@ def mixture(xp, alphas, means, logs, lower, X, place):
     """ADBench's mixture: inverse square roots of covariances by the logarithms of their diagonals and by their lower triangles."""
     n, d = X.shape
     K = alphas.shape[0]
-    Q = (lower @ place).reshape(K, d, d) + xp.exp(logs)[:, :, None] * xp.eye(d)
-    z = (X @ Q.reshape(K * d, d).T).reshape(n, K, d) - (Q @ means[:, :, None])[:, :, 0]
+    Q = (lower @ place).reshape((K, d, d)) + xp.exp(logs)[:, :, None] * xp.eye(d)
+    z = (X @ Q.reshape((K * d, d)).T).reshape((n, K, d)) - (Q @ means[:, :, None])[:, :, 0]
     inner = alphas + xp.sum(logs, 1) - 0.5 * xp.sum(z**2, 2)
     m = xp.amax(inner, 1, keepdims=True)
     likelihood = xp.sum(xp.log(xp.sum(xp.exp(inner - m), 1)) + m[:, 0])
@@ -303,9 +303,42 @@ def torch_programs() -> dict[str, Pair]:
     return found
 
 
+def pytensor_programs() -> dict[str, Pair]:
+    """PyTensor, as it compiles by itself: the programs without loops, made when they are called first."""
+    import pytensor
+    import pytensor.tensor as pt
+
+    class Names:
+        """What the programs call, by PyTensor's names."""
+
+        exp, log, tanh, mean, sum, eye = pt.exp, pt.log, pt.tanh, pt.mean, pt.sum, pt.eye
+        amax = staticmethod(pt.max)
+
+    def lazily(program, moving, fixed, *, both):
+        made: list[Callable[..., Any]] = []
+
+        def call():
+            if not made:
+                inputs = [pt.as_tensor(v).type() for v in (*moving, *fixed)]
+                value = program(Names, *inputs)
+                outputs = [value, *(pytensor.grad(value, inputs[: len(moving)]) if both else ())]
+                made.append(pytensor.function(inputs, outputs, on_unused_input="ignore"))
+            value, *slopes = made[0](*moving, *fixed)
+            return (value, slopes) if both else value
+
+        return call
+
+    return {
+        name: tuple(lazily(PROGRAMS[name], moving, fixed, both=both) for both in (False, True))
+        for name, (moving, fixed) in data().items()
+        if name in {"logistic", "perceptron", "mixture"}
+    }  # type: ignore[return-value]
+
+
 PEERS = {
     "NumPy, by hand": ("numpy", numpy_programs),
     "tensormagic": ("numba", tensormagic_programs),
     "jax.jit": ("jax", jax_programs),
     "PyTorch": ("torch", torch_programs),
+    "PyTensor": ("pytensor", pytensor_programs),
 }

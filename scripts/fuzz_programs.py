@@ -21,40 +21,48 @@ import tensormagic as tm  # noqa: E402 (found by the line above)
 from tests.programs.random_programs import compare_cell, compare_function, program  # noqa: E402 (as above)
 
 PAGE = ROOT / "benchmarks" / "results" / "fuzz.md"
-SECONDS = 60  # for one program
+SECONDS = 60  # of the processor, for one program
+PATIENCE = 900  # seconds of the clock, for a program that waits for a compiler
 HEAD = """# Random programs against NumPy
 
 Made by `python scripts/fuzz_programs.py N SEED [--compiled] --write`. Programs with even numbers are run as cells, those with odd ones
 as functions, at four sizes of their arguments. *Untaken*: an error in code that is traced and that Python does not run with these
-arguments. *Unread*: NumPy raises for an index out of bounds of a value that nobody reads, and that is not computed. *Errors*: NumPy
-and tensormagic raise alike.
+arguments. *Unread*: NumPy raises where a value is made that nobody reads, and that is not computed: an index out of bounds, a name
+that is not bound, an empty list that is stacked. *Errors*: NumPy and tensormagic raise alike. *Promoted*: equal values, of which some
+are of the wider of two dtypes, since data choose between two numbers of different dtypes.
 
-| date | machine | versions | tier | form | programs | first | equal | errors | refused | untaken | unread | too slow | different |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| date | machine | versions | tier | form | programs | first | equal | promoted | errors | refused | untaken | unread | slow | different |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
+class LateError(BaseException):
+    """A program takes too long: nothing that it runs catches that."""
+
+
 def _late(*_: Any) -> None:
-    raise TimeoutError(f"{SECONDS} seconds")
+    raise LateError
 
 
 def one(seed: int, form: str, refused: collections.Counter[str], rounding: float) -> str:
     """How one program ends; prints what differs."""
     function = form == "function" or (form == "both" and seed % 2 == 1)
     seen: list[str] = []
-    signal.alarm(SECONDS)
+    made = program(seed, function=function)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.alarm(PATIENCE)
     try:
-        made = program(seed, function=function)
         how = (compare_function if function else compare_cell)(made, seen, rounding)
-    except TimeoutError:
+    except LateError:
         how = "slow"
-        print(f"--- program {seed}: {SECONDS} seconds", flush=True)
+        print(f"--- program {seed}: more than {SECONDS} seconds", flush=True)
     except Exception as error:  # noqa: BLE001 (any difference is reported)
         how = "different"
         text = f"{made.helpers}{made.cell}\n    ==> {type(error).__name__}: {str(error)[:400]}"
         print(f"--- program {seed} {'function' if function else 'cell'}\n{text}", flush=True)
     finally:
         signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     refused.update(seen)
     return how
 
@@ -62,7 +70,7 @@ def one(seed: int, form: str, refused: collections.Counter[str], rounding: float
 def write(count: int, first: int, form: str, ended: collections.Counter[str]) -> None:
     """Add a line to the table."""
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
-    counts = [ended[how] for how in ("same", "error", "refused", "untaken", "unread", "slow", "different")]
+    counts = [ended[how] for how in ("same", "promoted", "error", "refused", "untaken", "unread", "slow", "different")]
     cells = [dt.datetime.now(tz=dt.UTC).date(), platform.machine(), versions, tm.config.tier, form, count, first]
     text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
     PAGE.write_text(text + "| " + " | ".join(map(str, [*cells, *counts])) + " |\n", encoding="utf-8")
@@ -81,6 +89,7 @@ def main() -> int:
     ended: collections.Counter[str] = collections.Counter()
     refused: collections.Counter[str] = collections.Counter()
     signal.signal(signal.SIGALRM, _late)
+    signal.signal(signal.SIGPROF, _late)
     start = time.monotonic()
     for seed in range(options.seed, options.seed + options.count):
         ended[one(seed, options.form, refused, 1e-9 if options.compiled else 0.0)] += 1

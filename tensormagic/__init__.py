@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ __all__ = [
     "Tensor",
     "TensorError",
     "TransferError",
+    "backprop",
     "check_grads",
     "checkpoint",
     "compile",
@@ -91,29 +93,46 @@ def _to_html(self: Tensor, path: str | Path) -> None:
 hooks.methods["to_html"] = _to_html
 
 
+def _formula(self: Tensor, name: str = "", wrt: str | Iterable[str] = ()) -> Any:
+    """The formula of this value, and of its gradients with respect to inputs: shown typeset in a notebook, else as text.
+
+    Nothing is computed. ``name`` is what stands on the left (default: the variable of the notebook that this is), and ``wrt``
+    names inputs, as ``"w,b"`` or ``("w", "b")``.
+    """
+    from tensormagic.notebook.equations import formula_here
+
+    names = [n.strip() for n in wrt.split(",") if n.strip()] if isinstance(wrt, str) else list(wrt)
+    return formula_here(self, name, names)
+
+
+hooks.methods["formula"] = _formula
+
+
 def live(shown: Any, /, **ranges: Any) -> Any:
-    """Show a function of a few numbers with sliders: its value, its gradient and a picture follow.
+    """Show a function of some numbers, which are moved: its value, its gradient and a picture follow.
 
     Parameters
     ----------
     shown : callable or Tensor
-        A function that gives one real number, or a lazy number as a function of its named inputs.
+        A function that gives a real number, or a vector or matrix of them, or a lazy value as a function of its named inputs.
     **ranges
         For each parameter ``(low, high)``, ``(low, high, step)`` or a slider of ipywidgets, which is then linked. Whole
-        numbers where all three are ints. Arrays for a vector: a slider for each number. Six numbers at most. A parameter
-        starts at the function's default, else in the middle.
+        numbers where all three are ints. Arrays for a vector or a matrix, which is moved where it is drawn. 64 numbers at
+        most. A parameter starts at the function's default, else in the middle.
 
     Returns
     -------
     ipywidgets.DOMWidget
-        With a trait for each parameter, ``value``, and ``gradient``, which is no trait.
+        With a trait for each parameter, ``value``, and ``gradient``, which is no trait. ``descend(steps, rate)`` goes down
+        along the gradient, ``history`` has the values that were seen, ``choose(*index)`` looks at an element of an array,
+        ``to_html(path)`` writes a page that needs no kernel.
 
     Raises
     ------
     TypeError
         For a function that gives something else, and for what is no range.
     ValueError
-        For ranges that are empty, and for more than six numbers.
+        For ranges that are empty, and for more than 64 numbers.
 
     Examples
     --------
@@ -126,6 +145,54 @@ def live(shown: Any, /, **ranges: Any) -> Any:
     from tensormagic.notebook.live import live as view_of
 
     return view_of(shown, **ranges)
+
+
+def backprop(shown: Any, /, *args: Any, **ranges: Any) -> Any:
+    """Show how a gradient comes about: each node's value and adjoint, each local derivative, step by step.
+
+    Parameters
+    ----------
+    shown : callable or Tensor
+        A function that gives one real number, or a lazy number. At most 60 nodes.
+    *args
+        What the function is called with.
+    **ranges
+        ``(low, high)`` or ``(low, high, step)`` for inputs that are floats: these get sliders. Default: all of them do.
+
+    Returns
+    -------
+    ipywidgets.DOMWidget
+        With the traits ``step`` (from 0, the inputs alone, to ``steps``, both passes) and ``point`` (where the sliders
+        stand), with ``values`` and ``adjoints`` of all nodes there, and with ``to_html(path)``.
+
+    Raises
+    ------
+    DifferentiationError
+        For what is no real number.
+    ValueError
+        For a graph of more than 60 nodes, and for arrays of more than 200,000 elements.
+    TypeError
+        For a range of something that is no float among the inputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> view = backprop(lambda x, w: np.sin(x * w), 2.0, 0.5)
+    >>> {name: round(float(adjoint), 4) for name, adjoint in view.adjoints.items()}
+    {'x': 0.2702, 'w': 1.0806, 'x × w': 0.5403, 'value = sin(x × w)': 1.0}
+    >>> view.close()
+    """
+    from tensormagic.notebook.backprop.entry import backprop as view_of
+
+    return view_of(shown, args, ranges)
+
+
+def _backprop(self: Tensor, **ranges: Any) -> Any:
+    """Both passes behind this number, step by step; see ``tm.backprop``."""
+    return backprop(self, **ranges)
+
+
+hooks.methods["backprop"] = _backprop
 
 
 def load_ipython_extension(ip: Any) -> None:

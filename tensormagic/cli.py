@@ -1,4 +1,4 @@
-"""The command line: `tensormagic demo`, `lab`, `doctor`.
+"""The command line: `tensormagic demo`, `lab`, `export`, `doctor`.
 
 It finds the notebooks and starts Jupyter's own programs; of graphs, compilers and widgets it knows nothing.
 """
@@ -34,6 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo_parser.add_argument("notebook", nargs="?", help=f"a notebook file (default: the tutorial {DEFAULT_NOTEBOOK})")
     lab_parser = commands.add_parser("lab", help="open JupyterLab on a copy of the tutorials")
     lab_parser.add_argument("folder", nargs="?", default="tensormagic-notebooks", help="where the copy is kept")
+    export_parser = commands.add_parser("export", help="write a notebook as Python functions, or as plain NumPy")
+    export_parser.add_argument("notebook", help="a notebook file")
+    export_parser.add_argument(
+        "-o", "--output", metavar="FILE", help="FILE.ipynb or FILE.py (default: Python, on standard output)"
+    )
+    export_parser.add_argument(
+        "--numpy",
+        action="store_true",
+        help="plain NumPy that needs no package, with gradients as code; runs the notebook",
+    )
     commands.add_parser("doctor", help="print versions, processor, libraries, GPU, cache and compiler")
     options, rest = parser.parse_known_args(arguments)
     if rest and options.command != "lab":
@@ -43,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return demo(Path(options.notebook) if options.notebook else notebooks_folder() / DEFAULT_NOTEBOOK)
         if options.command == "lab":
             return lab(Path(options.folder), rest)
+        if options.command == "export":
+            output = Path(options.output) if options.output else None
+            return export(Path(options.notebook), output, numpy=options.numpy)
     except ModuleNotFoundError as error:
         print(f"{error.name} is missing: python -m pip install 'tensormagic[lab]'", file=sys.stderr)
         return 2
@@ -52,6 +65,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from tensormagic.doctor import report
 
     return report()
+
+
+def export(notebook: Path, output: Path | None, *, numpy: bool) -> int:
+    """Write a notebook as a program.
+
+    Parameters
+    ----------
+    notebook
+        The notebook, which is not changed.
+    output
+        A file of Python or a notebook; None for Python on standard output.
+    numpy
+        Whether the program is plain NumPy, with gradients as generated code. For that the notebook is run.
+
+    Returns
+    -------
+    int
+        0, or 1 for a cell that has no equal outside the notebook.
+    """
+    from tensormagic.notebook.export import files
+
+    try:
+        text = files.export(notebook, output, numpy=numpy)
+    except files.ExportError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(text if output is None else f"{notebook} is exported to {output}")
+    return 0
 
 
 def notebooks_folder() -> Path:

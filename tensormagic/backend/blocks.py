@@ -279,20 +279,26 @@ class _Attempt:
                 return
 
     def _sorted(self) -> list[Step]:
-        """Every step after those that have to run before it, else as they were."""
-        number = {step: k for k, step in enumerate(self.steps)}
+        """Every step after those that have to run before it, else as they were; constants are stored first, between no others."""
+        order = sorted(self.steps, key=lambda step: not _fills(step))
+        number = {step: k for k, step in enumerate(order)}
         open_ = {step: len(earlier) for step, earlier in self.before.items()}
         ready = [number[s] for s, count in open_.items() if not count]
         heapq.heapify(ready)
         found: list[Step] = []
         while ready:
-            step = self.steps[heapq.heappop(ready)]
+            step = order[heapq.heappop(ready)]
             found.append(step)
             for other in self.then[step]:
                 open_[other] -= 1
                 if not open_[other]:
                     heapq.heappush(ready, number[other])
         return found
+
+
+def _fills(step: Step) -> bool:
+    """Whether a step stores a constant into an array that holds nothing yet."""
+    return isinstance(step, Stage) and step.written is not None and not any(n.type.shape for n, _ in step.reads)
 
 
 def _shows(step: Step, value: Node) -> bool:

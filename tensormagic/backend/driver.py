@@ -15,7 +15,7 @@ from tensormagic.backend.buffers import LARGE, growing, owned, packed, pool
 from tensormagic.backend.cpu import TILE_ROOM, tile_rows
 from tensormagic.backend.inline import is_growing, is_room
 from tensormagic.backend.kernel_text import Entry, Printed
-from tensormagic.backend.kinds import is_base, is_leaf, is_library, kind_of
+from tensormagic.backend.kinds import is_base, is_leaf, is_library, is_product, kind_of
 from tensormagic.backend.lower import Stage
 from tensormagic.backend.memory import Memory
 from tensormagic.backend.running import IDLE, UNUSED, Interpreted, patiently, raised
@@ -30,7 +30,8 @@ from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.op import as_form
 from tensormagic.ops.regions.control import COND
 
-LONG = 20_000_000  # operations, about 20 ms: what takes longer runs beside the main thread, which stays interruptible
+LONG = 160_000_000  # eighths of an operation, about 20 ms: what takes longer runs beside the main thread, which stays interruptible
+EIGHTHS = 8  # in an operation; one of a product of matrices, in blocks or by BLAS, takes an eighth of the time and less
 _serial = count()
 
 
@@ -431,10 +432,10 @@ class Driver:
 
 
 def work_of(step: Stage | Region) -> Size:
-    """About how many operations a step is; what repeats for as long as data says is taken for long."""
+    """About how many eighths of an operation a step is; what repeats for as long as data says is taken for long."""
     if isinstance(step, Stage):
         domain = [s for s in step.domain if not nodes_of(s)]
-        return product(tuple(domain)) * (step.ops + 1)
+        return product(tuple(domain)) * (1 if is_product(step.root) else EIGHTHS * (step.ops + 1))
     inner: Size = 1
     for block in step.blocks.values():
         inner = inner + sum((work_of(s) for s in block.steps if isinstance(s, (Stage, Region))), 0)

@@ -11,11 +11,11 @@ from tensormagic.backend.complex_text import COMPLEX, source_of
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, make, rebuild, replaced, resized, topological
-from tensormagic.ir.size import Atom, Size, substitute
+from tensormagic.ir.size import Atom, Size, nodes_of, substitute
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import IOTA, Source, input_node
-from tensormagic.ops.move import CONCATENATE, Move, broadcast, reshape, transpose
+from tensormagic.ops.leaf import CONSTANT, IOTA, Source, input_node
+from tensormagic.ops.move import BROADCAST, CONCATENATE, Move, broadcast, reshape, transpose
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars.scalar import add, multiply
@@ -143,6 +143,34 @@ def _joined(node: Node) -> Node:
     return found
 
 
+def rim(part: Sequence[tuple[Size, Size, int]], shape: Sequence[Size]) -> list[tuple[tuple[Size, Size, int], ...]]:
+    """The boxes around a part of an array."""
+    found: list[tuple[tuple[Size, Size, int], ...]] = []
+    for axis, (first, extent, _) in enumerate(part):
+        for begin, size in ((0, first), (first + extent, shape[axis] - first - extent)):
+            if size != 0:
+                found.append((*part[:axis], (begin, size, 1), *((0, s, 1) for s in shape[axis + 1 :])))
+    return found
+
+
+def is_box(part: Sequence[tuple[Size, Size, int]]) -> bool:
+    """Whether a part of an array is one without gaps, and the same at every turn."""
+    return all(step == 1 and not nodes_of(first) and not nodes_of(extent) for first, extent, step in part)
+
+
+def _begun(node: Node, own: int) -> Node:
+    """A store into part of an array of equal constants, of which the rest alone is filled."""
+    base = node.args[0] if node.op is SET and node.type.shape else node
+    fills = base is not node and base.op is BROADCAST and base.args[0].op is CONSTANT
+    if not fills or base.args[0].type.shape or not is_box(node["slices"]) or node.type.dtype != node.args[1].type.dtype:
+        return node
+    found = input_node(Room("room"), node.type)
+    for box in rim(node["slices"], node.type.shape):
+        piece = broadcast(base.args[0], tuple(extent for _, extent, _ in box))
+        found = marked(make(SET, (found, piece), slices=box), own)
+    return make(SET, (found, node.args[1]), slices=node["slices"])
+
+
 class Instance:
     """A closed graph's nodes over the nodes around it.
 
@@ -198,7 +226,7 @@ class Instance:
                 if self.own is not None and is_room(node):
                     new = input_node(type(node["source"])("room"), new.type)
                 elif self.own is not None:
-                    new = marked(new, self.own)
+                    new = marked(_begun(new, self.own), self.own)
                 self._put(node, new)
                 site.inherit(new, node)
         return [self.memo[n] for n in results]

@@ -68,12 +68,15 @@ class Printed:
         What the table holds behind the stop flag.
     faults
         What each number in the fault stands for.
+    origins
+        For each line of ``readable`` below its first the node that it is for, where it is for one.
     """
 
     source: str
     readable: str
     entries: tuple[Entry, ...]
     faults: tuple[Fault, ...] = ()
+    origins: tuple[Node | None, ...] = ()
 
 
 Line = tuple[str, Node | None]
@@ -279,7 +282,11 @@ class KernelText:
             return f"    {text}  # {places[0]}\n" if places else f"    {text}\n"
 
         return Printed(
-            source, "def kernel(table):\n" + "".join(map(readable, body)), tuple(self.entries), tuple(self.faults)
+            source,
+            "def kernel(table):\n" + "".join(map(readable, body)),
+            tuple(self.entries),
+            tuple(self.faults),
+            tuple(node for _, node in body),
         )
 
     def _owner(self, name: str) -> Node:

@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.numpy_helpers import helper_lines
+from tensormagic.backend.numpy_regions import TAPES, region_lines, results_text, scatter_lines, tape_text
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import atoms
 from tensormagic.ir.type import Apply, Dim, Size
 from tensormagic.ops.effects.checks import ERRORS
 
@@ -37,6 +40,7 @@ _FORMULAS = {
     "real": "np.real({0})",
     "imag": "np.imag({0})",
 }
+_RUNNING = {"cummax": "np.maximum.accumulate", "cummin": "np.minimum.accumulate"}
 _ROWS = {"logsumexp", "softmax", "log_softmax"}
 _LINALG = {"solve", "inv", "pinv", "det", "slogdet", "cholesky", "eigh", "eigvalsh", "svd", "svdvals", "qr"}
 _FFT = {"fft", "ifft", "rfft", "irfft"}
@@ -50,7 +54,16 @@ def numpy_source(graph: Graph, name: str = "f") -> str:
     CaptureError
         Where a node has no text in NumPy.
     """
-    return _Text(graph).source(name)
+    imports, helpers, lines = numpy_parts(graph, name)
+    return "\n".join([*imports, "", "", *(line for helper in helpers for line in (*helper, "", "")), *lines, ""])
+
+
+def numpy_parts(graph: Graph, name: str = "f") -> tuple[list[str], list[tuple[str, ...]], list[str]]:
+    """What :func:`numpy_source` puts together: imports, the lines of each function that is called, the function's own lines."""
+    text = _Text(graph)
+    results = text.written().results
+    lines = text.lines_of(name, ", ".join(text.names[r] for r in results), checked=True)
+    return sorted(text.imports), [text.helpers[k] for k in sorted(text.helpers)], lines
 
 
 class _Text:
@@ -60,21 +73,43 @@ class _Text:
         self.symbols: dict[str, str] = {}
         self.lines: list[str] = []
         self.imports = {"import numpy as np"}
+        self.helpers: dict[str, tuple[str, ...]] = {}
 
-    def source(self, name: str) -> str:
-        """The whole text."""
-        parameters = [self._parameter(p, k) for k, p in enumerate(self.graph.parameters)]
+    def function(self, graph: Graph, name: str) -> list[str]:
+        """The lines of a function for a graph inside."""
+        inner = _Text(graph)
+        inner.imports, inner.helpers = self.imports, self.helpers
+        results = inner.written().results
+        return inner.lines_of(name, results_text([inner.names[r] for r in results], results))
+
+    def written(self) -> Graph:
+        """Write every statement; gives the graph."""
+        for k, p in enumerate(self.graph.parameters):
+            self._parameter(p, k)
         for node in self.graph.nodes:
             if node not in self.names:
                 self._statement(node)
-        results = ", ".join(self.names[r] for r in self.graph.results)
-        body = "".join(f"    {line}\n" for line in [*self.symbols_lines, *self.lines, f"return {results}"])
-        return "\n".join(sorted(self.imports)) + f"\n\n\ndef {name}({', '.join(parameters)}):\n{body}"
+        return self.graph
 
-    @property
-    def symbols_lines(self) -> list[str]:
-        """The sizes, each from a parameter's shape."""
-        return [f"{symbol} = {origin}" for symbol, origin in self.symbols.items()]
+    def lines_of(self, name: str, results: str, *, checked: bool = False) -> list[str]:
+        """The function, once its statements are written; ``checked``: with what the sizes of its arguments have to satisfy."""
+        parameters = ", ".join(self.names[p] for p in self.graph.parameters)
+        body = [*(self._guards() if checked else ()), *self.lines, f"return {results}"]
+        used = set(re.findall(r"\w+", " ".join(body)))
+        body = [*(f"{symbol} = {origin}" for symbol, origin in self.symbols.items() if symbol in used), *body]
+        return [f"def {name}({parameters}):", *(f"    {line}" for line in body)]
+
+    def _guards(self) -> list[str]:
+        """What the sizes of the arguments have to satisfy, where nothing else says so."""
+        texts = [
+            f"{self.names[p]}.shape[{axis}] == {size}"
+            for p in self.graph.parameters
+            for axis, size in enumerate(p.type.shape)
+            if isinstance(size, int)
+        ]
+        own = [g for g in self.graph.guards if not any(isinstance(a, Node) for s in (g[0], g[2]) for a in atoms(s))]
+        texts += [f"{self.size(left)} {relation} {self.size(right)}" for left, relation, right in own]
+        return [f"if not {text}: raise ValueError({f'these arguments do not have {text}'!r})" for text in texts]
 
     def _parameter(self, node: Node, index: int) -> str:
         given = self.graph.names[index] if index < len(self.graph.names) else ""
@@ -93,13 +128,18 @@ class _Text:
         if node.op.name == "constant" and not node.type.shape:
             self.names[node] = _number(node)
         elif node.op.name == "size":
-            self.names[node] = f"({self.size(node['size'])})"
+            self.names[node] = self._bracketed(self.size(node["size"]))
         elif node.op.name == "item":
             self.names[node] = f"{self.names[node.args[0]]}[{node['index']}]"
         elif node.op.name == "require":
             self.names[node] = self.names[node.args[0]]
             error = next(c.__name__ for c in ERRORS[node["error"]].__mro__ if c.__module__ == "builtins")
             self.lines.append(f"if not np.all({self.names[node.args[1]]}): raise {error}({node['message']!r})")
+        elif getattr(node.op, "kind", "") == "region" or scatter_lines(node, "", [""] * 3) is not None:
+            name = f"v{len(self.lines)}"
+            given = [self.names[a] for a in node.args]
+            self.lines += scatter_lines(node, name, given) or region_lines(self, node, name)
+            self.names[node] = name
         else:
             text = self._expression(node)
             self.names[node] = f"v{len(self.lines)}"
@@ -118,7 +158,9 @@ class _Text:
 
     # the kinds of op --------------------------------------------------------------------------------------------------
 
-    def _leaf(self, node: Node, _args: list[str]) -> str | None:
+    def _leaf(self, node: Node, args: list[str]) -> str | None:
+        if node.op.name == "tape":
+            return tape_text(self, node, args)
         if node.op.name == "constant":
             return f"np.array({node['bits'].array().tolist()!r}, dtype=np.{node.type.dtype.name})".replace(
                 "nan", "np.nan"
@@ -151,7 +193,9 @@ class _Text:
             return f"scipy.special.{name}({args[0]}, axis={axis})"
         if name in {"argmax", "argmin"} and len(axes) > 1:
             return None
-        return f"np.{name}({args[0]}, axis={axis})" if hasattr(np, name) else None
+        if hasattr(np, name) or name in _RUNNING:
+            return f"{_RUNNING.get(name, f'np.{name}')}({args[0]}, axis={axis})"
+        return self._helped(node, f"{args[0]}, axis={axis}")
 
     def _move(self, node: Node, args: list[str]) -> str | None:
         match node.op.name:
@@ -182,17 +226,36 @@ class _Text:
 
     def _opaque(self, node: Node, args: list[str]) -> str | None:
         name = node.op.name
+        if name in TAPES:
+            return tape_text(self, node, args)
         options = "".join(f", {k}={self.size(v) if isinstance(v, Dim) else repr(v)}" for k, v in node.params.items())
         if name == "pinv" and node["rcond"] == "size":
             options = ", rtol=None"
-        for names, module in ((_LINALG, "np.linalg"), (_FFT, "np.fft"), ({"sort", "argsort", "take_along_axis"}, "np")):
+        for names, module in (
+            (_LINALG, "np.linalg"),
+            (_FFT, "np.fft"),
+            ({"sort", "argsort", "take_along_axis", "searchsorted"}, "np"),
+        ):
             if name in names:
                 return f"{module}.{name}({', '.join(args)}{options})"
         if name == "position":  # counts from the front, and checks
             return f"range({self.size(node['extent'])})[{args[0]}]"
         if name in _SELECTIONS:
             return _SELECTIONS[name].format(*args, nan=node.params.get("equal_nan"))
-        return f"np.take({', '.join(args)}{options})" if name == "gather" else None
+        if name == "gather":
+            return f"np.take({', '.join(args)}{options})"
+        return self._helped(node, f"{', '.join(args)}{options}")
+
+    def _helped(self, node: Node, given: str) -> str | None:
+        """A call of a function that goes with the text; None where that needs more than NumPy."""
+        name = f"{node.op.name}_"
+        lines = helper_lines(getattr(node.op, "numpy", None), name)
+        if not lines:
+            return None
+        self.helpers[name] = lines
+        if any("math." in line for line in lines):
+            self.imports.add("import math")
+        return f"{name}({given})"
 
     # sizes ------------------------------------------------------------------------------------------------------------
 
@@ -202,9 +265,12 @@ class _Text:
             first, count = self.size(start), self.size(length)
             if isinstance(start, int) and isinstance(length, int):
                 stop = start + length * step
-                parts.append(f"{first}:{stop if stop >= 0 else ''}:{step}" if length else "0:0")
+                stride = f":{step}" if step != 1 else ""
+                parts.append(f"{first}:{stop if stop >= 0 else ''}{stride}" if length else "0:0")
+            elif step == 1:
+                parts.append(f"{first}:{first} + {count}")
             elif step > 0:
-                parts.append(f"{first}:({first}) + ({count}) * {step}:{step}")
+                parts.append(f"{first}:{first} + ({count}) * {step}:{step}")
             else:
                 parts.append(
                     f"np.arange({count}) * {step} + {first}"
@@ -231,6 +297,10 @@ class _Text:
             factors = [self._atom(a) for a, power in monomial for _ in range(power)]
             terms.append(" * ".join([str(coefficient), *factors] if coefficient != 1 or not factors else factors))
         return " + ".join(terms)
+
+    @staticmethod
+    def _bracketed(text: str) -> str:
+        return text if text.isidentifier() or text.isdecimal() else f"({text})"
 
     def _atom(self, atom: Any) -> str:
         if isinstance(atom, Apply):

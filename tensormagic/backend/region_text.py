@@ -9,7 +9,7 @@ from tensormagic.backend.body_text import Body, indented
 from tensormagic.backend.kernel_text import KernelText, Line
 from tensormagic.backend.schedule import Loop, Nest
 from tensormagic.backend.steps import Block, Check, Region
-from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.errors import DataShapeError, ShapeError
 from tensormagic.ir.graph import NOT_STRETCHED
 from tensormagic.ir.node import Node
 
@@ -30,11 +30,16 @@ def print_check(text: KernelText, check: Check) -> None:
     for node in check.nodes:
         number(text, node)
     a, b = text.size(left), text.size(right)
-    message, advice = "a size is {0} where it has to be at least {1}", None
+    message = "a size is {0} where it has to be at least {1}"
+    found: list[Line] = []
     if relation == "==":
-        message, advice = "sizes do not fit: {0} and {1}", NOT_STRETCHED
+        message = "sizes do not fit: {0} and {1}"
+        found.append((f"if ({a}) == 1 or ({b}) == 1:", None))
+        fault = text.fault(DataShapeError, message, a, b, advice=NOT_STRETCHED)
+        found += indented([(line, None) for line in fault])
+    found += [(line, None) for line in text.fault(ShapeError, message, a, b)]
     text.lines.append((f"if not ({a}) {relation} ({b}):", None))
-    text.lines += indented([(line, None) for line in text.fault(ShapeError, message, a, b, advice=advice)])
+    text.lines += indented(found)
 
 
 def print_region(text: KernelText, region: Region, parts: PrintParts) -> None:

@@ -217,7 +217,7 @@ class _Arrangement:
         own = [(self.owner[n], index) for n, index in stage.reads if self.where.get(n) == number]
         if any(producer.written is not None for producer, _ in own):
             return False
-        if not own and not _shares(stage, nest):
+        if not own and (not _shares(stage, nest) or _stores_elsewhere(stage, nest)):
             return False
         head = nest.stages[0].domain
         depths = {d for d in nest.depths & _depths(stage) if head[:d] == stage.domain[:d]}
@@ -254,6 +254,12 @@ def _shares(stage: Stage, nest: Nest) -> bool:
     """Whether both read the same array."""
     mine = {n for n, index in stage.reads if any(i.variable for i in index) and n.op is not IOTA}
     return any(n in mine for s in nest.stages for n, _ in s.reads)
+
+
+def _stores_elsewhere(stage: Stage, nest: Nest) -> bool:
+    """Whether parts of other extents are stored: they read the same array, but would have loops of their own."""
+    stores = stage.written is not None or any(s.written is not None for s in nest.stages)
+    return stores and all(s.domain != stage.domain for s in nest.stages)
 
 
 def _depths(stage: Stage) -> frozenset[int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from tensormagic.backend.inline import Room, expand_all
+from tensormagic.backend.inline import Room, expand_all, is_box, rim
 from tensormagic.backend.kinds import graphs_of, kind_of
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
@@ -176,23 +176,13 @@ def _stored(states: Node, place: Size, value: Node, row: Node) -> Node:
     """The states with another value; where that is ``row`` with a part stored over, the rest of it is copied."""
     shape = row.type.shape
     part = value["slices"] if value.op is SET and value.args[0] is row else ()
-    if not part or any(step != 1 or nodes_of(first) or nodes_of(extent) for first, extent, step in part):
+    if not part or not is_box(part):
         return set_at(states, reshape(value, (1, *shape)), _row(place, shape))
-    for box in _rim(part, shape):
+    for box in rim(part, shape):
         piece = slice_(row, box)
         states = set_at(states, reshape(piece, (1, *piece.type.shape)), ((place, 1, 1), *box))
     new = value.args[1]
     return set_at(states, reshape(new, (1, *new.type.shape)), ((place, 1, 1), *part))
-
-
-def _rim(part: Sequence[tuple[Size, Size, int]], shape: Sequence[Size]) -> list[tuple[tuple[Size, Size, int], ...]]:
-    """The boxes around a part of an array."""
-    found: list[tuple[tuple[Size, Size, int], ...]] = []
-    for axis, (first, extent, _) in enumerate(part):
-        for begin, size in ((0, first), (first + extent, shape[axis] - first - extent)):
-            if size != 0:
-                found.append((*part[:axis], (begin, size, 1), *((0, s, 1) for s in shape[axis + 1 :])))
-    return found
 
 
 def _says_sizes(parameters: Sequence[Node], roots: Sequence[Node]) -> bool:

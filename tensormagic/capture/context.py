@@ -9,13 +9,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
 from tensormagic.ir import site
+from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Guard
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, hint
 
 LIMIT = 100_000  # nodes that one cell may unroll to
@@ -63,8 +66,8 @@ class Capture:
         Why control flow was left to Python, by place.
     checks
         What stands for the checks of data that the graph makes when it runs: 0 where there is none.
-    attempts
-        In how many ``try`` blocks the code is.
+    attempts, safe
+        In how many ``try`` blocks the code is; and what the code has built so far.
     refused
         What could not be captured in one of these, which the code may have caught.
     recursions
@@ -87,6 +90,7 @@ class Capture:
     unstaged: dict[Site, str] = field(default_factory=dict)
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
     attempts: int = 0
+    safe: WeakSet[Node] = field(default_factory=WeakSet[Node])
     refused: Exception | None = None
     recursions: dict[Any, Any] = field(default_factory=dict)
     errors: dict[str, Any] = field(default_factory=lambda: dict(np.geterr()))
@@ -190,19 +194,46 @@ def record(node: Node) -> Node:
             capture.raising |= any(text.startswith("raise") for text in quiet)
         site.record_new(node, replace(place, quiet=quiet) if quiet else place)
     if capture is not None:
-        if "raise" in errors.values() and not capture.abstract:
-            for compute in at_once:
+        fails = bool(capture.attempts) and _may_fail(capture, node)
+        if fails and capture.abstract:
+            raise CaptureError(
+                "a `try` around what may fail when the function runs, not while it is captured, is not captured",
+                "Ask beforehand whether it fails, with `if`, in place of `try` and `except`.",
+            )
+        if (fails or "raise" in errors.values()) and not capture.abstract:
+            for compute in at_once:  # in a `try`, where it fails decides what runs then
                 compute(node)
+        capture.safe.add(node)
         capture.nodes += 1
         if capture.nodes > LIMIT:
-            from tensormagic.ir.errors import CaptureError
-
             why = "; ".join(f"{place}: {reason}" for place, reason in list(capture.unstaged.items())[:3])
             raise CaptureError(
                 f"{capture.label} unrolls to more than {LIMIT:,} operations" + (f" ({why})" if why else ""),
                 "Fewer rounds of the loop, or array operations in place of the loop; %%tensor --plain runs it as it is.",
             )
     return node
+
+
+_FAILING = set(  # ops that may raise when the graph runs
+    "require check position gather take_along_axis add_along_axis solve inv cholesky eigh eigvalsh svd svdvals eig eigvals "  # noqa: SIM905 (a table)
+    "scipy_eigh lstsq lu matrix_function".split()
+)
+
+
+def _may_fail(capture: Capture, node: Node) -> bool:
+    """Whether what was built in a `try` may raise when the graph runs."""
+    pending, seen = [node], set[Node]()
+    while pending:
+        one = pending.pop()
+        if one in seen or one in capture.safe:
+            continue
+        seen.add(one)
+        whole = one.op.name == "power" and one.type.dtype.kind in "iu"
+        sized = any(nodes_of(s) for t in one.types for s in t.shape)
+        if whole or sized or one.op.name in _FAILING or one.op.name.startswith("scatter"):
+            return True
+        pending += one.needs
+    return False
 
 
 def user_names(frame: FrameType | None) -> dict[str, Any]:

@@ -39,9 +39,9 @@ def _op(name: str) -> Pointwise:
 
 
 def _operand(value: Any) -> bool:
-    return isinstance(value, Tensor | int | float | complex | np.ndarray | np.generic | list | tuple | range) or hasattr(
-        value, "__array__"
-    )
+    return isinstance(
+        value, Tensor | int | float | complex | np.ndarray | np.generic | list | tuple | range
+    ) or hasattr(value, "__array__")
 
 
 def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:

@@ -277,7 +277,8 @@ class Function:
 
     def _general(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if any(isinstance(v, Tensor) for v in flatten((args, options))[0]):
-            return self.body(*args, **options)
+            with context.capturing(context.Capture(self.name)):  # control flow on them is staged, as in a cell
+                return self.body(*args, **options)
         given, key = self.kind(args, options)
         known = self._exact.get(key)
         if known is None:

@@ -15,9 +15,7 @@ from tensormagic.functions.function import Function, cast, of_callable
 from tensormagic.functions.reading import look
 
 
-def tensor(
-    value: Any = None, /, *, missing: Mapping[str, Any] | None = None, math: str = "", dtype: str = ""
-) -> Any:
+def tensor(value: Any = None, /, *, missing: Mapping[str, Any] | None = None, math: str = "", dtype: str = "") -> Any:
     """Capture a function, or make data a lazy array.
 
     Parameters

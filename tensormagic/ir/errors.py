@@ -47,6 +47,10 @@ class CaptureError(TensorError, TypeError):
     """Code that cannot be captured."""
 
 
+class DataShapeError(CaptureError, ShapeError):
+    """Shapes that depend on data, and do not fit in a graph: in NumPy they may."""
+
+
 class UndefinedError(TensorError, UnboundLocalError):
     """A name that is bound only in some cases, used in another one."""
 

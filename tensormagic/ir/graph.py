@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from tensormagic.ir import site
-from tensormagic.ir.errors import GuardError, ShapeError
-from tensormagic.ir.node import Node, as_size, make, substitute, topological
+from tensormagic.ir.errors import DataShapeError, GuardError, ShapeError
+from tensormagic.ir.node import Node, as_size, make, topological
 from tensormagic.ir.size import (
     Dim,
     Size,
@@ -103,7 +103,7 @@ class Graph:
             numbered[old] = parameter(
                 k, old.type, _within(old, lambda a: a if isinstance(a, Symbol) else numbered.get(a))
             )
-        new = substitute([*results, *self.checked], numbered)
+        new = site.substituted([*results, *self.checked], numbered)
         known = {**numbered, **dict(zip(self.checked, new[len(results) :], strict=True))}
         return Graph(tuple(numbered[p] for p in parameters), tuple(new[: len(results)]), self.guards_over(known))
 
@@ -159,7 +159,9 @@ def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
     left, relation, right = guard
     a, b = evaluate(left, value_of), evaluate(right, value_of)
     if relation == "==":
-        raise ShapeError(f"sizes do not fit: {a} and {b}", NOT_STRETCHED)
+        if 1 in {a, b}:
+            raise DataShapeError(f"sizes do not fit: {a} and {b}", NOT_STRETCHED)
+        raise ShapeError(f"sizes do not fit: {a} and {b}")
     raise ShapeError(f"a size is {a} where it has to be at least {b}")
 
 

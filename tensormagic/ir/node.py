@@ -339,10 +339,13 @@ def replaced(node: Node, known: Mapping[Node, Node]) -> Node:
     return rebuild(node, [known.get(a, a) for a in node.args], known)
 
 
-def substitute(roots: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
-    """``roots`` with nodes replaced; what is below a replaced node is not visited."""
+def substitute(
+    roots: Iterable[Node], replacement: Mapping[Node, Node], memo: dict[Node, Node] | None = None
+) -> list[Node]:
+    """``roots`` with nodes replaced; what is below a replaced node is not visited. ``memo`` is told what became of each."""
     roots = list(roots)
-    memo = dict(replacement)
+    memo = {} if memo is None else memo
+    memo.update(replacement)
     for node in topological(roots, stop=lambda n: n in replacement):
         if node not in memo:
             memo[node] = replaced(node, memo)

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
-from tensormagic.ir.node import Node, topological
+from tensormagic.ir.node import Node, substitute, topological
 
 
 @dataclass(frozen=True, order=True)
@@ -128,6 +128,22 @@ def inherit(new: Node, old: Node, role: str | None = None) -> None:
         if node not in _sites:
             for site in known:
                 record(node, replace(site, role=role) if role else site)
+
+
+def substituted(roots: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
+    """``roots`` with nodes replaced, as by ``substitute``; what is rebuilt keeps its sites."""
+    memo: dict[Node, Node] = {}
+    new = substitute(roots, replacement, memo)
+    follow({old: end for old, end in memo.items() if old not in replacement})
+    return new
+
+
+def follow(became: Mapping[Node, Node]) -> None:
+    """Give nodes that took the place of others, and have no sites, the sites of these."""
+    for old, new in became.items():
+        known = _sites.get(old)
+        if known and new is not old and new.args and new not in _sites:
+            _sites[new] = set(known)
 
 
 def roles(nodes: Iterable[Node]) -> set[str]:

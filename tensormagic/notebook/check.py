@@ -11,9 +11,9 @@ import numpy as np
 from tensormagic.capture.tables import is_table
 from tensormagic.capture.value import node_of
 from tensormagic.functions.disagreement import disagreement_of
-from tensormagic.notebook.panels import Panel, table
+from tensormagic.notebook.forms import Panel, table
 from tensormagic.notebook.run import Outcome
-from tensormagic.notebook.speed import difference, in_numpy
+from tensormagic.notebook.speeds.by_numpy import difference, in_numpy, longer
 
 __all__ = ["check"]
 
@@ -37,7 +37,7 @@ def _value_row(outcome: Outcome) -> list[str]:
     apart = difference(ours, theirs)
     if apart <= _ROUNDING:
         return ["value against NumPy", f"{apart:.1e}", "agrees"]
-    better = in_numpy(outcome, {n: _longer(v) for n, v in outcome.notebook.items()})[0]
+    better = in_numpy(outcome, {n: longer(v) for n, v in outcome.notebook.items()})[0]
     errors = [difference(values, better) for values in (ours, theirs)]
     right = _nearer(*errors)
     return [
@@ -51,12 +51,6 @@ def _nearer(ours: float, theirs: float) -> str:
     if np.isnan(ours) == np.isnan(theirs) and not ours < theirs and not theirs < ours:
         return "neither"
     return "the captured value" if np.isnan(theirs) or ours < theirs else "NumPy"
-
-
-def _longer(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.floating) and value.dtype.kind == "f":
-        return value.astype(np.longdouble)
-    return np.longdouble(value) if type(value) is float else value
 
 
 def _gradient_row(outcome: Outcome, name: str) -> list[str]:

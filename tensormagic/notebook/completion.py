@@ -1,25 +1,36 @@
-"""Completion of the magics: options, their values, and names. It reads text, and the names of the notebook's variables."""
+"""Completion of the magics: options, their values, names and their types. It reads text, and the notebook's variables."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
+import numpy as np
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.summary import type_text
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.rules import rules
+from tensormagic.notebook.display import actual_type
+from tensormagic.notebook.equations import inputs_of
 from tensormagic.notebook.options import CHOICES, NAMES, OPTIONS, of_line
 
-__all__ = ["matcher"]
+__all__ = ["matcher", "typed"]
 
 _BOUND = re.compile(r"^(?:def\s+)?([^\W\d]\w*)\s*(?:=(?!=)|\()", re.MULTILINE)
 _CELL = re.compile(r"%%(tensor|rewrite)(?:\s.*)?$")
 _LINE = re.compile(
-    r"(?:[^\W\d]\w*\s*=\s*|\s*)%(tensor|tensor_graph|tensor_profile|tensor_rules|tensor_nan|tensor_cache)(\s.*)$"
+    r"(?:[^\W\d]\w*\s*=\s*|\s*)%(tensor|tensor_(?:graph|profile|rules|nan|cache|formula|default))(\s.*)$"
 )
-_SWITCHES = {"rewrite": ("--math", "--test"), "tensor_cache": ("--clear",)}
+_SWITCHES = {
+    "rewrite": ("--math", "--test"),
+    "tensor_cache": ("--clear",),
+    "tensor_default": ("on", "off"),
+    "tensor_formula": ("--wrt",),
+}
 
 
 def matcher(shell: Any) -> Any:
@@ -47,6 +58,43 @@ def _result(words: Iterable[str], *, suppress: bool = False) -> SimpleMatcherRes
     return SimpleMatcherResult(completions=[SimpleCompletion(text=w, type="tensor") for w in words], suppress=suppress)
 
 
+# types ----------------------------------------------------------------------------------------------------------------
+
+
+def typed(completions: Callable[[str, int], Iterator[Any]], space: Mapping[str, Any]) -> Callable[..., Iterator[Any]]:
+    """IPython's completions with the types of arrays, in captured cells, and what attributes of lazy values are."""
+
+    def told(text: str, offset: int) -> Iterator[Any]:
+        lines = [line for line in text[:offset].splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        captured = bool(lines) and _CELL.match(lines[0]) is not None
+        for found in completions(text, offset):
+            root = _ROOT.search(text[: found.start + len(found.text) - len(found.text.rpartition(".")[2])])
+            owner = space.get(root[1]) if root is not None else None
+            if isinstance(owner, Tensor):
+                found.type = _kind_of(found.text.rpartition(".")[2])
+            elif captured and root is None and found.text in space:
+                found.type = type_of(space[found.text]) or found.type
+            yield found
+
+    return told
+
+
+_ROOT = re.compile(r"(?<![\w.])([^\W\d]\w*)\.$")
+
+
+def type_of(value: Any) -> str:
+    """``float64[40, 3]`` for arrays and numbers, ``lazy float64`` for lazy values; empty for the rest."""
+    if isinstance(value, Tensor):
+        return f"lazy {type_text(value.type)}"
+    return actual_type(value) if isinstance(value, np.ndarray | np.generic | int | float | complex) else ""
+
+
+def _kind_of(attribute: str) -> str:
+    """Whether a lazy value has a method or a property of that name."""
+    found = hooks.methods.get(attribute, inspect.getattr_static(Tensor, attribute, None))
+    return "function" if callable(found) else "property"
+
+
 # lines ----------------------------------------------------------------------------------------------------------------
 
 
@@ -59,8 +107,11 @@ def _in_line(until: str, shell: Any) -> SimpleMatcherResult:
     last = rest.split(" ")[-1]
     if magic == "tensor":
         return _in_expression(rest, shell)
-    if magic == "tensor_cache":
-        return _result(_starting(_SWITCHES[magic], last), suppress=True)
+    if magic in {"tensor_cache", "tensor_default"} or last.startswith("-"):
+        return _result(_starting(_SWITCHES.get(magic, ()), last), suppress=True)
+    if rest.split(" ")[-2:-1] == ["--wrt"]:
+        value = shell.user_ns.get(rest.split()[0])
+        return _result(_starting(inputs_of(value) if isinstance(value, Tensor) else [], last), suppress=True)
     lazy = [n for n, v in shell.user_ns.items() if isinstance(v, Tensor) and not n.startswith("_")]
     return _result(_starting(lazy, last) if len(rest.split()) < 2 or last else [], suppress=True)
 

@@ -13,6 +13,7 @@ import numpy as np
 from tensormagic import session
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
+from tensormagic.notebook.forms import Drawn
 from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
 from tensormagic.notebook.pictures.labels import clean, width
@@ -170,6 +171,7 @@ class Report:
         self._graph = graph
         self._rich = rich
         self._panels = panels
+        self.note = ""  # what has changed since
 
     def __repr__(self) -> str:
         return self.line
@@ -194,13 +196,23 @@ class Report:
         out = self.outcome
         computed = out.shown and not out.options.quiet
         text = headline(out.name, self.value, out.gradients, self.portrait, computed=computed, of=out.options.of)
-        return f"{text} · stored into {', '.join(out.stored)}" if out.stored else text
+        return " · ".join(
+            [text, *([f"stored into {', '.join(out.stored)}"] if out.stored else []), *filter(None, [self.note])]
+        )
 
     def bundle(self) -> tuple[Bundle, Bundle]:
         """The display in every form."""
         out, shown = self.outcome, self.portrait
         scene = shown.scene(out.source) if shown is not None and self._graph else None
-        return bundle(self.line, scene, self._views, self._rich, self._panels)
+        made = bundle(self.line, scene, self._views, self._rich, self._panels)
+        self.__dict__.pop("portrait", None)  # IPython keeps every report, and the graph's picture is large
+        return made
+
+    def as_usual(self) -> Any:
+        """What a cell shows that was not asked to show more: nothing of an assignment, other values as they show themselves."""
+        if not self.outcome.shown:
+            return None
+        return self if tensors_in(self.value) or self.outcome.gradients else self.value
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[Bundle, Bundle]:
         return self.bundle()
@@ -249,9 +261,10 @@ class Page:
         return self._made()
 
 
-def tensor_bundle(value: Tensor, views: Views, *, rich: bool) -> tuple[Bundle, Bundle]:
-    """The display of a lazy value: its value, type, where it comes from, and the graph."""
+def tensor_bundle(value: Tensor, views: Views, *, rich: bool, note: str = "") -> tuple[Bundle, Bundle]:
+    """The display of a lazy value: its value, type, where it comes from, a note, and the graph."""
     if isinstance(value, ShownTensor):
+        value.report.note = note
         return value.report.bundle()
     value.numpy()
     spans = [s for s in site.of(value.node) if s.role == "value"]
@@ -259,9 +272,8 @@ def tensor_bundle(value: Tensor, views: Views, *, rich: bool) -> tuple[Bundle, B
     shown = portrait({"value": value.node}, {}, place.cell if place is not None else "")
     line = headline("", value, {}, shown, computed=True)
     source = source_of(shown.cell)
-    return bundle(
-        f"{line} · {place}" if place is not None else line, shown.scene(source) if shown.ops else None, views, rich
-    )
+    words = [line, *([str(place)] if place is not None else []), *([note] if note else [])]
+    return bundle(" · ".join(words), shown.scene(source) if shown.ops else None, views, rich)
 
 
 def bundle(
@@ -281,6 +293,8 @@ def bundle(
         made: Bundle = {"text/plain": "\n".join(words)}
         if panels:
             made["text/html"] = "".join([f'<div class="tm-line">{escape(line)}</div>', *(page for page, _ in panels)])
+            pictures = [panel.picture for panel in panels if isinstance(panel, Drawn)]
+            made |= {"image/svg+xml": pictures[0]} if len(pictures) == 1 else {}
         return made, {}
     view = GraphView(scene, expanded=expanded)
     view.scene = {**view.scene, "summary": line}  # what the collapsed graph shows

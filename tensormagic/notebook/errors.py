@@ -11,6 +11,7 @@ import difflib
 import linecache
 import sysconfig
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
@@ -26,7 +27,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.site import Site
 
-__all__ = ["Place", "dress", "places_of", "render"]
+__all__ = ["Place", "dress", "picture_of", "places_of", "render"]
 
 WIDTH = 110  # of a source line that is shown
 _MESSAGE = 3  # lines of a message
@@ -224,8 +225,33 @@ def render(
     rows += _shortened(f"{type(error).__name__}: {message}" if message else type(error).__name__)
     types = _types(places[-1]) if places else ""
     rows += [f"  {types}"] if types else []
+    rows += _misfit(error, places[-1]) if places else []
     rows += [f"The value was asked for in {demanded}: {demanded.text.strip()[:WIDTH]}"] if demanded is not None else []
     return [*rows, f"Hint: {hint}"] if hint else rows
+
+
+def _misfit(error: BaseException, place: Place) -> list[str]:
+    """The shapes that do not fit, drawn, where the error is about that; the error keeps them, for a picture."""
+    if not isinstance(error, ValueError):
+        return []
+    from tensormagic.notebook import misfit
+
+    found = misfit.found_in(error, (place.text[place.column : place.end_column], place.text), place.space)
+    if found is None:
+        return []
+    with suppress(AttributeError):  # a class without a dictionary
+        error.tensor_misfit = found  # type: ignore[attr-defined]
+    return misfit.rows(found)
+
+
+def picture_of(error: BaseException) -> dict[str, str]:
+    """What an error that has been rendered is shown with, in every form; nothing for most."""
+    found = getattr(error, "tensor_misfit", None)
+    if found is None:
+        return {}
+    from tensormagic.notebook import misfit
+
+    return misfit.forms(found)
 
 
 def _message(error: BaseException) -> str:

@@ -12,12 +12,17 @@ from tensormagic.capture import context, inputs
 from tensormagic.capture.context import Cell
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.value import Tensor
+from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
 from tensormagic.notebook import completion, display, errors
+from tensormagic.notebook.default import TensorDefault
+from tensormagic.notebook.inspecting import Inspecting
+from tensormagic.notebook.interrupting import Interrupts, again
 from tensormagic.notebook.lines import comments_first
 from tensormagic.notebook.looks import TensorLooks
 from tensormagic.notebook.magic import TensorMagics
+from tensormagic.notebook.progress import Progress
 from tensormagic.notebook.rewriting import TensorRewriting
 
 __all__ = ["load", "unload"]
@@ -33,17 +38,24 @@ class Extension:
         self.magics = TensorMagics(shell)
         self.looks = TensorLooks(shell, self.magics.views)
         self.rewriting = TensorRewriting(shell)
+        self.default = TensorDefault(shell, self.magics.views)
+        self.progress = Progress(lambda: self.magics.rich)
+        self.interrupts = Interrupts()
+        self.magics.marked, self.magics.running = self.default.marked, lambda: self.default.running
         self.matcher = completion.matcher(shell)
+        self.inspecting = Inspecting(shell, self.magics)
         self._plain: list[str] = []  # file names of cells that are not captured, under their present count
 
     def register(self) -> None:
         """Put everything into its place."""
         shell = self.shell
-        shell.register_magics(self.magics, self.looks, self.rewriting)
+        shell.register_magics(self.magics, self.looks, self.rewriting, self.default)
         shell.events.register("pre_run_cell", self.before_cell)
         shell.events.register("post_run_cell", self.after_cell)
-        shell.input_transformers_cleanup.append(comments_first)
+        shell.input_transformers_cleanup.extend([comments_first, self.default.transformer])
         shell.Completer.custom_matchers.append(self.matcher)
+        shell.Completer.completions = completion.typed(shell.Completer.completions, shell.user_ns)
+        self.inspecting.attend()
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
         TensorError._render_traceback_ = lambda error: errors.shown_anywhere(error, shell)  # type: ignore[attr-defined]
         shell.showsyntaxerror = self.show_syntax_error
@@ -59,7 +71,12 @@ class Extension:
         shell.events.unregister("pre_run_cell", self.before_cell)
         shell.events.unregister("post_run_cell", self.after_cell)
         shell.input_transformers_cleanup.remove(comments_first)
+        shell.input_transformers_cleanup.remove(self.default.transformer)
         shell.Completer.custom_matchers.remove(self.matcher)
+        del shell.Completer.completions
+        self.inspecting.leave()
+        self.progress.end()
+        self.interrupts.end()
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
         del TensorError._render_traceback_  # type: ignore[attr-defined]
         del shell.showsyntaxerror
@@ -70,7 +87,7 @@ class Extension:
 
     def _unregister_magics(self) -> None:
         manager = self.shell.magics_manager
-        for group in (self.magics, self.looks, self.rewriting):
+        for group in (self.magics, self.looks, self.rewriting, self.default):
             registered: Any = group.magics
             for kind, names in registered.items():
                 for name in names:
@@ -80,17 +97,34 @@ class Extension:
 
     def before_cell(self, info: Any) -> None:
         """Other code is about to run: keep what is pending safe from it, and look at what it uses."""
+        self.interrupts.begin()
+        try:
+            self._before_cell(info)
+        except KeyboardInterrupt:  # IPython would tell it and go on with the cell
+            again()
+
+    def _before_cell(self, info: Any) -> None:
         inputs.secure_all()
+        self.inspecting.attend()
         self._renumber()
         text = info.raw_cell or ""
         self.magics.views.begin(getattr(info, "cell_id", None) or text)
         self.magics.begin(text)
+        self.default.running = True
+        self.progress.begin()
+        self.default.tell()
         body = text.partition("\n")[2] if text.startswith("%%tensor") else text
         self.magics.gradients.check(body, self.shell.user_ns)
 
     def after_cell(self, result: Any) -> None:
-        """A cell has run: live views follow the variables that they read."""
-        del result
+        """A cell has run: what it has bound is from there, and live views follow the variables that they read."""
+        self.interrupts.end()
+        self.progress.end()
+        self.default.running = False
+        if result.execution_count is not None:
+            text = result.info.raw_cell or ""
+            body = text.partition("\n")[2] if text.startswith("%%") else text
+            self.magics.origins.after(f"In[{result.execution_count}]", body, self.shell.user_ns)
         self.magics.views.follow()
 
     def named(self, filename: str) -> Cell | None:
@@ -126,7 +160,18 @@ class Extension:
 
     def show(self, value: Tensor) -> Any:
         """The display of a lazy value."""
-        return display.tensor_bundle(value, self.magics.views, rich=self.magics.rich)
+        return display.tensor_bundle(value, self.magics.views, rich=self.magics.rich, note=self.note(value))
+
+    def note(self, value: Tensor) -> str:
+        """What has changed since a value was captured; nothing in the cell that has captured it."""
+        places = [s for s in site.of(value.node) if s.role == "value"]
+        cell = max(places, key=lambda s: s.run).cell if places else ""
+        own = f"In[{self.magics.count}]"
+        return (
+            ""
+            if cell.partition(".")[0].rstrip("]") == own.rstrip("]")
+            else self.magics.origins.note(value.node, cell, self.shell.user_ns)
+        )
 
     def show_syntax_error(self, *args: Any, **options: Any) -> None:
         """An error of syntax in a captured cell as any other error; else as IPython does."""
@@ -143,6 +188,9 @@ def load(shell: Any) -> None:
     unload(shell)
     extension = Extension(shell)
     extension.register()
+    extension.default.restore()
+    if shell.displayhook.exec_result is not None:  # a cell has asked for this: it shows what was restored
+        extension.default.tell()
     setattr(shell, _ATTRIBUTE, extension)
     session.prepare()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,8 +21,9 @@ from tensormagic.ir.errors import ArgumentError
 from tensormagic.notebook.display import Report, Views
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.pictures.labels import clean
+from tensormagic.notebook.ranges import Parameter, parameter
 from tensormagic.notebook.run import Outcome, near
-from tensormagic.notebook.sweep import MOST_SPANS, Numbers, Parameter, parameter
+from tensormagic.notebook.sweep import Numbers
 from tensormagic.notebook.widgets.live import LiveView
 
 __all__ = ["LiveReport", "live", "missing_names", "view_of_cell"]
@@ -41,21 +43,15 @@ def live(shown: Any, /, **ranges: Any) -> LiveView:
     sliders = {n: r for n, r in ranges.items() if isinstance(r, Widget)}
     parameters = [_parameter(n, r, starts.get(n)) for n, r in ranges.items()]
     name = function.name if function.name.isidentifier() else "value"  # a lambda has none
-    view = LiveView(_numbers(function, parameters), name)
+    shell: Any = get_ipython()
+    space = shell.user_ns if shell is not None and isinstance(shown, Function) and shown.fills else {}
+    view = LiveView(Numbers(function, parameters), name, space=space, follows=list(ranges) if space else [])
     for name, slider in sliders.items():
         view.link(name, slider)
-    shell = get_ipython()
     loaded: Any = getattr(shell, "_tensormagic", None)
     if loaded is not None:
         loaded.magics.views.add(view)
     return view
-
-
-def _numbers(function: Function, parameters: Sequence[Parameter]) -> Numbers:
-    count = sum(len(p.spans) for p in parameters)
-    if count > MOST_SPANS:
-        raise ValueError(f"a live view moves at most {MOST_SPANS} numbers, and these are {count}")
-    return Numbers(function, parameters)
 
 
 def _parameter(name: str, given: Any, start: Any) -> Parameter:
@@ -134,8 +130,11 @@ def view_of_cell(code: Code, options: Options, shell: Any) -> LiveView:
     parameters = _of_options(code, options, space)
     names = [p.name for p in parameters]
     function = of_cell(code, _title(code), names, space, options.math, options.dtype)
+    follows = [n for n in names if n not in code.parsed.binds]  # what the cell itself binds is its result
     try:
-        return LiveView(_numbers(function, parameters), function.name, keep=_keeping(shell))
+        return LiveView(
+            Numbers(function, parameters), function.name, keep=_keeping(shell), space=space, follows=follows
+        )
     except ValueError as error:
         raise UsageError(f"%%tensor --live: {error}") from None
 
@@ -170,16 +169,18 @@ def _title(code: Code) -> str:
 
 
 class LiveReport(Report):
-    """What a cell with ``--live`` gave: it is shown as its live view."""
+    """What a cell with ``--live`` gave: it is shown as its live view, for as long as that is open."""
 
     def __init__(self, outcome: Outcome, views: Views, view: LiveView, *, rich: bool) -> None:
         super().__init__(outcome, views, graph=False, rich=rich)
-        self._view = view
+        self._view = weakref.ref(view)  # IPython keeps every result; a view that is closed is to go
         self._in_page = rich
 
     def __repr__(self) -> str:
-        return self._view.text
+        view = self._view()
+        return super().__repr__() if view is None else view.text
 
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The display in every form."""
-        return self._view.bundle() if self._in_page else ({"text/plain": self._view.text}, {})
+        view = self._view()
+        return view.bundle() if view is not None and self._in_page else ({"text/plain": repr(self)}, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -12,7 +13,9 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.notebook.display import Page, Views, bundle, graph_text
-from tensormagic.notebook.nan import nan_panel
+from tensormagic.notebook.equations import formula_of, inputs_of
+from tensormagic.notebook.forms import forms_of
+from tensormagic.notebook.inspecting import default_wrt
 from tensormagic.notebook.options import arguments, describe
 from tensormagic.notebook.panels import PANELS
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
@@ -42,6 +45,29 @@ class TensorLooks(Magics):
         made = shown.scene(source)
         text = f"{next(iter(shown.names))}: {graph_text(shown)}"
         return Page(lambda: bundle(text, made, self.views, rich=True, expanded=True))
+
+    @no_var_expand
+    @line_magic
+    @describe(
+        _NAME,
+        ("--wrt", "A,B", "inputs: the gradient with respect to each is written, too (default: all, three at most)"),
+        usage="%tensor_formula [NAME] [--wrt A,B]",
+        example="%tensor_formula loss --wrt w,b",
+    )
+    def tensor_formula(self, line: str) -> Any:
+        """Show a lazy value, and its gradients, as mathematics."""
+        given = arguments(self.tensor_formula, re.sub(r",\s+", ",", line))
+        name, value = self._value(given.NAME, self.tensor_formula)
+        asked = [n.strip() for n in given.wrt.split(",") if n.strip()]
+        space, known = self.shell.user_ns, inputs_of(value)
+        for n in asked:
+            if n not in known:
+                raise UsageError(f"%tensor_formula --wrt: {name} has no floating input {n}{near(n, known)}")
+        if name == "_":
+            name = next(
+                (n for n, v in space.items() if n[0] != "_" and isinstance(v, Tensor) and v.node is value.node), "value"
+            )
+        return formula_of(value, name, space, asked or default_wrt(value, space))
 
     @no_var_expand
     @line_magic
@@ -82,11 +108,17 @@ class TensorLooks(Magics):
 
     def _panel(self, line: str, magic: Any, name: str) -> Any:
         shown, source = self._portrait(line, magic)
-        page, text = nan_panel(shown, source) if name == "nan" else PANELS[name](shown, source)
-        return Page(lambda: ({"text/plain": text, "text/html": page}, {}))
+        panel = PANELS[name](shown, source)
+        return Page(lambda: (forms_of(panel), {}))
 
     def _portrait(self, line: str, magic: Any) -> tuple[Portrait, str]:
-        name = arguments(magic, line).NAME
+        name, value = self._value(arguments(magic, line).NAME, magic)
+        spans = [s for s in site.of(value.node) if s.role == "value"]
+        cell = newest(spans).cell if spans else ""
+        return portrait({name: value.node}, {}, cell), source_of(cell)
+
+    def _value(self, name: str, magic: Any) -> tuple[str, Tensor]:
+        """The lazy value of that name, or the last one that was shown."""
         value = self.shell.user_ns.get(name) if name else self._last()
         if not isinstance(value, Tensor):
             what = "none was shown yet"
@@ -96,10 +128,7 @@ class TensorLooks(Magics):
                     f"{name} is {type(value).__name__}" if known else f"there is no variable {name}{self._near(name)}"
                 )
             raise UsageError(f"%{magic.__name__} takes the name of a lazy value; {what}")
-        name = name or "_"
-        spans = [s for s in site.of(value.node) if s.role == "value"]
-        cell = newest(spans).cell if spans else ""
-        return portrait({name: value.node}, {}, cell), source_of(cell)
+        return name or "_", value
 
     def _last(self) -> Any:
         """The last lazy value that was shown."""

@@ -6,6 +6,7 @@ import inspect
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from IPython.core.display_functions import publish_display_data
@@ -20,12 +21,12 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.notebook import errors
 from tensormagic.notebook.check import check
-from tensormagic.notebook.display import ShownTensor, Views, portrait_of, report_of
+from tensormagic.notebook.display import Report, ShownTensor, Views, portrait_of, report_of
+from tensormagic.notebook.forms import Panel, forms_of, seconds_text
 from tensormagic.notebook.options import CHOICES, Options, declare, of_line, read
-from tensormagic.notebook.panels import PANELS, Panel, seconds_text
+from tensormagic.notebook.panels import PANELS
 from tensormagic.notebook.run import Outcome, Source, compiled, run, run_plain
-from tensormagic.notebook.speed import speed
-from tensormagic.notebook.stale import Gradients
+from tensormagic.notebook.stale import Gradients, Origins
 
 __all__ = ["TensorMagics"]
 
@@ -61,6 +62,9 @@ class TensorMagics(Magics):
         super().__init__(shell)
         self.views = Views()
         self.gradients = Gradients()
+        self.origins = Origins()
+        self.marked: Callable[[str], bool] = lambda cell: True  # whether a cell's first line is the user's
+        self.running: Callable[[], bool] = lambda: True  # whether a cell of the user runs
         self._runs = 0
         self._text = ""
         self._texts: dict[int, list[str]] = {}  # of the cells that have run under each count
@@ -76,9 +80,14 @@ class TensorMagics(Magics):
         if cell is None and not line:
             raise UsageError("%tensor takes an expression, as in %tensor X.sum(); a cell of code begins with %%tensor")
         label, number = self._labelled(), self.next_run()
-        source = Source(line, label, number, self._line()) if cell is None else Source(cell, label, number)
+        marked = cell is None or self.marked(cell)
+        options = options if marked or self.running() else replace(options, plain=True)  # a tool's own code
+        source = Source(
+            line if cell is None else cell, label, number, self._line() if cell is None else int(not marked)
+        )
         code = self._guarded(options, lambda: compiled(source, self.shell))
-        return self._guarded(options, lambda: self._run(code, options))
+        found = self._guarded(options, lambda: self._run(code, options))
+        return found if marked or not isinstance(found, Report) else found.as_usual()
 
     def options(self, line: str) -> Options:
         """The options in a line, with the defaults that ``%config`` holds."""
@@ -130,8 +139,11 @@ class TensorMagics(Magics):
         view = self._view(code, options) if options.live and not options.quiet else None
         with self._having(code, options, view):
             outcome = (run_plain if plain else run)(code, self.shell, options)
+        outcome.seconds = time.perf_counter() - begin
         if options.verbose:
             self._tell(outcome, time.perf_counter() - begin, plain=plain)
+        if not options.dtype:  # what was cast on the way in is no variable of the notebook
+            self.origins.read(outcome.inputs)
         self.gradients.bind(outcome.gradients, outcome.moving, code.cell.label, self.shell.user_ns)
         self.shell.user_ns.update({f"grad_{name}": whole for name, whole in outcome.wholes.items()})
         if options.quiet:
@@ -139,6 +151,8 @@ class TensorMagics(Magics):
         if plain and not outcome.gradients:
             return outcome.result if outcome.shown else None
         panels = self._panels(outcome)
+        if "backprop" in options.show:
+            self._backprop(outcome)
         outcome.release()
         if view is not None:
             return self._live(view, outcome)
@@ -158,13 +172,22 @@ class TensorMagics(Magics):
         asked = "speed" in options.show or any(name in PANELS for name in options.show)
         shown = portrait_of(outcome) if asked else None
         made = [PANELS[name](shown, outcome.source) for name in options.show if name in PANELS and shown is not None]
-        made += [speed(outcome, shown)] if "speed" in options.show and shown is not None else []
+        if "speed" in options.show and shown is not None:
+            from tensormagic.notebook.speeds.panel import speed  # seldom asked for, and slow to import
+
+            made.append(speed(outcome, shown))
         made += [check(outcome)] if options.check else []
         if ("graph" in options.show and self.rich) or options.live:
-            for page, text in made:
-                publish_display_data({"text/plain": text, "text/html": page})
+            for panel in made:
+                publish_display_data(forms_of(panel))
             return ()
         return tuple(made)
+
+    def _backprop(self, outcome: Outcome) -> None:
+        """Show both passes of the cell's value."""
+        from tensormagic.notebook.backprop.entry import cell_bundle
+
+        publish_display_data(*cell_bundle(outcome, self.views, rich=self.rich))
 
     def _view(self, code: Code, options: Options) -> Any:
         """The live view of a cell, before the cell itself runs: what it cannot show is refused while nothing has changed."""
@@ -210,4 +233,7 @@ class TensorMagics(Magics):
         except BaseException as error:
             drawn = errors.whole(error, self.shell) if options.verbose else errors.of_cell(error, self.shell)
             errors.dress(error, lambda: drawn)
+            picture = errors.picture_of(error)
+            if picture and self.rich and not options.quiet:
+                publish_display_data(picture)
             raise

@@ -1,49 +1,126 @@
-"""Where a nan came from: the first node, and its line, that made one of numbers that were none."""
+"""Where a nan came from: the first node, and its line, that made one of numbers that were none; in a loop, in which turn."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.notebook.panels import Panel, table
+from tensormagic.ir.size import Size, evaluate
+from tensormagic.notebook.annotate import line_of
+from tensormagic.notebook.forms import Panel, table
 from tensormagic.notebook.pictures.adaptor import Portrait
-from tensormagic.notebook.pictures.labels import symbol
+from tensormagic.notebook.pictures.labels import clean, symbol
+from tensormagic.ops.interpret import Turns, formed, run
+from tensormagic.ops.leaf import CONSTANT, PARAMETER
+from tensormagic.ops.regions.control import LOOP, WHILE
 
 __all__ = ["nan_panel"]
 
 _MOST = 5
+_MOST_TURNS = 100_000
+Number = Callable[[Size], int]
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A node that has made a nan of its operands' values, the turns that the loops around it were in, and the outermost."""
+
+    node: Node
+    value: Any
+    operands: tuple[Any, ...]
+    names: tuple[str, ...]
+    turns: tuple[int, ...] = ()
+    around: Node | None = None
 
 
 def nan_panel(shown: Portrait, source: str) -> Panel:
     """The nodes that make a nan of numbers, by line: the first is where to look; and inputs that hold nan themselves."""
-    values = _evaluated(shown)
-    lines = source.splitlines()
-    rows: list[tuple[int, list[str]]] = []
-    for node, value in values.items():
-        if not has_nan(value) or any(has_nan(values[a]) for a in node.args):
-            continue
-        line = shown.line(node) or 0
-        text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
-        place = "input" if not node.args else f"line {line}" if line else "–"
-        rows.append((line, [f"{place}  {text}".strip(), symbol(shown.label(node)), *_told(node, value, values)]))
-    rows.sort(key=lambda row: row[0])
+    graph = shown.executable.graph
+    with np.errstate(all="ignore"):
+        found = list(_made_in(graph, shown.values, shown.number, shown.graph.names))
+    rows = sorted((_line(shown, made) or 0, k, made) for k, made in enumerate(found))
     if not rows:
         return table("nan: none on the way to this value", ("",), [])
+    lines = source.splitlines()
     more = f" (and {len(rows) - _MOST} more places)" if len(rows) > _MOST else ""
     head = ("where", "operation", "first nan at", "of")
-    return table(f"nan: made here first{more}", head, [row for _, row in rows[:_MOST]], [True])
+    told = [[_place(made, line, lines), _operation(made), *_told(made)] for line, _, made in rows[:_MOST]]
+    return table(f"nan: made here first{more}", head, told, [True])
 
 
-def _evaluated(shown: Portrait) -> dict[Node, Any]:
-    graph = shown.executable.graph
-    values: dict[Node, Any] = dict(zip(graph.parameters, shown.values, strict=True))
-    with np.errstate(all="ignore"):
-        for node in graph.nodes:
-            if node not in values:
-                values[node] = node.op.evaluate(node, [values[a] for a in node.args], shown.number)  # type: ignore[attr-defined]
-    return values
+def _line(shown: Portrait, made: _Made) -> int | None:
+    if not made.node.args:
+        return None
+    around = made.around
+    users = [n for n in shown.executable.graph.nodes if around in n.args] if around is not None else []
+    known = [line_of(shown, n) for n in (made.node, *([around] if around is not None else []), *users)]
+    return next((line for line in known if line is not None), None)
+
+
+def _place(made: _Made, line: int, lines: Sequence[str]) -> str:
+    if not made.node.args:
+        return "input"
+    text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+    turn = f", turn {', '.join(map(str, made.turns))}" if made.turns else ""
+    return f"{f'line {line}' if line else '–'}{turn}  {text}".strip()
+
+
+def _operation(made: _Made) -> str:
+    return symbol(_label(made.node)) if made.node.args else clean(made.names[0], 40)
+
+
+def _label(node: Node) -> str:
+    return "@" if node.op.name == "contract" else node.op.name
+
+
+# finding --------------------------------------------------------------------------------------------------------------
+
+
+def _made_in(graph: Graph, given: Sequence[Any], number: Number, names: Sequence[str]) -> Iterator[_Made]:
+    """The nodes of a graph that make a nan, in the order of computation."""
+    values: dict[Node, Any] = dict(zip(graph.parameters, given, strict=True))
+    called = dict(zip(graph.parameters, names, strict=False))
+    for node in graph.parameters:
+        if has_nan(values[node]):
+            yield _Made(node, values[node], (), (called.get(node, "parameter"),))
+    for node in graph.nodes:
+        if node in values:
+            continue
+        operands = [values[a] for a in node.args]
+        values[node] = node.op.evaluate(node, operands, number)  # type: ignore[attr-defined]
+        if has_nan(values[node]) and not any(map(has_nan, operands)):
+            inner = list(_made_in_turn(node, operands)) if node.op in {LOOP, WHILE} else []
+            yield from inner or [
+                _Made(node, values[node], tuple(operands), tuple(called.get(a, "") for a in node.args))
+            ]
+
+
+def _made_in_turn(loop: Node, values: Sequence[Any]) -> Iterator[_Made]:
+    """The nodes that make a nan in the first turn of a loop that ends in one."""
+    body: Graph = loop["body"]
+    carries, first = loop["carries"], int(loop.op is LOOP)
+    state = [formed(v, p.type) for v, p in zip(values[first:], body.parameters[first:], strict=True)]
+    for turn in range(int(values[0]) if first else _MOST_TURNS):
+        if not first and not run(loop["test"], _copied(state), Turns(0))[0]:
+            return
+        given = [*([turn] if first else []), *state]
+        ends = run(body, _copied(given), Turns(first + carries))
+        if any(map(has_nan, ends)):
+            sizes = body.bind([np.shape(v) for v in given])
+            made = _made_in(body, given, lambda size, of=sizes: evaluate(size, of.__getitem__), body.names)
+            yield from (_Made(m.node, m.value, m.operands, m.names, (turn + 1, *m.turns), loop) for m in made)
+            return
+        state[:carries] = ends
+
+
+def _copied(values: Sequence[Any]) -> list[Any]:
+    """Values that a turn may change."""
+    return [v.copy() if isinstance(v, np.ndarray) else v for v in values]
 
 
 def has_nan(value: Any) -> bool:
@@ -54,15 +131,29 @@ def has_nan(value: Any) -> bool:
     return array.dtype.kind in "fc" and bool(np.isnan(array).any())
 
 
-def _told(node: Node, value: Any, values: dict[Node, Any]) -> list[str]:
+# telling --------------------------------------------------------------------------------------------------------------
+
+
+def _told(made: _Made) -> list[str]:
     """The place of the first nan in a result, and what the operands are there."""
-    if isinstance(value, tuple | list):
+    if isinstance(made.value, tuple | list):
         return ["–", ""]
-    array = np.asarray(value)
+    array = np.asarray(made.value)
     index = tuple(int(k) for k in np.argwhere(np.isnan(array))[0])
-    operands: list[str] = []
-    for arg in node.args:
-        held = np.asarray(values[arg])
-        if held.shape in {array.shape, ()}:
-            operands.append(f"{held[index] if held.shape else held[()]:.6g}")
+    pairs = zip(made.node.args, made.operands, made.names, strict=True) if made.operands else ()
+    operands = [_operand(arg, value, name, array.shape, index) for arg, value, name in pairs]
     return [f"[{', '.join(map(str, index))}]" if index else "the number", ", ".join(operands)]
+
+
+def _operand(arg: Node, value: Any, name: str, shape: tuple[int, ...], index: tuple[int, ...]) -> str:
+    """An operand where the nan is; of one with other axes, which numbers are in it."""
+    if isinstance(value, tuple | list):
+        return symbol(_label(arg))
+    held = np.asarray(value)
+    known = f"{clean(name, 40)} = " if name and arg.op in {PARAMETER, CONSTANT} else ""
+    if held.shape in {shape, ()}:
+        return f"{known}{held[index] if held.shape else held[()]:.6g}"
+    least = f"{np.min(held):.4g} … {np.max(held):.4g}" if held.size and held.dtype.kind in "iuf" else ""
+    endless = int(np.isinf(held).sum()) if held.dtype.kind in "fc" else 0
+    parts = [f"{known}{held.dtype}[{', '.join(map(str, held.shape))}]", least, f"{endless} inf" if endless else ""]
+    return " ".join(part for part in parts if part)

@@ -18,13 +18,14 @@ from tensormagic.config import config
 
 __all__ = ["CHOICES", "NAMES", "OPTIONS", "PANELS", "Options", "arguments", "declare", "describe", "of_line", "read"]
 
-PANELS = ("graph", "rewrites", "code", "annotate", "profile", "speed")
+PANELS = ("graph", "backprop", "rewrites", "code", "annotate", "profile", "speed")
 CHOICES: dict[str, tuple[str, ...]] = {
     "--device": ("cpu", "gpu", "auto"),
     "--transfers": ("warn", "explicit", "refuse"),
     "--math": ("exact", "stable", "real"),
     "--dtype": ("float32", "float64"),
     "--show": (*PANELS, "none"),
+    "--against": ("jax", "pytensor", "torch"),
 }
 NAMES = ("-i", "--input", "-o", "--output", "--grad", "--of", "--live")  # options that take names of variables
 _EXAMPLE = """
@@ -53,9 +54,10 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (("--async",), None, "do not wait for the device"),
     (("--math",), "LEVEL", "which rewrites may be used: exact (same bits), stable (never less accurate), real"),
     (("--dtype",), "DTYPE", "float32 or float64: casts floating inputs on the way in"),
-    (("--show",), "WHAT", "graph, rewrites, code, annotate, profile, speed or none; several with commas"),
+    (("--show",), "WHAT", "graph, backprop, rewrites, code, annotate, profile, speed or none; several with commas"),
     (("-a", "--annotate"), None, "the cell's lines, each with its ops and kernel, yellow where it stays in NumPy"),
     (("-t", "--time"), None, "speed and accuracy against the same cell in plain NumPy"),
+    (("--against",), "PACKAGES", "as -t, and against jax, pytensor or torch too, where they can run the cell as it is"),
     (
         ("--live",),
         "A=START:STOP[:STEP]",
@@ -86,6 +88,7 @@ class Options:
     force: bool = False
     check: bool = False
     plain: bool = False
+    against: tuple[str, ...] = ()
     verbose: bool = False
     live: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
@@ -198,7 +201,9 @@ def _made(given: argparse.Namespace, values: dict[str, Any], defaults: Mapping[s
     if len(names) > 1:
         raise UsageError(f"%%tensor got two names: {given.NAME} and {given.name}")
     show = _split(values.get("show", defaults.get("show", "graph")))
-    show += tuple(panel for panel, asked in (("annotate", given.annotate), ("speed", given.time)) if asked)
+    show += tuple(
+        panel for panel, asked in (("annotate", given.annotate), ("speed", given.time or given.against)) if asked
+    )
     known = {f.name for f in fields(Options)}
     made = {k: v for k, v in {**defaults, **values}.items() if k in known}
     made |= {
@@ -208,6 +213,7 @@ def _made(given: argparse.Namespace, values: dict[str, Any], defaults: Mapping[s
         "grad": _names(values, "grad") or (),
         "of": _identifier(values.get("of", ""), "--of"),
         "live": _ranges(values.get("live", [])),
+        "against": tuple(dict.fromkeys(_split(values.get("against", "")))),
         "show": tuple(dict.fromkeys(panel for panel in show if panel != "none")),
     }
     return Options(**made)

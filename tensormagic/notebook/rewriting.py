@@ -13,8 +13,8 @@ from tensormagic.ir.errors import ParseError, RuleError
 from tensormagic.notebook import errors
 from tensormagic.notebook.display import Page
 from tensormagic.notebook.errors import Place
+from tensormagic.notebook.forms import Panel, table
 from tensormagic.notebook.options import CHOICES, arguments, describe
-from tensormagic.notebook.panels import Panel, table
 
 __all__ = ["TensorRewriting"]
 

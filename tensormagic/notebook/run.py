@@ -79,6 +79,8 @@ class Outcome:
         What the cell could reach and change, as it was before.
     wholes
         Of the containers that gradients are with respect to: containers of gradients, by the container's name.
+    seconds
+        From the cell's text to its results.
     """
 
     code: Code
@@ -95,6 +97,7 @@ class Outcome:
     notebook: Mapping[str, Any] = field(default_factory=dict[str, Any])
     kept: Kept | None = None
     wholes: dict[str, Any] = field(default_factory=dict[str, Any])
+    seconds: float = 0.0
 
     @property
     def _written(self) -> str:

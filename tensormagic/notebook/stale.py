@@ -1,4 +1,4 @@
-"""Which gradients belong to which variables, and the warning where one is used after its variable has changed.
+"""Which values and gradients belong to which variables, and what is said where these have changed since.
 
 It compares what a variable is with what it was; it does not know how gradients are made.
 """
@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import ast
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tensormagic.capture import inputs
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import StaleGradientWarning
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
+from tensormagic.ops.leaf import CONSTANT, INPUT
 
-__all__ = ["Gradients"]
+__all__ = ["Gradients", "Origins"]
 
 _ANEW = "*"  # every gradient may be bound anew here
 _RUNS_CELLS = {"run_cell_magic", "run_line_magic", "run_cell", "magic"}
@@ -73,6 +77,68 @@ class Gradients:
             message = _LOOP.format(gradient=name, name=bound.name, cell=bound.cell)
             line = next(k for k, row in enumerate(text.splitlines(), 1) if name in row)
             warnings.warn_explicit(message, StaleGradientWarning, "this cell", line)
+
+
+class Origins:
+    """Which cell each variable of a notebook is from, and from which one it was when captured code has read it."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, int] = {}  # the identity of each variable's value
+        self._cells: dict[str, str] = {}  # the cell that has bound it, or stored into it
+        self._read: weakref.WeakKeyDictionary[Node, dict[str, str]] = weakref.WeakKeyDictionary()
+
+    def read(self, found: Mapping[str, Tensor]) -> None:
+        """Captured code has read these variables, as they are."""
+        for name, tensor in found.items():
+            if tensor.node.op is not CONSTANT:
+                self._read.setdefault(tensor.node, {})[name] = self._cells.get(name, "")
+
+    def after(self, cell: str, text: str, space: Mapping[str, Any]) -> None:
+        """A cell of this text has run: what it has bound, and what it has stored into, is from there."""
+        stored = _stored_in(text)
+        for name, value in list(space.items()):
+            if not name.startswith("_") and (self._held.get(name) != id(value) or name in stored):
+                self._held[name] = id(value)
+                self._cells[name] = cell
+
+    def note(self, node: Node, cell: str, space: Mapping[str, Any]) -> str:
+        """``computed for w of In[4]; w is now from In[7]``; empty where nothing has changed, or the value's own cell did it."""
+        if not self._read:
+            return ""
+        parts: list[str] = []
+        for part in topological([node]):
+            for name, origin in self._read.get(part, {}).items():
+                now = self._cells.get(name, "")
+                if name not in space or now == cell or _unchanged(space[name], part):
+                    continue
+                was = f"{name} of {origin}" if origin and origin != now else f"an earlier {name}"
+                told = f"is now from {now}" if now and now != origin else "has changed since"
+                parts.append(f"computed for {was}; {name} {told}")
+        return " · ".join(dict.fromkeys(parts))
+
+
+def _stored_in(text: str) -> set[str]:
+    """The names that a cell binds or stores into, as far as its text says it."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return set()
+    return {name for name, stored in _events(tree) if stored}
+
+
+def _unchanged(value: Any, node: Node) -> bool:
+    """Whether a variable still has the value that was read; so where that cannot be told."""
+    if isinstance(value, Tensor):
+        return value.node is node
+    if node.op is not INPUT:
+        return False
+    read = node["source"].value
+    if not isinstance(value, np.ndarray | np.generic | float | complex) or read is None:
+        return True
+    now, then = np.asarray(value), np.asarray(read)
+    if now.shape != then.shape or now.dtype != then.dtype:
+        return False
+    return now is then or np.ascontiguousarray(now).tobytes() == np.ascontiguousarray(then).tobytes()
 
 
 def _is(value: Any, node: Node, name: str) -> bool:

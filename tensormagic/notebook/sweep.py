@@ -1,11 +1,11 @@
-"""A function of a few numbers, on a grid and at one point: values and slopes. It knows functions, and no widgets."""
+"""A function of a few numbers, at points of a grid or of a star, and at one point: values and slopes. It knows no widgets."""
 
 from __future__ import annotations
 
 import math
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,152 +15,24 @@ from tensormagic.capture.tree import flatten, structure
 from tensormagic.functions.batching import vmap
 from tensormagic.functions.derivatives import derived, value_and_grad
 from tensormagic.functions.function import Function
+from tensormagic.functions.jacobians import jacobian
 from tensormagic.functions.reading import is_moving, place_of, settled
 from tensormagic.ir.errors import CaptureError, DifferentiationError
+from tensormagic.notebook.ranges import MOST_SPANS, Parameter
 
-__all__ = ["MOST_SPANS", "Numbers", "Parameter", "Span", "Sweep", "parameter"]
+__all__ = ["Numbers", "Star", "Sweep", "mark"]
 
-MOST_SPANS = 6
-_COUNTS = {1: 121, 2: 41, 3: 11, 4: 6, 5: 4, 6: 3}  # grid points along each axis
+_COUNTS = {1: 121, 2: 41}  # grid points along each axis
+_RAYS = 33  # points along each axis of a star
+_SLICE = 31  # points along each axis of a slice
 _FEWEST = 3
 _MOST_SECONDS = 2.0  # that a sweep may take, as the first call tells
+_MOST_NUMBERS = 30_000  # in a star of numbers, which goes to the page as float64
+_MOST_PARTS = 60_000  # in a star of arrays, which goes as float32
 _MOST_ELEMENTS = 4_000_000  # of the largest input, times the points that are computed at once
-_STEPS = 200  # of a slider without a step of its own
-_MOST_STEPS = 100_000
-
-
-@dataclass(frozen=True)
-class Span:
-    """The range of one slider: both ends belong to it.
-
-    Parameters
-    ----------
-    name
-        The parameter that it is a part of.
-    index
-        Its place in that parameter, where that is a vector.
-    low, high
-        The ends.
-    steps
-        How many steps there are from the one to the other; the last may be shorter.
-    step
-        The length of the others.
-    whole
-        Whether it holds whole numbers.
-    """
-
-    name: str
-    index: int | None
-    low: float
-    high: float
-    steps: int
-    step: float
-    whole: bool
-
-    @property
-    def label(self) -> str:
-        """The name, with the place in a vector."""
-        return self.name if self.index is None else f"{self.name}[{self.index}]"
-
-    def grid(self, count: int) -> np.ndarray:
-        """At most ``count`` numbers from end to end; the whole ones alone, where it holds these."""
-        if not self.whole:
-            return np.linspace(self.low, self.high, count)
-        all_of_them = np.minimum(self.low + np.arange(self.steps + 1) * self.step, self.high)
-        chosen = np.linspace(0, self.steps, min(count, self.steps + 1)).round().astype(int)
-        return all_of_them[chosen]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One argument that is moved: a number, or a vector of a few, with the ranges of its numbers and where it starts."""
-
-    name: str
-    spans: tuple[Span, ...]
-    start: tuple[float, ...]
-
-    @property
-    def is_vector(self) -> bool:
-        """Whether it is an array of numbers."""
-        return self.spans[0].index is not None
-
-    @property
-    def whole(self) -> bool:
-        """Whether it is a Python int."""
-        return self.spans[0].whole
-
-    def argument(self, numbers: Sequence[float]) -> Any:
-        """What the function is called with."""
-        if self.is_vector:
-            return np.array(numbers, dtype=float)
-        return int(numbers[0]) if self.whole else float(numbers[0])
-
-    def stack(self, columns: Sequence[np.ndarray]) -> np.ndarray:
-        """What the function is called with at several points at once."""
-        if self.is_vector:
-            return np.stack(columns, axis=1)
-        return columns[0].astype(int) if self.whole else columns[0]
-
-
-def parameter(name: str, ends: Sequence[Any], start: Any = None) -> Parameter:
-    """A parameter from ``(low, high)`` or ``(low, high, step)``.
-
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    ends : sequence
-        Numbers, or for a vector arrays of the ends of its numbers. Whole numbers where all three are ints.
-    start : number or array, optional
-        Where it starts. Default: in the middle. What lies outside starts at the nearer end. A vector also makes numbers
-        in ``ends`` the same for all of its own.
-
-    Raises
-    ------
-    ValueError
-        For ends that are not finite or not in order, and for a step that is not positive.
-    TypeError
-        For ends that are no numbers.
-    """
-    if len(ends) not in {2, 3}:
-        raise ValueError(f"{name} takes (low, high) or (low, high, step), and this has {len(ends)} parts")
-    try:
-        parts = [np.asarray(e, dtype=float) for e in ends]
-        begin = None if start is None else np.asarray(start, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} takes numbers from low to high, and this is {ends!r}") from None
-    shape = np.broadcast_shapes(*(p.shape for p in parts), () if begin is None else begin.shape)
-    if len(shape) > 1 or shape == (0,):
-        raise ValueError(f"{name} is a number or a vector of a few, and this has shape {shape}")
-    whole = len(ends) == 3 and not shape and all(isinstance(e, int | np.integer) for e in ends)
-    columns = [np.broadcast_to(p, shape).ravel() for p in parts]
-    spans = tuple(
-        _span(name, k if shape else None, [float(c[k]) for c in columns], whole) for k in range(len(columns[0]))
-    )
-    middles = [_nearest(s, (s.low + s.high) / 2) for s in spans]
-    if begin is not None:
-        middles = [
-            min(max(v, s.low), s.high) for v, s in zip(np.broadcast_to(begin, shape).ravel(), spans, strict=True)
-        ]
-    return Parameter(name, spans, tuple(float(round(v) if whole else v) for v in middles))
-
-
-def _span(name: str, index: int | None, ends: list[float], whole: bool) -> Span:
-    low, high = ends[:2]
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"{name} goes from a number to a larger one, and not from {low:g} to {high:g}")
-    step = ends[2] if len(ends) == 3 else (high - low) / _STEPS
-    if not (math.isfinite(step) and step > 0):
-        raise ValueError(f"the step of {name} is a positive number, and not {step:g}")
-    steps = max(math.ceil((high - low) / step - 1e-9), 1)
-    if steps > _MOST_STEPS:
-        raise ValueError(f"from {low:g} to {high:g} by {step:g}, {name} has {steps} steps; the most are {_MOST_STEPS}")
-    return Span(name, index, low, high, steps, step, whole)
-
-
-def _nearest(span: Span, value: float) -> float:
-    """The nearest value that the slider stops at."""
-    return min(span.low + round((value - span.low) / span.step) * span.step, span.high)
+_LARGEST = 4096  # elements of an array that is shown
+_MOST_SLOPES = 20_000  # elements of its Jacobian
+_STEPS_PER_RANGE = 10  # of a descent where it is steepest
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,13 +53,61 @@ class Sweep:
     values: np.ndarray
     slopes: tuple[np.ndarray, ...] | None
 
+    kind = "grid"
+
     def packed(self) -> bytes:
         """All numbers one after another, as little-endian float64: axes, values, slopes."""
         return b"".join(a.astype("<f8").tobytes() for a in (*self.axes, self.values, *(self.slopes or ())))
 
+    def steepest(self) -> list[float]:
+        """The largest slope along each axis, without its sign."""
+        return [_largest(s) for s in self.slopes or ()]
+
+
+@dataclass(frozen=True, eq=False)
+class Star:
+    """Values along a line in each direction through one point, and the gradients there where there are any.
+
+    Parameters
+    ----------
+    centre
+        The point.
+    axes
+        The numbers along each axis, the centre's among them.
+    values
+        For each point of each axis, one axis after another, the elements of the value.
+    slopes
+        For each of these points the slope in each direction; None where there is no derivative, and for arrays.
+    """
+
+    centre: tuple[float, ...]
+    axes: tuple[np.ndarray, ...]
+    values: np.ndarray
+    slopes: np.ndarray | None
+
+    kind = "star"
+
+    def packed(self) -> bytes:
+        """All numbers one after another: the centre, axes, values, slopes. Little-endian float64, float32 for arrays."""
+        kind = "<f8" if self.values.shape[1] == 1 else "<f4"
+        parts = [np.array(self.centre), *self.axes, self.values, *([] if self.slopes is None else [self.slopes])]
+        return b"".join(a.astype(kind).tobytes() for a in parts)
+
+    def steepest(self) -> list[float]:
+        """The largest slope along each axis, without its sign."""
+        return [] if self.slopes is None else [_largest(column) for column in self.slopes.T]
+
+
+def _largest(values: np.ndarray) -> float:
+    found = np.abs(values[np.isfinite(values)])
+    return float(found.max()) if found.size and found.max() > 0 else 1.0
+
+
+_NOTHING = Function(lambda *given: None, "nothing")
+
 
 class Numbers:
-    """A function of parameters that gives one real number, with its gradient.
+    """A function of parameters that gives one real number, or an array of them, with its gradient.
 
     Parameters
     ----------
@@ -199,12 +119,16 @@ class Numbers:
     Raises
     ------
     TypeError
-        Where the function gives something else than one real number.
+        Where the function gives something else than real numbers.
+    ValueError
+        For more numbers than a view can move.
     """
 
     def __init__(self, function: Function, parameters: Sequence[Parameter]) -> None:
         self.parameters = tuple(parameters)
         self.spans = tuple(s for p in parameters for s in p.spans)
+        if len(self.spans) > MOST_SPANS:
+            raise ValueError(f"a live view moves at most {MOST_SPANS} numbers, and these are {len(self.spans)}")
         names = [p.name for p in parameters]
 
         def body(*args: Any) -> Any:
@@ -215,42 +139,78 @@ class Numbers:
         )
         self._plain = derived(given, "live", body)  # that it is constant somewhere is to be seen, not to be warned of
         self._name = function.name
-        self._moving = [k for k, p in enumerate(parameters) if not p.whole]
-        self._both = value_and_grad(self._plain, tuple(self._moving)) if self._moving else None
-        self.has_slopes = False
-        self.why = "" if self._moving else "whole numbers have no slope"
+        self._both: Function | None = None
+        self._batched: dict[bool, Function] = {}
         self._seconds = 0.0
-        self._begin()
+        self._each: float | None = None  # seconds for a point of a sweep
+        self._most = _MOST_SECONDS
+        self.shape: tuple[int, ...] = ()
+        self.has_slopes = False
+        self.why = ""
+        self.begin(self.start)
 
-    def _begin(self) -> None:
+    def begin(self, point: Sequence[float]) -> None:
         """The first call: what the function gives, whether it has slopes, and how long it takes."""
-        start = self.start
-        self._refuse_stores()
-        value = self._plain(*self._arguments(start))
-        shown = np.asarray(value)
-        if shown.shape != () or shown.dtype.kind not in "biuf":
-            what = (
-                f"{shown.dtype}[{', '.join(map(str, shown.shape))}]" if shown.dtype != object else type(value).__name__
-            )
-            raise TypeError(
-                f"a live view shows a function that gives one real number, and {self._name} gives {what}; "
-                "np.sum(...), or an index, makes one number of it"
-            )
-        if self._both is not None and len(self._moving) == len(self.parameters):
+        arguments = self._arguments(point)
+        self._refuse_stores(arguments)
+        self.shape = self._shape_of(self._plain(*arguments))
+        self._batched = {}
+        self.has_slopes, self.why = False, self._slopes_refused()
+        if not self.why:
+            self._both = self._with_slopes()
             try:
-                self._both(*self._arguments(start))
+                self._both(*arguments)
                 self.has_slopes = True
             except DifferentiationError as error:
                 self.why = str(error.args[0]) if error.args else "there is no derivative"
-        elif self._both is not None:
-            self.why = "whole numbers have no slope"
-        begin = time.perf_counter()
-        self.at(start)
-        self._seconds = time.perf_counter() - begin
+        start = time.perf_counter()
+        self.at(point)
+        self._seconds, self._each = time.perf_counter() - start, None
 
-    def _refuse_stores(self) -> None:
+    def forget(self) -> None:
+        """Let go of programs and derivatives: nothing is computed any more."""
+        for function in (self._plain, self._both, *self._batched.values()):
+            if function is not None:
+                function.forget()
+        self._both, self._batched, self._plain = None, {}, _NOTHING
+
+    def _shape_of(self, value: Any) -> tuple[int, ...]:
+        """The shape of what the function gives, where that can be shown."""
+        shown = (
+            np.asarray(value) if isinstance(value, np.ndarray | np.number | np.bool_ | complex | float | int) else None
+        )
+        if shown is None or shown.dtype.kind not in "biuf" or shown.ndim > 2:
+            what = type(value).__name__ if shown is None else f"{shown.dtype}[{', '.join(map(str, shown.shape))}]"
+            raise TypeError(
+                f"a live view shows one real number, a vector or a matrix of them, and {self._name} gives {what}; "
+                "np.sum(...), or an index, makes less of it"
+            )
+        if not 0 < shown.size <= _LARGEST:
+            raise TypeError(f"a live view shows 1 to {_LARGEST} elements, and {self._name} gives {shown.size}")
+        return shown.shape
+
+    def _slopes_refused(self) -> str:
+        if any(p.whole for p in self.parameters):
+            return "whole numbers have no slope"
+        if math.prod(self.shape) * len(self.spans) > _MOST_SLOPES:
+            return f"they would be {math.prod(self.shape) * len(self.spans)} numbers"
+        return ""
+
+    def _with_slopes(self) -> Function:
+        """The function that gives the value and its slopes in each parameter."""
+        every = tuple(range(len(self.parameters)))
+        if not self.shape:
+            return value_and_grad(self._plain, every)
+        slopes = jacobian(self._plain, every)
+
+        def body(*args: Any) -> Any:
+            return self._plain.body(*args), slopes.body(*args)
+
+        return derived(self._plain, "slopes", body)
+
+    def _refuse_stores(self, arguments: Sequence[Any]) -> None:
         """Refuse what would change something else at every move: stores, and draws from the notebook's generators."""
-        given, _ = self._plain.kind(tuple(self._arguments(self.start)), {})
+        given, _ = self._plain.kind(tuple(arguments), {})
         stores = self._plain.specialise(given)[0].stores
         if stores.inputs:
             names = ", ".join(stores.names[k] if k < len(stores.names) else "an array" for k in stores.inputs)
@@ -268,55 +228,137 @@ class Numbers:
         rest = iter(point)
         return [p.argument([next(rest) for _ in p.spans]) for p in self.parameters]
 
-    def at(self, point: Sequence[float]) -> tuple[float, tuple[float, ...] | None]:
-        """The value at a point, one number for each span, and the gradient."""
+    def at(self, point: Sequence[float]) -> tuple[np.ndarray, np.ndarray | None]:
+        """The value at a point, one number for each span, and the slope of each of its elements along each span."""
         arguments = self._arguments(point)
         if not self.has_slopes or self._both is None:
-            return float(self._plain(*arguments)), None
-        value, gradients = self._both(*arguments)
-        return float(value), tuple(float(v) for g in gradients for v in np.ravel(g))
+            value, slopes = self._plain(*arguments), None
+        else:
+            value, found = self._both(*arguments)
+            parts = [np.asarray(g, dtype=float).reshape(*self.shape, -1) for g in found]
+            slopes = np.moveaxis(np.concatenate(parts, axis=-1), -1, 0)
+        if np.shape(value) != self.shape:
+            raise ValueError(
+                f"the value has shape {np.shape(value)} here, and {self.shape} where the view starts; "
+                "a live view shows arrays of one shape"
+            )
+        return np.array(value, dtype=float), slopes
 
-    def sweep(self) -> Sweep:
-        """Values and slopes on a grid, by one call of the batched function where that can be had."""
-        count = _COUNTS[len(self.spans)]
-        while count > _FEWEST and count ** len(self.spans) * self._seconds > _MOST_SECONDS:
+    # many points ------------------------------------------------------------------------------------------------------
+
+    def sweep(self, centre: Sequence[float], seconds: float = _MOST_SECONDS) -> Sweep | Star:
+        """Values and slopes on a grid; for more than two numbers, and for arrays, on a star through ``centre``.
+
+        It takes about ``seconds`` at most, as far as the first call tells, and what was swept before.
+        """
+        self._most = seconds
+        if len(self.spans) <= 2 and not self.shape:
+            return self._grid(_COUNTS[len(self.spans)])
+        return self._star(tuple(centre))
+
+    def slice(self, along: tuple[int, int], centre: Sequence[float]) -> Sweep:
+        """Values and slopes on a grid in the plane of two numbers, the others where they are in ``centre``."""
+        return self._grid(_SLICE, along, centre)
+
+    def _affordable(self, count: int, points: Callable[[int], int]) -> int:
+        """At most ``count`` points along an axis; fewer where all ``points`` of them would take too long."""
+        each = self._seconds if self._each is None else self._each
+        while count > _FEWEST and points(count) * each > self._most:
             count -= max(count // 8, 1)
-        axes = tuple(s.grid(count) for s in self.spans)
-        points = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")])
-        table = self._table(points)
-        shape = tuple(len(a) for a in axes)
-        slopes = tuple(row.reshape(shape) for row in table[1:]) if self.has_slopes else None
-        return Sweep(axes, table[0].reshape(shape), slopes)
+        return count
 
-    def _table(self, points: np.ndarray) -> np.ndarray:
-        """A row of values, then one of slopes for each span."""
+    def _grid(self, count: int, along: Sequence[int] = (), centre: Sequence[float] = ()) -> Sweep:
+        places = list(along) or list(range(len(self.spans)))
+        count = self._affordable(count, lambda n: n ** len(places))
+        axes = tuple(self.spans[k].grid(count) for k in places)
+        mesh = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")])
+        points = np.repeat(np.array(centre or self.start)[:, None], mesh.shape[1], axis=1)
+        points[places] = mesh
+        values, slopes = self._table(points)
+        shape = tuple(len(a) for a in axes)
+        found = None if slopes is None else tuple(slopes[:, k, 0].reshape(shape) for k in places)
+        return Sweep(axes, values.reshape(shape), found)
+
+    def _star(self, centre: tuple[float, ...]) -> Star:
+        spans, size = len(self.spans), math.prod(self.shape)
+        each = spans * (size if self.shape else 1 + spans)  # numbers for one more point along all axes
+        most = _MOST_PARTS if self.shape else _MOST_NUMBERS
+        count = self._affordable(min(_RAYS, max(most // each, _FEWEST)), lambda n: n * spans)
+        axes = tuple(np.union1d(s.grid(count), [c]) for s, c in zip(self.spans, centre, strict=True))
+        points = np.repeat(np.array(centre)[:, None], sum(map(len, axes)), axis=1)
+        begin = 0
+        for k, axis in enumerate(axes):
+            points[k, begin : begin + len(axis)] = axis
+            begin += len(axis)
+        values, slopes = self._table(points, slopes=not self.shape)
+        return Star(centre, axes, values, None if slopes is None else slopes[:, :, 0])
+
+    def _table(self, points: np.ndarray, *, slopes: bool = True) -> tuple[np.ndarray, np.ndarray | None]:
+        """For each point the elements of the value, and the slopes of these along each span."""
+        begin, slopes = time.perf_counter(), slopes and self.has_slopes
         most = max((np.size(v) for v in self._held()), default=1)
-        chunk = max(_MOST_ELEMENTS // max(most, 1), 1)
+        chunk = max(_MOST_ELEMENTS // max(most, math.prod(self.shape) * len(self.spans)), 1)
+        rows: list[tuple[np.ndarray, np.ndarray | None]] = []
         if not any(p.whole for p in self.parameters):
             try:
-                cuts = range(0, points.shape[1], chunk)
-                return np.concatenate([self._batch(points[:, k : k + chunk]) for k in cuts], axis=1)
-            except Exception:  # noqa: BLE001, S110 (what cannot be batched, or fails at a point, is computed one by one)
-                pass
-        return np.stack([self._single(point) for point in points.T], axis=1)
+                rows = [self._batch(points[:, k : k + chunk], slopes=slopes) for k in range(0, points.shape[1], chunk)]
+            except Exception:  # noqa: BLE001 (what cannot be batched, or fails at a point, is computed one by one)
+                rows = []
+        rows = rows or [self._single(point, slopes=slopes) for point in points.T]
+        values = np.concatenate([v for v, _ in rows])
+        self._each = (time.perf_counter() - begin) / points.shape[1]
+        return values, np.concatenate([s for _, s in rows if s is not None]) if slopes else None
 
-    def _batch(self, points: np.ndarray) -> np.ndarray:
+    def _batch(self, points: np.ndarray, *, slopes: bool) -> tuple[np.ndarray, np.ndarray | None]:
         rest = iter(points)
         stacks = [p.stack([next(rest) for _ in p.spans]) for p in self.parameters]
-        size = points.shape[1]
-        if not self.has_slopes or self._both is None:
-            return np.broadcast_to(np.asarray(vmap(self._plain)(*stacks), dtype=float), (1, size))
-        values, gradients = vmap(self._both)(*stacks)
-        rows = [np.asarray(g, dtype=float).reshape(size, -1).T for g in gradients]
-        return np.concatenate([np.asarray(values, dtype=float).reshape(1, size), *rows])
+        count, size = points.shape[1], math.prod(self.shape)
+        both = self._both if slopes else None
+        if slopes not in self._batched:
+            self._batched[slopes] = vmap(self._plain if both is None else both)
+        made = self._batched[slopes](*stacks)
+        values, found = (made, None) if both is None else made
+        values = np.broadcast_to(np.asarray(values, dtype=float).reshape(-1, size), (count, size))
+        if found is None:
+            return values, None
+        parts = [np.asarray(g, dtype=float).reshape(count, size, -1) for g in found]
+        return values, np.moveaxis(np.concatenate(parts, axis=-1), -1, 1)
 
-    def _single(self, point: np.ndarray) -> np.ndarray:
-        rows = 1 + len(self.spans) * self.has_slopes
+    def _single(self, point: np.ndarray, *, slopes: bool) -> tuple[np.ndarray, np.ndarray | None]:
+        size, spans = math.prod(self.shape), len(self.spans)
         try:
-            value, gradient = self.at(point.tolist())
+            value, found = self.at(point.tolist())
         except Exception:  # noqa: BLE001 (there is no value at this point: a gap; where the slider stands, it is told)
-            return np.full(rows, np.nan)
-        return np.array([value, *(gradient or ())])
+            return np.full((1, size), np.nan), np.full((1, spans, size), np.nan)
+        return value.reshape(1, size), None if found is None or not slopes else found.reshape(1, spans, size)
+
+    # descent ----------------------------------------------------------------------------------------------------------
+
+    def rate(self, sweep: Sweep | Star) -> float:
+        """A rate of descent: where it is steepest, a step is a tenth of a range. One digit."""
+        steepest = sweep.steepest()
+        if not steepest or self.shape:
+            return 0.0
+        lengths = [(s.high - s.low) / slope for s, slope in zip(self.spans, steepest, strict=True)]
+        found = min(lengths) / _STEPS_PER_RANGE
+        return float(f"{found:.0e}") if 0 < found < math.inf else 1.0
+
+    def descent(self, point: Sequence[float], rate: float, steps: int) -> np.ndarray:
+        """Steps against the gradient, in the ranges: a row for each point, with its value and its gradient."""
+        low, high = np.array([s.low for s in self.spans]), np.array([s.high for s in self.spans])
+        end = time.perf_counter() + _MOST_SECONDS
+        here = np.array(point, dtype=float)
+        rows: list[np.ndarray] = []
+        for _ in range(steps + 1):
+            value, slopes = self.at(here.tolist())
+            if slopes is None or not (np.isfinite(value).all() and np.isfinite(slopes).all()):
+                break
+            rows.append(np.concatenate([here, value.reshape(1), slopes.ravel()]))
+            there = np.clip(here - rate * slopes.ravel(), low, high)
+            if np.array_equal(there, here) or time.perf_counter() > end:
+                break
+            here = there
+        return np.array(rows).reshape(len(rows), 2 * len(self.spans) + 1)
 
     # what it reads ----------------------------------------------------------------------------------------------------
 
@@ -329,7 +371,7 @@ class Numbers:
 
     def inputs(self) -> dict[tuple[str, int], Any]:
         """What identifies the present values of the names that the function reads beside its parameters."""
-        return {place: _mark(space[name]) if name in space else None for place, (name, space) in self._reads().items()}
+        return {place: mark(space[name]) if name in space else None for place, (name, space) in self._reads().items()}
 
 
 class _Same:
@@ -345,7 +387,7 @@ class _Same:
         return id(self._value)
 
 
-def _mark(value: Any) -> Any:
+def mark(value: Any) -> Any:
     """What changes when a value does, by another object or by stores into it."""
     if isinstance(value, np.ndarray):
         part = value.reshape(-1)[:: max(value.size // _MOST_ELEMENTS, 1)]  # enough of what is very large
@@ -354,5 +396,5 @@ def _mark(value: Any) -> Any:
         return type(value), repr(value)  # nan is equal to nan here
     if isinstance(value, tuple | list | dict):
         leaves, _ = flatten(value)
-        return structure(value), [_mark(leaf) for leaf in leaves]
+        return structure(value), [mark(leaf) for leaf in leaves]
     return _Same(value if settled(value) else object())  # what can change inside may have changed

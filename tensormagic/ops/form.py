@@ -41,4 +41,4 @@ def to_form(x: Node, form: Form) -> Node:
 
 def as_array(op: Callable[..., Node]) -> Callable[..., Node]:
     """``op`` of arrays, which gives an array where they have no axes, too."""
-    return lambda *nodes: to_form(op(*nodes), "array")
+    return lambda *args: to_form(op(*args), "array")

@@ -1,7 +1,8 @@
 """Sums of one array at several offsets, as gradients of stencils are: read at its neighbours, and not added one after the other.
 
 ``g[R] = 0; g[R + o] += v`` for several offsets ``o`` goes over ``g`` once for each. With ``v`` in the middle of zeros,
-what comes to an element of ``R`` is one expression, and the rim of ``R`` gets its part by thin slices.
+what comes to an element of ``R`` is one expression, and the rim of ``R`` gets its part by thin slices. A number that all
+of ``v`` is multiplied with is multiplied with their sum.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
-from tensormagic.ir.node import Node, substitute, topological, users
+from tensormagic.ir.node import Node, topological, users
+from tensormagic.ir.site import substituted
 from tensormagic.ir.size import Size
 from tensormagic.ops.leaf import constant, constant_value
-from tensormagic.ops.move import broadcast, slice_
-from tensormagic.ops.scalars.scalar import add
+from tensormagic.ops.move import BROADCAST, broadcast, slice_
+from tensormagic.ops.scalars.scalar import add, multiply
 from tensormagic.ops.update import ADD_AT, SET, add_at, set_at
 
 FEWEST = 3  # additions at offsets
@@ -52,7 +54,7 @@ def gathered(results: Sequence[Node]) -> list[Node]:
         chain = _chain(top, used, wanted)
         if chain is not None:
             new[top] = _together(chain)
-    return substitute(results, new) if new else list(results)
+    return substituted(results, new) if new else list(results)
 
 
 def _chain(top: Node, used: dict[Node, list[Node]], wanted: set[Node]) -> _Chain | None:
@@ -90,17 +92,32 @@ def _offset(link: Node, store: Node) -> Offset | None:
 def _together(chain: _Chain) -> Node:
     part = chain.store["slices"]
     margins = chain.margins
-    padded = {v: _padded(v, margins) for v in chain.moved}
+    scaled = {v: _scaled(v) for v in chain.moved}
+    padded = {v: _padded(base, margins) for v, (base, _) in scaled.items()}
+    factors = {v: own for v, (_, own) in scaled.items()}
     everywhere: Box = tuple((0, extent) for _, extent, _ in part)
     before = constant_value(chain.store.args[1])
     first = [chain.store.args[1]] if before is None or before.any() else []
-    inside = [*first, *_read(chain, padded, margins, everywhere), *chain.middle]
+    inside = [*first, *_read(chain, padded, factors, everywhere), *chain.middle]
     found = set_at(chain.store.args[0], reduce(add, inside), part)
     for axis, up, box in _rim(part, margins):
-        terms = _read(chain, padded, margins, box, (axis, up))
+        terms = _read(chain, padded, factors, box, (axis, up))
         slices = tuple((begin + at, extent, 1) for (begin, _, _), (at, extent) in zip(part, box, strict=True))
         found = add_at(found, reduce(add, terms), slices)
     return found
+
+
+def _scaled(value: Node) -> tuple[Node, list[Node]]:
+    """A value without the numbers that all of it is multiplied with, and these."""
+    factors: list[Node] = []
+    while value.op is multiply:
+        number = next((a for a in value.args if a.op is BROADCAST and not a.args[0].type.shape), None)
+        other = value.args[value.args[0] is number]
+        if number is None or other.type != value.type or number.type != value.type:
+            break
+        factors.append(number.args[0])
+        value = other
+    return value, factors
 
 
 def _padded(value: Node, margins: Sequence[tuple[int, int]]) -> Node:
@@ -114,22 +131,30 @@ def _padded(value: Node, margins: Sequence[tuple[int, int]]) -> Node:
 def _read(
     chain: _Chain,
     padded: dict[Node, Node],
-    margins: Sequence[tuple[int, int]],
+    factors: dict[Node, list[Node]],
     box: Box,
     side: tuple[int, bool] | None = None,
 ) -> list[Node]:
-    """What comes to a box from each offset; to one side of the rim only from those that point there."""
+    """What comes to a box from each value; to one side of the rim only from the offsets that point there."""
     found: list[Node] = []
     for value, offsets in chain.moved.items():
-        for offset in offsets:
-            if side is not None and (offset[side[0]] <= 0 if side[1] else offset[side[0]] >= 0):
-                continue
-            slices = tuple(
-                (at - o + low + high, extent, 1)
-                for (at, extent), o, (low, high) in zip(box, offset, margins, strict=True)
-            )
-            found.append(slice_(padded[value], slices))
+        own = offsets
+        if side is not None:
+            own = [o for o in offsets if (o[side[0]] > 0 if side[1] else o[side[0]] < 0)]
+        parts = [slice_(padded[value], _moved(box, o, chain.margins)) for o in own]
+        if parts:
+            found.append(reduce(_times, factors[value], reduce(add, parts)))
     return found
+
+
+def _moved(box: Box, offset: Offset, margins: Sequence[tuple[int, int]]) -> tuple[tuple[Size, Size, int], ...]:
+    """Where the padded array has what is added to a box at an offset."""
+    along = zip(box, offset, margins, strict=True)
+    return tuple((at - o + low + high, extent, 1) for (at, extent), o, (low, high) in along)
+
+
+def _times(value: Node, number: Node) -> Node:
+    return multiply(value, broadcast(number, value.type.shape))
 
 
 def _rim(part: Sequence[tuple[Size, Size, int]], margins: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bool, Box]]:

@@ -17,7 +17,9 @@ from tensormagic.ops.opaque import ITEM, items
 from tensormagic.ops.regions.branches import Branches
 from tensormagic.ops.regions.loops import Repeat
 from tensormagic.ops.regions.region import graph_over, symbols_in
+from tensormagic.transform.frames import framed
 from tensormagic.transform.shifts import gathered
+from tensormagic.transform.stretched import stretched
 from tensormagic.transform.sums import summed_after
 from tensormagic.transform.totals import totalled
 
@@ -37,6 +39,8 @@ def followed(roots: Iterable[Node], goals: Mapping[Node, Node]) -> list[Node]:
             stack.pop()
             if node not in memo:
                 memo[node] = memo[goal] if goal is not None else _rebuilt(node, memo)
+                if goal is not None:
+                    site.inherit(memo[goal], node)
         else:
             stack += waiting
     return [memo[n] for n in roots]
@@ -67,7 +71,9 @@ class _Tidy:
             read = _read(results)
             if not read:
                 return results
-            goals = _merged(read) or self._narrowed(read) or ({} if self.exact else _summed(read) or totalled(results))
+            goals = (stretched(read) if not self.exact else {}) or _merged(read) or self._narrowed(read)
+            if not goals and not self.exact:
+                goals = _summed(read) or totalled(results) or framed(results)
             if not goals:
                 return results
             results = followed(results, goals)
@@ -185,6 +191,7 @@ def _narrow_loop(node: Node, used: set[int]) -> list[Node | None]:
         results = [body.results[k] for k in sorted(needed)]
         reached = {k - first for k in _reached(results, body) if k >= first}
         reached |= set() if test is None else _reached(test.results, test)
+        reached |= set() if test is None else _saying_sizes(test, reached | needed, test.results)
         more = {k for k in reached if k < carries} - still - needed
         if not more:
             break

@@ -10,14 +10,15 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache, reduce
 
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, make, substitute, topological, users
+from tensormagic.ir.node import Node, make, topological, users
+from tensormagic.ir.site import substituted
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.leaf import constant, constant_value
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.opaque import ITEM, items
 from tensormagic.ops.regions.control import CALL
-from tensormagic.ops.regions.loops import LOOP
-from tensormagic.ops.regions.region import graph_over, stand_in
+from tensormagic.ops.regions.loops import LOOP, unindexed
+from tensormagic.ops.regions.region import graph_over, matched, stand_in, witnesses
 from tensormagic.ops.scalars.scalar import add
 
 
@@ -55,8 +56,11 @@ def _loop_of_sums(loop: Node, sums: dict[int, Node]) -> dict[Node, Node]:
         own[k], operands[k] = total, _sum(operands[k])
     if not taken:
         return {}
-    inner = graph_over([body.parameters[0], *own], substitute(nexts, gone), body)
-    ends = items(make(LOOP, [loop.args[0], *operands], body=inner, carries=loop["carries"]))
+    nexts = substituted(nexts, gone)
+    sizes, _ = matched(unindexed(body, 1), loop.args[1:], "loop")
+    saying, said = witnesses(nexts, own, sizes)
+    inner = graph_over([body.parameters[0], *own, *saying], nexts, body)
+    ends = items(make(LOOP, [loop.args[0], *operands, *said], body=inner, carries=loop["carries"]))
     return _in_place_of(loop, ends, taken)
 
 
@@ -68,7 +72,7 @@ def _call_of_sums(call: Node, sums: dict[int, Node]) -> dict[Node, Node]:
         return {}
     gone = {p: _zeros(p) for p, a in zip(graph.parameters, call.args, strict=True) if _is_zero(a) and p.type.inexact}
     results = [_sum(r) if k in taken else r for k, r in enumerate(graph.results)]
-    inner = graph_over(graph.parameters, substitute(results, gone), graph)
+    inner = graph_over(graph.parameters, substituted(results, gone), graph)
     return _in_place_of(call, items(make(CALL, call.args, graph=inner)), taken)
 
 

@@ -1,4 +1,4 @@
-"""One JupyterLab and one Chromium for all browser tests, and `notebook`, which opens a notebook in them."""
+"""One server and one Chromium for all browser tests, and `notebook`, which opens a notebook in JupyterLab, or in Notebook 7."""
 
 import os
 import shutil
@@ -9,6 +9,8 @@ import pytest
 from playwright.sync_api import BrowserContext, sync_playwright
 
 from tests.browser.lab import CHROMIUM_FLAGS, Lab, OpenNotebook, open_notebook, running_lab
+
+BOTH = ("lab", "notebook")
 
 
 @pytest.fixture(scope="session")
@@ -54,13 +56,18 @@ def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def notebook(
-    browser: BrowserContext, lab: Lab, screenshots: Path
+    request: pytest.FixtureRequest, browser: BrowserContext, lab: Lab, screenshots: Path
 ) -> Iterator[Callable[[str, Path | list[str]], OpenNotebook]]:
-    """`notebook(name, source)` opens a notebook file, or a list of cells, in a page of its own."""
+    """`notebook(name, source)` opens a notebook file, or a list of cells, in a page of its own.
+
+    In JupyterLab; a test that is parametrised with `BOTH`, indirectly, runs in Notebook 7 too.
+    """
+    frontend = getattr(request, "param", "lab")
     opened: list[OpenNotebook] = []
 
     def open_it(name: str, source: Path | list[str]) -> OpenNotebook:
-        opened.append(open_notebook(browser, lab, lab.add(f"{name}.ipynb", source), screenshots))
+        address = lab.add(f"{name}-{frontend}.ipynb", source, frontend)
+        opened.append(open_notebook(browser, lab, address, screenshots))
         return opened[-1]
 
     yield open_it

@@ -12,6 +12,7 @@ from playwright.sync_api import BrowserContext
 
 from tensormagic.notebook.pictures.html import to_html
 from tensormagic.notebook.pictures.scene import Scene
+from tests.browser.axe import violations
 from tests.notebook import demo_scenes
 
 pytestmark = pytest.mark.browser
@@ -239,3 +240,211 @@ def test_hostile_names_are_only_text(opened: Any) -> None:
         shown.page.locator(f'.tm-boxes [data-key="{key}"]').dispatch_event("click")
     shown.page.get_by_text("Outline", exact=True).click()
     assert shown.page.locator("#tm-root script").count() == 0
+
+
+# steps of rewriting, values, groups, files ----------------------------------------------------------------------------
+
+
+def test_a_slider_goes_through_the_rewriting_and_nodes_move(opened: Any) -> None:
+    shown = opened(demo_scenes.measured(), reduced_motion="no-preference")
+    page = shown.page
+    slider = page.get_by_role("slider", name="step of rewriting")
+    assert slider.count() == 0  # nothing led to what was captured
+    page.get_by_role("button", name="rewritten", exact=True).click()
+    assert (slider.input_value(), slider.get_attribute("max")) == ("2", "2")
+    page.evaluate("window.kept = document.querySelector('.tm-boxes [data-key=log]')")
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    assert shown.said() == "step 1 of 2: log(1 + x) -> log1p(x) · stable · In[3] line 2 · explog.py:31"
+    assert slider.get_attribute("aria-valuetext").startswith("1 of 2: log(1 + x)")
+    assert page.evaluate("window.kept.isConnected && window.kept.textContent.startsWith('log1p')")
+    assert page.evaluate("window.kept.classList.contains('made')")
+    assert "exp" in page.locator('.tm-boxes [data-key="e"]').text_content()
+    page.keyboard.press("Home")
+    assert shown.said() == "step 0 of 2: as it was captured"
+    assert "s" in shown.boxes()
+    page.locator(".tm-stage").focus()
+    page.keyboard.press("]")
+    page.keyboard.press("]")
+    assert shown.said().startswith("step 2 of 2: log1p(exp(x)) -> softplus(x)")
+    assert page.locator('.tm-boxes [data-key="log"]').text_content().startswith("logaddexp")
+    page.get_by_text("Rules, in order (2)").click()
+    assert page.locator(".tm-rules li").count() == 3
+    page.locator(".tm-rules li button").nth(1).click()
+    assert slider.input_value() == "1"
+    page.keyboard.press("1")  # on a button of the list: no key of the stage
+    page.locator(".tm-stage").focus()
+    page.keyboard.press("1")
+    assert shown.said() == "captured: 8 ops"
+    assert slider.count() == 0
+
+
+def test_details_tell_values_time_memory_and_the_rules_so_far(opened: Any) -> None:
+    shown = opened(demo_scenes.measured(), view="rewritten")
+    page = shown.page
+    page.locator('.tm-boxes [data-key="log"]').click()
+    details = page.locator(".tm-details")
+    told = details.inner_text()
+    for part in ("12.5 µs in NumPy", "4.55 kB", "min 0, max 1, mean 0.5", "not finite\nnone", "One value is missing."):
+        assert part in told
+    assert "1. log(1 + x) -> log1p(x) (stable, In[3] line 2)" in told
+    assert "2. log1p(exp(x)) -> softplus(x) (stable, In[3] line 2)" in told
+    assert details.get_by_role("img", name="histogram from 0 to 1").locator("rect").count() == 16
+    page.locator('.tm-boxes [data-key="X"]').click()
+    heat = details.get_by_role("img", name="heat map of 3 by 4 values from 0 to 11, those that are nan crossed out")
+    assert heat.locator("rect").count() == 11
+    assert heat.locator("path.none").count() == 1
+    assert "1 nan" in details.inner_text()
+
+
+def test_the_pointer_tells_and_marks_the_line(opened: Any) -> None:
+    shown = opened(demo_scenes.measured())
+    page = shown.page
+    page.locator('.tm-boxes [data-key="log"]').hover()
+    tip = page.locator(".tm-tip")
+    assert "12.5 µs in NumPy" in tip.inner_text()
+    assert tip.locator("rect").count() == 16
+    assert page.locator(".tm-source li.at").inner_text().startswith("loss = np.mean")
+    page.locator(".tm-search, input[type=search]").hover()
+    assert tip.is_hidden()
+    assert page.locator(".tm-source li.at").count() == 0
+
+
+def test_boxes_in_boxes_open_and_close_by_keys(opened: Any) -> None:
+    shown = opened(demo_scenes.nested())
+    page = shown.page
+    assert {"loop/v", "loop/test", "loop/cond/then/op", "loop/cond/else/op"} <= set(shown.boxes())
+    inner = page.locator(".tm-frames rect[data-group='loop/cond']").bounding_box()
+    outer = page.locator(".tm-frames rect[data-group='loop']").bounding_box()
+    assert outer["x"] < inner["x"]
+    assert outer["x"] + outer["width"] > inner["x"] + inner["width"]
+    assert outer["y"] < inner["y"]
+    assert outer["y"] + outer["height"] > inner["y"] + inner["height"]
+    stage = page.locator(".tm-stage")
+    page.locator('.tm-boxes [data-key="loop/cond/then/op"]').click()
+    stage.focus()
+    page.keyboard.press("Enter")  # closes the branch that it is in, then what is around it
+    assert "loop/cond/then/op" not in shown.boxes()
+    page.locator('.tm-boxes [data-key="loop/test"]').click()
+    page.keyboard.press("Enter")
+    assert "loop" in shown.boxes()
+    assert "loop/test" not in shown.boxes()
+    assert shown.said() == "loop × 3: 2 ops inside, closed"
+    page.keyboard.press("/")
+    page.keyboard.type("log,")
+    page.keyboard.press("Enter")
+    assert shown.said().startswith("1 of 1: log, float64[569]")
+    assert "loop/cond/else/op" in shown.boxes()
+
+
+def test_the_outline_nests_as_the_boxes_do(opened: Any) -> None:
+    shown = opened(demo_scenes.nested())
+    page = shown.page
+    page.get_by_text("Outline", exact=True).click()
+    loop = page.locator("[role=treeitem][data-key='loop']")
+    loop.focus()
+    page.keyboard.press("ArrowRight")
+    cond = page.locator("[role=treeitem][data-key='loop/cond']")
+    cond.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert shown.said() == "group then: 1 op"
+    assert loop.get_attribute("aria-expanded") == "true"
+
+
+def test_nodes_are_grouped_by_choice(opened: Any) -> None:
+    shown = opened(demo_scenes.nested())
+    choice = shown.page.get_by_role("combobox", name="group the nodes")
+    assert choice.locator("option").all_inner_texts() == ["not grouped", "by line", "by function"]
+    choice.select_option("function")
+    assert "− function wave: 2 ops" in shown.page.locator(".tm-headings text").all_text_contents()
+    choice.select_option("none")
+    assert "first" in shown.boxes()
+    many = opened(demo_scenes.logistic(), view="kernels")
+    many.page.get_by_role("combobox", name="group the nodes").select_option("line")
+    titles = many.page.locator(".tm-headings text").all_text_contents()
+    assert any("line 2" in title for title in titles)
+    assert any("gradient" in title for title in titles)
+
+
+@pytest.mark.parametrize(("kind", "ending"), [("HTML", "html"), ("DOT", "dot"), ("Mermaid", "mmd")])
+def test_texts_are_saved(opened: Any, tmp_path: Path, kind: str, ending: str) -> None:
+    shown = opened(demo_scenes.nested())
+    with shown.page.expect_download() as download:
+        shown.page.get_by_role("button", name=f"save as {kind}").click()
+    path = tmp_path / "saved.html"
+    download.value.save_as(path)
+    assert download.value.suggested_filename == f"In_5__captured.{ending}"
+    text = path.read_text(encoding="utf-8")
+    if kind == "HTML":
+        shown.page.goto(path.as_uri())
+        assert "loop/test" in shown.boxes()
+        assert shown.page.locator(".tm-stage").count() == 1
+    else:
+        link = " -> " if kind == "DOT" else " --> "
+        names = dict(re.findall(r'(n\d+) ?[\[({\\/]+(?:label=)?"([a-z]+)', text))
+        links = {(names.get(a), names.get(b)) for a, b in re.findall(rf"(n\d+){link}(n\d+)", text)}
+        assert {("x", "sin"), ("sin", "cos")} <= links
+        assert text.count("subgraph") == 4
+        assert text.startswith('digraph "In[5]" {' if kind == "DOT" else "flowchart TD")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible(opened: Any, scheme: str) -> None:
+    for scene, view in ((demo_scenes.measured(), "rewritten"), (demo_scenes.nested(), "captured")):
+        shown = opened(scene, view=view, color_scheme=scheme, reduced_motion="reduce")
+        page = shown.page
+        page.locator(".tm-boxes > g").nth(2).click(force=True)
+        page.get_by_text("Outline", exact=True).click()
+        if view == "rewritten":
+            page.locator(".tm-rules summary").click()
+        assert violations(page, "html") == []
+
+
+def test_hostile_names_are_quoted_in_texts(opened: Any) -> None:
+    shown = opened(demo_scenes.hostile())
+    found: dict[str, str] = {}
+    for kind in ("DOT", "Mermaid"):
+        with shown.page.expect_download() as download:
+            shown.page.get_by_role("button", name=f"save as {kind}").click()
+        found[kind] = Path(download.value.path()).read_text(encoding="utf-8")
+    for line in found["DOT"].splitlines():
+        assert len(re.findall(r'(?<!\\)(?:\\\\)*"', line)) % 2 == 0
+    assert not re.search(r"<(?!br>)", found["Mermaid"])
+    assert all(line.count('"') in {0, 2} for line in found["Mermaid"].splitlines())
+
+
+def test_a_large_graph_is_drawn_on_a_canvas_and_used_alike(opened: Any, tmp_path: Path) -> None:
+    shown = opened(demo_scenes.random_graph(700, lines=7), reduced_motion="reduce")
+    page = shown.page
+    canvas = page.locator(".tm-canvas")
+    assert canvas.is_hidden()
+    page.get_by_role("button", name="open or close all groups").click()
+    assert canvas.is_visible()
+    assert page.locator(".tm-picture").is_hidden()
+    painted = """() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => {
+        const canvas = document.querySelector('.tm-canvas');
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        done(data.filter((value, k) => k % 4 === 3 && value).length);
+    })))"""
+    assert page.evaluate(painted) > 10_000
+    stage = page.locator(".tm-stage")
+    stage.focus()
+    page.keyboard.press("ArrowDown")
+    key = page.evaluate("""() => { const said = document.querySelector('.tm-live').textContent; return said; }""")
+    assert re.match(r"a\d, float64", key)
+    page.keyboard.press("/")
+    page.keyboard.type("matmul")
+    page.keyboard.press("Enter")
+    assert shown.said().startswith("1 of ")
+    found = page.locator(".tm-details .tm-title").inner_text()
+    assert found == "matmul"
+    box = stage.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)  # what was found is in the middle
+    assert shown.said().startswith("matmul, ")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="save as SVG").click()
+    assert Path(download.value.path()).read_text(encoding="utf-8").count('class="box') == 700 + 8 + 1
+    page.get_by_role("button", name="open or close all groups").click()
+    assert canvas.is_hidden()
+    assert page.locator(".tm-boxes > g").count() < 30

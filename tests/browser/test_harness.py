@@ -3,9 +3,12 @@
 import pytest
 from PIL import Image, ImageStat
 
+from tests.browser.conftest import BOTH
+
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.parametrize("notebook", BOTH, indirect=True)
 def test_a_plain_notebook_is_clean_in_both_themes(notebook):
     opened = notebook("plain", ["import ipywidgets\nipywidgets.IntSlider(3)", "6 * 7"])
     outputs = opened.run_all()

@@ -426,3 +426,23 @@ def test_a_bound_method_is_captured_with_its_loops():
 
     assert tm.grad(Model().power)(2.0, 3) == 12.0
     assert tm.grad(Model().power)(-2.0, 3) == -12.0
+
+
+@tm.tensor
+def halved_or_grown(w):
+    for _ in range(3):
+        w = w * 1.5
+    if w.sum() > 0:
+        return w * 2
+    while w.min() < -1:
+        w = w / 2
+    return w - 1
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_control_flow_on_lazy_values_outside_cells(sign):
+    x = sign * np.array([1.0, 2.0, 3.0])
+    found = halved_or_grown(tm.tensor(x))
+    assert isinstance(found, tm.Tensor)
+    np.testing.assert_array_equal(found, halved_or_grown(x))
+    np.testing.assert_allclose(found, 6.75 * x if sign > 0 else x * 1.5**3 / 16 - 1)

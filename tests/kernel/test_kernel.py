@@ -1,28 +1,12 @@
 """The TensorMagic kernel over Jupyter's protocol: everything a Python kernel does, with the extension loaded."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import ClassVar
 
 import jupyter_kernel_test
-import pytest
 from jupyter_client.manager import start_new_kernel
 
 # Every sample is checked by jupyter_kernel_test in the way that its name says.
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kernelspec(tmp_path_factory: pytest.TempPathFactory):
-    """The kernel as a user installs it, found where Jupyter looks."""
-    prefix = tmp_path_factory.mktemp("prefix with space")
-    subprocess.run(
-        [sys.executable, "-m", "tensormagic_kernel", "install", "--prefix", prefix], check=True, capture_output=True
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JUPYTER_PATH", str(prefix / "share/jupyter"), prepend=os.pathsep)
-        yield prefix / "share/jupyter/kernels/tensormagic"
 
 
 class TestProtocol(jupyter_kernel_test.KernelTests):

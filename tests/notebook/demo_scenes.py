@@ -6,6 +6,10 @@ import random
 import re
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from tensormagic.notebook.pictures.details import Details, Rewrite, Step
+from tensormagic.notebook.pictures.measure import summary
 from tensormagic.notebook.pictures.scene import Edge, Scene, Vertex, View
 
 LOGISTIC = """z = X @ w + b
@@ -164,6 +168,64 @@ def random_graph(count: int = 1000, seed: int = 1, lines: int = 25) -> Scene:
     build.add("result", names[-1], kind="output", id="out")
     text = "\n".join(f"t{k} = f{k}(t{k - 1})" for k in range(1, lines + 1))
     return Scene("In[11]", text, (build.view("captured", names[-1]),))
+
+
+def measured() -> Scene:
+    """Logistic regression with the steps of its rewriting and with values: a matrix, a histogram, a nan."""
+    scene = logistic()
+    captured = scene.views[0]
+    numbers = {vertex.id: k for k, vertex in enumerate(captured.vertices, 1)}
+    views = tuple(
+        replace(view, vertices=tuple(replace(v, number=numbers.get(v.id, 0)) for v in view.vertices))
+        for view in scene.views
+    )
+    half = tuple(replace(v, label="log1p") if v.id == "log" else v for v in views[0].vertices if v.id != "s")
+    edges = (*(e for e in captured.edges if "s" not in {e.source, e.target}), Edge("e", "log"))
+    rewrites = [
+        Rewrite(rule, "stable", "In[3] line 2", f"explog.py:{line}")
+        for rule, line in (("log(1 + x) -> log1p(x)", 31), ("log1p(exp(x)) -> softplus(x)", 44))
+    ]
+    steps = (
+        Step((), views[0], ()),
+        Step((rewrites[0],), View("captured", half, edges, captured.outputs), ("log",)),
+        Step((rewrites[1],), views[1], ("log",)),
+    )
+    values = np.arange(12.0).reshape(3, 4)
+    values[1, 2] = np.nan
+    told = {numbers["X"]: summary(values), numbers["log"]: {**summary(np.linspace(0, 1, 569)), "seconds": 1.25e-5}}
+    return replace(scene, views=views, later=lambda: Details(told, {"rewritten": steps}, "One value is missing."))
+
+
+def nested() -> Scene:
+    """A loop that holds a branch of two graphs, and a function in the cell's text."""
+
+    def branch(name: str, op: str) -> View:
+        build = Builder("In[5]")
+        v = build.add("operand 1", kind="input", id=f"loop/cond/{name}/v")
+        build.add(
+            "result", build.add(op, v, line=4, id=f"loop/cond/{name}/op"), kind="output", id=f"loop/cond/{name}/out"
+        )
+        return build.view(name)
+
+    body = Builder("In[5]")
+    carry = body.add("carry 1", kind="input", id="loop/v")
+    test = body.add("greater", carry, line=3, type="bool", id="loop/test")
+    cond = body.add("cond", test, carry, kind="region", line=3, id="loop/cond")
+    body.add("next", cond, kind="output", id="loop/out")
+    inside = View("body", *_parts_of(body), (), {"loop/cond": (branch("then", "exp"), branch("else", "log"))})
+    build = Builder("In[5]")
+    x = build.add("x", kind="input", id="x")
+    first = build.add("sin", x, line=1, id="first", function="wave")
+    second = build.add("cos", first, line=1, id="second", function="wave")
+    loop = build.add("loop × 3", second, kind="region", line=2, id="loop")
+    build.add("y", build.add("sum", loop, line=5, id="total", type="float64"), kind="output", id="out")
+    view = View("captured", *_parts_of(build), ("total",), {"loop": (inside,)})
+    text = "def wave(x): return np.cos(np.sin(x))\nfor k in range(3):\n    if v[0] > 0:\n        v = np.exp(v)\nv.sum()"
+    return Scene("In[5]", text, (view,))
+
+
+def _parts_of(build: Builder) -> tuple[tuple[Vertex, ...], tuple[Edge, ...]]:
+    return tuple(build.vertices), tuple(build.edges)
 
 
 def hostile() -> Scene:

@@ -145,7 +145,36 @@ def test_where_a_nan_came_from(notebook):
     assert notebook.ok("t = tm.tensor(np.ones(3)) * 2\n%tensor_nan t").data["text/plain"].startswith("nan: none")
     notebook["X"][5, 2] = np.nan
     notebook.ok("%%tensor -q\ns = np.sum(X * 2)")
-    assert "input" in notebook.ok("%tensor_nan s").data["text/plain"]
+    row = notebook.ok("%tensor_nan s").data["text/plain"].splitlines()[2]
+    assert row.split() == ["*", "input", "X", "[5,", "2]"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("z = np.log(X)\nq = z.sum()", ["line 2  z = np.log(X)", "log", "[1, 2]", "X = -2"]),
+        (
+            "z = X * np.inf\nq = z @ w",
+            ["line 3  q = z @ w", "@", "[1]", "float64[40, 3] -inf … inf 120 inf, w = float64[3] 1 … 1"],
+        ),
+        ("z = X * np.inf\nq = z.sum(1)", ["line 3  q = z.sum(1)", "sum", "[1]", "float64[40, 3] -inf … inf 120 inf"]),
+        (
+            "u = w\nfor k in range(50):\n    u = u - 4 * u * u * u\nq = u.sum()",
+            ["line 4, turn 8  u = u - 4 * u * u * u", "−", "[0]", "-inf, -inf"],
+        ),
+        (
+            "u = w * 2\nwhile np.all(u < 100):\n    v = np.sqrt(u - 1.9)\n    u = u - v\nq = u.sum()",
+            ["line 4, turn 2  v = np.sqrt(u - 1.9)", "sqrt", "[0]", "-0.216228"],
+        ),
+    ],
+)
+def test_a_nan_is_told_with_what_it_was_made_of(notebook, cell, told):
+    notebook["X"], notebook["w"] = np.ones((40, 3)), np.ones(3)
+    notebook["X"][1, 2] = -2
+    with np.errstate(all="ignore"):
+        notebook.ok(f"%%tensor -q\n{cell}")
+        row = notebook.ok("%tensor_nan q").data["text/plain"].splitlines()[2]
+    assert all(part in row for part in told), row
 
 
 @pytest.mark.parametrize(

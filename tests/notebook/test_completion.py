@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tensormagic.notebook.options import CHOICES, OPTIONS
+
 
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -14,6 +16,7 @@ import pytest
         ("%%tensor f --math s", ["stable"]),
         ("%%tensor --show graph,co", ["code"]),
         ("%%tensor --show=pro", ["profile"]),
+        ("%%tensor --against jax,py", ["pytensor"]),
         ("%%tensor --dtype float6", ["float64"]),
         ("%%tensor --device ", ["cpu", "gpu", "auto"]),
     ],
@@ -45,3 +48,64 @@ def test_other_cells_are_left_alone(notebook):
     notebook["zebra"] = 1
     assert "zebra" in notebook.completions("zeb")
     assert not [c for c in notebook.completions("%%time --gr") if c == "--grad"]
+
+
+def test_every_option_completes(notebook):
+    for option in OPTIONS:
+        assert option in notebook.completions(f"%%tensor {option}")
+
+
+def test_every_value_completes(notebook):
+    for option, values in CHOICES.items():
+        for line in (f"%%tensor f {option} ", f"%%tensor {option}=", f"%tensor {option} "):
+            assert sorted(notebook.completions(line)) == sorted(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("%%rewrite --math ", ["exact", "real", "stable"]),
+        ("%tensor_cache --", ["--clear"]),
+        ("%tensor_formula lo", ["loss"]),
+        ("%tensor_formula loss --", ["--wrt"]),
+        ("%tensor_formula loss --wrt ", ["X", "w"]),
+        ("%tensor_formula loss --wrt X,", ["X", "w"]),
+        ("%tensor_graph ", ["loss"]),
+        ("%tensor_nan l", ["loss"]),
+    ],
+)
+def test_the_other_magics(notebook, text, expected):
+    notebook.ok("%%tensor --quiet\nloss = (X @ w).sum()")
+    assert sorted(notebook.completions(text)) == sorted(expected)
+
+
+def kinds(notebook, text: str) -> dict[str, str]:
+    from IPython.core.completer import provisionalcompleter
+
+    with provisionalcompleter():
+        return {c.text.rpartition(".")[2]: c.type for c in notebook.shell.Completer.completions(text, len(text))}
+
+
+def test_names_have_types_in_captured_cells(notebook):
+    notebook.ok("%%tensor --quiet\nloss = (X @ w).sum()")
+    notebook["name"] = "text"
+    assert kinds(notebook, "%%tensor\nq = X")["X"] == "float64[40, 3]"
+    assert kinds(notebook, "# first\n%%tensor --grad w\nq = np.exp(lo")["loss"] == "lazy float64"
+    assert kinds(notebook, "%%tensor\nq = b")["b"] == "float"
+    assert "[" not in kinds(notebook, "%%tensor\nq = na")["name"]
+    assert kinds(notebook, "q = X")["X"] != "float64[40, 3]"
+
+
+@pytest.mark.parametrize("jedi", [False, True])
+def test_attributes_of_lazy_values(notebook, monkeypatch, jedi):
+    from tensormagic import session
+
+    monkeypatch.setattr(notebook.shell.Completer, "use_jedi", jedi)
+    notebook.ok("%%tensor --quiet\nloss = (X @ w).sum()")
+    for before in ("", "%%tensor\nq = 1 + "):
+        found = kinds(notebook, f"{before}loss.")
+        assert {"mean", "grad", "formula", "explain", "to_html"} <= {
+            n for n, kind in found.items() if kind == "function"
+        }
+        assert {"shape", "dtype", "T", "graph"} <= {n for n, kind in found.items() if kind == "property"}
+    assert not session.is_computed(notebook["loss"].node)

@@ -18,8 +18,9 @@ import traitlets
 import tensormagic as tm
 from tensormagic.functions.function import of_callable
 from tensormagic.ir.errors import ArgumentError, CaptureError
-from tensormagic.notebook.plots import plot
-from tensormagic.notebook.sweep import Numbers, parameter
+from tensormagic.notebook.plots.curves import curve
+from tensormagic.notebook.ranges import parameter
+from tensormagic.notebook.sweep import Numbers
 from tensormagic.notebook.widgets.live import SCRIPT, STYLE, LiveView
 from tests.notebook.live_views import WIDGET, unpacked, widgets
 
@@ -68,7 +69,8 @@ def test_a_view_has_a_trait_for_its_parameter_and_the_exact_value(shown):
 
 def test_the_sweep_is_value_and_slope_on_a_grid():
     a = np.linspace(0, 10, 121)
-    found = Numbers(of_callable(wave), [parameter("a", (0, 10))]).sweep()
+    numbers = Numbers(of_callable(wave), [parameter("a", (0, 10))])
+    found = numbers.sweep(numbers.start)
     np.testing.assert_array_equal(found.axes[0], a)
     np.testing.assert_allclose(found.values, np.sin(a) * a, rtol=1e-14, atol=1e-15)
     np.testing.assert_allclose(found.slopes[0], np.sin(a) + a * np.cos(a), rtol=1e-12, atol=1e-13)
@@ -77,12 +79,12 @@ def test_the_sweep_is_value_and_slope_on_a_grid():
 def test_the_sweep_of_a_pure_function_is_one_batched_call(monkeypatch):
     numbers = Numbers(of_callable(wave), [parameter("a", (0, 10))])
     monkeypatch.setattr(numbers, "at", lambda point: pytest.fail("a point on its own"))
-    assert numbers.sweep().values.shape == (121,)
+    assert numbers.sweep(numbers.start).values.shape == (121,)
 
 
 def test_a_sweep_of_two_has_a_gradient_in_both_directions():
     numbers = Numbers(of_callable(lambda a, b: a**2 * b), [parameter("a", (-1, 1)), parameter("b", (0, 2))])
-    found = numbers.sweep()
+    found = numbers.sweep(numbers.start)
     a, b = np.meshgrid(*found.axes, indexing="ij")
     np.testing.assert_allclose(found.values, a**2 * b, atol=1e-15)
     np.testing.assert_allclose(found.slopes[0], 2 * a * b, atol=1e-15)
@@ -92,7 +94,7 @@ def test_a_sweep_of_two_has_a_gradient_in_both_directions():
 def test_a_slow_function_gets_a_coarser_grid():
     numbers = Numbers(of_callable(lambda a, b: a * b), [parameter("a", (0, 1)), parameter("b", (0, 1))])
     numbers._seconds = 0.02
-    found = numbers.sweep()
+    found = numbers.sweep(numbers.start)
     assert 9 <= found.values.size <= 100
     np.testing.assert_allclose(found.values, np.outer(*found.axes))
 
@@ -107,8 +109,10 @@ def test_large_inputs_are_swept_in_parts(monkeypatch):
     numbers._seconds = 0.2
     sizes = []
     batch = numbers._batch
-    monkeypatch.setattr(numbers, "_batch", lambda points: sizes.append(points.shape[1]) or batch(points))
-    found = numbers.sweep()
+    monkeypatch.setattr(
+        numbers, "_batch", lambda points, **given: sizes.append(points.shape[1]) or batch(points, **given)
+    )
+    found = numbers.sweep(numbers.start)
     assert set(sizes) == {1}
     np.testing.assert_allclose(found.values, found.axes[0] * data.sum(), rtol=1e-12)
 
@@ -119,7 +123,7 @@ def test_whole_numbers_are_ints_and_have_no_slope(shown):
     assert (view.value, view.gradient) == (30.0, None)
     view.n = 4
     assert (view.value, type(view.parameters["n"])) == (14.0, int)
-    assert view._scene["why"] == "no slopes: whole numbers have no slope"
+    assert view._picture["why"] == "no slopes: whole numbers have no slope"
     assert unpacked(view._sweep).tolist() == [*range(11), *(sum(k**2 for k in range(n)) for n in range(11))]
 
 
@@ -172,8 +176,9 @@ def test_a_function_that_fails_at_some_points_has_a_gap_there(shown):
         return a
 
     view = shown(f, a=(0, 1))
-    values = unpacked(view._sweep)[121:242]
-    grid = np.linspace(0, 1, 121)
+    count = view._picture["counts"][0]
+    values = unpacked(view._sweep)[count : 2 * count]
+    grid = np.linspace(0, 1, count)
     np.testing.assert_array_equal(values, np.where(grid > 0.3, grid, np.nan))
     view.a = 0.1
     assert view._problem == "ArithmeticError: too small"
@@ -196,7 +201,7 @@ def test_captured_functions_and_callable_objects(shown):
 def test_a_function_without_derivative_has_a_curve_and_no_tangent(shown):
     view = shown(lambda a: np.argmax(np.array([0.5, a])), a=(0, 1))
     assert view.gradient is None
-    assert view._scene["why"].startswith("no slopes: ")
+    assert view._picture["why"].startswith("no slopes: ")
     assert 'class="curve"' in view.svg()
     assert 'class="tangent"' not in view.svg()
 
@@ -227,10 +232,12 @@ def test_a_lazy_value_is_a_function_of_its_inputs(notebook, shown):
         (wave, {"a": ipywidgets.Text()}, TypeError, "Text is none"),
         (wave, {"a": ipywidgets.FloatLogSlider()}, TypeError, "FloatLogSlider is none"),
         (wave, {"a": ipywidgets.FloatRangeSlider()}, TypeError, "FloatRangeSlider is none"),
-        (lambda w: np.sum(w), {"w": (np.zeros(7), np.ones(7))}, ValueError, "at most 6 numbers, and these are 7"),
-        (lambda a: a * np.ones(2), {"a": (0, 1)}, TypeError, "one real number, and <lambda> gives float64\\[2\\]"),
+        (lambda w: np.sum(w), {"w": (np.zeros(65), np.ones(65))}, ValueError, "at most 64 numbers, and w has 65"),
+        (lambda a: (a, a), {"a": (0, 1)}, TypeError, "<lambda> gives tuple"),
         (lambda a: a * 1j, {"a": (0, 1)}, TypeError, "gives complex128"),
         (lambda value: value, {"value": (0, 1)}, ValueError, "call the parameter otherwise"),
+        (lambda moved: moved, {"moved": (0, 1)}, ValueError, "own use for the name moved"),
+        (lambda _at: _at, {"_at": (0, 1)}, ValueError, "own use for the name _at"),
         (3, {"a": (0, 1)}, CaptureError, "int is not a function"),
     ],
 )
@@ -333,7 +340,7 @@ def test_the_tangent_touches_the_curve_with_its_slope(shown):
     view.a = 3.0
     tangent = next(e for e in ET.fromstring(view.svg()).iter() if e.get("class") == "tangent")
     x1, y1, x2, y2 = map(float, re.findall(r"-?[\d.]+", tangent.get("d")))
-    made = view._plot
+    made = view._panels[0]
     for x, y, a in ((x1, y1, 0.0), (x2, y2, 10.0)):
         assert (x, y) == pytest.approx(made.place(a, 9 + 6 * (a - 3)), abs=0.06)
 
@@ -343,7 +350,7 @@ def test_contours_are_where_the_value_is(shown):
     root = ET.fromstring(view.svg())
     paths = [e.get("d") for e in root.iter() if e.get("class") == "contour"]
     assert len(paths) > 3
-    left, top, wide, tall = view._plot.frame
+    left, top, wide, tall = view._panels[0].frame
     for path in paths:
         numbers = np.array([float(v) for v in re.findall(r"-?[\d.]+", path)]).reshape(-1, 2)
         a, b = (numbers[:, 0] - left) / wide * 4 - 2, 2 - (numbers[:, 1] - top) / tall * 4
@@ -355,7 +362,7 @@ def test_pictures_of_constants_and_poles_are_drawn():
     for function in (lambda a: 0 * a + 3, lambda a: 1 / a, lambda a: a * 1e300 * 1e10, lambda a: np.sqrt(a)):
         numbers = Numbers(of_callable(function), [parameter("a", (-1, 1), 0.5)])
         with np.errstate(all="ignore"):
-            made = plot("f", numbers.spans, numbers.sweep())
+            made = curve("f", numbers.spans[0], numbers.sweep(numbers.start))
         assert np.isfinite(made.y).all()
         assert made.y[0] < made.y[1]
         assert "nan" not in str(made.shapes)

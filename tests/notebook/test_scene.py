@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensormagic.notebook.pictures.draw import COLLAPSE_ABOVE, SEAL_ABOVE
 from tensormagic.notebook.pictures.grouping import groups
 from tensormagic.notebook.pictures.labels import clean, shorten, symbol, width
 from tensormagic.notebook.pictures.layout import GAP, Link, layered, topological_order
+from tensormagic.notebook.pictures.message import WHOLE_BELOW
 from tensormagic.notebook.pictures.picture import Box, Picture
-from tensormagic.notebook.pictures.scene import Edge, Scene, Vertex, View
+from tensormagic.notebook.pictures.scene import COLLAPSE_ABOVE, Edge, Scene, Vertex, View
 from tests.notebook import demo_scenes
 
 SCENES = {
@@ -31,7 +31,7 @@ SCENES = {
 
 def pictures(picture: Picture) -> list[Picture]:
     """Return the picture and those inside its groups."""
-    inner = [box.inside.picture for box in picture.boxes if box.inside and box.inside.picture]
+    inner = [box.inside.picture for box in picture.boxes if box.inside]
     return [picture, *(deep for one in inner for deep in pictures(one))]
 
 
@@ -150,8 +150,11 @@ def test_a_long_chain_is_straight_and_does_not_recurse() -> None:
 
 
 def test_a_view_too_large_for_a_page_keeps_its_groups_closed() -> None:
-    picture = demo_scenes.chain(SEAL_ABOVE + 1).views[0].picture
-    assert all(box.inside.picture is None for box in picture.boxes if box.inside)
+    message = demo_scenes.chain(WHOLE_BELOW + 1).message(deep=True)
+    groups = [box["g"] for box in message["views"][0]["picture"]["boxes"] if "g" in box]
+    assert all(group["picture"] is None and group["ask"] for group in groups)
+    whole = demo_scenes.chain(300).message(deep=True)
+    assert all(box["g"]["picture"] for box in whole["views"][0]["picture"]["boxes"] if "g" in box)
 
 
 def test_a_circle_is_drawn_and_not_refused() -> None:

@@ -11,7 +11,7 @@ from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.html import to_html
 from tensormagic.notebook.pictures.palette import DARK, LIGHT
 from tensormagic.notebook.pictures.scene import KINDS, Scene, Vertex, View
-from tensormagic.notebook.pictures.shapes import outline
+from tensormagic.notebook.pictures.shapes import describe, outline
 from tests.notebook import demo_scenes
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -149,4 +149,4 @@ def test_equal_scenes_give_equal_pictures() -> None:
 
 def test_describe() -> None:
     vertex = Vertex("a", "exp", "pointwise", "float64[3]", line=2, cell="In[4]", role="adjoint", kernel=1, yellow=True)
-    assert svg.describe(vertex) == "exp, float64[3], adjoint, In[4] line 2, kernel 1, runs in NumPy"
+    assert describe(vertex) == "exp, float64[3], adjoint, In[4] line 2, kernel 1, runs in NumPy"

@@ -35,3 +35,22 @@ def test_what_does_not_cancel_stays(monkeypatch):
         zeros = tm.grad(lambda x, y: (y * np.sqrt(x)).sum())(X[:2], np.zeros(2))
     np.testing.assert_array_equal(found, [np.inf, 1, 0])
     np.testing.assert_array_equal(zeros, [np.nan, 0])
+
+
+PARTS = {
+    "a slice": (lambda x: (x * np.sqrt(x))[:2], [0, 1.5, 0]),
+    "a slice with a step": (lambda x: (x * np.log(x))[::2], [-np.inf, 0, 1 + np.log(4)]),
+    "weights": (lambda x: np.arange(3.0) * (x * np.sqrt(x)), [0, 1.5, 6]),
+    "turned around": (lambda x: (x[None, :] * np.sqrt(x[None, :])).T, [0, 1.5, 3]),
+}
+
+
+@pytest.mark.parametrize("math", ["exact", "stable"])
+@pytest.mark.parametrize("name", PARTS)
+def test_slopes_of_parts_at_zero(name, math, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    monkeypatch.setattr(tm.config, "math", math)
+    function, expected = PARTS[name]
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(tm.grad(lambda x: function(x).sum())(X), expected, rtol=1e-14)
+    tm.check_grads(function, (X + 0.3,), order=2)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic import session
 from tensormagic.ir.errors import CaptureError, UndefinedError
-from tests.capture.harness import captured, check
-from tests.programs.random_programs import compare_cell, compare_function, program
+from tests.capture.harness import captured, cell, check
+from tests.programs.random_programs import close, compare_cell, compare_function, memory, program
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +20,7 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("first", range(0, 90, 30))
-@pytest.mark.parametrize(("kind", "least"), [("cell", 0.6), ("function", 0.3)])  # which is run at four sizes
+@pytest.mark.parametrize(("kind", "least"), [("cell", 0.8), ("function", 0.45)])  # which is run at four sizes
 def test_a_share_of_random_programs(kind: str, least: float, first: int) -> None:
     ended: Counter[str] = Counter()
     compare = compare_cell if kind == "cell" else compare_function
@@ -220,3 +221,118 @@ def test_a_list_that_stays_empty_makes_no_array_of_another_kind():
         else:
             with pytest.raises(CaptureError, match="a list is empty"):
                 tm.tensor(stacked)(k, x)
+
+
+def test_a_reshape_of_as_many_rows_as_data_say_is_a_view():
+    rows = "for i in range(k.max() - 1, -1, -1):\n    flag = np.reshape(z[:i + 1], (-1,))\n"
+    check(rows + "z += 1\nv = flag + 1", z=np.arange(8.0).reshape(2, 2, 2), k=np.array([1, 0]))
+    for part in ("z[:, :k[0]]", "z.T[:k[0]]", "z[::2, :k[0]]"):
+        refused(f"v = {part}.reshape(-1)\nz += 1\nw = v + 1", z=np.arange(12.0).reshape(4, 3), k=np.array([2]))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, int, np.float32, np.complex64])
+@pytest.mark.parametrize("exponent", ["2", "-1", "0.5", "2.0", "1"])
+def test_a_power_in_place_goes_numpys_short_way(dtype: type, exponent: str):
+    y = np.array([4, 5, -1, -2]).astype(dtype)
+    check(f"y **= {exponent}", y=y)
+    check(f"y[None, ::2] **= {exponent}", y=y)
+
+
+FORMS = (
+    "squeeze({0}); reshape({0}, ()); reshape({0}, (1,)); moveaxis({0}, [], []); inner({0}, {0}); kron({0}, 2); float_power({0}, 2); "
+    "astype(np.asarray({0}), np.float32); transpose({0}); ravel({0}); copy({0}); real({0}); dot({0}, {0}); outer({0}, {0})"
+)
+
+
+@pytest.mark.parametrize("text", FORMS.split("; "))
+def test_functions_of_numbers_give_arrays_or_numbers_as_numpys_do(text: str):
+    for number in ("s", "y[0]"):
+        check(f"v = np.{text.format(number)}", s=1.5, y=np.array([1.5, 2.0]))
+
+
+@pytest.mark.parametrize("kind", [np.float32, complex, int])
+@pytest.mark.parametrize("shape", [(1,), (2,), (1, 1), (2, 2), (2, 2, 2), (0,)])
+def test_a_number_times_an_array_is_added_to_zeros(shape: tuple[int, ...], kind: type):
+    check("a = np.dot(-3, x)\nb = np.dot(x, -2.0)\nc = np.dot(-3, x[x == 0])", x=np.zeros(shape, kind))
+
+
+def test_one_of_several_lists_elements_is_stored_into_no_more_behind_a_branch():
+    def largest(y: Any, k: Any, s: float) -> Any:
+        v = y * 1
+        if s > 1:
+            v = max(y[::-1] for _ in range(k[0]))
+        v += s
+        return y
+
+    with pytest.raises(CaptureError, match="shares memory with"):
+        tm.tensor(largest)(np.arange(3.0), np.array([1, 7]), 1.5)
+
+
+def test_a_loop_of_which_only_a_part_is_needed_keeps_what_says_its_sizes():
+    source = "t = 0\nwhile t < 4 and z.sum() < 1:\n    t += 1\n    np.cumsum(x, axis=0, out=x)\n    w[:, 5::-1] = s"
+    x = np.arange(3.0)[None]
+    found = cell(source, {"x": x, "w": x[:, ::2], "z": np.zeros(1), "s": 1.5, "np": np})
+    session.compute([b.node for b in found.stores])
+    assert found.outputs["t"].numpy() == 4
+
+
+def test_an_array_without_axes_becomes_a_number_in_a_loop():
+    check("for i in range(3):\n    e = e + i\nfor i in range(3):\n    u += i", e=np.array(1.5), u=np.array(1.5))
+
+
+def test_a_new_shape_of_what_may_not_lie_in_order():
+    def flat(x: Any) -> Any:
+        part = x[:2]
+        part.shape = -1
+        return part + 1
+
+    f = tm.tensor(flat)
+    np.testing.assert_array_equal(f(np.ones((3, 4))), np.full(8, 2.0))
+    with pytest.raises(CaptureError, match="not in C order"):
+        f(np.asfortranarray(np.arange(12.0).reshape(3, 4)))
+
+
+def test_an_early_return_is_of_the_kind_of_the_last_one():
+    left = [made for made in (program(seed, function=True) for seed in range(1, 120, 2)) if "return " in made.cell]
+    assert left
+    assert not any("way out" in made.cell for made in left)
+
+
+@pytest.mark.parametrize(("ours", "numpys"), [(np.float32(1.5), 1.5), (2.0, 2), (np.zeros(2), np.zeros(2, int))])
+def test_a_promotion_is_taken_for_equal_only_where_there_was_one(ours: Any, numpys: Any):
+    assert close(ours, numpys, "", 0.0, promoted=True)
+    with pytest.raises(AssertionError):
+        close(ours, numpys, "", 0.0)
+    with pytest.raises(AssertionError):
+        close(ours + 1, numpys, "", 0.0, promoted=True)
+
+
+def test_what_is_stored_into_more_than_the_array_that_was_given_is_seen():
+    base = np.zeros(4)
+    assert memory(base[::2]) is base
+    close(memory(base[::2]), np.zeros(4), "", 0.0)
+    base[1] = 5
+    with pytest.raises(AssertionError):
+        close(memory(base[::2]), np.zeros(4), "", 0.0)
+
+
+@pytest.mark.parametrize("limit", [1, 5])
+def test_an_array_that_is_not_captured_is_not_copied_by_a_branch(limit: int):
+    def changed(x: Any, s: float) -> Any:
+        made = np.tile(1.0, 2)
+        own = np.tile(2.0, 2) if s > limit else x * 2
+        v = made if s > limit else made[::-1]
+        v[0] = 7
+        return made, own
+
+    with pytest.raises(CaptureError, match="one of them is not captured"):
+        tm.tensor(changed)(np.arange(2.0), 1.5)
+
+    source = "made = np.tile(1.0, 2)\nif s > {0}:\n    v = made\nelse:\n    v = made[::-1]\nv[0] = x[1]\nmade[1] = 3"
+    check(source.format(limit), s=1.5, x=np.arange(2.0))
+
+
+def test_a_take_of_nothing_looks_at_no_index():
+    check("a = np.take(x, [0, -1], axis=-1)\nb = np.take(x[:, 1:], [5], axis=1)", x=np.zeros((2, 0, 0)))
+    check("a = np.take(x, [0, -1], axis=-1)", x=np.zeros((2, 3, 0)))
+    check("a = np.take(x[:0], [7], axis=1)\nb = np.take(x[0, 0], [0, -1], axis=-1)", x=np.zeros((2, 3)))

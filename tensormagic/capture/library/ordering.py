@@ -16,8 +16,8 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import axes_of
 from tensormagic.ops.indices import gather, sorting
-from tensormagic.ops.leaf import iota, size_node
-from tensormagic.ops.move import reshape
+from tensormagic.ops.leaf import constant, iota, size_node
+from tensormagic.ops.move import broadcast, reshape
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
@@ -59,6 +59,12 @@ hooks.methods["sort"] = _sort_in_place
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     """``np.take``; an index out of bounds is an IndexError, or with ``mode`` wraps around or is clipped."""
     x, index = node_of(a), as_indices(indices)
+    if mode == "raise" and axis is not None and x.type.ndim:
+        number = axes_of(x, axis)[0]
+        before, behind = x.type.shape[:number], x.type.shape[number + 1 :]
+        if 0 in before:  # NumPy looks at no index then
+            nothing = broadcast(constant(x.type.dtype.type(0)), (*before, *index.type.shape, *behind))
+            return into_out(nothing, out, "take")
     if mode != "raise":
         extent = size_node(x.type.size if axis is None else x.type.shape[axes_of(x, axis)[0]])
         if mode == "wrap":

@@ -14,9 +14,11 @@ from tensormagic.capture.stores.views import einsum_view
 from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ops import contract
 from tensormagic.ops.contract import LETTERS, einsum
 from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import normalise_axis, reshape, same, show
 from tensormagic.ops.scalars import scalar
 
@@ -32,7 +34,8 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         return _exactly(dot(a, b), out)
     x, y = node_of(a), node_of(b)
     if not x.type.ndim or not y.type.ndim:  # Python's numbers are arrays of their own dtype here
-        return build(scalar.multiply, *(to_form(n, "scalar") if n.type.form == "python" else n for n in (x, y)))
+        found = build(scalar.multiply, *(to_form(n, "scalar") if n.type.form == "python" else n for n in (x, y)))
+        return found if found.ndim not in {1, 2} or not found.type.inexact else _added(found)
     _fit("dot", x, y, -1, -2 if y.type.ndim > 1 else -1)
     if x.type.ndim <= 2 and y.type.ndim <= 2:
         return _done(contract.matmul(x, y))
@@ -40,6 +43,18 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     right = LETTERS[x.type.ndim : x.type.ndim + y.type.ndim]
     right = right[:-2] + left[-1] + right[-1:] * (y.type.ndim > 1)
     return _done(einsum(f"{left},{right}->{left[:-1]}{right.replace(left[-1], '')}", x, y))
+
+
+def _added(product: Tensor) -> Tensor:
+    """A number times a vector or a matrix, which NumPy adds to zeros, where it has not just one element: then -0.0 is 0.0."""
+    size = product.type.size
+    if size == 1:
+        return product
+    zeros = [product.dtype.type(complex(z, z) if product.dtype.kind == "c" else z) for z in (-0.0, 0.0)]
+    zero = constant(zeros[1])
+    if nodes_of(size):
+        zero = scalar.where(scalar.equal(size_node(size), 1), constant(zeros[0]), zero)
+    return build(scalar.add, product, zero)
 
 
 def _exactly(result: Tensor, out: Any) -> Any:

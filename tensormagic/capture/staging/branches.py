@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tensormagic.capture import context
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
@@ -14,11 +16,22 @@ from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, beside, common_type, graph_of, of_type, zeros_of
-from tensormagic.capture.staging.sharing import Leaf, arrays_of, follow, pairs, reached
-from tensormagic.capture.staging.trial import CHECKS, UNBOUND, NeedsPython, Outcome, Slot, World, attempt, can_compute
+from tensormagic.capture.staging.sharing import Leaf, arrays_of, follow, keep_out, pairs, reached
+from tensormagic.capture.staging.trial import (
+    CHECKS,
+    UNBOUND,
+    NeedsPython,
+    Outcome,
+    Slot,
+    UnlikeDTypesError,
+    World,
+    attempt,
+    can_compute,
+)
 from tensormagic.capture.stores.place import Buffer, Place
+from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
-from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type
@@ -76,6 +89,8 @@ class Choice:
         The numbers and arrays that they then hold.
     functions
         The two ways as functions of staged code, where they are statements.
+    arrays
+        The ids of NumPy's own arrays that the code could reach before.
     """
 
     predicate: Node
@@ -88,6 +103,7 @@ class Choice:
     boxes: dict[int, tuple[Type, tuple[int, ...]]] = field(default_factory=dict[int, tuple[Type, tuple[int, ...]]])
     bound: list[Bound] = field(default_factory=list[Bound])
     functions: Sequence[Any] = ()
+    arrays: set[int] = field(default_factory=set[int])
 
     def pair(self, first: Node, second: Node, what: str) -> int:
         """The number of a result that is ``first`` or ``second``."""
@@ -114,6 +130,7 @@ class Choice:
         if first is UNBOUND or second is UNBOUND:
             self._in_one(slot, first, second)
             return
+        self._known(slot, first, second)
         one, other = self._alike(slot, self._apart(0, first), self._apart(1, second), first, second)
         what = f"the two ways give {slot.name}"
         numbers = [self.pair(a, b, what) for a, b in zip(one.nodes, other.nodes, strict=True)]
@@ -125,6 +142,18 @@ class Choice:
 
     def _apart(self, way: int, value: Any) -> Parts:
         return self.outcomes[way].seen(lambda: apart(value))
+
+    def _known(self, slot: Slot, *values: Any) -> None:
+        """Raise where a name would be a copy of an array that others know, and that is not captured."""
+        pending = [v for given in values for v in flatten(given)[0]]
+        while pending:
+            value = pending.pop()
+            if id(value) in self.arrays:
+                raise NeedsPython(
+                    f"{slot.name} is one array or another, as data say, and one of them is not captured",
+                    "Make it with np.array, or work on a copy.",
+                )
+            pending += [value.base] if isinstance(value, np.ndarray) else []
 
     def _alike(self, slot: Slot, one: Parts, other: Parts, first: Any, second: Any) -> tuple[Parts, Parts]:
         if one.form != other.form or not one.numeric:
@@ -173,7 +202,7 @@ class Choice:
             for first, second, n, c, asked in zip(*sides, numbers, conditions, places, strict=True):
                 defined = None if c is None else of(c)
                 known = self._same(first, second) if defined is None else None
-                made.append(known or merged.result(of(n), defined, slot.name, self.why))
+                made.append(merged.result(of(n), defined, slot.name, self.why) if known is None else known)
                 found = (
                     None if asked is None else [Alternative(of(k) if isinstance(k, int) else k, p) for k, p in asked]
                 )
@@ -226,6 +255,9 @@ class Choice:
             shared[i].append(found[j].value.place.buffer)
             shared[j].append(found[i].value.place.buffer)
         follow(zip([b.value for b in found], shared, strict=True))
+        for one, known in zip(found, placed, strict=True):
+            if not known or not one.places:
+                keep_out(one.value, one.first, one.second)
 
     def store(self, buffer: Buffer) -> None:
         """What a buffer holds afterwards."""
@@ -252,11 +284,11 @@ class Choice:
 
 
 def merge_type(what: str, first: Type, second: Type) -> Type:
-    """The type of a value that is one or the other: Python's numbers promote, and NumPy's where no values are there; arrays are of one dtype."""
+    """The type of a value that is one or the other: Python's numbers promote, NumPy's too where no values are there, arrays do not."""
     capture, forms = context.current(), {first.form, second.form}
     numbers = "array" not in forms and capture is not None and capture.abstract
     if "python" not in forms and first.dtype != second.dtype and not numbers:
-        raise DTypeError(
+        raise UnlikeDTypesError(
             f"{what} dtypes {first.dtype} and {second.dtype}, and which one depends on data", "Convert one with astype."
         )
     if first.shape != second.shape and any(nodes_of(s) for s in (*first.shape, *second.shape)):
@@ -305,6 +337,7 @@ def staged_branch(
         return
     why = f"only one way of the `if` in {here()} binds it"
     choice = Choice(predicate, {*world.nodes(), predicate}, outcomes, why, functions=functions)
+    choice.arrays = {id(a) for a, _ in world.arrays}
     for buffer in sorted(dict.fromkeys(b for o in outcomes for b in o.buffers), key=lambda b: (b.depends, b.born)):
         choice.store(buffer)
     unneeded = {slots[name] for name in names if name not in needed}
@@ -352,6 +385,7 @@ def staged_value(predicate: Node, ways: Ways, functions: Sequence[Any] = ()) -> 
         )
     holder: list[Any] = [None]
     choice = Choice(predicate, {*world.nodes(), predicate}, outcomes, "")
+    choice.arrays = {id(a) for a, _ in world.arrays}
     choice.name(Slot(holder, 0, "the value"), outcomes[0].result, outcomes[1].result)
     for slot in changed:
         choice.name(slot, *(o.slots.get(slot, slot.get()) for o in outcomes))

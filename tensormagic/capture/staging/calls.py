@@ -45,7 +45,23 @@ _LOUD = {
     "next",
     "__import__",
 }
-_OWNERS = (list, dict, set, frozenset, tuple, str, bytes, int, float, complex, np.ndarray, np.generic, Tensor, type)
+_OWNERS = (
+    list,
+    dict,
+    set,
+    frozenset,
+    tuple,
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    np.ndarray,
+    np.generic,
+    np.ufunc,
+    Tensor,
+    type,
+)
 
 
 def called(function: Any) -> Any:
@@ -163,8 +179,10 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
         if rows is not None:
             first, rest = ranges.first_and_rest(args[0])
             return first if _is_alone(rows, rest) else _folded(pick, first, rest)
-        values = list(args[0]) if len(args) == 1 and isinstance(args[0], Tensor | list | tuple) else list(args)
-        if options or len(values) < 2 or not any(isinstance(v, Tensor) for v in values):
+        several = len(args) == 1 and (isinstance(args[0], Tensor | list | tuple) or is_generated(args[0]))
+        values = list(args[0]) if several else list(args)
+        args = (values,) if several else args
+        if set(options) - {"default"} or len(values) < 2 or not any(isinstance(v, Tensor) for v in values):
             return plain(*args, **options)
         best = values[0]
         for value in values[1:]:
@@ -197,6 +215,13 @@ def whole(value: Any) -> Any:
     from tensormagic.capture.staging.comprehensions import Generated
 
     return value.whole() if isinstance(value, Generated) else value
+
+
+def is_generated(value: Any) -> bool:
+    """Whether a value is a generator expression of captured code."""
+    from tensormagic.capture.staging.comprehensions import Generated
+
+    return isinstance(value, Generated)
 
 
 def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) -> Any:

@@ -17,6 +17,8 @@ from tensormagic.capture.staging.trial import World, attempt, can_compute
 from tensormagic.capture.staging.truth import truth
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.size import nodes_of
+from tensormagic.ops.leaf import size_node
+from tensormagic.ops.scalars import scalar
 
 Turn = Callable[..., Any]
 
@@ -114,7 +116,7 @@ def _chosen(iterable: Any, users: tuple[Turn, Turn], one: Turn, holds: Turn) -> 
         return _grown(iterable, users, one, holds)
 
 
-def _grown(iterable: Any, users: tuple[Turn, ...], one: Turn, holds: Turn | None) -> GrownList:
+def _grown(iterable: Any, users: tuple[Turn, ...], one: Turn, holds: Turn | None) -> Any:
     """A list as long as data say."""
     items, found = items_of(iterable), GrownList([])
 
@@ -133,6 +135,11 @@ def _grown(iterable: Any, users: tuple[Turn, ...], one: Turn, holds: Turn | None
             run(item)
 
     run.__wrapped__ = users[0]  # type: ignore[attr-defined]
-    until_typed([found], go_over)
+    try:
+        until_typed([found], go_over)
+    except Exception as error:
+        if items is None or not raising.turns_raise(error, scalar.greater(size_node(items.count()), 0)):
+            raise
+        return []
     raising.settle()
     return found

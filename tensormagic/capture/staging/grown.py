@@ -17,10 +17,10 @@ from tensormagic.capture.staging.trial import Journaled, NeedsPython, Slot, Worl
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.capture.value import as_size as size_written
+from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, nodes_of
 from tensormagic.ir.type import Type
-from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices.position import position
 from tensormagic.ops.leaf import constant, size_node, size_of
@@ -190,10 +190,15 @@ class GrownList(Journaled):
         """A value that is of another type where there are no elements."""
         if self.first:
             return node
+        from tensormagic.capture.staging import raising
+
         frame = context.user_frame()
         where = "" if frame is None else f" in {context.span(frame)}"
-        message = f"a list is empty{where}, as data say: what is made of it is of another type than it is captured with"
-        return context.record(require(node, scalar.greater(self.count.node, 0), message, "capture"))
+        error = CaptureError(
+            f"a list is empty{where}, as data say: what is made of it is of another type than it is captured with"
+        )
+        raising.note(raising.wait(scalar.greater(self.count.node, 0), error))
+        return node
 
     @property
     def zero(self) -> Any:

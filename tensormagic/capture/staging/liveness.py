@@ -36,8 +36,9 @@ def bound(statements: Iterable[ast.AST]) -> dict[str, None]:
     """The names that statements bind or delete in their own scope, in order."""
     found: dict[str, None] = {}
     for statement in statements:
-        hidden = {id(n) for c in own_nodes(statement) if isinstance(c, _COMPREHENSIONS) for n in _targets(c)}
-        for node in own_nodes(statement):
+        nodes = list(own_nodes(statement))
+        hidden = {id(n) for c in nodes if isinstance(c, _COMPREHENSIONS) for n in _targets(c)}
+        for node in nodes:
             if id(node) not in hidden:
                 found.update(dict.fromkeys(_bound_by(node, statement)))
     return found

@@ -17,7 +17,7 @@ from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, split
 from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
 from tensormagic.capture.staging.merged import INTERNAL, Parts, apart
 from tensormagic.capture.staging.regions import around, graph_of, settled, zeros_of
-from tensormagic.capture.staging.sharing import Leaf, Turns, arrays_of, follow, lost, pairs, reached
+from tensormagic.capture.staging.sharing import Leaf, Turns, arrays_of, follow, keep_out, lost, pairs, reached
 from tensormagic.capture.staging.trial import UNBOUND, Grows, Journaled, NeedsPython, Outcome, Slot, World, attempt
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
@@ -319,7 +319,7 @@ class Loop:
     def _emit(self, build: Callable[[list[Carry]], Sequence[Node]], ran: Node | None, stacks: Sequence[Carry]) -> None:
         last, plain = self._last()
         carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
-        carries += [*self.buffers.values(), *(c for _, _, own in last for c in own), *stacks]
+        carries += [*self.buffers.values(), *(c for _, _, own, _ in last for c in own), *stacks]
         if ran is not None:
             for carry in (c for c in carries if not c.axes):
                 carry.start = settled(carry.start, carry.type, ran, f"{self.label}: {carry.label}")
@@ -337,9 +337,8 @@ class Loop:
             tensors = [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]
             slot.set(carried.parts.build(tensors))
             made.append((starts[slot], self.outcome.slots.get(slot, starts[slot]), tensors))
-        for slot, parts, own in last:
-            defined = ran if slot.get() is UNBOUND and not slot.name.startswith(INTERNAL) else None
-            tensors = [self._result(slot, ends[c], defined) for c in own]
+        for slot, parts, own, defined in last:
+            tensors = [self._result(slot, ends[c], _either(d, ran)) for c, d in zip(own, defined, strict=True)]
             slot.set(parts.build(tensors))
             made.append((starts[slot], self.outcome.slots[slot], tensors))
         if stacks:
@@ -365,10 +364,16 @@ class Loop:
             shared[i].append(found[j][0].place.buffer)
             shared[j].append(found[i][0].place.buffer)
         follow((f[0], s) for f, s in zip(found, shared, strict=True))
+        for start, end, tensors in made:
+            for value, *leaves in zip(tensors, arrays_of(start) or [None] * len(tensors), arrays_of(end), strict=True):
+                keep_out(value, *leaves)
 
-    def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry]]], list[tuple[Slot, Any]]]:
-        """What the last turn leaves in names that no turn reads: numbers with a carry each, and other values."""
-        found: list[tuple[Slot, Parts, list[Carry]]] = []
+    def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry], list[Node | None]]], list[tuple[Slot, Any]]]:
+        """What the last turn leaves in names that no turn reads: numbers with a carry each, and other values.
+
+        With the carries goes what says whether a name is bound without a turn, None where it is for sure.
+        """
+        found: list[tuple[Slot, Parts, list[Carry], list[Node | None]]] = []
         plain: list[tuple[Slot, Any]] = []
         for slot, value in self.outcome.slots.items():
             if slot in self.carried or slot is not self.slots.get(slot.name):
@@ -379,7 +384,7 @@ class Loop:
                 plain.append((slot, value))  # the same in every turn
             else:
                 parts = self._apart(value)
-                found.append((slot, parts, self._ends(slot, parts)))
+                found.append((slot, parts, *self._ends(slot, parts)))
         return found, plain
 
     def _check_sizes(self, slot: Slot, parts: Parts) -> None:
@@ -396,20 +401,22 @@ class Loop:
         carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
         return {n for n in (self.index, *(c.stand_in for c in (*carries, *self.buffers.values()))) if n is not None}
 
-    def _ends(self, slot: Slot, parts: Parts) -> list[Carry]:
-        """The carries of what the last turn leaves."""
+    def _ends(self, slot: Slot, parts: Parts) -> tuple[list[Carry], list[Node | None]]:
+        """The carries of what the last turn leaves, and whether its name is bound without a turn."""
         if not parts.numeric or any(d is not None for d in parts.defined):
             raise NeedsPython(f"{slot.name} is no number, and is read behind {self.label}", "Use numbers and arrays.")
         self._check_sizes(slot, parts)
         before = slot.get()
         starts = [zeros_of(n.type) for n in parts.nodes]
+        unbound = before is UNBOUND and not slot.name.startswith(INTERNAL)
+        defined: list[Node | None] = [constant(False) if unbound else None for _ in starts]
         if not self.once and before is not UNBOUND:
             old = apart(before)
-            if old.form != parts.form or any(d is not None for d in old.defined):
+            if old.form != parts.form:
                 raise merged.unlike(
                     slot.name, f"{self.label} may have no turn: it leaves", (before, "what a turn gives")
                 )
-            starts = list(old.nodes)
+            starts, defined = list(old.nodes), list(old.defined)
         carries: list[Carry] = []
         for start, end in zip(starts, parts.nodes, strict=True):
             carry = Carry(slot.name, start, start.type)
@@ -417,7 +424,14 @@ class Loop:
                 pass
             carry.fresh()
             carries.append(carry)
-        return carries
+        return carries, defined
+
+
+def _either(defined: Node | None, ran: Node | None) -> Node | None:
+    """Whether a name is bound behind a loop: None where it is for sure."""
+    if defined is None or ran is None:
+        return None
+    return ran if defined is constant(False) else scalar.logical_or(defined, ran)
 
 
 def counted(loop: Loop, count: Node, index: Node) -> None:
@@ -425,7 +439,7 @@ def counted(loop: Loop, count: Node, index: Node) -> None:
 
     def build(carries: list[Carry]) -> Sequence[Node]:
         stand_ins, ends, starts = split(carries)
-        free = around(ends, [index, *stand_ins])
+        free = around(ends, [index, *stand_ins], runs=loop.once)
         return control.loop(count, graph_of(ends, [index, *stand_ins, *free]), starts, free)
 
     loop.emit(build, None if loop.once else scalar.greater(count, 0), loop.stacks(index["within"][1], index))
@@ -445,7 +459,7 @@ def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Nod
         if index is not None:
             own, asked = [*own, index[0]], [*own, index[1]]
             ends, starts = [*ends, scalar.add(index[0], constant(1))], [*starts, constant(0)]
-        free = list(dict.fromkeys([*around([test], asked), *around(ends, own)]))
+        free = list(dict.fromkeys([*around([test], asked), *around(ends, own, runs=ran is None)]))
         graphs = graph_of([test], [*asked, *free]), graph_of(ends, [*own, *free])
         return control.while_loop(*graphs, starts, free)[: len(carries)]
 

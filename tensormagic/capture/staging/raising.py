@@ -15,7 +15,16 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.staging.grown import given_back
 from tensormagic.capture.staging.merged import is_number
-from tensormagic.capture.staging.trial import CHECKS, NeedsPython, Outcome, Unknown, spoil, trial
+from tensormagic.capture.staging.trial import (
+    CHECKS,
+    NeedsPython,
+    Outcome,
+    Unknown,
+    place_of,
+    refuse_caught,
+    spoil,
+    trial,
+)
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
@@ -27,6 +36,7 @@ from tensormagic.ops.scalars import scalar
 
 _QUIET = (np.errstate, warnings.catch_warnings, nullcontext, redirect_stdout)  # managers that catch no error
 _PLAIN = (str, int, float, bool, type(None), bytes)
+_KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError)
 
 
 class Text(str):  # noqa: SLOT000 (has its pieces beside it)
@@ -213,6 +223,9 @@ def only_raises(outcomes: Sequence[Outcome]) -> int | None:
     raised = [k for k, o in enumerate(outcomes) if o.raised is not None]
     if len(raised) == 2 and all(isinstance(o.raised, Unknown) for o in outcomes):
         raise Unknown
+    met = [o.raised for o in outcomes if o.met and o.raised is not None]
+    if len(raised) == 2 and met:
+        raise met[0]
     if len(raised) == 2:
         raise spoil(
             "each way of a branch on data raises an exception", "Raise one exception, with what differs in its text."
@@ -224,6 +237,8 @@ def way_raised(predicate: Node, way: int, outcome: Outcome, choose: Callable[[An
     """Have the graph raise what one way of a branch raises; ``choose`` gives one of two values, as the predicate says."""
     holds = scalar.logical_not(predicate) if way == 0 else predicate
     checks = _checks()
+    if outcome.met and outcome.raised is not None:
+        outcome.raised = _tellable(outcome.raised)
     before = next((v for s, v in outcome.slots.items() if s.holder is checks), None)
     if outcome.raised is None:
         raise AssertionError
@@ -232,6 +247,24 @@ def way_raised(predicate: Node, way: int, outcome: Outcome, choose: Callable[[An
         return
     own = wait(holds, outcome.raised, outcome.place, before)
     note(choose(*((own, checks[CHECKS]) if way == 0 else (checks[CHECKS], own))))
+
+
+def turns_raise(error: Exception, ran: Node) -> bool:
+    """Have the graph raise what any turn of a loop raises, where one has ``ran``; whether that can wait."""
+    place = None if isinstance(error, CaptureError) else place_of(error)
+    if place is None:
+        return False
+    refuse_caught(error)
+    note(wait(scalar.logical_not(ran), _tellable(error), place))
+    return True
+
+
+def _tellable(error: Exception) -> Exception:
+    """An error that can be made again from its texts and numbers."""
+    own = type(error).__module__.partition(".")[0] not in {"tensormagic", "builtins"}
+    if not own and all(type(a) in _PLAIN for a in error.args):
+        return error
+    return next((k for k in _KINDS if isinstance(error, k)), RuntimeError)(str(error))
 
 
 def settle() -> None:

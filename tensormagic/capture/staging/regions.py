@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.capture.staging.trial import UnlikeDTypesError, UnlikeShapesError
 from tensormagic.ir.graph import Graph, bare_symbol, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import Dim, Symbol, Type, atom, atoms, python_kind
@@ -20,13 +20,16 @@ from tensormagic.ops.reverse.tape import empty_tape
 from tensormagic.ops.scalars import scalar
 
 
-def around(results: Sequence[Node], stand_ins: Sequence[Node]) -> list[Node]:
-    """What ``results`` need beside ``stand_ins``: what does not depend on these is computed outside, and handed in."""
+def around(results: Sequence[Node], stand_ins: Sequence[Node], *, runs: bool = True) -> list[Node]:
+    """What ``results`` need beside ``stand_ins``: what does not depend on these is computed outside, and handed in.
+
+    Where it is not known that the region ``runs``, what is an error by itself stays inside.
+    """
     own = set(stand_ins)
     order = topological(results, stop=lambda n: n in own)
     inside = set(own)
     for node in order:
-        if any(a in inside for a in node.needs):
+        if any(a in inside for a in node.needs) or (node.op.name in {"require", "position"} and not runs):
             inside.add(node)
     return _handed_in(results, order, inside, own)
 
@@ -72,7 +75,7 @@ def of_type(node: Node, t: Type) -> Node:
 
 
 def settled(start: Node, t: Type, ran: Node, what: str) -> Node:
-    """What a loop begins with: a Python number that its dtype cannot hold is an error where the loop has not ``ran`` when the graph runs."""
+    """What a loop begins with: a Python number that its dtype cannot hold is an error where the loop has not ``ran``."""
     found = of_type(start, t)
     own = start.type.dtype
     if t.shape or t.form == "tape" or np.can_cast(own, t.dtype, "safe"):
@@ -98,7 +101,7 @@ def _holds(dtype: np.dtype[Any], value: np.ndarray[Any, Any]) -> bool:
 
 
 def beside(node: Node, other: Type) -> Type:
-    """The type of a value where data choose between it and another: a Python number that stands in the code takes the dtype of NumPy's."""
+    """The type of a value that another may stand for: a Python number that stands in the code takes the dtype of NumPy's."""
     own = node.type
     value = constant_value(node) if own.form == "python" != other.form and not other.shape else None
     if value is None:
@@ -115,7 +118,7 @@ def zeros_of(t: Type) -> Node:
 def common_type(what: str, left: Type, right: Type) -> Type:
     """The type of a value that is one or the other."""
     if len(left.shape) != len(right.shape) or not all(map(same, left.shape, right.shape)):
-        raise ShapeError(f"{what} shapes {show(left.shape)} and {show(right.shape)}")
+        raise UnlikeShapesError(f"{what} shapes {show(left.shape)} and {show(right.shape)}")
     form = left.form if left.form == right.form else "scalar"
     return Type(np.result_type(left.dtype, right.dtype), left.shape, form)
 
@@ -126,7 +129,9 @@ def grown_type(label: str, carry: str, start: Type, before: Type, after: Type) -
     A Python number takes the type that the turn gives it; arrays and NumPy's numbers keep theirs.
     """
     if len(before.shape) != len(after.shape) or not all(map(same, before.shape, after.shape)):
-        raise ShapeError(f"{label}: {carry} begins with shape {show(before.shape)} and becomes {show(after.shape)}")
+        raise UnlikeShapesError(
+            f"{label}: {carry} begins with shape {show(before.shape)} and becomes {show(after.shape)}"
+        )
     if start.form == "python":
         if after.form == before.form == "python":
             return Type(np.result_type(before.dtype, after.dtype), (), "python")
@@ -134,7 +139,9 @@ def grown_type(label: str, carry: str, start: Type, before: Type, after: Type) -
     if after.dtype != before.dtype and not (
         after.form == "python" and np.result_type(before.dtype, after.dtype) == before.dtype
     ):
-        raise DTypeError(
+        raise UnlikeDTypesError(
             f"{label}: {carry} begins as {before} and becomes {after}", "Begin with the type that it becomes."
         )
+    if before.form == "array" != after.form and not before.shape:  # an operation of arrays without axes gives a number
+        return Type(before.dtype, (), "scalar")
     return before

@@ -117,7 +117,10 @@ def _go_over(
 ) -> None:
     """Have Python run a loop."""
     if items is not None and failed is not None and not isinstance(failed, PlainPython):
-        if nodes_of(items.count()) and not can_compute():
+        count = items.count()
+        if nodes_of(count) and not can_compute():
+            if raising.turns_raise(failed, scalar.greater(size_node(count), 0)):
+                return
             raise failed
         unstaged(failed)
     over: Iterable[Any] = _listed(items) if items is not None and is_lazy(iterable) else iterable
@@ -230,14 +233,20 @@ def repeat(test: Thunk, turn: Thunk, told: tuple[Sequence[str], ...]) -> None:
                 return
             if failed is None:
                 continue
-        if not isinstance(condition, bool):
-            if not can_compute() or failed is None:
-                raise failed or AssertionError
-            unstaged(failed)
-            if not computed(condition):
-                return
+        if not isinstance(condition, bool) and _is_over(condition, failed):
+            return
         turn()
         condition = truth(test())
+
+
+def _is_over(condition: Node, failed: Exception | None) -> bool:
+    """Whether a ``while`` that no region can hold has no further turn: known, or told by an error that a turn would be."""
+    if failed is not None and raising.turns_raise(failed, condition):
+        return True
+    if not can_compute() or failed is None:
+        raise failed or AssertionError
+    unstaged(failed)
+    return not computed(condition)
 
 
 def _staged(test: Thunk, turn: Thunk, names: Names, condition: bool | Node) -> Exception | None:

@@ -68,6 +68,14 @@ def follow(shared: Iterable[tuple[Tensor, Sequence[Buffer]]]) -> None:
         _listen(value)
 
 
+def keep_out(value: Tensor, *leaves: Leaf) -> None:
+    """Have a value be stored into no more than what it may be."""
+    own = value.place.buffer
+    found = [text for leaf in leaves if leaf is not None for text in leaf.place.buffer.overlaps]
+    if value.type.form == "array":
+        own.overlaps += [text for text in dict.fromkeys(found) if text not in own.overlaps]
+
+
 def _listen(value: Tensor) -> None:
     """Have a value be lost when something is stored into what it may be a part of."""
     own = value.place.buffer

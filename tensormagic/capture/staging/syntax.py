@@ -236,9 +236,9 @@ class Staging(ast.NodeTransformer):
         targets: list[ast.AST] = [node.target] if isinstance(node, ast.For) else []
         names = self._names([[*targets, *node.body]])
         anyway = self.scope.always | self.scope.changing
-        entering = tuple(n for n in names if n in liveness.entering(node, after) | anyway)
-        leaving = tuple(n for n in names if n in after | anyway)
-        anew = tuple(n for n in names if n in liveness.rebound(node.body) | set(liveness.bound(targets)))
+        before, behind = liveness.entering(node, after) | anyway, after | anyway
+        otherwise = liveness.rebound(node.body) | set(liveness.bound(targets))
+        entering, leaving, anew = (tuple(n for n in names if n in some) for some in (before, behind, otherwise))
         stored = tuple(sorted(liveness.stored_into(node.body)))
         grown = tuple(sorted(liveness.appended_to(node.body)))
         lists = tuple(sorted(liveness.lists_changed(node.body)))

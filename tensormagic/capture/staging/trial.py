@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -15,7 +15,7 @@ from tensormagic.capture import context
 from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import REQUIRE
 
@@ -37,6 +37,14 @@ UNBOUND: Any = Unbound()
 
 class NeedsPython(CaptureError):  # noqa: N818 (says what to do about it)
     """Code that Python has to run: it wants a value, or has an effect, that no graph can hold."""
+
+
+class UnlikeShapesError(NeedsPython, ShapeError):
+    """Control flow gives one name values of several shapes."""
+
+
+class UnlikeDTypesError(NeedsPython, DTypeError):
+    """Control flow gives one name values of several dtypes."""
 
 
 class Unknown(Exception):  # noqa: N818 (a way that is not looked at yet)
@@ -335,12 +343,15 @@ class Outcome:
         Lists, and what it has appended to them.
     raised, place
         What it ended in, where that was a ``raise`` or an ``assert``, and where that stands.
+    met
+        Whether that was none: it is an error that Python, NumPy or the capture has found.
     """
 
     result: Any = None
     started: int = 0
     raised: Exception | None = None
     place: tuple[Any, ...] = ()
+    met: bool = False
     grown: list[tuple[list[Any], list[Any]]] = field(default_factory=list[tuple[list[Any], list[Any]]])
     slots: dict[Slot, Any] = field(default_factory=dict[Slot, Any])
     buffers: dict[Buffer, Held] = field(default_factory=dict[Buffer, Held])
@@ -388,7 +399,7 @@ def attempt(
 ) -> Outcome:
     """Run code and find out what it does; then put everything back, unless what it gives says that it is to be kept.
 
-    Where it ``may_raise``, an exception of a ``raise`` statement is an outcome, too.
+    Where it ``may_raise``, an exception of a ``raise`` statement is an outcome, too; in code without values any error of its own is.
 
     Raises
     ------
@@ -442,9 +453,34 @@ def _run(run: Callable[[], Any], running: Trial, start: int) -> Outcome:
     try:
         return Outcome(run(), start)
     except Exception as error:
-        if error is not running.raised and not isinstance(error, Unknown):
+        if error is running.raised or isinstance(error, Unknown):
+            return Outcome(None, start, raised=error, place=running.place)
+        place = place_of(error)
+        if isinstance(error, CaptureError | MemoryError | RecursionError) or place is None:
             raise
-        return Outcome(None, start, raised=error, place=running.place)
+        refuse_caught(error)
+        return Outcome(None, start, raised=error, place=place, met=True)
+
+
+def refuse_caught(error: Exception) -> None:
+    """Refuse an error in a `try` where data decide whether it is met."""
+    capture = context.current()
+    if capture is not None and capture.attempts:
+        raise spoil(
+            "an error in a `try`, where data decide whether it is met,", "Ask with `if` whether it would be met."
+        ) from error
+
+
+def place_of(error: Exception) -> tuple[Any, ...] | None:
+    """Where the user's code has met an error that may wait for the graph to run, if data decide whether the code runs; else None."""
+    capture, trace, found = context.current(), error.__traceback__, None
+    if capture is None or not capture.abstract:
+        return None
+    while trace is not None:
+        if is_users(trace.tb_frame.f_code.co_filename):
+            found = context.span_at(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_lineno)
+        trace = trace.tb_next
+    return None if found is None else astuple(found)[:6]
 
 
 def can_compute() -> bool:

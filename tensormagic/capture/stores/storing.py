@@ -17,7 +17,7 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.masked import unselected
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
-from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
+from tensormagic.ir.errors import BoundsError, DataShapeError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, hint, product
@@ -250,9 +250,13 @@ def fitted(node: Node, shape: tuple[Size, ...], message: str, *, stretch: bool =
     try:
         return broadcast(_stretched(node, shape, message) if stretch else node, shape)
     except ShapeError:
-        advice = "Sizes that depend on data are not dropped where they happen to be 1: write value[0]."
-        depends = any(nodes_of(s) for s in given[:extra])
-        raise ShapeError(message.format(show(given), show(shape)), advice if depends else "") from None
+        said = message.format(show(given), show(shape))
+        if any(nodes_of(s) for s in given[:extra]):
+            advice = "Sizes that depend on data are not dropped where they happen to be 1: write value[0]."
+            raise DataShapeError(said, advice) from None
+        if 0 in given and any(nodes_of(s) for s in shape):  # NumPy takes any shape for none
+            raise DataShapeError(said, "Store an array of the shape that goes there, or a number.") from None
+        raise ShapeError(said) from None
 
 
 def _stretched(node: Node, shape: tuple[Size, ...], message: str) -> Node:

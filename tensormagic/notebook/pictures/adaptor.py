@@ -15,20 +15,23 @@ from tensormagic.backend.reference import evaluate_graph
 from tensormagic.capture import context
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
+from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, topological
+from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type, evaluate
+from tensormagic.notebook.pictures.details import Details, Rewrite, Step
 from tensormagic.notebook.pictures.html import to_html
-from tensormagic.notebook.pictures.scene import KINDS, Edge, Scene, Vertex, View
-from tensormagic.ops.contract import CONTRACT, split
-from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
+from tensormagic.notebook.pictures.measure import measure
+from tensormagic.notebook.pictures.replay import replayed
+from tensormagic.notebook.pictures.scene import Scene, View
+from tensormagic.notebook.pictures.views import Drawing, Scope, functions_of, kind_of, newest, places, short
+from tensormagic.ops.leaf import PARAMETER
 
 __all__ = ["Portrait", "newest", "portrait", "source_of", "steps_of"]
 
 MOST_HISTORY = 2_000  # nodes above which values that are known cut the graph
-MOST_DRAWN = 300  # nodes above which only the captured graph is drawn
-MOST_AT_ALL = 1_000  # nodes above which none is: laying it out would take longer than a second
+MOST_AT_ALL = 20_000  # nodes above which no picture is made: writing it down would take longer than a few seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,7 @@ class Portrait:
     @cached_property
     def ops(self) -> int:
         """How many operations were captured."""
-        return sum(_kind(n) not in {"input", "constant"} for n in self.primal.nodes)
+        return sum(kind_of(n) not in {"input", "constant"} for n in self.primal.nodes)
 
     @property
     def kernels(self) -> int:
@@ -127,13 +130,14 @@ class Portrait:
 
     def label(self, node: Node) -> str:
         """The name of an input, the value of a constant, the name of an op."""
-        if node.op is PARAMETER:
-            return self.graph.names[node["index"]]
-        if node.op is CONSTANT:
-            return short(node["bits"].array()[()])
-        if node.op is CONTRACT:
-            return "@" if _is_product(node["subscripts"]) else "einsum"
-        return str(node["size"]) if node.op is SIZE else node.op.name
+        return Scope(self.graph, self.graph.names, None).label(node)
+
+    def preview(self, node: Node) -> str:
+        """A few values of an input."""
+        if node.op is not PARAMETER or node not in self.graph.parameters:
+            return ""
+        source = self.leaves[node["index"]].params.get("source")
+        return short(source.value) if source is not None else ""
 
     def spans(self, node: Node) -> list[Site]:
         """Where in this cell a node comes from, captured or rewritten; nothing for one of another cell."""
@@ -145,20 +149,10 @@ class Portrait:
 
     def scene(self, source: str) -> Scene:
         """The pictures: captured, rewritten, and where there are any, gradient and kernels."""
-        title = self.cell
         if len(self.graph.nodes) > MOST_AT_ALL:
-            return Scene(title, source, ())
-        draw = _Drawing(self)
-        views = [draw.view("captured", self.primal, self.names)]
-        if len(self.executable.graph.nodes) > MOST_DRAWN:
-            return Scene(title, source, tuple(views))
-        views.append(draw.view("rewritten", self.first.graph, self.names, rules=_rules_by_node(self.first.fired)))
-        final = self.executable
-        everything = (*self.names, *self.gradients)
-        if self.gradients:
-            views.append(draw.view("gradient", final.graph, everything, rules=_rules_by_node(final.rewritten.fired)))
-        views.append(draw.view("kernels", final.graph, everything, plan=self.plan))
-        return Scene(title, source, tuple(views))
+            return Scene(self.cell, source, ())
+        views = _Views(self, source)
+        return Scene(self.cell, source, views.views(), views.details)
 
 
 def portrait(
@@ -185,11 +179,6 @@ def page_of(value: Tensor) -> str:
     return to_html(portrait({"value": value.node}, {}, cell).scene(source_of(cell)))
 
 
-def newest(spans: Sequence[Site]) -> Site:
-    """The span of the latest run."""
-    return max(spans, key=lambda s: (s.run, s))
-
-
 def _shape(leaf: Node) -> tuple[int, ...]:
     source = leaf.params.get("source")
     return np.shape(source.value if source is not None else session.value_of(leaf))
@@ -202,102 +191,80 @@ def _rules_by_node(fired: Sequence[Any]) -> dict[Node, tuple[str, ...]]:
     return found
 
 
-class _Drawing:
-    """The views of one portrait: a node has the same id in all of them."""
+class _Views:
+    """The views of one portrait, and what is found out of them later."""
 
-    def __init__(self, shown: Portrait) -> None:
+    def __init__(self, shown: Portrait, source: str) -> None:
         self.shown = shown
-        self.ids: dict[Node, str] = {}
+        self.passed: list[Graph] = []
+        texts: dict[str, dict[int, str]] = {shown.cell: functions_of(source)}
 
-    def id(self, node: Node) -> str:
-        """What a node is called in every view."""
-        return self.ids.setdefault(node, f"v{len(self.ids)}")
+        def function(cell: str, line: int) -> str:
+            if cell not in texts:
+                texts[cell] = functions_of(source_of(cell))
+            return texts[cell].get(line, "")
 
-    def view(
-        self,
-        name: str,
-        graph: Graph,
-        outputs: Sequence[str],
-        *,
-        rules: Mapping[Node, tuple[str, ...]] | None = None,
-        plan: Plan | None = None,
-    ) -> View:
-        """One graph under a name."""
-        kernel, yellow = steps_of(plan)
-        vertices: list[Vertex] = []
-        edges: list[Edge] = []
-        for node in topological(graph.results):
-            vertices.append(self.vertex(node, (rules or {}).get(node, ()), kernel.get(node), node in yellow))
-            edges += [Edge(self.id(arg), self.id(node), port) for port, arg in enumerate(node.args)]
-        for label, node in zip(outputs, graph.results, strict=True):
-            t = node.type
-            vertices.append(Vertex(f"out:{label}", label, "output", self.shown.type_text(t), str(t)))
-            edges.append(Edge(self.id(node), f"out:{label}"))
-        return View(name, tuple(vertices), tuple(edges), tuple(self.id(n) for n in graph.results))
+        self.drawing = Drawing(shown.cell, places(shown.lens, shown.cell), shown.preview, function)
 
-    def vertex(self, node: Node, rules: tuple[str, ...], kernel: int | None, yellow: bool) -> Vertex:
-        """One node."""
-        kind = _kind(node)
-        spans = self.shown.lens.of(node)
-        line = min((s.line for s in spans if s.cell == self.shown.cell), default=None)
-        actual = ", ".join(self.shown.type_text(t) for t in node.types)
-        return Vertex(
-            self.id(node),
-            self.shown.label(node),
-            kind,
-            actual,
-            ", ".join(map(str, node.types)),
-            line if kind not in {"input", "constant"} else None,
-            self.shown.cell if line is not None else newest(spans).cell if spans else "",
-            _role(spans) if kind not in {"input", "constant"} else "value",
-            rules,
-            kernel,
-            yellow,
-            self.preview(node),
-        )
+    def views(self) -> tuple[View, ...]:
+        """Captured, rewritten, and where there are any, gradient and kernels."""
+        shown, drawing = self.shown, self.drawing
+        names, everything = shown.names, (*shown.names, *shown.gradients)
+        found = [drawing.view("captured", self.scope(shown.primal), names)]
+        first, final = shown.first, shown.executable
+        drawing.follow(shown.primal, first.graph)
+        rules = _rules_by_node(first.fired)
+        found.append(drawing.view("rewritten", self.scope(first.graph), names, rules=rules))
+        drawing.follow(first.graph, final.graph)
+        kernel, yellow = steps_of(shown.plan)
+        if shown.gradients:
+            rules = _rules_by_node(final.rewritten.fired)
+            found.append(drawing.view("gradient", self.scope(final.graph), everything, rules=rules))
+        found.append(drawing.view("kernels", self.scope(final.graph), everything, kernel=kernel, yellow=yellow))
+        return tuple(found)
 
-    def preview(self, node: Node) -> str:
-        """A few values of an input."""
-        if node.op is not PARAMETER:
-            return ""
-        source = self.shown.leaves[node["index"]].params.get("source")
-        return short(source.value) if source is not None else ""
+    def scope(self, graph: Graph) -> Scope:
+        """How the portrait's own graphs are read."""
+        return Scope(graph, self.shown.graph.names, self.shown.number)
 
+    def details(self) -> Details:
+        """The steps of rewriting, and what was measured."""
+        shown = self.shown
+        names, everything = shown.names, (*shown.names, *shown.gradients)
+        steps = {"rewritten": self.steps(shown.primal, shown.first, names)}
+        if shown.gradients:
+            steps["gradient"] = self.steps(shown.graph, shown.executable.rewritten, everything)
+        graphs = [shown.graph, shown.first.graph, shown.executable.graph, *self.passed]
+        try:
+            known = dict(zip(shown.graph.parameters, shown.values, strict=True))
+            found, note = measure(graphs, known, shown.number)
+        except TensorError as error:  # an input has changed since: there are no values, and the error says why
+            found, note = {}, f"No values: {error}"
+        measured = {number: found[node] for node, number in self.drawing.numbers.items() if node in found}
+        return Details(measured, {name: made for name, made in steps.items() if len(made) > 1}, note)
 
-def short(value: Any, items: int = 3) -> str:
-    """A value in a few characters.
+    def steps(self, graph: Graph, rewritten: Any, outputs: Sequence[str]) -> tuple[Step, ...]:
+        """The graph before a rewriting, and after each step of it."""
+        drawing = self.drawing
+        before = drawing.view("step", self.scope(graph), outputs)
+        made = [Step((), before, ())]
+        for fired, after in replayed(graph, rewritten.fired, rewritten.graph):
+            drawing.follow(graph, after)
+            self.passed.append(after)
+            view = drawing.view("step", self.scope(after), outputs, rules=_rules_by_node(fired))
+            old = {vertex.id for vertex in before.everything()}
+            put = {drawing.ids[f.after] for f in fired if f.after in drawing.ids}
+            ops = [vertex.id for vertex in view.everything() if vertex.is_op]
+            present = tuple(key for key in ops if key not in old or key.rpartition("/")[2] in put)
+            made.append(Step(tuple(self.rewrite(f) for f in fired), view, present))
+            graph, before = after, view
+        return tuple(made)
 
-    >>> short(np.arange(10.0))
-    '[0, 1, 2, …]'
-    """
-    array = np.asarray(value)
-    if not array.ndim:
-        return f"{array.item():.6g}" if array.dtype.kind in "fc" else str(array.item())
-    told = [f"{v:.4g}" if array.dtype.kind in "fc" else str(v) for v in array.flat[:items].tolist()]
-    return f"[{', '.join(told)}{', …' if array.size > items else ''}]"
-
-
-def _is_product(subscripts: str) -> bool:
-    """Whether a contraction is a product of matrices or vectors."""
-    (left, right), out = split(subscripts)
-    return len((set(left) & set(right)) - set(out)) == 1
-
-
-def _kind(node: Node) -> str:
-    if node.op is PARAMETER or node.op.name == "input":
-        return "input"
-    kind = getattr(node.op, "kind", "opaque")
-    if kind == "leaf":
-        return "constant"
-    return kind if kind in KINDS else "opaque"
-
-
-def _role(spans: Sequence[Site]) -> str:
-    roles = {s.role for s in spans}
-    for role in ("value", "adjoint", "tangent"):
-        if role in roles:
-            return role
-    return min(roles, default="value")
+    def rewrite(self, firing: Any) -> Rewrite:
+        """A rule that fired, in words."""
+        spans = self.shown.spans(firing.before) or self.drawing.spans(firing.before)
+        where = ", ".join(dict.fromkeys(map(str, spans)))
+        return Rewrite(firing.rule.name, firing.rule.level, where, firing.rule.source.rpartition("/")[2])
 
 
 def steps_of(plan: Plan | None) -> tuple[dict[Node, int], set[Node]]:
@@ -310,7 +277,7 @@ def steps_of(plan: Plan | None) -> tuple[dict[Node, int], set[Node]]:
     for number, step in enumerate(plan.steps, 1):
         if isinstance(step, Node):
             kernel[step] = number
-            if _kind(step) not in {"contract", "move"}:
+            if kind_of(step) not in {"contract", "move"}:
                 yellow.add(step)
         else:
             for node in next(planned).nodes:

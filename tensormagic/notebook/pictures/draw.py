@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -11,16 +12,17 @@ from typing import TYPE_CHECKING
 from tensormagic.notebook.pictures.grouping import CHUNK, Group, groups
 from tensormagic.notebook.pictures.labels import clean, shorten, symbol
 from tensormagic.notebook.pictures.layout import Link, layered
-from tensormagic.notebook.pictures.picture import HEAD, Box, Inside, Picture, Route
+from tensormagic.notebook.pictures.picture import HEAD, Box, Inside, Opened, Picture, Route
+from tensormagic.notebook.pictures.scene import COLLAPSE_ABOVE
 from tensormagic.notebook.pictures.shapes import Face, group_face, mark, vertex_face
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Vertex, View
 
-__all__ = ["COLLAPSE_ABOVE", "SEAL_ABOVE", "draw"]
+__all__ = ["draw"]
 
-COLLAPSE_ABOVE = 200  # a view of more vertices starts as groups
-SEAL_ABOVE = 6_000  # a view of more vertices shows its groups closed for good: the page could not hold them
+MOST_LINES = 120  # groups of one line each, beside each other; more of them stand in groups of several lines
+OPEN_REGIONS_BELOW = 80  # vertices of a view and of a region in it, together, up to which the region starts open
 SIDE = 12.0  # between the border of an open group and its boxes
 NARROWEST = 150.0  # an open group, so that its title fits
 _PORT = Face(0.0, 0.0, "", ())
@@ -36,12 +38,14 @@ _COMMUTES = frozenset(
 
 @dataclass(frozen=True)
 class _Key:
-    """What the members of a group have in common: the kernel, or the source line and the part in a derivative."""
+    """What a group's members have in common: the kernel, the function, or the line and the part in a derivative."""
 
     kernel: int | None = None
     cell: str = ""
     line: int = 0
     role: str = ""
+    function: str = ""
+    last: int = 0  # of several lines
 
 
 @dataclass
@@ -51,6 +55,7 @@ class _Parts:
     keys: list[str]
     vertices: list[Vertex]
     results: frozenset[str]
+    inner: Mapping[str, tuple[View, ...]]
     operands: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])  # source, target, port
 
     @cached_property
@@ -64,6 +69,8 @@ class _Parts:
     def box(self, index: int) -> Box:
         """Return the box of a vertex, not placed yet."""
         vertex = self.vertices[index]
+        if vertex.id in self.inner:
+            return _region_box(self, index, self.inner[vertex.id])
         return Box(self.keys[index], 0, 0.0, vertex_face(vertex), vertex, None, vertex.id in self.results)
 
 
@@ -80,32 +87,28 @@ class _Operand:
     carries: str = ""
 
 
-def draw(view: View) -> Picture:
+def draw(view: View, grouping: str = "") -> Picture:
     """Lay out a view.
 
-    Vertices with a kernel stand in their kernel's outline. A view of more than `COLLAPSE_ABOVE` vertices starts with
-    its kernels closed, and where it has none, as one closed group for each source line.
+    Parameters
+    ----------
+    view : View
+        What to lay out.
+    grouping : str
+        One of the view's groupings. Default: by kernel where there are kernels, else by line where there are more
+        than `COLLAPSE_ABOVE` vertices, else none. So large a view starts with its groups closed.
     """
     parts = _parts(view)
     large = len(view.vertices) > COLLAPSE_ABOVE
-    by_kernel = any(vertex.kernel is not None for vertex in view.vertices)
-    if not by_kernel and not large:
-        boxes = [parts.box(index) for index in range(len(parts.keys))]
-        return _lay(boxes, [_Operand(*operand) for operand in parts.operands], *_pins(boxes))
-    pairs = [(source, target) for source, target, _ in parts.operands]
-    found = [
-        group
-        for group in groups(_group_keys(parts, by_kernel=by_kernel), pairs, CHUNK if large else len(parts.keys))
-        if by_kernel or sum(parts.vertices[index].is_op for index in group.members) > 1
-    ]
-    return _Composer(parts, found, is_open=not large, is_sealed=len(view.vertices) > SEAL_ABOVE).picture()
+    paths = _paths(parts, grouping or view.groupings[0], large=large)
+    return _Composer(parts, paths, is_large=large).picture()
 
 
 def _parts(view: View) -> _Parts:
     index = {vertex.id: number for number, vertex in enumerate(view.vertices)}
     named = {vertex.id for vertex in view.vertices if vertex.kind == "output"}
     results = frozenset(view.outputs) - {edge.source for edge in view.edges if edge.target in named}
-    parts = _Parts([vertex.id for vertex in view.vertices], list(view.vertices), results)
+    parts = _Parts([vertex.id for vertex in view.vertices], list(view.vertices), results, view.inner)
     users: dict[tuple[int, int], int] = {}
     copies: Counter[int] = Counter()
     for edge in view.edges:
@@ -130,19 +133,47 @@ def _is_scalar(vertex: Vertex) -> bool:
     return vertex.kind == "constant" and "[" not in vertex.type
 
 
-def _group_keys(parts: _Parts, *, by_kernel: bool) -> list[_Key | None]:
-    keys: list[_Key | None] = []
-    for vertex in parts.vertices:
-        if not vertex.is_op or (by_kernel and vertex.kernel is None):
-            keys.append(None)
-        elif by_kernel:
-            keys.append(_Key(vertex.kernel))
-        else:
-            keys.append(_Key(None, vertex.cell, vertex.line or 0, vertex.role if mark(vertex) else ""))
+def _paths(parts: _Parts, grouping: str, *, large: bool) -> list[tuple[_Key, ...]]:
+    """Return for each vertex the groups that it stands in, the outermost first."""
+    ranges = _ranges(parts.vertices) if large else {}
+    paths = [_path(vertex, grouping, ranges, large=large) if vertex.is_op else () for vertex in parts.vertices]
     for source, target, _ in parts.operands:  # a scalar constant stands with its user
         if _is_scalar(parts.vertices[source]):
-            keys[source] = keys[target]
-    return keys
+            paths[source] = paths[target]
+    return paths
+
+
+def _path(
+    vertex: Vertex, grouping: str, ranges: dict[tuple[str, int], tuple[int, int]], *, large: bool
+) -> tuple[_Key, ...]:
+    role = vertex.role if mark(vertex) else ""
+    lines: tuple[_Key, ...] = (_Key(None, vertex.cell, vertex.line or 0, role),)
+    around = ranges.get((vertex.cell, vertex.line or 0))
+    if around is not None:
+        lines = (_Key(None, vertex.cell, around[0], role, "", around[1]), *lines)
+    if grouping == "kernel":
+        return (_Key(vertex.kernel),) if vertex.kernel is not None else ()
+    if grouping == "line":
+        return lines
+    if grouping == "function":
+        own = (_Key(None, vertex.cell, function=vertex.function),) if vertex.function else ()
+        return (*own, *lines) if large else own
+    return ()
+
+
+def _ranges(vertices: list[Vertex]) -> dict[tuple[str, int], tuple[int, int]]:
+    """Return for each line the first and the last of those that it stands with, where there are many lines."""
+    found = sorted({(vertex.cell, vertex.line or 0) for vertex in vertices if vertex.is_op})
+    if len(found) <= MOST_LINES:
+        return {}
+    width = -(-len(found) // (MOST_LINES // 2))
+    ranges: dict[tuple[str, int], tuple[int, int]] = {}
+    for start in range(0, len(found), width):
+        piece = found[start : start + width]
+        for cell in {cell for cell, _ in piece}:
+            lines = [line for own, line in piece if own == cell]
+            ranges |= {(cell, line): (lines[0], lines[-1]) for line in lines}
+    return ranges
 
 
 def _pins(boxes: list[Box]) -> tuple[frozenset[int], frozenset[int]]:
@@ -152,66 +183,134 @@ def _pins(boxes: list[Box]) -> tuple[frozenset[int], frozenset[int]]:
 
 
 class _Composer:
-    """Lays out each group by itself, then the groups and what stands alone."""
+    """Lays out each group by itself, then the groups and what stands alone; groups may hold groups."""
 
-    def __init__(self, parts: _Parts, found: list[Group[_Key]], *, is_open: bool, is_sealed: bool) -> None:
+    def __init__(self, parts: _Parts, paths: list[tuple[_Key, ...]], *, is_large: bool) -> None:
         self.parts = parts
-        self.found = found
-        self.is_open = is_open
-        self.is_sealed = is_sealed
-        self.cells = {vertex.cell for vertex in parts.vertices if vertex.is_op}
-        self.owner = {index: number for number, group in enumerate(found) for index in group.members}
-        # by group and vertex: where its value enters and leaves, from the middle of the group
-        self.entering: dict[tuple[int, int], float] = {}
-        self.leaving: dict[tuple[int, int], float] = {}
+        self.paths = paths
+        self.is_large = is_large
+        self.chunk = CHUNK if is_large else max(1, len(parts.keys))
+        self.cells = {vertex.cell for vertex in parts.vertices if vertex.is_op and vertex.line}
 
     def picture(self) -> Picture:
         """Return the whole picture."""
-        parts, owner = self.parts, self.owner
-        boxes = self._group_boxes()
-        place: dict[int, int] = {}
-        for index in range(len(parts.keys)):
-            place[index] = owner.get(index, len(boxes))
+        return self._compose(list(range(len(self.parts.keys))), 0, "", [], [])
+
+    def _groups(self, members: list[int], depth: int) -> list[Group[_Key]]:
+        """Return the groups of one level among `members`, which they name by their places in that list."""
+        keys = [self.paths[index][depth] if len(self.paths[index]) > depth else None for index in members]
+        if not any(keys):
+            return []
+        place = {index: number for number, index in enumerate(members)}
+        pairs = [
+            (place[source], place[target])
+            for member in members
+            for source, target, _ in self.parts.into.get(member, ())
+            if source in place
+        ]
+        return [
+            group
+            for group in groups(keys, pairs, self.chunk)
+            if group.keys[0].kernel is not None
+            or sum(self.parts.vertices[members[number]].is_op for number in group.members) > 1
+        ]
+
+    def _compose(self, members: list[int], depth: int, outer: str, entries: list[int], exits: list[int]) -> Picture:
+        """Lay out `members`, with ports above for the values that enter and below for those that leave."""
+        found = self._groups(members, depth)
+        owner = {members[number]: k for k, group in enumerate(found) for number in group.members}
+        inward, outward = self._crossing(members, owner, exits)
+        boxes: list[Box] = []
+        entering: dict[tuple[int, int], float] = {}
+        leaving: dict[tuple[int, int], float] = {}
+        taken: Counter[str] = Counter()
+        for k, group in enumerate(found):
+            title = self._title(group)
+            taken[title] += 1
+            key = outer + (f"{title}#{taken[title]}" if taken[title] > 1 else title)
+            crossing = (list(inward[k]), list(outward[k]))
+            box = self._group_box(title, key, sorted(members[n] for n in group.members), depth, crossing)
+            boxes.append(box)
+            for offsets, indices, is_entry in ((entering, crossing[0], True), (leaving, crossing[1], False)):
+                offsets |= {(k, i): x for i, x in zip(indices, self._touches(box, indices, is_entry), strict=True)}
+        place = dict(owner)
+        for index in members:
             if index not in owner:
-                boxes.append(parts.box(index))
+                place[index] = len(boxes)
+                boxes.append(self.parts.box(index))
+        ports = {index: len(boxes) + k for k, index in enumerate(entries)}
+        boxes += [Box(f"{self.parts.keys[index]}>", 0, 0.0, _PORT) for index in entries]
+        below = {index: len(boxes) + k for k, index in enumerate(exits)}
+        boxes += [Box(f"{self.parts.keys[index]}<", 0, 0.0, _PORT) for index in exits]
+        operands = self._operands(members, owner, {**ports, **place}, (entering, leaving))
+        operands += [
+            _Operand(
+                place[index], below[index], 0, leaving.get((owner.get(index, -1), index), 0.0), 0.0, index, carries
+            )
+            for index in exits
+            for carries in [self.parts.keys[index] if index in owner else ""]
+        ]
+        top, bottom = _pins(boxes)
+        return _lay(boxes, operands, top | frozenset(ports.values()), bottom | frozenset(below.values()))
+
+    def _crossing(
+        self, members: list[int], owner: dict[int, int], exits: list[int]
+    ) -> tuple[dict[int, dict[int, None]], dict[int, dict[int, None]]]:
+        """Return for each group the values that enter it, and those that leave it."""
+        inward: dict[int, dict[int, None]] = defaultdict(dict)
+        outward: dict[int, dict[int, None]] = defaultdict(dict)
+        for member in members:
+            end = owner.get(member)
+            for source, _, _ in self.parts.into.get(member, ()):
+                start = owner.get(source)
+                if start != end and end is not None:
+                    inward[end][source] = None
+                if start != end and start is not None:
+                    outward[start][source] = None
+        for index in exits:
+            if index in owner:
+                outward[owner[index]][index] = None
+        return inward, outward
+
+    def _operands(
+        self,
+        members: list[int],
+        owner: dict[int, int],
+        place: dict[int, int],
+        touches: tuple[dict[tuple[int, int], float], dict[tuple[int, int], float]],
+    ) -> list[_Operand]:
+        """Return the links of one level."""
+        entering, leaving = touches
         operands: list[_Operand] = []
         seen: set[tuple[int, int]] = set()
-        for source, target, port in parts.operands:
+        for source, target, port in (o for member in members for o in self.parts.into.get(member, ())):
             start, end = owner.get(source), owner.get(target)
             if (start is not None and start == end) or (end is not None and (source, end) in seen):
                 continue
-            leaves = self.leaving[start, source] if start is not None else 0.0
+            leaves = leaving[start, source] if start is not None else 0.0
             enters = 0.0
             if end is not None:  # a value enters a group once, however many members use it
                 seen.add((source, end))
-                enters = self.entering[end, source]
-            carries = parts.keys[source] if start is not None else ""
+                enters = entering[end, source]
+            carries = self.parts.keys[source] if start is not None else ""
             operands.append(_Operand(place[source], place[target], port, leaves, enters, source, carries))
-        return _lay(boxes, operands, *_pins(boxes))
+        return operands
 
-    def _group_boxes(self) -> list[Box]:
-        inward: dict[int, dict[int, None]] = defaultdict(dict)
-        outward: dict[int, dict[int, None]] = defaultdict(dict)
-        for source, target, _ in self.parts.operands:
-            start, end = self.owner.get(source), self.owner.get(target)
-            if start != end and end is not None:
-                inward[end][source] = None
-            if start != end and start is not None:
-                outward[start][source] = None
-        boxes: list[Box] = []
-        taken: Counter[str] = Counter()
-        for number, group in enumerate(self.found):
-            title = self._title(group)
-            taken[title] += 1
-            key = f"{title}#{taken[title]}" if taken[title] > 1 else title
-            boxes.append(self._group_box(number, title, key, (list(inward[number]), list(outward[number]))))
-        return boxes
+    def _touches(self, box: Box, indices: list[int], is_entry: bool) -> list[float]:
+        """Return where values cross a group's border, from its middle: spread evenly where the group is closed."""
+        if box.open is None:
+            return [box.face.width * (0.8 * (k + 1) / (len(indices) + 1) - 0.4) for k in range(len(indices))]
+        known = box.open.enters if is_entry else box.open.leaves
+        return [known[self.parts.keys[index]] for index in indices]
 
     def _title(self, group: Group[_Key]) -> str:
         """Say what the group is: ``kernel 2``, ``line 3``, ``line 3, gradient (2 of 4)``."""
-        lines = sorted({key.line for key in group.keys})
+        lines = sorted({line for key in group.keys for line in (key.line, key.last or key.line)})
+        functions = sorted({key.function for key in group.keys} - {""})
         if group.keys[0].kernel is not None:
             title = ", ".join(f"kernel {key.kernel}" for key in group.keys[:3])
+        elif functions:
+            title = ", ".join(f"function {name}" for name in functions[:3])
         elif not lines[-1]:
             title = "no line"
         else:
@@ -222,46 +321,74 @@ class _Composer:
         title += ", gradient" if roles == {"adjoint"} else ", tangent" if roles == {"tangent"} else ""
         return clean(f"{title} ({group.part + 1} of {group.parts})" if group.parts > 1 else title, 60)
 
-    def _group_box(self, number: int, title: str, key: str, crossing: tuple[list[int], list[int]]) -> Box:
-        entries, exits = crossing
-        members = [self.parts.vertices[index] for index in self.found[number].members]
-        names = Counter(symbol(clean(vertex.label, 40)) for vertex in members if vertex.is_op)
+    def _group_box(
+        self, title: str, key: str, members: list[int], depth: int, crossing: tuple[list[int], list[int]]
+    ) -> Box:
+        vertices = [self.parts.vertices[index] for index in members]
+        names = Counter(symbol(clean(vertex.label, 40)) for vertex in vertices if vertex.is_op)
         ops = sum(names.values())
         note = f"{ops} op{'s' * (ops != 1)}"
         common = [name if count == 1 else f"{count} {name}" for name, count in names.most_common(4)]
         face = group_face(title, note, shorten(", ".join(common) + ", …" * (len(names) > len(common)), 130, 10))
-        title = f"{title}: {note}"
-        if self.is_sealed:
-            for offsets, indices in ((self.entering, entries), (self.leaving, exits)):
-                for place, index in enumerate(indices):
-                    offsets[number, index] = face.width * (0.8 * (place + 1) / (len(indices) + 1) - 0.4)
-            return Box(key, 0, 0.0, face, None, Inside(title, False, face.width, face.height, None))
-        picture = self._inner(number, entries, exits)
-        wide = max(picture.width + 2 * SIDE, NARROWEST)
-        tall = picture.height + HEAD + (0.0 if exits else SIDE)
-        ports = picture.boxes[len(members) :]
-        for place, index in enumerate(entries):
-            self.entering[number, index] = ports[place].x - picture.width / 2
-        for place, index in enumerate(exits):
-            self.leaving[number, index] = ports[len(entries) + place].x - picture.width / 2
-        return Box(key, 0, 0.0, face, None, Inside(title, self.is_open, round(wide, 1), round(tall, 1), picture))
+        entries, exits = crossing
 
-    def _inner(self, number: int, entries: list[int], exits: list[int]) -> Picture:
-        """Lay out a group's members and its ports: above for the values that enter, below for those that leave."""
-        parts, members = self.parts, self.found[number].members
-        boxes = [parts.box(index) for index in members]
-        local = {index: place for place, index in enumerate(members)}
-        enters = {index: len(boxes) + place for place, index in enumerate(entries)}
-        leaves = {index: len(boxes) + len(entries) + place for place, index in enumerate(exits)}
-        boxes += [Box(f"{parts.keys[index]}>", 0, 0.0, _PORT) for index in entries]
-        boxes += [Box(f"{parts.keys[index]}<", 0, 0.0, _PORT) for index in exits]
-        operands = [
-            _Operand(local[source] if source in local else enters[source], local[target], port)
-            for member in members
-            for source, target, port in parts.into.get(member, ())
-        ]
-        operands += [_Operand(local[index], leaves[index], 0) for index in exits]
-        return _lay(boxes, operands, frozenset(enters.values()), frozenset(leaves.values()))
+        def opened() -> Opened:
+            inner = self._compose(members, depth + 1, f"{key}/", entries, exits)
+            ports = inner.boxes[len(inner.boxes) - len(entries) - len(exits) :]
+            middle = inner.width / 2
+            at = [port.x - middle for port in ports]
+            return Opened(
+                inner,
+                round(max(inner.width + 2 * SIDE, NARROWEST), 1),
+                round(inner.height + HEAD + (0.0 if exits else SIDE), 1),
+                {self.parts.keys[index]: x for index, x in zip(entries, at, strict=False)},
+                {self.parts.keys[index]: x for index, x in zip(exits, at[len(entries) :], strict=True)},
+            )
+
+        keys = [self.parts.keys[index] for index in members]
+        inner = [body for vertex in vertices for body in self.parts.inner.get(vertex.id, ())]
+        lines = sorted({vertex.line for vertex in vertices if vertex.line})
+        holds = frozenset([*keys, *(v.id for body in inner for v in body.everything())])
+        inside = Inside(f"{title}: {note}", not self.is_large, opened, holds, tuple(lines))
+        return Box(key, 0, 0.0, face, None, inside)
+
+
+def _region_box(parts: _Parts, index: int, bodies: tuple[View, ...]) -> Box:
+    """Return the box of a vertex with graphs of its own: a group that holds them."""
+    vertex = parts.vertices[index]
+    ops = sum(body.ops for body in bodies)
+    note = f"{ops} op{'s' * (ops != 1)} inside"
+
+    def opened() -> Opened:
+        inner = draw(bodies[0]) if len(bodies) == 1 else _beside(parts.keys[index], bodies)
+        tall = round(inner.height + HEAD + SIDE, 1)
+        return Opened(inner, round(max(inner.width + 2 * SIDE, NARROWEST), 1), tall, {}, {})
+
+    small = len(parts.keys) + sum(len(body.vertices) for body in bodies) <= OPEN_REGIONS_BELOW
+    members = [v for body in bodies for v in body.everything()]
+    holds, lines = frozenset(v.id for v in members), sorted({v.line for v in members if v.line})
+    inside = Inside(f"{clean(vertex.label, 40)}: {note}", small, opened, holds, tuple(lines))
+    return Box(parts.keys[index], 0, 0.0, vertex_face(vertex, note), vertex, inside, vertex.id in parts.results)
+
+
+def _beside(key: str, bodies: tuple[View, ...]) -> Picture:
+    """Lay out the graphs of one region beside each other, each as a group with its name."""
+    boxes: list[Box] = []
+    for body in bodies:
+        picture = draw(body)
+        opened = Opened(
+            picture,
+            round(max(picture.width + 2 * SIDE, NARROWEST), 1),
+            round(picture.height + HEAD + SIDE, 1),
+            {},
+            {},
+        )
+        note = f"{body.ops} op{'s' * (body.ops != 1)}"
+        inside = Inside(
+            f"{body.name}: {note}", True, lambda opened=opened: opened, frozenset(v.id for v in body.everything())
+        )
+        boxes.append(Box(f"{key}/{body.name}", 0, 0.0, group_face(body.name, note, ""), None, inside))
+    return _lay(boxes, [], frozenset(), frozenset())
 
 
 def _lay(boxes: list[Box], operands: list[_Operand], top: frozenset[int], bottom: frozenset[int]) -> Picture:
@@ -272,7 +399,7 @@ def _lay(boxes: list[Box], operands: list[_Operand], top: frozenset[int], bottom
     for operand in operands:
         source, target = boxes[operand.source], boxes[operand.target]
         enter = operand.enters
-        if target.inside is None and target.vertex is not None:
+        if target.vertex is not None:
             count = counts[operand.target]
             enter = target.width * 0.7 * ((min(operand.port, count - 1) + 1) / (count + 1) - 0.5)
         enters.append(enter)

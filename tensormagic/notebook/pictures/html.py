@@ -19,6 +19,7 @@ _MODEL = """
 const state = JSON.parse(document.getElementById("tm-state").textContent);
 const heard = {};
 const model = {
+  whole: document.documentElement.outerHTML,
   get: (name) => state[name],
   set(name, value) { state[name] = value; for (const call of heard["change:" + name] || []) call(); },
   save_changes() {},
@@ -36,15 +37,17 @@ _PAGE = """<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
 <style>
-body {{ margin: 16px; font-family: system-ui, sans-serif; }}
+body {{ margin: 16px; font-family: system-ui, sans-serif; background: Canvas; color: CanvasText; }}
 h1 {{ font-size: 1.1rem; overflow-wrap: anywhere; }}
 {style}
 </style>
 </head>
 <body>
+<main>
 <h1>{title}</h1>
 <div id="tm-root"></div>
 <noscript>{picture}</noscript>
+</main>
 <script type="application/json" id="tm-state">{state}</script>
 <script type="module">
 {script}
@@ -72,7 +75,7 @@ def to_html(scene: Scene, *, expanded: bool = True, view: str | None = None) -> 
         The page; written to a file it opens anywhere.
     """
     first = scene.view(view).name if view is not None else scene.views[0].name if scene.views else ""
-    state = {"scene": scene.message(), "expanded": expanded, "view": first, "selected": ""}
+    state = {"scene": scene.message(deep=True), "expanded": expanded, "view": first, "selected": ""}
     title = clean(scene.title or "graph", 200)
     return page(title, STYLE, SCRIPT, state, svg.render(scene, (first,) if first else ()))
 

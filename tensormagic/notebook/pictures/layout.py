@@ -10,10 +10,12 @@ from bisect import bisect_right, insort
 from collections import defaultdict, deque
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 __all__ = ["Link", "Placement", "layered", "topological_order"]
 
 GAP = 18.0  # between two boxes of one row
+BUS_PULL = 0.25  # of a bend on a box, where that of another box is 1: a value used everywhere bends no chain
 BEND_GAP = 10.0  # between a passing link and its neighbour
 MOST_BENDS = 20_000  # above this the longest links are drawn without bends, so that time stays linear
 SMALL = 4_000  # up to so many segments crossings are counted and the best order is kept
@@ -180,13 +182,15 @@ def _bend(net: _Net, links: list[Link]) -> list[list[int]]:
         if budget >= 0:
             routed.add(key)
     chains: list[list[int]] = [[] for _ in links]
+    ways = MOST_BENDS  # each link of a bus is drawn with all its bends
     for key, bus in buses.items():
         trunk: list[int] = []
         for number in sorted(bus, key=lambda number: net.rank[links[number].target]):
             link = links[number]
             span = net.rank[link.target] - net.rank[link.source]
-            if span < 1 or (span > 1 and key not in routed):
+            if span < 1 or (span > 1 and (key not in routed or ways < span)):
                 continue
+            ways -= span - 1
             while len(trunk) < span - 1:
                 bend = net.add_bend(net.rank[link.source] + len(trunk) + 1)
                 net.join(trunk[-1] if trunk else link.source, bend, 0.0 if trunk else link.leaves, 0.0)
@@ -300,8 +304,9 @@ def _coordinates(net: _Net, rows: list[list[int]]) -> list[float]:
             _place(net, row, x, use_above=settle, use_below=True)
     for row in rows:
         _place(net, row, x, use_above=True, use_below=True)
+    strands = _strands(net)
     for _ in range(3):
-        _straighten(net, rows, x)
+        _straighten(net, rows, x, strands)
     return x
 
 
@@ -314,7 +319,7 @@ def _place(net: _Net, row: list[int], x: list[float], *, use_above: bool, use_be
         for use, near in ((use_above, net.above[item]), (use_below, net.below[item])):
             if use:
                 for other, theirs, mine in near:
-                    pull = (8.0 if other >= net.real else 2.0) if bend else 1.0
+                    pull = (8.0 if other >= net.real else 2.0) if bend else 1.0 if other < net.real else BUS_PULL
                     total += pull * (x[other] + theirs - mine)
                     weight += pull
         wanted.append(total / weight if weight else x[item])
@@ -323,7 +328,7 @@ def _place(net: _Net, row: list[int], x: list[float], *, use_above: bool, use_be
         x[item] = value
 
 
-def _straighten(net: _Net, rows: list[list[int]], x: list[float]) -> None:
+def _straighten(net: _Net, rows: list[list[int]], x: list[float], strands: list[list[int]]) -> None:
     """Move each strand (the bends of a link, a chain of boxes) onto one vertical as far as neighbours leave room."""
     left: dict[int, int] = {}
     right: dict[int, int] = {}
@@ -339,7 +344,7 @@ def _straighten(net: _Net, rows: list[list[int]], x: list[float]) -> None:
             high = x[right[item]] - _apart(net, item, right[item])
         return low, high
 
-    for strand in _strands(net):
+    for strand in strands:
         start = 0
         while start < len(strand):
             low, high = room(strand[start])
@@ -350,20 +355,31 @@ def _straighten(net: _Net, rows: list[list[int]], x: list[float]) -> None:
                     break
                 low, high = max(low, more_low), min(high, more_high)
                 stop += 1
-            mean = sum(x[item] for item in strand[start:stop]) / (stop - start)
-            for item in strand[start:stop]:
+            piece = strand[start:stop]
+            ends = [x[other] + theirs - mine for item in piece for other, theirs, mine in _fastened(net, item)]
+            mean = median(ends) if ends else sum(x[item] for item in piece) / len(piece)
+            for item in piece:
                 x[item] = min(max(mean, low), high)
             start = stop
+
+
+def _fastened(net: _Net, item: int) -> list[tuple[int, float, float]]:
+    """Return the boxes that a bend leads to: a strand of bends goes where most of these are."""
+    if item < net.real:
+        return []
+    return [near for near in (*net.above[item], *net.below[item]) if near[0] < net.real]
 
 
 def _strands(net: _Net) -> list[list[int]]:
     """Return the runs of items that should stand one below the other."""
     following: dict[int, int] = {}
+    boxes_above = [sum(near[0] < net.real for near in nears) for nears in net.above]
     for item in range(len(net.widths)):
-        for other, enters, leaves in net.below[item]:
+        boxes = [near for near in net.below[item] if near[0] < net.real]
+        for other, enters, leaves in net.below[item] if item >= net.real else boxes:
             bends = item >= net.real and other >= net.real
-            chained = len(net.below[item]) == len(net.above[other]) == 1 and not enters and not leaves
-            if bends or (chained and item < net.real and other < net.real):
+            chained = len(boxes) == boxes_above[other] == 1 and not enters and not leaves and item < net.real
+            if bends or chained:
                 following[item] = other
     inner = set(following.values())
     strands: list[list[int]] = []

@@ -6,6 +6,7 @@ Places only: colours, markup and pages are not its business, nor how the places 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,20 +16,60 @@ from tensormagic.notebook.pictures.shapes import Face, mark
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Vertex
 
-__all__ = ["HEAD", "Box", "Inside", "Picture", "Route", "Span"]
+__all__ = ["HEAD", "Box", "Inside", "Opened", "Picture", "Route", "Span", "opened_message", "way_to"]
 
 HEAD = 22.0  # for the title of an open group
+MOST_LINES = 500  # of one group that are told to a page
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A group when it is open: its picture and size, and where values enter and leave it.
+
+    `enters` and `leaves` give offsets from the middle, by the key of the vertex whose value it is; what they do not
+    name touches where it touches the closed group, in proportion.
+    """
+
+    picture: Picture
+    width: float
+    height: float
+    enters: Mapping[str, float]
+    leaves: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Inside:
-    """What a group holds: its size when open, its title when open, and its picture (None where it is too large)."""
+    """What a group holds.
+
+    Parameters
+    ----------
+    title : str
+        Its title when open.
+    is_open : bool
+        Whether it is open at first.
+    later : callable
+        Lays out what is inside.
+    holds : frozenset of str
+        The keys of all vertices inside, in groups of groups too.
+    lines : tuple of int
+        The source lines of the vertices inside.
+    """
 
     title: str
     is_open: bool
-    width: float
-    height: float
-    picture: Picture | None
+    later: Callable[[], Opened]
+    holds: frozenset[str] = frozenset()
+    lines: tuple[int, ...] = ()
+
+    @cached_property
+    def opened(self) -> Opened:
+        """The group when it is open; laid out once, when that is asked for."""
+        return self.later()
+
+    @property
+    def picture(self) -> Picture:
+        """What is inside."""
+        return self.opened.picture
 
 
 @dataclass(frozen=True)
@@ -46,12 +87,17 @@ class Box:
     @property
     def width(self) -> float:
         """The width as drawn at first."""
-        return self.inside.width if self.inside is not None and self.inside.is_open else self.face.width
+        return self.open.width if self.open is not None else self.face.width
 
     @property
     def height(self) -> float:
         """The height as drawn at first."""
-        return self.inside.height if self.inside is not None and self.inside.is_open else self.face.height
+        return self.open.height if self.open is not None else self.face.height
+
+    @property
+    def open(self) -> Opened | None:
+        """What the box shows where it is a group drawn open."""
+        return self.inside.opened if self.inside is not None and self.inside.is_open else None
 
     @property
     def is_open(self) -> bool:
@@ -63,16 +109,12 @@ class Box:
         """Whether the box is a group drawn closed."""
         return self.inside is not None and not self.inside.is_open
 
-    def touch(self, offset: float) -> float:
-        """Return where a link touches: a closed group is narrower than the open one."""
-        return offset * 0.9 * self.face.width / self.inside.width if self.inside and self.is_closed else offset
-
 
 @dataclass(frozen=True)
 class Route:
     """The way of one link: from box to box by index, and the x of its bends row by row.
 
-    `leaves` and `enters` are where it touches, from the middle of the box (of a group: of the open group).
+    `leaves` and `enters` are where it touches, from the middle of the box as it is drawn at first.
     """
 
     source: int
@@ -139,10 +181,18 @@ class Picture:
                 kept.append(Route(*pair, 0.0, 0.0, route.bends, route.carries, many=True))
         return kept
 
-    def message(self, table: dict[Vertex, int], shapes: dict[str, int]) -> dict[str, Any]:
-        """Return the picture as JSON data; vertices and outlines are entered into the tables and named by number."""
+    def message(self, table: dict[Vertex, int], shapes: dict[str, int], *, deep: bool = False) -> dict[str, Any]:
+        """Return the picture as JSON data.
+
+        Parameters
+        ----------
+        table, shapes : dict
+            Vertices and outlines are entered here, and named by their numbers.
+        deep : bool
+            Whether what closed groups hold goes with it, or only on demand.
+        """
         return {
-            "boxes": [_box_message(box, table, shapes) for box in self.boxes],
+            "boxes": [_box_message(box, table, shapes, deep) for box in self.boxes],
             "routes": [
                 [r.source, r.target, round(r.leaves, 1), round(r.enters, 1), list(r.bends), *filter(None, [r.carries])]
                 for r in self.routes
@@ -151,7 +201,38 @@ class Picture:
         }
 
 
-def _box_message(box: Box, table: dict[Vertex, int], shapes: dict[str, int]) -> dict[str, Any]:
+def way_to(picture: Picture, key: str) -> list[str]:
+    """Return the keys of the groups around a vertex, the outermost first.
+
+    Raises
+    ------
+    KeyError
+        Where the picture does not hold it.
+    """
+    way: list[str] = []
+    inner: Picture | None = picture
+    while inner is not None:
+        if any(box.key == key for box in inner.boxes):
+            return way
+        around = next((box for box in inner.boxes if box.inside is not None and key in box.inside.holds), None)
+        if around is None:
+            break
+        way.append(around.key)
+        inner = around.inside.picture if around.inside is not None else None
+    raise KeyError(f"no vertex {key!r}")
+
+
+def opened_message(opened: Opened, table: dict[Vertex, int], shapes: dict[str, int], *, deep: bool) -> dict[str, Any]:
+    """Return what an open group shows as JSON data."""
+    return {
+        "w": round(opened.width, 1),
+        "h": round(opened.height, 1),
+        "f": round(opened.height - opened.picture.height, 1),
+        "picture": opened.picture.message(table, shapes, deep=deep),
+    }
+
+
+def _box_message(box: Box, table: dict[Vertex, int], shapes: dict[str, int], deep: bool) -> dict[str, Any]:
     message: dict[str, Any] = {"k": box.key, "r": box.row, "x": box.x, "w": box.face.width, "h": box.face.height}
     if box.face.path:
         message["s"] = shapes.setdefault(box.face.path, len(shapes))
@@ -161,12 +242,11 @@ def _box_message(box: Box, table: dict[Vertex, int], shapes: dict[str, int]) -> 
         message |= {"m": mark(box.vertex)} if mark(box.vertex) else {}
         message |= {"z": 1} if box.result else {}
     if box.inside is not None:
-        inside = box.inside
-        message["g"] = {
-            "title": inside.title,
-            "open": inside.is_open,
-            "w": inside.width,
-            "h": inside.height,
-            "picture": inside.picture.message(table, shapes) if inside.picture else None,
-        }
+        group: dict[str, Any] = {"title": box.inside.title, "open": box.is_open, "picture": None}
+        group |= {"l": list(box.inside.lines[:MOST_LINES])} if box.inside.lines else {}
+        if deep or box.is_open:
+            group |= opened_message(box.inside.opened, table, shapes, deep=deep)
+        else:
+            group["ask"] = 1
+        message["g"] = group
     return message

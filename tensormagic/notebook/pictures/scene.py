@@ -1,4 +1,4 @@
-"""The scene: what a picture of a graph shows, as plain immutable data, and the message that carries it to a page.
+"""The scene: what a picture of a graph shows, as plain immutable data.
 
 A scene knows neither the graph it was made from nor IPython. The widget, the static SVG and the exported page draw it.
 """
@@ -6,16 +6,18 @@ A scene knows neither the graph it was made from nor IPython. The widget, the st
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tensormagic.notebook.pictures.details import Details
 from tensormagic.notebook.pictures.labels import clean, symbol
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.picture import Picture
 
-__all__ = ["KINDS", "Edge", "Scene", "Vertex", "View"]
+__all__ = ["COLLAPSE_ABOVE", "KINDS", "Edge", "Scene", "Vertex", "View"]
 
 KINDS = (
     "input",
@@ -29,6 +31,7 @@ KINDS = (
     "region",
     "output",
 )
+COLLAPSE_ABOVE = 200  # a view of more vertices starts as groups
 _NOT_OPS = frozenset({"input", "constant", "output"})
 
 
@@ -60,6 +63,10 @@ class Vertex:
         Whether it runs in NumPy and not in compiled code.
     preview : str
         A few values, or nothing.
+    function : str
+        The function of the user's in whose text it was written.
+    number : int
+        Tells what was measured of it; vertices of one id that stand for different nodes have different ones.
     """
 
     id: str
@@ -74,6 +81,8 @@ class Vertex:
     kernel: int | None = None
     yellow: bool = False
     preview: str = ""
+    function: str = ""
+    number: int = 0
 
     @property
     def is_op(self) -> bool:
@@ -98,6 +107,27 @@ class View:
     vertices: tuple[Vertex, ...]
     edges: tuple[Edge, ...]
     outputs: tuple[str, ...] = ()
+    inner: Mapping[str, tuple[View, ...]] = field(default_factory=dict)  # graphs of loops and branches, by id
+
+    @property
+    def groupings(self) -> tuple[str, ...]:
+        """How the vertices can be grouped, the usual way first: ``none``, ``line``, ``function``, ``kernel``."""
+        ops = [vertex for vertex in self.vertices if vertex.is_op]
+        known = {
+            "kernel": any(vertex.kernel is not None for vertex in ops),
+            "none": len(self.vertices) <= COLLAPSE_ABOVE,
+            "line": any(vertex.line for vertex in ops) or len(self.vertices) > COLLAPSE_ABOVE,
+            "function": any(vertex.function for vertex in ops),
+        }
+        return tuple(name for name, there in known.items() if there)
+
+    def everything(self) -> Iterator[Vertex]:
+        """Yield the vertices, and those of the graphs inside them."""
+        stack = [self]
+        while stack:
+            view = stack.pop()
+            yield from view.vertices
+            stack += [body for bodies in view.inner.values() for body in bodies]
 
     @property
     def ops(self) -> int:
@@ -109,21 +139,42 @@ class View:
         """How many kernels the vertices name."""
         return len({vertex.kernel for vertex in self.vertices} - {None})
 
-    @cached_property
+    @property
     def picture(self) -> Picture:
-        """The view laid out; computed once."""
-        from tensormagic.notebook.pictures.draw import draw  # a picture is made of a view, so it knows this file
+        """The view laid out in the usual way; computed once."""
+        return self.grouped(self.groupings[0])
 
-        return draw(self)
+    def grouped(self, grouping: str) -> Picture:
+        """Return the view laid out with its vertices grouped in one of the ways of `groupings`; computed once."""
+        if grouping not in self._pictures:
+            from tensormagic.notebook.pictures.draw import draw  # a picture is made of a view, so it knows this file
+
+            self._pictures[grouping] = draw(self, grouping)
+        return self._pictures[grouping]
+
+    @cached_property
+    def _pictures(self) -> dict[str, Picture]:
+        return {}
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Everything that one picture shows: a title, the cell's text, and one or more views of its graph."""
+    """Everything that one picture shows.
+
+    Parameters
+    ----------
+    title, source : str
+        The title, and the cell's text.
+    views : tuple of View
+        One or more views of its graph.
+    later : callable, optional
+        Finds out what is told of nodes when somebody looks.
+    """
 
     title: str
     source: str
     views: tuple[View, ...]
+    later: Callable[[], Details] | None = field(default=None, compare=False, repr=False)
 
     def view(self, name: str) -> View:
         """Return the view of that name.
@@ -170,32 +221,16 @@ class Scene:
         title = clean(self.title, 80)
         return "\n".join([f"{title}, {self.summary}" if title else self.summary, *rows])
 
-    def message(self) -> dict[str, Any]:
-        """Return the scene with its pictures as JSON data, vertices that occur in several views once."""
-        table: dict[Vertex, int] = {}
-        shapes: dict[str, int] = {}
-        views = [
-            {
-                "name": clean(view.name, 60),
-                "ops": view.ops,
-                "kernels": view.kernels,
-                "picture": view.picture.message(table, shapes),
-            }
-            for view in self.views
-        ]
-        from tensormagic.notebook.pictures.palette import standalone
-        from tensormagic.notebook.pictures.picture import HEAD
+    @cached_property
+    def details(self) -> Details:
+        """What is found out when somebody opens the graph; once."""
+        return self.later() if self.later is not None else Details()
 
-        return {
-            "title": clean(self.title, 200),
-            "summary": self.summary,
-            "source": [clean(line, 400) for line in self.source.splitlines()[:2000]],
-            "vertices": [_vertex_message(vertex) for vertex in table],
-            "shapes": list(shapes),
-            "head": HEAD,
-            "style": standalone(),
-            "views": views,
-        }
+    def message(self, *, deep: bool = False) -> dict[str, Any]:
+        """Return the scene with its pictures as JSON data; `deep` with all that a page could ask for later."""
+        from tensormagic.notebook.pictures.message import scene_message
+
+        return scene_message(self, deep=deep)
 
 
 def _listed(vertices: list[Vertex]) -> str:
@@ -203,17 +238,3 @@ def _listed(vertices: list[Vertex]) -> str:
     ops = ", ".join(name if count == 1 else f"{count} {name}" for name, count in list(names.items())[:12])
     more = ", …" if len(names) > 12 else ""
     return f"{ops}{more}: {clean(vertices[-1].type, 80)}"
-
-
-def _vertex_message(vertex: Vertex) -> dict[str, Any]:
-    """Return the fields that say something, texts cleaned."""
-    message: dict[str, Any] = {}
-    for item in fields(vertex):
-        value = getattr(vertex, item.name)
-        if isinstance(value, str):
-            value = clean(value, 1000 if item.name == "preview" else 300)
-        elif item.name == "rules":
-            value = [clean(rule, 120) for rule in vertex.rules[:40]]
-        if value not in ("", None, [], False) and (item.name, value) != ("role", "value"):
-            message[item.name] = value
-    return message

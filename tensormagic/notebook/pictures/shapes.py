@@ -14,7 +14,7 @@ from tensormagic.notebook.pictures.labels import SYMBOLS, clean, shorten, symbol
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Vertex
 
-__all__ = ["Face", "Text", "group_face", "mark", "outline", "vertex_face"]
+__all__ = ["Face", "Text", "describe", "group_face", "mark", "outline", "vertex_face"]
 
 WIDEST = 190.0
 # style: (font size in pixels, height of the line, bold)
@@ -58,15 +58,20 @@ class Face:
     texts: tuple[Text, ...]
 
 
-def vertex_face(vertex: Vertex) -> Face:
-    """Return the face of a vertex."""
+def vertex_face(vertex: Vertex, note: str = "") -> Face:
+    """Return the face of a vertex, with a `note` below what it says of itself."""
     label = symbol(clean(vertex.label)) or "?"
     if vertex.kind in {"input", "output"}:
         lines = [(label, "name"), (vertex.type, "type")]
     elif vertex.kind == "constant":
         lines = [(label, "value"), (vertex.type if "[" in vertex.type else "", "type")]
     else:
-        lines = [(label, "symbol" if label in _SYMBOLS else "op"), (vertex.type, "type"), (_tag(vertex), "tag")]
+        lines = [
+            (label, "symbol" if label in _SYMBOLS else "op"),
+            (vertex.type, "type"),
+            (_tag(vertex), "tag"),
+            (note, "tag"),
+        ]
     return _face(vertex.kind, lines)
 
 
@@ -78,6 +83,16 @@ def group_face(title: str, note: str, listed: str) -> Face:
 def mark(vertex: Vertex) -> str:
     """Return the sign of a vertex that belongs to a derivative: ∂ for an adjoint, d for a tangent."""
     return {"adjoint": "∂", "tangent": "d"}.get(vertex.role, "")
+
+
+def describe(vertex: Vertex) -> str:
+    """Say in one line what a vertex is: label, type, role, source line, kernel."""
+    told = [vertex.label, vertex.type]
+    told.append(vertex.role if vertex.role != "value" else "")
+    told.append(f"{vertex.cell} line {vertex.line}".strip() if vertex.line is not None else "")
+    told.append(f"kernel {vertex.kernel}" if vertex.kernel is not None else "")
+    told.append("runs in NumPy" if vertex.yellow else "")
+    return ", ".join(clean(part, 120) for part in told if part)
 
 
 def _tag(vertex: Vertex) -> str:

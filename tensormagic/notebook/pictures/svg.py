@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 from tensormagic.notebook.pictures.labels import clean, shorten, width
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD
-from tensormagic.notebook.pictures.shapes import mark, outline
+from tensormagic.notebook.pictures.shapes import describe, mark, outline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tensormagic.notebook.pictures.picture import Box, Picture, Route
     from tensormagic.notebook.pictures.scene import Scene, Vertex, View
 
-__all__ = ["describe", "render"]
+__all__ = ["render"]
 
 MARGIN = 16.0
 BESIDE = 1100.0  # views stand side by side up to this width
@@ -89,16 +89,6 @@ def render(scene: Scene, views: Sequence[str] | None = None) -> str:
     )
 
 
-def describe(vertex: Vertex) -> str:
-    """Say in one line what a vertex is: label, type, role, source line, kernel."""
-    told = [vertex.label, vertex.type]
-    told.append(vertex.role if vertex.role != "value" else "")
-    told.append(f"{vertex.cell} line {vertex.line}".strip() if vertex.line is not None else "")
-    told.append(f"kernel {vertex.kernel}" if vertex.kernel is not None else "")
-    told.append("runs in NumPy" if vertex.yellow else "")
-    return ", ".join(clean(part, 120) for part in told if part)
-
-
 def _panel(view: View) -> _Panel:
     name = shorten(view.name, 200, 14, bold=True)
     count = f"{view.ops} op{'s' * (view.ops != 1)}"
@@ -129,11 +119,11 @@ def _frame(box: Box, top: float) -> str:
 
 def _box(box: Box, top: float) -> str:
     inside = box.inside
-    if inside is not None and inside.is_open and inside.picture is not None:
+    if inside is not None and box.open is not None:
         left = box.x - box.width / 2
-        margin = (box.width - inside.picture.width) / 2
+        margin = (box.width - box.open.picture.width) / 2
         return (
-            f'<g transform="translate({_n(left + margin)} {_n(top + HEAD)})">{_picture(inside.picture)}</g>'
+            f'<g transform="translate({_n(left + margin)} {_n(top + HEAD)})">{_picture(box.open.picture)}</g>'
             f'<text class="heading" x="{_n(left + 10)}" y="{_n(top + 16)}">{escape(inside.title)}</text>'
         )
     vertex = box.vertex
@@ -156,9 +146,10 @@ def _box(box: Box, top: float) -> str:
 def _route(picture: Picture, route: Route, tops: list[float]) -> str:
     """Draw a link: curves between rows, straight down through them, and an arrow's head."""
     source, target = picture.boxes[route.source], picture.boxes[route.target]
-    x, y = source.x + source.touch(route.leaves), tops[route.source] + source.height
-    end_x, end_y = target.x + target.touch(route.enters), tops[route.target] + HEAD * target.is_open
-    head = "" if target.is_open or not target.face.path else "m-3.5 -5.5l3.5 5.5l3.5 -5.5"
+    x, y = source.x + route.leaves, tops[route.source] + source.height
+    goes_in = target.is_open and target.vertex is None  # a region's graph takes its operands at its border
+    end_x, end_y = target.x + route.enters, tops[route.target] + HEAD * goes_in
+    head = "" if goes_in or not target.face.path else "m-3.5 -5.5l3.5 5.5l3.5 -5.5"
     if target.row - source.row != len(route.bends) + 1:
         middle = (y + end_y) / 2
         curve = f"C{_n(x)} {_n(middle)} {_n(end_x)} {_n(middle)} {_n(end_x)} {_n(end_y)}"
@@ -199,8 +190,8 @@ def _shown(picture: Picture) -> list[Vertex]:
     for box in picture.boxes:
         if box.vertex is not None:
             shown.append(box.vertex)
-        elif box.is_open and box.inside is not None and box.inside.picture is not None:
-            shown += _shown(box.inside.picture)
+        if box.open is not None:
+            shown += _shown(box.open.picture)
     return shown
 
 

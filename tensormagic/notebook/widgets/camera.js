@@ -1,23 +1,46 @@
 // Moving the picture, zooming, and bringing a node into sight.
 function addCamera(graph) {
+  let gliding = 0;
   graph.move = function move(x, y, k = graph.zoom.k) {
+    cancelAnimationFrame(gliding);
+    graph.aim(x, y, k);
+  };
+  graph.aim = function aim(x, y, k) {
     Object.assign(graph.zoom, { x, y, k });
-    graph.world.setAttribute("transform", `translate(${x} ${y}) scale(${k})`);
+    if (graph.canvas.hidden) graph.world.setAttribute("transform", `translate(${x} ${y}) scale(${k})`);
+    else graph.repaint();
+  };
+  // there in as much time as boxes need to their new places
+  graph.glide = function glide(x, y, k) {
+    const from = { ...graph.zoom }, begin = performance.now();
+    cancelAnimationFrame(gliding);
+    if (graph.still()) { graph.aim(x, y, k); return; }
+    const step = (now) => {
+      const share = Math.min(1, Math.max(0, (now - begin) / 400)), part = share * share * (3 - 2 * share);
+      graph.aim(from.x + (x - from.x) * part, from.y + (y - from.y) * part, from.k + (k - from.k) * part);
+      if (share < 1) gliding = requestAnimationFrame(step);
+    };
+    gliding = requestAnimationFrame(step);
   };
   graph.zoomBy = function zoomBy(factor, cx = graph.stage.clientWidth / 2, cy = graph.stage.clientHeight / 2) {
-    const k = Math.min(4, Math.max(0.04, graph.zoom.k * factor));
+    const k = Math.min(4, Math.max(0.01, graph.zoom.k * factor));
     graph.move(cx - ((cx - graph.zoom.x) * k) / graph.zoom.k, cy - ((cy - graph.zoom.y) * k) / graph.zoom.k, k);
   };
-  graph.fit = function fit(whole) {
+  graph.fit = function fit(whole, move = graph.move) {
     const pad = 16, wide = graph.stage.clientWidth || 600, tall = graph.stage.clientHeight || 400;
     let k = Math.min(1, (wide - 2 * pad) / Math.max(graph.layout.width, 1), (tall - 2 * pad) / Math.max(graph.layout.height, 1));
     if (!whole) k = Math.max(k, 0.6); // readable first; the rest is a drag away
-    const x = (wide - graph.layout.width * k) / 2 - graph.layout.left * k;
+    let middle = graph.layout.left + graph.layout.width / 2;
+    if (graph.layout.width * k > wide && graph.layout.boxes.length) { // it does not fit: what comes first is shown
+      const top = graph.layout.boxes.reduce((a, b) => Math.min(a, b.y), Infinity), first = graph.layout.boxes.filter((spot) => spot.y < top + 30);
+      middle = (first[0].x + first[first.length - 1].x) / 2;
+    }
+    const x = wide / 2 - middle * k;
     const y = Math.max(pad, (tall - graph.layout.height * k) / 2);
-    graph.move(x, whole ? y : Math.min(y, pad * 2), k);
+    move(x, whole ? y : Math.min(y, pad * 2), k);
   };
   graph.bring = function bring(key, center) {
-    const spot = graph.spotOf(graph.visible(key));
+    const spot = graph.spots.get(graph.visible(key));
     if (!spot) return;
     const x = spot.x * graph.zoom.k + graph.zoom.x, y = spot.y * graph.zoom.k + graph.zoom.y;
     const nudge = (at, half, size) => {

@@ -1,4 +1,6 @@
 // Boxes, frames and links as SVG, and what is marked among them.
+const MOST_SVG = 500; // boxes; a canvas draws more
+
 function addDrawing(graph) {
   graph.vertexOf = (key) => (graph.table.leaves.has(key) ? graph.scene.vertices[graph.table.leaves.get(key).box.v] : null);
   graph.written = (vertex) => (vertex.line === undefined ? "" : `${vertex.cell || ""} line ${vertex.line}`.trim());
@@ -11,40 +13,52 @@ function addDrawing(graph) {
   graph.say = (text) => { graph.live.textContent = text; };
 
   graph.draw = function draw() {
-    graph.layout = arrange(graph.view, graph.open, graph.head);
+    const before = graph.spots;
+    graph.layout = arrange(graph.picture, graph.open, graph.head);
+    graph.spots = new Map([...graph.layout.frames, ...graph.layout.boxes].map((spot) => [spot.key, spot]));
+    const large = graph.layout.boxes.length > MOST_SVG;
+    graph.canvas.hidden = !large;
+    graph.svg.style.display = large ? "none" : "";
+    if (large) graph.paper(before);
+    else graph.drawing(graph.layers, graph.elements);
+    graph.groupButton.hidden = !graph.table.groups.size;
+    graph.groupButton.textContent = graph.open.size ? "close all" : "open all";
+    graph.highlight();
+  };
+
+  // `elements` keeps those of the picture before, so that they move
+  graph.drawing = function drawing([frameLayer, edgeLayer, boxLayer, headingLayer], elements) {
     const present = new Set();
     for (const spot of graph.layout.boxes) {
       present.add(spot.key);
-      let element = graph.elements.get(spot.key);
+      let element = elements.get(spot.key);
       const face = `${spot.box.v} ${spot.box.s} ${spot.box.g ? spot.box.g.title : ""}`;
       if (!element) {
-        element = svgNode("g", {}, graph.boxLayer);
+        element = svgNode("g", {}, boxLayer);
         element.dataset.key = spot.key;
-        graph.elements.set(spot.key, element);
+        elements.set(spot.key, element);
       }
       if (element.dataset.face !== face) { graph.paint(element, spot.box); element.dataset.face = face; }
       element.style.transform = `translate(${spot.x}px, ${spot.y}px)`;
     }
-    for (const [key, element] of graph.elements) {
-      if (!present.has(key)) { element.remove(); graph.elements.delete(key); }
+    for (const [key, element] of elements) {
+      if (!present.has(key)) { element.remove(); elements.delete(key); }
     }
-    graph.frameLayer.replaceChildren();
-    graph.headingLayer.replaceChildren();
+    frameLayer.replaceChildren();
+    headingLayer.replaceChildren();
     for (const spot of graph.layout.frames) {
       const x = spot.x - spot.w / 2, y = spot.y - spot.h / 2;
-      const frame = svgNode("rect", { class: "frame tm-new", x, y, width: spot.w, height: spot.h, rx: 10 }, graph.frameLayer);
-      const heading = svgNode("text", { class: "heading tm-new", x: x + 10, y: y + 16 }, graph.headingLayer);
+      const region = spot.box.v === undefined ? "" : " inner";
+      const frame = svgNode("rect", { class: `frame${region} tm-new`, x, y, width: spot.w, height: spot.h, rx: 10 }, frameLayer);
+      const heading = svgNode("text", { class: "heading tm-new", x: x + 10, y: y + 16 }, headingLayer);
       heading.textContent = `\u2212 ${spot.box.g.title}`;
       heading.dataset.group = frame.dataset.group = spot.key;
     }
-    graph.edgeLayer.replaceChildren();
+    edgeLayer.replaceChildren();
     for (const edge of graph.layout.edges) {
-      const path = svgNode("path", { class: `${edge.kind} tm-new`, d: edge.d }, graph.edgeLayer);
-      if (edge.dx !== undefined) path.setAttribute("transform", `translate(${edge.dx} ${edge.dy})`);
+      const path = svgNode("path", { class: `${edge.kind} tm-new`, d: edge.d }, edgeLayer);
+      if (edge.dx || edge.dy) path.setAttribute("transform", `translate(${edge.dx} ${edge.dy})`);
     }
-    graph.groupButton.hidden = !graph.table.groups.size;
-    graph.groupButton.textContent = graph.open.size ? "close all" : "open all";
-    graph.highlight();
   };
 
   graph.paint = function paint(element, box) {
@@ -61,18 +75,28 @@ function addDrawing(graph) {
     }
   };
 
+  // what is marked: what is selected, the nodes of a line, what a search found, and what a rewrite has made
+  graph.isOn = (key) => {
+    const vertex = graph.vertexOf(key), group = graph.table.groups.get(key);
+    return key === graph.selected || (graph.marked !== null && (vertex ? vertex.line === graph.marked : Boolean(group) && (group.g.l || []).includes(graph.marked)));
+  };
+  graph.isOnEdge = ({ from, to }) => {
+    if (graph.selected === null) return false;
+    const group = graph.table.around.get(graph.selected) || null;
+    const operand = (graph.table.fed.get(graph.selected) || []).includes(from);
+    return from === graph.selected || to === graph.selected || (operand && (to === group || to === `${from}<`));
+  };
+  graph.isDim = (key) => graph.found !== null && !graph.found.has(key) && !graph.isUnread(graph.table.groups.get(key));
+  graph.isUnread = (box) => Boolean(box) && !box.g.picture && Boolean(box.g.ask); // a group that Python has to be asked for
+  graph.isMade = (key) => graph.made.has(key.replace(/~\d+$/, ""));
   graph.highlight = function highlight() {
-    const group = graph.selected && graph.table.leaves.has(graph.selected) ? graph.table.leaves.get(graph.selected).group : null;
-    const operands = new Set((graph.selected && graph.table.fed.get(graph.selected)) || []);
+    if (!graph.canvas.hidden) { graph.repaint(); return; }
     for (const [key, element] of graph.elements) {
-      const vertex = graph.vertexOf(key);
-      element.classList.toggle("on", key === graph.selected || (graph.marked !== null && Boolean(vertex) && vertex.line === graph.marked));
+      element.classList.toggle("on", graph.isOn(key));
+      element.classList.toggle("tm-dim", graph.isDim(key));
+      element.classList.toggle("made", graph.isMade(key));
     }
     for (const frame of graph.frameLayer.children) frame.classList.toggle("on", frame.dataset.group === graph.selected);
-    [...graph.edgeLayer.children].forEach((path, k) => {
-      const { from, to } = graph.layout.edges[k];
-      const passes = operands.has(from) && (to === group || to === `${from}<`);
-      path.classList.toggle("on", graph.selected !== null && (from === graph.selected || to === graph.selected || passes));
-    });
+    [...graph.edgeLayer.children].forEach((path, k) => path.classList.toggle("on", graph.isOnEdge(graph.layout.edges[k])));
   };
 }

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,16 +15,30 @@ import traitlets
 from ipywidgets import Widget
 
 from tensormagic.notebook.pictures import svg
+from tensormagic.notebook.pictures.message import part
 from tensormagic.notebook.pictures.palette import themed
 from tensormagic.notebook.pictures.scene import Scene
 
 __all__ = ["SCRIPT", "STYLE", "GraphView"]
 
+_log = logging.getLogger(__name__)
 _Bundle = tuple[dict[str, Any], dict[str, Any]]
+
+
+def joined(folder: Path, names: Sequence[str]) -> str:
+    """Return modules as one, without indentation and comments: every widget's state holds it once."""
+    lines = (line for name in names for line in (folder / f"{name}.js").read_text("utf-8").splitlines())
+    bare = (re.sub(r"(^|\s+)// [^\"'`]*$", "", line).strip() for line in lines)
+    return "\n".join(line for line in bare if line and not line.startswith("//"))
+
+
 _here = Path(__file__).parent
-_MODULES = "page places parts drawing selection camera views outline keys pointer files widget".split()  # noqa: SIM905 (in this order)
+_MODULES = (
+    *("page", "places", "parts", "drawing", "canvas", "selection", "camera", "values", "views", "steps"),
+    *("outline", "keys", "pointer", "text", "files", "asking", "widget"),
+)
 # a page takes one module and the network is not asked for others, so they are joined; the last one exports the widget
-SCRIPT = "\n".join((_here / f"{name}.js").read_text(encoding="utf-8") for name in _MODULES)
+SCRIPT = joined(_here, _MODULES)
 STYLE = themed(".tm-graph") + (_here / "graph.css").read_text(encoding="utf-8")
 
 
@@ -57,14 +76,36 @@ class GraphView(anywidget.AnyWidget):
     _made_layout: Widget | None = None
 
     def __init__(self, scene: Scene, *, expanded: bool = False, view: str | None = None, **traits: Any) -> None:
-        first = scene.view(view).name if view is not None else scene.views[0].name if scene.views else ""
         self._scene = scene
+        first = scene.view(view).name if view is not None else scene.views[0].name if scene.views else ""
+        self._answering = threading.Lock()
         super().__init__(scene=scene.message(), expanded=expanded, view=first, **traits)
+        self.on_msg(self._answer)
         self._made_layout = None if "layout" in traits else cast("Widget", self.layout)
+
+    def _answer(self, _: Any, content: Any, __: Any) -> None:
+        """Send a page what it asks for; nothing that goes wrong there may end the kernel's message loop."""
+        asked: Any = content.get("ask") if isinstance(content, dict) else None
+        if not isinstance(asked, list):
+            return
+        with self._answering:
+            try:
+                self.send(self._part(cast("list[Any]", asked)))
+            except Exception as error:  # noqa: BLE001 (the page says what happened)
+                _log.debug("a graph could not answer %r", asked, exc_info=True)
+                self.send({"part": asked, "error": f"That could not be made: {type(error).__name__}: {error}"[:300]})
+
+    def _part(self, asked: list[Any]) -> dict[str, Any]:
+        if asked == ["html"]:
+            from tensormagic.notebook.pictures.html import to_html  # a page holds this widget
+
+            return {"part": asked, "content": to_html(self._scene, view=self.view or None)}
+        return part(self._scene, asked)
 
     def close(self) -> None:
         """Take the widget off the page and free it, with the layout that ipywidgets made for it."""
         super().close()
+        self._scene = replace(self._scene, later=None)  # what it would find out holds the graph, and the inputs
         made, self._made_layout = self._made_layout, None
         if made is not None:
             made.close()

@@ -1,124 +1,224 @@
-// The live view: sliders that move a point, the picture at that point, and the exact value as soon as Python has sent it.
+// The live view: what moves a point, the picture at that point, and the exact value as soon as Python has sent it.
 // While one drags, values come from the sweep; without a kernel they always do.
+const SETTLED = 250, SEEN = 240; // milliseconds without a move; values that are kept
 
 function render({ model, el }) {
   el.classList.add("tm-sweep");
   const stop = [];
   const hear = (name, action) => { model.on(`change:${name}`, action); stop.push(() => model.off(`change:${name}`, action)); };
-  let view = build(model, el, hear);
-  const renew = () => view.renew();
-  hear("_scene", renew);
-  hear("_sweep", renew);
+  const view = build(model, el, hear);
   return () => { view.end(); stop.forEach((end) => end()); };
 }
 
+function flat(value) { return Array.isArray(value) ? value.flat(Infinity) : [value]; }
+
+// the same numbers with one of them changed, rows and all
+function changed(old, index, value) {
+  if (index === null) return value;
+  const [first, ...rest] = index;
+  return old.map((part, k) => (k !== first ? part : rest.length ? changed(part, rest, value) : value));
+}
+
 function build(model, el, hear) {
-  const scene = { ...model.get("_scene") }, spans = scene.spans;
+  const { spans, name, sliders: rows, keep } = model.get("_scene"), names = [...new Set(spans.map((span) => span.name))];
   const readout = node("output", { class: "tm-readout" }), status = node("div", { class: "tm-status", role: "status" });
   const stage = node("div", { class: "tm-stage" }), controls = node("div", { class: "tm-controls" });
-  if (scene.plot.kind === "contour") {
-    for (const [name, value] of Object.entries({ tabindex: "0", role: "application", "data-lm-suppress-shortcuts": "true",
-      "aria-label": `${spans[0].label} and ${spans[1].label}: arrow keys move the point` })) stage.setAttribute(name, value);
-  }
-  el.append(readout, stage, controls, status);
-  let sweep, plot, exact = null, frame = 0, dirty = false;
+  const tools = node("div", { class: "tm-tools", role: "toolbar", "aria-label": name });
+  el.append(readout, stage, controls, tools, status);
+  let sweep, parts = [], exact = null, frame = 0, dirty = false, timer = 0, last = null, seen = [], trail = [], walking = null, going = false;
 
-  const pointOf = () => spans.map(({ name, index }) => (index === null ? model.get(name) : model.get(name)[index]));
+  const picture = () => model.get("_picture");
+  const pointOf = () => names.flatMap((one) => flat(model.get(one)));
+  const start = pointOf();
   const stepOf = (span, value) => value >= span.high ? span.steps : Math.max(Math.round((value - span.low) / span.step), 0);
   const valueOf = (span, step) => step >= span.steps ? span.high : span.low + Math.max(step, 0) * span.step;
+  const element = () => Math.min(model.get("_element") || 0, picture().shape.reduce((a, b) => a * b, 1) - 1);
 
-  const sliders = spans.map((span, k) => {
-    const row = node("label", { class: "tm-row" }), text = node("span", { class: "tm-number" });
-    const input = node("input", { type: "range", min: 0, max: span.steps, step: 1, "aria-label": span.label });
-    row.append(node("span", { class: "tm-name" }, span.label), input, text);
-    controls.append(row);
-    input.addEventListener("input", () => move(k, valueOf(span, input.valueAsNumber)));
-    return { input, text };
-  });
-  if (scene.keep) {
-    const keep = button("keep", `set ${scene.keep} in the notebook to what is shown`, () => {
-      model.set("_kept", (model.get("_kept") || 0) + 1);
-      model.save_changes();
-    });
-    controls.append(keep);
+  function put(k, value) {
+    const span = spans[k];
+    model.set(span.name, changed(model.get(span.name), span.index, value));
   }
-
   function move(k, value) {
-    const { name, index } = spans[k];
-    const whole = index === null ? value : model.get(name).map((old, place) => (place === index ? value : old));
-    model.set(name, whole);
-    dirty = true;
+    last = k;
+    halt();
+    put(k, valueOf(spans[k], stepOf(spans[k], value)));
+    send();
     later();
   }
-  // one picture and one message a frame, however many events there are
+  function halt() {
+    descent.stop();
+    walking = null;
+    going = false;
+  }
+  function step(k, way, large) {
+    const span = spans[k];
+    move(k, valueOf(span, stepOf(span, pointOf()[k]) + way * (large ? Math.max(Math.round(span.steps / 20), 1) : 1)));
+  }
+  function choose(k) {
+    const most = picture().shape.reduce((a, b) => a * b, 1) - 1;
+    model.set("_element", Math.min(Math.max(k, 0), most));
+    seen = [];
+    send();
+    later();
+  }
+  // one picture a frame, however many events there are
   function later() {
     frame ||= requestAnimationFrame(() => {
       frame = 0;
       draw();
-      if (dirty) { dirty = false; model.save_changes(); }
     });
+  }
+  // one message for all that one event has changed; the widget manager sends the next when this one has been answered
+  function send() {
+    if (!dirty) queueMicrotask(() => { dirty = false; model.save_changes(); });
+    dirty = true;
+  }
+  // lines in each direction, and contours of two numbers among more, are those through the point where one stops
+  function settle() {
+    clearTimeout(timer);
+    timer = 0;
+    if (model.get("_alone") || !sweep.centre || going || pointOf().every((x, k) => x === sweep.centre[k])) return;
+    model.set("_settled", (model.get("_settled") || 0) + 1);
+    model.save_changes();
+  }
+
+  const view = { stage, spans, name, move, step, choose, later, settle, element, picture, point: pointOf, sweep: () => sweep,
+    walked(path, k) {
+      walking = path[k];
+      trail = path.slice(0, k + 1).map((row) => [...row.point, row.value]);
+      path[k].point.forEach((value, j) => put(j, value));
+      going = k < path.length - 1;
+      if (!going) send();
+      later();
+    },
+    trail(path) { trail = path.map((row) => [...row.point, row.value]); later(); } };
+
+  const sliders = rows.map((k) => {
+    const span = spans[k], row = node("label", { class: "tm-row" }), text = node("span", { class: "tm-number" });
+    const input = node("input", { type: "range", min: 0, max: span.steps, step: 1, "aria-label": span.label });
+    row.append(node("span", { class: "tm-name" }, span.label), input, text);
+    controls.append(row);
+    input.addEventListener("input", () => move(k, valueOf(span, input.valueAsNumber)));
+    return { k, input, text };
+  });
+  const descent = picture().slopes && !picture().shape.length ? addDescent(view, model, tools) : { stop() {}, offered() {}, hear() {} };
+  tools.append(button("reset", "go back to where the view began", () => {
+    halt();
+    trail = [];
+    start.forEach((value, k) => put(k, value));
+    seen = [];
+    send();
+    later();
+  }));
+  if (keep) {
+    tools.append(button("keep", `set ${keep} in the notebook to what is shown`, () => {
+      model.set("_kept", (model.get("_kept") || 0) + 1);
+      model.save_changes();
+    }));
+  }
+
+  function found(point) {
+    const d = point.length, size = picture().shape.reduce((a, b) => a * b, 1), same = (other) => point.every((x, k) => x === other[k]);
+    if (exact !== null && same(exact)) {
+      const slopes = picture().slopes ? Array.from({ length: d }, (_, k) => exact.slice(d + size * (k + 1), d + size * (k + 2))) : null;
+      return { known: true, values: exact.slice(d, d + size), slopes };
+    }
+    if (walking && same(walking.point)) return { known: walking.known, values: [walking.value], slopes: walking.slopes.map((slope) => [slope]) };
+    return { known: false, ...valueAt(sweep, point) };
   }
 
   function draw() {
-    const point = pointOf();
-    const known = exact !== null && point.every((x, k) => x === exact[k]);
-    const found = known ? { value: exact[point.length], slopes: scene.slopes ? exact.slice(point.length + 1) : null }
-      : valueAt(sweep, point);
-    plot.draw(point, found.value, found.slopes);
-    const words = `${scene.name} ${known ? "=" : "\u2248"} ${told(found.value)}`;
-    const slopes = found.slopes ? spans.map((s, k) => `slope in ${s.label} ${told(found.slopes[k])}`) : [];
-    readout.textContent = scene.plot.kind === "bars" ? words : [words, ...slopes].join(" \u00b7 ");
-    sliders.forEach(({ input, text }, k) => {
+    const point = pointOf(), at = element(), { known, values, slopes } = found(point), chosen = values[at];
+    const gradient = slopes && picture().slopes ? slopes.map((one) => one[at]) : null;
+    if (!seen.length || seen[seen.length - 1].point.some((x, k) => x !== point[k])) seen.push({ point, value: chosen });
+    else seen[seen.length - 1].value = chosen;
+    seen = seen.slice(-SEEN);
+    const reading = { point, values, slopes: picture().slopes ? slopes : null, chosen, gradient, element: at, focus: last ?? 0, last, centre: sweep.centre,
+      history: seen.map(({ value }) => value), path: trail };
+    parts.forEach((part) => part(reading));
+    const wide = picture().shape[1], index = wide ? `${Math.floor(at / wide)}, ${at % wide}` : `${at}`;
+    const words = `${picture().shape.length ? `${name}[${index}]` : name} ${known ? "=" : "\u2248"} ${told(chosen)}`;
+    const told_slopes = gradient ? spans.map((span, k) => `slope in ${span.label} ${told(gradient[k])}`) : [];
+    readout.textContent = spans.length > 2 ? words : [words, ...told_slopes].join(" \u00b7 ");
+    sliders.forEach(({ k, input, text }) => {
       input.value = stepOf(spans[k], point[k]);
       text.textContent = told(point[k]);
-      input.setAttribute("aria-valuetext", [told(point[k]), words, ...slopes.slice(k, k + 1)].join(", "));
+      input.setAttribute("aria-valuetext", [told(point[k]), words, ...told_slopes.slice(k, k + 1)].join(", "));
     });
     el.dataset.exact = String(known);
+    el.dataset.drawn = String(Number(el.dataset.drawn || 0) + 1);
   }
 
+  // a part is made anew where Python has drawn it anew, and not while one holds it
+  let marked = [], held = false;
+  function remake() {
+    if (held) return;
+    picture().panels.forEach((panel, k) => {
+      const mark = JSON.stringify(panel);
+      if (mark === marked[k]) return;
+      const old = stage.children[k], inside = old ? [...old.querySelectorAll("*"), old].indexOf(document.activeElement) : -1;
+      parts[k] = makePanel(panel, view);
+      const made = stage.lastElementChild;
+      if (old) old.replaceWith(made);
+      if (inside >= 0) [...made.querySelectorAll("*"), made][inside]?.focus({ preventScroll: true });
+      marked[k] = mark;
+    });
+    later();
+  }
   function renew() {
-    const now = model.get("_scene");
-    for (const name of ["plot", "counts", "slopes", "why"]) scene[name] = now[name];
-    sweep = readSweep(scene, model.get("_sweep"));
-    plot = makePlot(stage, scene.plot);
+    if (picture().panels.length !== parts.length || picture().shape.length !== shape) {
+      stage.replaceChildren();
+      [parts, marked, shape] = [[], [], picture().shape.length];
+    }
+    if (picture().version !== version) [seen, trail, version] = [[], [], picture().version];
+    sweep = readSweep(picture(), model.get("_sweep"));
+    remake();
+    descent.offered();
+    say();
     hearExact();
   }
+  let shape = picture().shape.length, version = picture().version;
+  stage.addEventListener("pointerdown", () => { held = true; }, true);
+  const release = () => {
+    if (!held) return;
+    held = false;
+    remake();
+  };
+  for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, release); // it may be released outside
   function hearExact() {
     exact = model.get("_exact") ? numbersOf(model.get("_exact")) : null;
     later();
   }
-  function say() { status.textContent = model.get("_problem") || scene.why; }
-
-  // pointer and keys on the picture
-  let held = false;
-  function point(event) {
-    plot.under(event).forEach((value, k) => move(k, valueOf(spans[k], stepOf(spans[k], value))));
+  function say() {
+    status.textContent = [model.get("_problem"), model.get("_note"), model.get("_problem") ? "" : picture().why].filter(Boolean).join(" \u00b7 ");
   }
-  if (scene.plot.kind !== "bars") {
-    stage.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0) return;
-      held = true;
-      stage.setPointerCapture(event.pointerId);
-      point(event);
-    });
-    stage.addEventListener("pointermove", (event) => { if (held) point(event); });
-    for (const end of ["pointerup", "pointercancel"]) stage.addEventListener(end, () => { held = false; });
+  function moved() {
+    later();
+    clearTimeout(timer);
+    timer = setTimeout(settle, SETTLED);
   }
-  const ways = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowDown: [1, -1], ArrowUp: [1, 1] };
-  stage.addEventListener("keydown", (event) => {
-    if (scene.plot.kind !== "contour" || !(event.key in ways)) return;
-    event.preventDefault();
-    const [k, way] = ways[event.key];
-    move(k, valueOf(spans[k], stepOf(spans[k], pointOf()[k]) + way));
-  });
 
-  for (const name of new Set(spans.map((span) => span.name))) hear(name, later);
+  for (const one of names) hear(one, moved);
   hear("_exact", hearExact);
-  hear("_problem", say);
+  hear("_element", () => { seen = []; later(); });
+  hear("_path", () => descent.hear());
+  hear("_picture", renew);
+  hear("_sweep", renew);
+  for (const one of ["_problem", "_note"]) hear(one, say);
+  // what is painted on a canvas has the colours of the page's theme
+  const dark = window.matchMedia("(prefers-color-scheme: dark)"), themes = new MutationObserver(later);
+  dark.addEventListener("change", later);
+  themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
   renew();
   draw();
-  say();
-  return { renew, end: () => cancelAnimationFrame(frame) };
+  return { end() {
+    cancelAnimationFrame(frame);
+    clearTimeout(timer);
+    descent.stop();
+    dark.removeEventListener("change", later);
+    themes.disconnect();
+    for (const end of ["pointerup", "pointercancel"]) document.removeEventListener(end, release);
+  } };
 }
 
 export default { render };

@@ -4,90 +4,49 @@ from __future__ import annotations
 
 import base64
 import math
-import struct
 import threading
+import zlib
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any, Self, cast
 
 import anywidget
 import numpy as np
 import traitlets
 from ipywidgets import Widget
 
-from tensormagic.notebook import plots
 from tensormagic.notebook.pictures.html import page
+from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.palette import variables
-from tensormagic.notebook.plots import Plot, number, plot
-from tensormagic.notebook.sweep import Numbers, Parameter, Span
+from tensormagic.notebook.plots.compose import Arrangement, Scales, panels
+from tensormagic.notebook.plots.draw import described, styled, svg
+from tensormagic.notebook.plots.frame import Panel, Reading, number
+from tensormagic.notebook.ranges import Parameter
+from tensormagic.notebook.sweep import Numbers, Star, Sweep, mark
+from tensormagic.notebook.widgets.live_traits import kind_of, value_trait, with_traits
 
 __all__ = ["SCRIPT", "STYLE", "LiveView"]
 
 _Bundle = tuple[dict[str, Any], dict[str, Any]]
 _here = Path(__file__).parent
-_MODULES = ("page", "live_sweep", "live_plot", "live")  # joined in this order, as the graph's are
+_MODULES = (
+    "page",
+    "live_sweep",
+    "live_plot",
+    "live_pads",
+    "live_arrays",
+    "live_descent",
+    "live",
+)  # joined in this order
 SCRIPT = "\n".join((_here / f"{name}.js").read_text(encoding="utf-8") for name in _MODULES)
-STYLE = (
-    variables(".tm-sweep") + plots.styled(".tm-sweep .tm-picture") + (_here / "live.css").read_text(encoding="utf-8")
-)
-
-
-class _Number(traitlets.CFloat[float, Any]):
-    """A number that stays in its range."""
-
-    def __init__(self, span: Span, start: float) -> None:
-        self._span = span
-        super().__init__(default_value=start)
-
-    def validate(self, obj: Any, value: Any) -> float:
-        return _inside(self, obj, self._span, super().validate(obj, value))
-
-
-class _Whole(traitlets.CInt[int, Any]):
-    """A whole number that stays in its range."""
-
-    def __init__(self, span: Span, start: float) -> None:
-        self._span = span
-        super().__init__(default_value=int(start))
-
-    def validate(self, obj: Any, value: Any) -> int:
-        return int(_inside(self, obj, self._span, super().validate(obj, value)))
-
-
-class _Vector(traitlets.List[float]):
-    """A few numbers that stay in their ranges."""
-
-    def __init__(self, spans: Sequence[Span], start: Sequence[float]) -> None:
-        self._spans = spans
-        super().__init__(trait=traitlets.CFloat(), default_value=list(start))
-
-    def validate(self, obj: Any, value: Any) -> list[float]:
-        numbers = cast("list[float]", super().validate(obj, list(value) if isinstance(value, np.ndarray) else value))
-        if len(numbers) != len(self._spans):
-            raise traitlets.TraitError(f"{self.name} has {len(self._spans)} numbers, and this has {len(numbers)}")
-        return [_inside(self, obj, s, v) for s, v in zip(self._spans, numbers, strict=True)]
-
-
-def _inside(trait: Any, obj: Any, span: Span, value: float) -> float:
-    if math.isnan(value):
-        trait.error(obj, value)
-    return min(max(value, span.low), span.high)
-
-
-def _trait(parameter: Parameter) -> Any:
-    if parameter.is_vector:
-        made: Any = _Vector(parameter.spans, parameter.start)
-    else:
-        made = (_Whole if parameter.whole else _Number)(parameter.spans[0], parameter.start[0])
-    return made.tag(sync=True)
-
-
-def _finite(value: float, widget: Any) -> float | None:
-    return value if math.isfinite(value) else None  # JSON has no other numbers
-
-
-def _number(value: float | None, widget: Any) -> float:
-    return math.nan if value is None else value
+STYLE = variables(".tm-sweep") + styled(".tm-sweep .tm-picture") + (_here / "live.css").read_text(encoding="utf-8")
+_SEEN = 500  # values that are kept
+_LONGEST = 40  # letters of a name beside a slider
+_STEPS = 50  # of a descent
+_PAUSE = 0.3  # seconds that one may wait where one stops
+_LISTED = 6  # numbers of an array in one line of text
 
 
 class LiveView(anywidget.AnyWidget):
@@ -103,6 +62,10 @@ class LiveView(anywidget.AnyWidget):
         What its value is called.
     keep : callable, optional
         Called with the parameters when the button "keep" is pressed; without it there is none.
+    space : mapping, optional
+        Variables of the notebook.
+    follows : sequence of str
+        Parameters for which the view moves to where the variable of that name is, when that gets another value.
     **traits
         Traits of every widget, such as ``layout``.
     """
@@ -110,36 +73,59 @@ class LiveView(anywidget.AnyWidget):
     _esm = SCRIPT
     _css = STYLE
 
-    value = traitlets.Float(default_value=math.nan).tag(sync=True, to_json=_finite, from_json=_number)
-    _scene = traitlets.Dict().tag(sync=True)
+    value = value_trait()
+    _scene = traitlets.Dict().tag(sync=True)  # what is moved
+    _picture = traitlets.Dict().tag(sync=True)  # how it is drawn
     _sweep = traitlets.Unicode().tag(sync=True)  # numbers as base64 of float64: nan and inf stay what they are
-    _exact = traitlets.Unicode().tag(sync=True)  # the point, then value and gradient there
+    _exact = traitlets.Unicode().tag(sync=True)  # the point, then value and slopes there
     _problem = traitlets.Unicode().tag(sync=True)
-    _kept = traitlets.Int(default_value=0).tag(sync=True)
+    _note = traitlets.Unicode().tag(sync=True)
+    _kept = traitlets.Int(default_value=0).tag(sync=True)  # what the page asks for: each is counted
+    _settled = traitlets.Int(default_value=0).tag(sync=True)
+    _asked = traitlets.List(default_value=[0, 0.0]).tag(sync=True)  # a descent: its number and its rate
+    _path = traitlets.Unicode().tag(sync=True)  # its number, then a row of point, value and slopes for each step
+    _element = traitlets.Int(default_value=0).tag(sync=True)
 
+    moved: Mapping[str, Parameter] = MappingProxyType({})  # the parameters by name, where their traits look them up
     _made_layout: Widget | None = None
     _unlink: tuple[Callable[[], None], ...] = ()
+    _closed: tuple[str, bytes] | None = None
+
+    def __new__(cls, numbers: Numbers, *_: Any, **__: Any) -> Self:
+        """A view of a class that has the parameters as traits."""
+        return super().__new__(with_traits(cls, tuple((p.name, kind_of(p)) for p in numbers.parameters)))
 
     def __init__(
-        self, numbers: Numbers, name: str, *, keep: Callable[[Mapping[str, Any]], None] | None = None, **traits: Any
+        self,
+        numbers: Numbers,
+        name: str,
+        *,
+        keep: Callable[[Mapping[str, Any]], None] | None = None,
+        space: Mapping[str, Any] | None = None,
+        follows: Sequence[str] = (),
+        **traits: Any,
     ) -> None:
-        for parameter in numbers.parameters:
-            if hasattr(type(self), parameter.name):
-                raise ValueError(f"every widget has a trait or a method {parameter.name}: call the parameter otherwise")
-        self._numbers = numbers
-        self._name = name
-        self._keep = keep
+        self._numbers, self._name, self._keep = numbers, name, keep
+        self._space, self._follows = space or {}, follows
+        self.moved = {p.name: p for p in numbers.parameters}
         self._lock = threading.RLock()  # the page's messages come on a thread of their own
-        self._gradient: tuple[float, ...] | None = None
+        self._slopes: np.ndarray | None = None
         self._at: tuple[float, ...] | None = None
-        self.add_traits(**{p.name: _trait(p) for p in numbers.parameters})
-        self._inputs = numbers.inputs()
-        begin = self._swept()
-        super().__init__(**begin, **traits)
+        self._seen: deque[tuple[tuple[float, ...], float]] = deque(maxlen=_SEEN)
+        self._steps = np.zeros((0, 0))
+        self._scales = Scales()
+        self._version = 0
+        self._inputs, self._own = numbers.inputs(), self._marks()
+        begin = self._swept(numbers.start)
+        begin |= {p.name: p.argument(p.start) for p in numbers.parameters}
+        super().__init__(_scene=self._moving(), **begin, **traits)
         self._made_layout = None if "layout" in traits else cast("Widget", self.layout)
         self._moved()
         self.observe(self._moved, names=[p.name for p in numbers.parameters])
         self.observe(self._keeping, names=["_kept"])
+        self.observe(self._settling, names=["_settled"])
+        self.observe(self._descending, names=["_asked"])
+        self.observe(self._choosing, names=["_element"])
 
     # the state --------------------------------------------------------------------------------------------------------
 
@@ -155,79 +141,242 @@ class LiveView(anywidget.AnyWidget):
 
     @property
     def gradient(self) -> dict[str, Any] | None:
-        """The slope in each parameter at this point; None where there is no derivative."""
-        if self._gradient is None:
-            return None
-        rest = iter(self._gradient)
-        found = {p.name: [next(rest) for _ in p.spans] for p in self._numbers.parameters}
-        return {p.name: np.array(found[p.name]) if p.is_vector else found[p.name][0] for p in self._numbers.parameters}
+        """The slope in each parameter at this point; None where there is no derivative.
 
-    def _swept(self) -> dict[str, Any]:
-        """What the page is told of the function as it is now."""
-        numbers = self._numbers
-        sweep = numbers.sweep()
-        self._plot: Plot = plot(self._name, numbers.spans, sweep)
-        spans = [
-            {
-                "name": s.name,
-                "index": s.index,
-                "label": s.label,
-                "low": s.low,
-                "high": s.high,
-                "steps": s.steps,
-                "step": s.step,
-            }
-            for s in numbers.spans
-        ]
-        scene = {
+        Of an array there are the slopes of all elements, in its shape followed by the parameter's.
+        """
+        if self._slopes is None:
+            return None
+        found, begin = {}, 0
+        for p in self._numbers.parameters:
+            rows = np.moveaxis(self._slopes[begin : begin + len(p.spans)], 0, -1)
+            rows = rows.reshape((*self._numbers.shape, *p.shape))
+            found[p.name] = rows if rows.ndim else float(rows)
+            begin += len(p.spans)
+        return found
+
+    @property
+    def history(self) -> dict[str, np.ndarray]:
+        """The values that were seen, the last 500 of them, and the parameters there: arrays of the same length."""
+        points = np.array([p for p, _ in self._seen]).reshape(len(self._seen), len(self._numbers.spans))
+        found, begin = {}, 0
+        for p in self._numbers.parameters:
+            found[p.name] = points[:, begin : begin + len(p.spans)].reshape(-1, *p.shape)
+            begin += len(p.spans)
+        return {**found, "value": np.array([v for _, v in self._seen])}
+
+    def _moving(self) -> dict[str, Any]:
+        """What the page is told of the numbers that are moved."""
+        parts = ("name", "index", "label", "low", "high", "steps", "step")
+        made = Arrangement(self._numbers.parameters, self._numbers.shape)
+        keep = ", ".join(clean(p.name, _LONGEST) for p in self._numbers.parameters) if self._keep is not None else ""
+        return {
             "name": self._name,
-            "spans": spans,
-            "counts": [len(a) for a in sweep.axes],
-            "slopes": sweep.slopes is not None,
-            "why": "" if numbers.has_slopes else f"no slopes: {numbers.why}",
-            "keep": ", ".join(p.name for p in numbers.parameters) if self._keep is not None else "",
-            "plot": self._plot.message(),
+            "spans": [
+                {part: getattr(s, part) for part in parts} | {"label": clean(s.label, _LONGEST)}
+                for s in self._numbers.spans
+            ],
+            "sliders": made.sliders,
+            "keep": keep,
         }
-        return {"_scene": scene, "_sweep": base64.b64encode(sweep.packed()).decode()}
+
+    def _swept(self, point: Sequence[float], seconds: float = 2.0) -> dict[str, Any]:
+        """What the page is told of the function as it is now, found out in about these seconds at most."""
+        numbers = self._numbers
+        made = Arrangement(numbers.parameters, numbers.shape)
+        sweep = numbers.sweep(point, seconds)
+        apart = made.plane is not None and isinstance(sweep, Star)
+        plane = numbers.slice(made.plane, point) if made.plane is not None and apart else None
+        slopes = self._first_slopes(point)
+        steepest = sweep.steepest() or ([] if slopes is None else [_largest(s) for s in slopes])
+        self._scales.widen(steepest, sweep.values)
+        self._panels: tuple[Panel, ...] = panels(self._name, made, sweep, plane, self._scales, slopes)
+        self._shown: Sweep | Star | None = sweep
+        self._rate = numbers.rate(sweep)
+        picture = {
+            "kind": sweep.kind,
+            "counts": [len(a) for a in sweep.axes],
+            "shape": list(numbers.shape),
+            "slopes": numbers.has_slopes,
+            "why": "" if numbers.has_slopes else f"no slopes: {numbers.why}",
+            "rate": self._rate,
+            "version": self._version,
+            "panels": [p.message() for p in self._panels],
+        }
+        return {"_picture": picture, "_sweep": base64.b64encode(sweep.packed()).decode()}
+
+    def _first_slopes(self, point: Sequence[float]) -> np.ndarray | None:
+        """Slopes of an array's elements, which tell how large they are drawn."""
+        if not self._numbers.shape or not self._numbers.has_slopes:
+            return None
+        return self._numbers.at(point)[1]
 
     def _moved(self, _: Any = None) -> None:
         """The exact value at the point where the sliders stand."""
         with self._lock:
             point = self.point
-            if point == self._at:
+            if point == self._at or (self.comm is None and self._at is not None):
                 return
             try:
-                value, gradient = self._numbers.at(point)
+                value, slopes = self._numbers.at(point)
                 problem = ""
             except Exception as error:  # noqa: BLE001 (what the user's function raises is shown, and sliders go on)
-                value, gradient = math.nan, (math.nan,) * len(point) if self._numbers.has_slopes else None
+                shape = self._numbers.shape
+                value = np.full(shape, math.nan)
+                slopes = np.full((len(point), *shape), math.nan) if self._numbers.has_slopes else None
                 problem = f"{type(error).__name__}: {error}"
-            self._at, self._gradient = point, gradient
-            packed = [*point, value, *(gradient or ())]
+            self._at, self._slopes = point, slopes
+            value.flags.writeable = False
+            self._see(point, float(value.ravel()[self._element]))
             with self.hold_sync():
-                self._exact = base64.b64encode(struct.pack(f"<{len(packed)}d", *packed)).decode()
+                self._exact = _packed(np.array(point), value, *([] if slopes is None else [slopes]))
                 self._problem = problem
-                self.value = value
+                self.value = value if value.ndim else float(value)
+
+    def _see(self, point: tuple[float, ...], value: float) -> None:
+        if not self._seen or self._seen[-1][0] != point:
+            self._seen.append((point, value))
 
     def follow(self) -> None:
-        """Compute anew where what the function reads beside its parameters has changed since."""
+        """Compute anew where the notebook has changed what the function reads; move where it has changed a parameter."""
         with self._lock:
-            now = self._numbers.inputs()
-            if now == self._inputs or self.comm is None:
+            now, own = self._numbers.inputs(), self._marks()
+            if self.comm is None or (now == self._inputs and own == self._own):
                 return
-            self._inputs, self._at = now, None
             with self.hold_sync():
-                try:
-                    for name, state in self._swept().items():
-                        setattr(self, name, state)
-                except Exception as error:  # noqa: BLE001 (a variable may be gone, or of another shape: the view says so)
-                    self._problem = f"{type(error).__name__}: {error}"
-                else:
-                    self._moved()
+                if own != self._own:
+                    changed = [n for n in own if own[n] != self._own[n]]
+                    self._own = own
+                    self._note = " · ".join(filter(None, map(self._followed, changed)))
+                if now != self._inputs:
+                    self._inputs, self._at = now, None
+                    self._renew()
+
+    def _renew(self) -> None:
+        """The function is another one."""
+        try:
+            self._numbers.begin(self.point)
+            self._version += 1
+            self._scales = Scales()
+            self._seen.clear()
+            self._steps = np.zeros((0, 0))
+            self._element = min(self._element, math.prod(self._numbers.shape) - 1)
+            for name, state in self._swept(self.point).items():
+                setattr(self, name, state)
+        except Exception as error:  # noqa: BLE001 (a variable may be gone, or of another shape: the view says so)
+            self._problem = f"{type(error).__name__}: {error}"
+        else:
+            self._moved()
+
+    def _marks(self) -> dict[str, Any]:
+        """What tells whether the notebook's variables that are called like parameters have changed."""
+        return {name: mark(self._space[name]) if name in self._space else None for name in self._follows}
+
+    def _followed(self, name: str) -> str:
+        """Move a parameter to where the notebook has it; what to say where that is not possible."""
+        if name not in self._space:
+            return ""
+        given = self._space[name]
+        try:
+            setattr(self, name, np.asarray(given, dtype=float) if np.ndim(given) else given)
+        except Exception:  # noqa: BLE001 (the variable is something else now: the slider stays)
+            return f"{name} of the notebook is no longer what this view moves"
+        there = np.array_equal(np.asarray(getattr(self, name), dtype=float), np.asarray(given, dtype=float))
+        return "" if there else f"{name} of the notebook is beyond the range here"
+
+    # what the page asks for -------------------------------------------------------------------------------------------
 
     def _keeping(self, _: Any) -> None:
         if self._keep is not None:
             self._keep(self.parameters)
+            self._own = self._marks()
+            self._note = ""
+
+    def _settling(self, _: Any = None) -> None:
+        """Nothing has moved for a while: lines in each direction are those through this point."""
+        with self._lock:
+            if self.comm is None or not isinstance(self._shown, Star) or self._shown.centre == self.point:
+                return
+            try:
+                state = self._swept(self.point, _PAUSE)
+            except Exception:  # noqa: BLE001 (there is no value here, which the view says: the old lines stay)
+                return
+            with self.hold_sync():
+                for name, held in state.items():
+                    setattr(self, name, held)
+
+    def _choosing(self, _: Any) -> None:
+        with self._lock:
+            self._element = min(max(self._element, 0), math.prod(self._numbers.shape) - 1)
+            self._seen.clear()
+            self._at = None
+            self._moved()
+
+    def _descending(self, _: Any) -> None:
+        count, rate = self._asked
+        self._descend(float(rate), _STEPS, int(count))
+
+    def _descend(self, rate: float, steps: int, count: int) -> np.ndarray:
+        with self._lock:
+            spans = len(self._numbers.spans)
+            try:
+                rows = self._numbers.descent(self.point, rate, steps)
+            except Exception as error:  # noqa: BLE001 (as where the view is moved there by hand)
+                self._problem = f"{type(error).__name__}: {error}"
+                rows = np.zeros((0, 2 * spans + 1))
+            self._steps = rows[:, : spans + 1]
+            for row in rows:
+                self._see(tuple(row[:spans].tolist()), float(row[spans]))
+            self._path = _packed(np.array([float(count)]), rows)
+            return rows
+
+    def descend(self, steps: int = _STEPS, rate: float | None = None) -> dict[str, np.ndarray]:
+        """Move against the gradient, as the view's button does.
+
+        Parameters
+        ----------
+        steps : int
+            How many times; fewer where nothing changes any more, and after two seconds.
+        rate : float, optional
+            How far, times the gradient; a negative one climbs. Default: the one that the view offers.
+
+        Returns
+        -------
+        dict
+            The parameters at each step, and ``value``: arrays of the same length.
+
+        Raises
+        ------
+        ValueError
+            Where there is no gradient of one number, and of a view that is closed.
+
+        Examples
+        --------
+        >>> import tensormagic as tm
+        >>> view = tm.live(lambda a: a**2, a=(-1.0, 3.0))
+        >>> view.descend(steps=2, rate=0.25)["value"].tolist()
+        [1.0, 0.25, 0.0625]
+        >>> view.close()
+        """
+        if self.comm is None:
+            raise ValueError("the view is closed: make another one")
+        if not self._numbers.has_slopes or self._numbers.shape:
+            raise ValueError(f"{self._name} has no gradient of one number to go down by")
+        rows = self._descend(self._rate if rate is None else rate, steps, -1)
+        found: dict[str, np.ndarray] = {}
+        begin = 0
+        for p in self._numbers.parameters:
+            found[p.name] = rows[:, begin : begin + len(p.spans)].reshape(-1, *p.shape)
+            begin += len(p.spans)
+        if len(rows):
+            with self.hold_trait_notifications():
+                for name, taken in found.items():
+                    setattr(self, name, taken[-1] if taken[-1].ndim else float(taken[-1]))
+        return {**found, "value": rows[:, begin]}
+
+    def choose(self, *index: int) -> None:
+        """Look at another element of an array: its value, its slopes and its history are told."""
+        self._element = int(np.ravel_multi_index(index, self._numbers.shape)) if self._numbers.shape else 0
 
     def link(self, name: str, other: Any) -> None:
         """Keep a parameter and the value of another widget the same, until the view is closed."""
@@ -238,7 +387,13 @@ class LiveView(anywidget.AnyWidget):
         for undo in self._unlink:
             undo()
         self._unlink = ()
+        if self._closed is None:
+            # the notebook keeps what its cells have shown: this is all that is kept of a view
+            self._closed = self.text, zlib.compress(self.svg().encode())
         super().close()
+        self.unobserve_all()
+        self._numbers.forget()
+        self._sweep, self._path, self._shown, self._panels, self._picture, self._scene = "", "", None, (), {}, {}
         made, self._made_layout = self._made_layout, None
         if made is not None:
             made.close()
@@ -246,17 +401,50 @@ class LiveView(anywidget.AnyWidget):
     # pictures ---------------------------------------------------------------------------------------------------------
 
     @property
+    def element(self) -> str:
+        """What is looked at: the value's name, with an index where it is an array."""
+        if not self._numbers.shape:
+            return self._name
+        index = np.unravel_index(self._element, self._numbers.shape)
+        return f"{self._name}[{', '.join(str(int(k)) for k in index)}]"
+
+    @property
     def text(self) -> str:
         """The value and the gradient at this point, in one line."""
-        at = ", ".join(f"{s.label} = {number(v)}" for s, v in zip(self._numbers.spans, self.point, strict=True))
-        slopes = [
-            f"slope in {s.label} {number(g)}" for s, g in zip(self._numbers.spans, self._gradient or (), strict=False)
-        ]
-        return " · ".join([f"{self._name} = {number(self.value)} at {at}", *slopes, *filter(None, [self._problem])])
+        if self._closed is not None:
+            return self._closed[0]
+        value = np.asarray(self.value)
+        at = ", ".join(f"{n} = {listed(v)}" for n, v in self._by_slider(self.point))
+        words = [f"{self._name} = {listed(value)} at {at}"]
+        words += [f"{self.element} = {number(float(value.ravel()[self._element]))}"] if value.ndim else []
+        if self._slopes is not None:
+            chosen = self._slopes.reshape(len(self.point), -1)[:, self._element].tolist()
+            words += [f"slope{'s' * (np.ndim(v) > 0)} in {n} {listed(v)}" for n, v in self._by_slider(chosen)]
+        return " · ".join([*words, *filter(None, [self._problem])])
+
+    def _by_slider(self, numbers: Sequence[float]) -> list[tuple[str, np.ndarray]]:
+        """Numbers by what they belong to: a slider, or an array that has none."""
+        found: list[tuple[str, np.ndarray]] = []
+        begin = 0
+        for p in self._numbers.parameters:
+            own = numbers[begin : begin + len(p.spans)]
+            begin += len(p.spans)
+            if len(own) > 2:
+                found.append((p.name, np.reshape(own, p.shape)))
+            else:
+                found += [(s.label, np.array(v)) for s, v in zip(p.spans, own, strict=True)]
+        return found
 
     def svg(self) -> str:
         """The picture at this point, as an SVG that stands alone."""
-        return plots.svg(self._plot, self.text, self.point, self.value, self._gradient)
+        if self._closed is not None:
+            return zlib.decompress(self._closed[1]).decode()
+        self._settling()
+        value = np.asarray(self.value)
+        seen = tuple(v for _, v in self._seen)
+        reading = Reading(self.point, value, self._slopes, self._element, seen, self._steps)
+        parts = self._panels if len(seen) > 1 else self._panels[:-1]  # of one value there is no history
+        return svg(parts, self.text, described(parts, self._name), reading)
 
     def to_html(self, path: str | Path) -> None:
         """Write a page with the view, which needs neither a kernel nor a network: the sweep drives it."""
@@ -264,10 +452,11 @@ class LiveView(anywidget.AnyWidget):
 
     def page(self) -> str:
         """The text of that page."""
-        names = [*(p.name for p in self._numbers.parameters), "_scene", "_sweep", "_exact", "_problem"]
-        state = {n: getattr(self, n) for n in names}
+        picture = self.svg()
+        names = [*(p.name for p in self._numbers.parameters), "_scene", "_picture", "_sweep", "_exact", "_problem"]
+        state = {n: getattr(self, n) for n in (*names, "_note", "_element")}
         state["_scene"] = {**self._scene, "keep": ""}
-        return page(self._name, STYLE, SCRIPT, state, self.svg())
+        return page(self._name, STYLE, SCRIPT, {**state, "_alone": True, "_path": ""}, picture)
 
     def bundle(self) -> _Bundle:
         """The display in every form; without the widget itself once that is closed."""
@@ -276,3 +465,21 @@ class LiveView(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **_: Any) -> _Bundle:
         return self.bundle()
+
+
+def _packed(*parts: np.ndarray) -> str:
+    return base64.b64encode(b"".join(p.astype("<f8").tobytes() for p in parts)).decode()
+
+
+def _largest(values: np.ndarray) -> float:
+    found = np.abs(values[np.isfinite(values)])
+    return float(found.max()) if found.size and found.max() > 0 else 1.0
+
+
+def listed(value: np.ndarray) -> str:
+    """A number, or the first few of an array."""
+    if not value.ndim:
+        return number(float(value))
+    found = value.ravel().tolist()
+    shape = f" of shape {value.shape}" if value.ndim > 1 else ""
+    return f"[{', '.join(map(number, found[:_LISTED]))}{', …' * (len(found) > _LISTED)}]{shape}"

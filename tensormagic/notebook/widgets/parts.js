@@ -3,38 +3,45 @@ function addParts(graph, body) {
   graph.tools = node("div", { class: "tm-tools", role: "toolbar", "aria-label": "graph" });
   graph.names = node("div", { class: "tm-views", role: "group", "aria-label": "view" });
   graph.search = node("input", { type: "search", placeholder: "search  /", "aria-label": "search the graph" });
+  graph.groupings = node("select", { "aria-label": "group the nodes" });
+  graph.stepBar = node("div", { class: "tm-steps", role: "group", "aria-label": "steps of rewriting" });
   graph.main = node("div", { class: "tm-main" });
   graph.stage = node("div", { class: "tm-stage", tabindex: "0", role: "application", "aria-label": `${graph.scene.summary}. ${HELP}` });
+  graph.canvas = node("canvas", { class: "tm-canvas", "aria-hidden": "true" });
+  graph.stage.appendChild(graph.canvas);
   graph.svg = svgNode("svg", { class: "tm-picture", "aria-hidden": "true" }, graph.stage);
   graph.world = svgNode("g", { class: "tm-world" }, graph.svg);
-  graph.layers = ["frames", "edges", "boxes", "headings"].map((name) => svgNode("g", { class: `tm-${name}` }, graph.world));
+  graph.layers = layersIn(graph.world);
   [graph.frameLayer, graph.edgeLayer, graph.boxLayer, graph.headingLayer] = graph.layers;
   graph.tip = node("div", { class: "tm-tip", role: "presentation" });
   graph.side = node("div", { class: "tm-side" });
-  graph.details = node("div", { class: "tm-details" });
+  graph.card = node("div", { class: "tm-details" });
   graph.source = node("ol", { class: "tm-source", "aria-label": "the cell" });
+  graph.rules = node("details", { class: "tm-rules" });
   graph.outline = node("details", { class: "tm-outline" });
   graph.tree = node("ul", { role: "tree", "aria-label": "nodes of the graph" });
   graph.live = node("div", { class: "tm-live", role: "status", "aria-live": "polite" });
   graph.outline.append(node("summary", {}, "Outline"), graph.tree);
-  graph.side.append(graph.details, graph.source, graph.outline);
+  graph.side.append(graph.card, graph.source, graph.rules, graph.outline);
   graph.stage.appendChild(graph.tip);
   graph.main.append(graph.stage, graph.side);
-  graph.tip.hidden = true;
+  graph.tip.hidden = graph.stepBar.hidden = graph.rules.hidden = graph.canvas.hidden = true;
 
   graph.viewButtons = graph.scene.views.map((each) => {
     const made = button(each.name, "", () => graph.show(each.name));
     graph.names.appendChild(made);
     return made;
   });
-  graph.groupButton = button("open all", "open or close all groups", () => {
-    graph.open = graph.open.size ? new Set() : new Set([...graph.table.groups].filter(([, box]) => box.g.picture).map(([key]) => key));
-    graph.draw();
-    graph.fit(false);
-  });
-  graph.tools.append(graph.names, graph.groupButton,
+  graph.groupings.addEventListener("change", () => { graph.chosen = graph.groupings.value; graph.show(graph.view.name); });
+  graph.groupButton = button("open all", "open or close all groups", () => graph.flipAll());
+  const files = node("div", { class: "tm-views", role: "group", "aria-label": "save as" });
+  files.append(...["SVG", "PNG", "HTML", "DOT", "Mermaid"].map((kind) => button(kind, `save as ${kind}`, () => graph.save(kind))));
+  graph.tools.append(graph.names, graph.groupings, graph.groupButton,
     button("\u2212", "zoom out", () => graph.zoomBy(1 / 1.3)), button("+", "zoom in", () => graph.zoomBy(1.3)),
-    button("fit", "fit the graph into the view", () => graph.fit(true)), graph.search,
-    button("SVG", "save as SVG", () => graph.save("svg")), button("PNG", "save as PNG", () => graph.save("png")));
-  body.append(graph.tools, graph.main, graph.live);
+    button("fit", "fit the graph into the view", () => graph.fit(true)), graph.search, files);
+  body.append(graph.tools, graph.stepBar, graph.main, graph.live);
+}
+
+function layersIn(world) {
+  return ["frames", "edges", "boxes", "headings"].map((name) => svgNode("g", { class: `tm-${name}` }, world));
 }

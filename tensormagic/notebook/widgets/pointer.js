@@ -24,16 +24,13 @@ function addPointer(graph) {
   const lift = (event) => pointers.delete(event.pointerId);
   graph.stage.addEventListener("pointerup", lift);
   graph.stage.addEventListener("pointercancel", lift);
-  graph.stage.addEventListener("pointerleave", () => { graph.tip.hidden = true; });
+  graph.stage.addEventListener("pointerleave", () => { graph.tip.hidden = true; graph.markLine(undefined, "at"); });
   graph.stage.addEventListener("click", (event) => {
     if (dragged) { dragged = false; return; }
-    const heading = event.target.closest("[data-group]");
-    const box = event.target.closest("[data-key]");
-    if (box) {
-      if (graph.table.groups.has(box.dataset.key) && graph.selected === box.dataset.key) graph.flip(box.dataset.key);
-      else graph.select(box.dataset.key);
-    } else if (heading && heading.tagName === "text") graph.flip(heading.dataset.group);
-    else graph.select(heading ? heading.dataset.group : null);
+    const hit = graph.at(event);
+    const closed = hit && graph.table.groups.has(hit.key) && !graph.open.has(hit.key);
+    if (hit && (hit.heading || (closed && graph.selected === hit.key))) graph.flip(hit.key);
+    else graph.select(hit ? hit.key : null);
   });
   graph.stage.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) return; // a plain wheel scrolls the page
@@ -43,14 +40,23 @@ function addPointer(graph) {
   }, { passive: false });
 
   graph.hover = function hover(event) {
-    const box = event.target.closest("[data-key]");
+    const hit = graph.at(event), box = hit && !graph.open.has(hit.key) ? hit.key : null;
+    const vertex = box && graph.vertexOf(box), group = box && graph.table.groups.get(box);
     graph.tip.hidden = !box;
+    graph.canvas.style.cursor = hit ? "pointer" : "";
+    graph.markLine(vertex ? vertex.line : undefined, "at");
     if (!box) return;
-    const vertex = graph.vertexOf(box.dataset.key), group = graph.table.groups.get(box.dataset.key);
-    const told = vertex
-      ? [vertex.label, vertex.type, vertex.symbolic === vertex.type ? "" : vertex.symbolic, vertex.role, graph.written(vertex), vertex.preview]
-      : [group.g.title, group.g.picture ? "click twice to open" : ""];
-    graph.tip.replaceChildren(...told.filter(Boolean).map((text, k) => node(k ? "div" : "strong", {}, text)));
+    if (graph.tip.dataset.key !== box) {
+      graph.tip.dataset.key = box;
+      const measured = vertex ? graph.measures(vertex).filter(([, value]) => value && value !== "none").map(([name, value]) => `${name}: ${value}`) : [];
+      const told = vertex
+        ? [vertex.label, vertex.type, vertex.symbolic === vertex.type ? "" : vertex.symbolic, vertex.role, graph.written(vertex), ...measured]
+        : [group.g.title];
+      if (group) told.push("click twice to open");
+      graph.tip.replaceChildren(...told.filter(Boolean).map((text, k) => node(k ? "div" : "strong", {}, text)));
+      const bars = vertex && graph.told(vertex).bars ? barsOf(graph.told(vertex)) : [];
+      graph.tip.append(...bars);
+    }
     const frame = graph.stage.getBoundingClientRect();
     graph.tip.style.left = `${Math.max(0, Math.min(event.clientX - frame.left + 14, graph.stage.clientWidth - graph.tip.offsetWidth - 4))}px`;
     const below = event.clientY - frame.top + 18;

@@ -1,14 +1,30 @@
 // What is selected, what is told of it, and groups that open and close.
 function addSelection(graph) {
+  // the box or frame that stands for a node: itself, or the closed group that it is in
   graph.visible = (key) => {
-    if (graph.elements.has(key) || graph.layout.frames.some((spot) => spot.key === key)) return key;
-    const leaf = graph.table.leaves.get(key);
-    return leaf ? leaf.group : null;
+    while (key && !graph.spots.has(key)) key = graph.table.around.get(key) || null;
+    return key || null;
+  };
+  // what is in a group that was never opened is not known here: the way to it is asked for
+  graph.reach = function reach(key, then) {
+    if (graph.table.around.has(key)) { then(); return; }
+    graph.ask(["way", graph.viewNumber(), graph.layoutName(), key], (way) => {
+      const next = () => {
+        const group = way.shift();
+        if (group === undefined) { if (graph.table.around.has(key)) then(); return; }
+        if (graph.open.has(group)) next(); else graph.flip(group, next);
+      };
+      next();
+    });
   };
   graph.select = function select(key, { reveal = false, center = false } = {}) {
-    if (key !== null && !graph.table.leaves.has(key) && !graph.table.groups.has(key)) key = null;
-    const leaf = graph.table.leaves.get(key);
-    if (reveal && leaf && leaf.group && !graph.open.has(leaf.group)) graph.flip(leaf.group);
+    if (reveal && key !== null && !graph.table.around.has(key)) { graph.reach(key, () => graph.select(key, { reveal, center })); return; }
+    if (key !== null && !graph.table.around.has(key)) key = null;
+    if (reveal && key !== null) {
+      const closed = [];
+      for (let group = graph.table.around.get(key); group; group = graph.table.around.get(group)) if (!graph.open.has(group)) closed.unshift(group);
+      closed.forEach((group) => graph.flip(group));
+    }
     graph.selected = key;
     graph.marked = null;
     graph.sync("selected", key || "");
@@ -22,38 +38,61 @@ function addSelection(graph) {
   };
 
   graph.panel = function panel() {
-    graph.details.replaceChildren();
+    graph.card.replaceChildren();
     const vertex = graph.selected === null ? null : graph.vertexOf(graph.selected);
     const group = graph.selected === null ? null : graph.table.groups.get(graph.selected);
     if (vertex) {
-      graph.details.appendChild(node("h4", {}, vertex.label));
+      graph.card.appendChild(node("p", { class: "tm-title" }, vertex.label));
       const list = node("dl");
       const rows = [["type", vertex.type], ["sizes", vertex.symbolic === vertex.type ? "" : vertex.symbolic], ["kind", vertex.kind],
-        ["role", vertex.role], ["source", graph.written(vertex)], ["rules", (vertex.rules || []).join(", ")],
+        ["role", vertex.role], ["source", graph.written(vertex)], ["function", vertex.function],
         ["kernel", vertex.kernel === undefined ? "" : String(vertex.kernel)], ["runs in", vertex.yellow ? "NumPy" : ""],
-        ["values", vertex.preview]];
+        ...graph.measures(vertex)];
       for (const [name, value] of rows) if (value) list.append(node("dt", {}, name), node("dd", {}, value));
-      graph.details.appendChild(list);
-    } else if (group) {
-      graph.details.appendChild(node("h4", {}, group.g.title));
-      if (group.g.picture) graph.details.appendChild(button(graph.open.has(group.k) ? "close group" : "open group", "", () => graph.flip(group.k)));
-      else graph.details.appendChild(node("p", {}, "This graph is too large to be opened here."));
-    } else {
-      graph.details.appendChild(node("p", { class: "tm-hint" }, "Click a node for its type, its source line and the rules that made it."));
+      const history = graph.history(graph.selected);
+      const rules = history.length ? history.map(([step, rule, level, where]) => `${step}. ${rule} (${[level, where].filter(Boolean).join(", ")})`) : vertex.rules || [];
+      if (rules.length) {
+        const told = node("dd");
+        rules.forEach((rule) => told.appendChild(node("div", {}, rule)));
+        list.append(node("dt", {}, "rules"), told);
+      }
+      graph.card.append(list, ...graph.pictures(vertex));
     }
-    const line = vertex ? vertex.line : undefined;
+    if (group) {
+      if (!vertex) graph.card.appendChild(node("p", { class: "tm-title" }, group.g.title));
+      graph.card.appendChild(button(graph.open.has(group.k) ? "close group" : "open group", "", () => graph.flip(group.k)));
+    } else if (!vertex) graph.card.appendChild(node("p", { class: "tm-hint" }, "Click a node for its type, its source line, its values and the rules that made it."));
+    if (graph.details && graph.details.note) graph.card.appendChild(node("p", { class: "tm-hint" }, graph.details.note));
+    graph.markLine(vertex ? vertex.line : undefined, "on");
+  };
+
+  graph.markLine = function markLine(line, style) {
     [...graph.source.children].forEach((item, k) => {
       const here = k + 1 === line;
-      item.classList.toggle("on", here);
+      item.classList.toggle(style, here);
+      if (style !== "on") return;
       if (here) { item.setAttribute("aria-current", "true"); graph.source.scrollTop = Math.max(0, item.offsetTop - graph.source.offsetTop - 40); }
       else item.removeAttribute("aria-current");
     });
   };
 
-  graph.flip = function flip(key) {
+  // what a closed group holds may have to be asked for
+  graph.flip = function flip(key, then = () => {}) {
     const box = graph.table.groups.get(key);
-    if (!box || !box.g.picture) return;
-    const before = graph.spotOf(key);
+    if (!box) return;
+    if (graph.isUnread(box)) {
+      const { picture } = graph;
+      graph.ask(["group", graph.viewNumber(), graph.layoutName(), key], (opened) => {
+        Object.assign(box.g, opened);
+        if (graph.picture !== picture) return; // another view is shown by now
+        graph.table = index(picture);
+        graph.lines();
+        graph.flip(key, then);
+      });
+      return;
+    }
+    if (!box.g.picture) return;
+    const before = graph.spots.get(key);
     if (graph.open.has(key)) graph.open.delete(key); else graph.open.add(key);
     graph.draw();
     if (graph.selected !== null && graph.visible(graph.selected) !== graph.selected) {
@@ -61,11 +100,31 @@ function addSelection(graph) {
       graph.sync("selected", key);
       graph.highlight();
     }
-    const after = graph.spotOf(key);
+    const after = graph.spots.get(key);
     if (before && after) graph.move(graph.zoom.x + (before.x - after.x) * graph.zoom.k, graph.zoom.y + (before.y - before.h / 2 - after.y + after.h / 2) * graph.zoom.k);
     graph.panel();
+    if (graph.outline.open) graph.plant();
     graph.say(`${box.g.title}, ${graph.open.has(key) ? "open" : "closed"}`);
+    then();
   };
 
-  graph.spotOf = (key) => graph.layout.boxes.find((spot) => spot.key === key) || graph.layout.frames.find((spot) => spot.key === key);
+  graph.flipAll = function flipAll() {
+    if (graph.open.size) graph.open = new Set();
+    else {
+      const asked = [...graph.table.groups.values()].filter(graph.isUnread);
+      const { picture } = graph;
+      asked.forEach((box) => graph.ask(["group", graph.viewNumber(), graph.layoutName(), box.k], (opened) => {
+        Object.assign(box.g, opened);
+        if (graph.picture !== picture || asked.some((other) => !other.g.picture)) return;
+        graph.table = index(picture);
+        graph.lines();
+        graph.flipAll();
+      }));
+      if (asked.length) return;
+      graph.open = new Set([...graph.table.groups].filter(([, box]) => box.g.picture).map(([key]) => key));
+    }
+    graph.draw();
+    graph.fit(false);
+    graph.panel();
+  };
 }

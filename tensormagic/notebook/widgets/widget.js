@@ -35,29 +35,35 @@ function render({ model, el }) {
 }
 
 function build(body, model, sync) {
-  const scene = model.get("scene");
-  const graph = { model, sync, scene, head: scene.head, view: null, table: null, layout: null, selected: null, marked: null,
-    open: new Set(), elements: new Map(), zoom: { k: 1, x: 0, y: 0 } };
+  const scene = { ...model.get("scene") };
+  scene.vertices = [...scene.vertices];
+  scene.shapes = [...scene.shapes];
+  const stop = [];
+  const graph = { model, sync, scene, head: scene.head, view: null, picture: null, grouping: "none", chosen: null, step: null, made: new Set(),
+    table: null, layout: null, selected: null, marked: null, found: null, details: null, open: new Set(), elements: new Map(), spots: new Map(),
+    zoom: { k: 1, x: 0, y: 0 } };
   addParts(graph, body);
-  for (const add of [addDrawing, addSelection, addCamera, addViews, addOutline, addKeys, addPointer, addFiles]) add(graph);
+  for (const add of [addDrawing, addCanvas, addSelection, addCamera, addValues, addViews, addSteps, addOutline, addKeys, addPointer, addText, addFiles]) add(graph);
+  addAsking(graph, stop);
 
-  graph.show(graph.model.get("view"));
-  if (graph.model.get("selected")) graph.select(graph.model.get("selected"), { reveal: true });
-  const onView = () => { if (graph.view && graph.model.get("view") !== graph.view.name) graph.show(graph.model.get("view")); };
-  const onSelected = () => { if ((graph.model.get("selected") || null) !== graph.selected) graph.select(graph.model.get("selected") || null, { reveal: true }); };
-  graph.model.on("change:view", onView);
-  graph.model.on("change:selected", onSelected);
+  graph.show(model.get("view"));
+  if (graph.table && model.get("selected")) graph.select(model.get("selected"), { reveal: true });
+  if (scene.more) graph.ask(["details"], (details) => { graph.details = details; graph.stepped(); graph.panel(); });
+  const hear = (name, action) => { model.on(name, action); stop.push(() => model.off(name, action)); };
+  hear("change:view", () => { if (graph.view && model.get("view") !== graph.view.name) graph.show(model.get("view")); });
+  hear("change:selected", () => {
+    if (graph.table && (model.get("selected") || null) !== graph.selected) graph.select(model.get("selected") || null, { reveal: true });
+  });
   let width = graph.stage.clientWidth;
   const watch = new ResizeObserver(() => {
-    if (!width && graph.stage.clientWidth) graph.fit(false); // it was drawn while hidden
+    if (!width && graph.stage.clientWidth && graph.layout) graph.fit(false); // it was drawn while hidden
     width = graph.stage.clientWidth;
+    if (!graph.canvas.hidden) graph.repaint();
   });
   watch.observe(graph.stage);
-  return () => {
-    watch.disconnect();
-    graph.model.off("change:view", onView);
-    graph.model.off("change:selected", onSelected);
-  };
+  const theme = new MutationObserver(() => { if (!graph.canvas.hidden) graph.repaint(); });
+  theme.observe(document.body, { attributes: true });
+  return () => { watch.disconnect(); theme.disconnect(); stop.forEach((end) => end()); };
 }
 
 export default { render };

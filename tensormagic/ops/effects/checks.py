@@ -25,6 +25,7 @@ ERRORS: dict[str, type[Exception]] = {
     "index": IndexError,
     "name": UndefinedError,
     "capture": CaptureError,
+    "promotion": CaptureError,
     "derivative": DifferentiationError,
 }
 

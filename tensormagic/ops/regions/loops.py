@@ -33,6 +33,8 @@ from tensormagic.ops.regions.region import (
     unused,
 )
 
+turning: list[list[int]] = []  # of each loop that NumPy runs, the outermost first: its turn, and how many there will be
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Repeat(Region):
@@ -84,10 +86,16 @@ class Repeat(Region):
         state = [formed(values.pop(), t) for t in reversed(entry[:carries])][::-1]
         going = self._going(node["test"], state, constants) if count is None else range(count)
         turns = Turns(first + carries)
-        for index in going:
-            given = [index, *state, *constants] if first else [*state, *constants]
-            state.clear()
-            state += run(body, given, turns)
+        turn = [0, count or 0]
+        turning.append(turn)
+        try:
+            for index in going:
+                turn[0] += 1
+                given = [index, *state, *constants] if first else [*state, *constants]
+                state.clear()
+                state += run(body, given, turns)
+        finally:
+            turning.pop()
         return packed(state)
 
     def _going(self, test: Graph, state: list[Value], constants: list[Value]) -> Iterator[None]:

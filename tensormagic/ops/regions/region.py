@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tensormagic.ir.errors import DifferentiationError, DTypeError, ShapeError
+from tensormagic.ir.errors import DataShapeError, DifferentiationError, DTypeError, ShapeError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, resized, topological
 from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute, symbol
@@ -71,7 +71,7 @@ def result_types(graph: Graph, symbols: Mapping[Any, Size]) -> tuple[Type, ...]:
     for r in graph.results:
         inner = [n for s in r.type.shape for n in nodes_of(s) if n not in symbols]
         if inner:
-            raise ShapeError(
+            raise DataShapeError(
                 f"the shape of a result, {show(r.type.shape)}, depends on data that a branch or a turn computes ({inner[0]})",
                 "Give the result a size that is known outside: fill an array of the largest size, and return how much of it counts.",
             )

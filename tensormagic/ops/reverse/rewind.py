@@ -40,9 +40,10 @@ from tensormagic.ops.regions.region import (
 )
 from tensormagic.ops.reverse.residuals import residuals, restored
 from tensormagic.ops.reverse.spans import block_length, in_blocks
+from tensormagic.ops.reverse.support import is_steep
 from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
 from tensormagic.ops.scalars.scalar import logical_not, logical_or
-from tensormagic.ops.update import set_at
+from tensormagic.ops.update import ADD_AT, set_at
 
 
 @dataclass(frozen=True)
@@ -112,30 +113,51 @@ def _common_mask(output: Node, total: Node) -> tuple[Node, bool] | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _touching(output: Node, total: Node) -> list[Node] | None:
-    """The conditions under which something is added to ``total``; None where something is in any case."""
-    found: list[Node] = []
+Touch = Callable[[Node], Node]  # from where something had been added to where it has been, then
+
+
+def _touching(output: Node, total: Node) -> list[Touch] | None:
+    """What each addition to ``total`` touches; None where one touches all of it."""
+    found: list[Touch] = []
     while output is not total:
-        step = _added_under(output)
+        step = _added_under(output) or _added_to_part(output)
         if step is None:
             return None
-        output, condition = step
-        found.append(condition)
-    return found
+        output, touch = step
+        found.append(touch)
+    return found[::-1]
 
 
-def _added_under(output: Node) -> tuple[Node, Node] | None:
+def _added_to_part(output: Node) -> tuple[Node, Touch] | None:
+    """What something is added to a part of, and that part."""
+    if output.op is not ADD_AT or not all(step == 1 for _, _, step in output["slices"]):
+        return None
+    part = output.args[1].type.shape
+    if part == output.type.shape:
+        return None
+
+    def touch(mark: Node) -> Node:
+        return set_at(mark, broadcast(constant(np.True_), part), output["slices"])
+
+    return output.args[0], touch
+
+
+def _where(condition: Node) -> Touch:
+    return lambda mark: logical_or(mark, broadcast(condition, mark.type.shape))
+
+
+def _added_under(output: Node) -> tuple[Node, Touch] | None:
     """What something is added to, and the condition of that: a mask, or a branch whose other side adds nothing."""
     if output.op.name == "add":
         mask = masked(output.args[1])
-        return None if mask is None else (output.args[0], logical_not(mask[0]) if mask[2] else mask[0])
+        return None if mask is None else (output.args[0], _where(logical_not(mask[0]) if mask[2] else mask[0]))
     node, place = (output.args[0], output["index"]) if output.op.name == "item" else (output, 0)
     if node.op.name != "cond":
         return None
     predicate, *operands = node.args
     for graph, condition in ((node["otherwise"], predicate), (node["then"], logical_not(predicate))):
         if graph.results[place] in graph.parameters:
-            return operands[graph.parameters.index(graph.results[place])], condition
+            return operands[graph.parameters.index(graph.results[place])], _where(condition)
     return None
 
 
@@ -277,10 +299,10 @@ class Rewind:
             if k in masks or not self.operands[k].args or is_tape(total):
                 continue
             shape = total.type.shape
-            conditions = _touching(output, total)
-            if conditions:
+            touches = _touching(output, total)
+            if touches and (output.op is not ADD_AT or is_steep(self.operands[k])):
                 mark = stand_in("touched", Type(np.dtype(bool), shape, "array" if shape else "scalar"))
-                found[k] = mark, reduce(logical_or, [broadcast(c, shape) for c in conditions], mark)
+                found[k] = mark, reduce(lambda marked, touch: touch(marked), touches, mark)
         return found
 
     def _outside(self, value: Node) -> tuple[Size, ...] | None:

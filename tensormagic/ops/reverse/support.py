@@ -15,6 +15,12 @@ from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.move import BROADCAST, Slices, broadcast, concatenate, slice_
 
 Apply = Callable[[Node, Node], Node]
+STEEP = frozenset(
+    [
+        *("log", "log2", "log10", "log1p", "sqrt", "cbrt", "divide", "reciprocal", "power", "float_power"),
+        *("arcsin", "arccos", "arccosh", "arctanh", "xlogy", "xlog1py", "logit"),
+    ]
+)
 DEEPEST = 6  # how many operations a search goes down: more than derivatives put between a selection and a product
 MOST_PARTS = 16  # how many parts of one sum are told apart
 
@@ -39,6 +45,17 @@ def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> 
     if _finite(partial) or (kept := support(tangent, depth)) is None:
         return result
     return _kept(kept, result)
+
+
+def is_steep(node: Node) -> bool:
+    """Whether a value follows, not many operations before, from a function whose slope may be infinite."""
+    level, seen = [node], set[Node]()
+    for _ in range(DEEPEST):
+        seen.update(level)
+        if any(n.op.name in STEEP for n in level):
+            return True
+        level = [a for n in level for a in n.args if a not in seen]
+    return False
 
 
 def _kept(condition: Node, value: Node) -> Node:

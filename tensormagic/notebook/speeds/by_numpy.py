@@ -1,14 +1,11 @@
-"""Speed and accuracy: the cell in plain NumPy, on copies, against what was captured. The notebook stays as it is."""
+"""The cell in plain NumPy, on copies, beside what was captured; and how far results are apart. The notebook stays as it is."""
 
 from __future__ import annotations
 
 import copy
-import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from io import StringIO
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -16,31 +13,9 @@ import numpy as np
 from tensormagic.capture.cell import Code
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
-from tensormagic.config import config
-from tensormagic.notebook.panels import Panel, seconds_text, table
-from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.run import Outcome, plain
 
-__all__ = ["difference", "in_numpy", "speed"]
-
-_SECONDS = 0.3  # spent on each side, about
-_RUNS = 200
-
-
-@dataclass(frozen=True)
-class Speed:
-    """Seconds of a run in NumPy, and captured, on a tier; of compiling; the largest difference of the results."""
-
-    numpy: float
-    captured: float
-    tier: str
-    compiling: float
-    apart: float
-
-    @property
-    def pays_after(self) -> int | None:
-        """After how many calls compiling has paid; None for never."""
-        return int(self.compiling / (self.numpy - self.captured)) + 1 if self.captured < self.numpy else None
+__all__ = ["beside", "copies", "difference", "in_numpy", "longer", "wanted"]
 
 
 @contextmanager
@@ -85,6 +60,12 @@ def in_numpy(outcome: Outcome, notebook: Mapping[str, Any] | None = None) -> tup
     with beside(outcome):
         space = copies(outcome.code, notebook)
         result = plain(outcome.code, space)
+    target = space[outcome.options.of] if outcome.options.of else result
+    return wanted(outcome, result, space), target
+
+
+def wanted(outcome: Outcome, result: Any, space: Mapping[str, Any]) -> list[Any]:
+    """Of a run of the cell by others, its value and its variables, what the outcome's results are."""
     captured = flatten(outcome.result)[0]
     if any(isinstance(leaf, Tensor) for leaf in captured):
         pairs = zip(captured, flatten(result)[0], strict=True)
@@ -92,42 +73,14 @@ def in_numpy(outcome: Outcome, notebook: Mapping[str, Any] | None = None) -> tup
     else:
         found = [space[n] for n, v in outcome.outputs.items() if isinstance(v, Tensor)]
     target = space[outcome.options.of] if outcome.options.of else result
-    return [*found, *[target] * (len(outcome.results) - len(found))], target
+    return [*found, *[target] * (len(outcome.results) - len(found))]
 
 
-def median_time(action: Callable[[Any], Any], prepare: Callable[[], Any]) -> float:
-    """The median of the times of an action, ``prepare`` not counted; it runs at least twice."""
-    times: list[float] = []
-    while len(times) < 2 or (sum(times) < _SECONDS and len(times) < _RUNS):
-        given = prepare()
-        begin = time.perf_counter()
-        action(given)
-        times.append(time.perf_counter() - begin)
-    return median(times)
-
-
-def measure(outcome: Outcome, shown: Portrait) -> Speed:
-    """Time both."""
-    code, notebook, kept = outcome.code, outcome.notebook, outcome.kept
-
-    def prepared() -> dict[str, Any]:
-        if kept is not None:
-            kept.restore()
-        return copies(code, notebook)
-
-    with beside(outcome):
-        numpy = median_time(lambda space: plain(code, space), prepared)
-    program = shown.primal_executable
-    compiling = 0.0
-    if config.tier != "numpy":
-        begin = time.perf_counter()
-        program.compile().wait()
-        compiling = time.perf_counter() - begin
-    values, sizes = shown.values, shown.sizes
-    with np.errstate(all="ignore"):
-        captured = median_time(lambda _: program.run(sizes, *values), lambda: None)
-        apart = difference(program.run(sizes, *values), in_numpy(outcome)[0])
-    return Speed(numpy, captured, program.tier, compiling, apart)
+def longer(value: Any) -> Any:
+    """A floating value with more digits."""
+    if isinstance(value, np.ndarray | np.floating) and value.dtype.kind == "f":
+        return value.astype(np.longdouble)
+    return np.longdouble(value) if type(value) is float else value
 
 
 def difference(captured: list[Any], expected: list[Any]) -> float:
@@ -147,21 +100,3 @@ def _apart(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
     with np.errstate(all="ignore"):
         found = np.abs(np.where(same, 0, x - y)).max()
     return float(found / scale if scale else found)
-
-
-def speed(outcome: Outcome, shown: Portrait) -> Panel:
-    """The panel."""
-    found = measure(outcome, shown)
-    rows = [
-        ["plain NumPy", seconds_text(found.numpy), ""],
-        [
-            f"captured ({found.tier})",
-            seconds_text(found.captured),
-            f"{found.numpy / found.captured:.2f} times NumPy's speed",
-        ],
-    ]
-    if found.tier == "numba":
-        pays = f"pays after {found.pays_after} calls" if found.pays_after is not None else "does not pay"
-        rows.append(["compiling", seconds_text(found.compiling), pays])
-    rows.append(["largest difference", f"{found.apart:.2g}", "relative to the largest value"])
-    return table("speed of the cell's value, without gradients", ("", "", ""), rows)

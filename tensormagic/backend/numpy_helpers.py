@@ -1,0 +1,91 @@
+"""Operations that NumPy has no single call for, as functions of NumPy's own calls: the reference tier's, to be read and kept."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import textwrap
+from collections.abc import Callable
+from functools import lru_cache
+from types import FunctionType
+from typing import Any
+
+__all__ = ["helper_lines"]
+
+_KNOWN = {"np", "math"}  # what a helper may read from outside
+
+
+@lru_cache(maxsize=256)
+def helper_lines(function: Callable[..., Any], name: str) -> tuple[str, ...]:
+    """The lines of ``function`` under another name, without annotations; empty where it needs more than NumPy.
+
+    Examples
+    --------
+    >>> def twice(x: float) -> float:
+    ...     return 2 * x
+    >>> helper_lines(twice, "double")
+    ('def double(x):', '    return 2 * x')
+    """
+    if not isinstance(function, FunctionType) or function.__name__ == "<lambda>" or function.__closure__:
+        return ()
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return ()
+    definition = tree.body[0]
+    if not isinstance(definition, ast.FunctionDef) or _foreign(definition):
+        return ()
+    _Plain(definition.name, name).visit(tree)
+    return tuple(ast.unparse(tree).splitlines())
+
+
+def _foreign(definition: ast.FunctionDef) -> set[str]:
+    """The names that a definition reads beside NumPy's, Python's and its own; annotations do not count."""
+    code = [n for statement in definition.body for n in ast.walk(statement)]
+    noted = {id(n) for a in code if isinstance(a, ast.AnnAssign) for n in ast.walk(a.annotation)}
+    names = [n for n in code if isinstance(n, ast.Name) and id(n) not in noted]
+    own = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {definition.name}
+    own |= {a.arg for n in (definition, *code) if isinstance(n, ast.FunctionDef | ast.Lambda) for a in _arguments(n)}
+    own |= {
+        (a.asname or a.name).partition(".")[0]
+        for n in code
+        if isinstance(n, ast.Import | ast.ImportFrom)
+        for a in n.names
+    }
+    return {n.id for n in names if n.id not in own and n.id not in _KNOWN and not hasattr(builtins, n.id)}
+
+
+def _arguments(node: ast.FunctionDef | ast.Lambda) -> list[ast.arg]:
+    given = node.args
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs, *(a for a in (given.vararg, given.kwarg) if a)]
+
+
+class _Plain(ast.NodeTransformer):
+    """Another name, no annotations, no docstring."""
+
+    def __init__(self, old: str, new: str) -> None:
+        self.old = old
+        self.new = new
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.generic_visit(node)
+        node.name = self.new if node.name == self.old else node.name
+        node.returns = None
+        if ast.get_docstring(node) is not None:
+            del node.body[0]
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        self.generic_visit(node)
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.fix_missing_locations(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        node.id = self.new if node.id == self.old else node.id
+        return node

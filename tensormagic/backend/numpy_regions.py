@@ -1,0 +1,198 @@
+"""Branches, loops, calls and the tapes between them as text in plain NumPy: a graph inside is a function inside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size, Type
+
+__all__ = ["TAPES", "region_lines", "results_text", "scatter_lines", "tape_text"]
+
+_PLAIN = {"pointwise", "fold"}  # kinds of op whose results without axes are NumPy's scalars
+_MADE_ARRAYS = {"where"}  # less these
+TAPES = {"tape", "record", "add_record", "replay", "add_tapes", "stack_tape", "unstack_tape", "extent"}
+_SCATTERS = {"scatter_set": "", "scatter_add": "add", "scatter_multiply": "multiply", "scatter_maximum": "maximum",
+             "scatter_minimum": "minimum", "add_along_axis": "add"}  # fmt: skip
+
+
+class Text(Protocol):
+    """What writes the text of a graph."""
+
+    names: dict[Node, str]
+
+    def function(self, graph: Graph, name: str) -> list[str]:
+        """The lines of a function for a graph inside."""
+        ...
+
+    def size(self, size: Size) -> str:
+        """A size."""
+        ...
+
+    def shape(self, shape: tuple[Size, ...]) -> str:
+        """A shape."""
+        ...
+
+
+# forms ----------------------------------------------------------------------------------------------------------------
+
+
+def _formed(text: str, t: Type) -> str:
+    """A number as Python's, NumPy's or as an array without axes."""
+    made = {"python": ".item()", "scalar": "[()]"}.get(t.form, "")
+    return f"np.asarray({text}){made}"
+
+
+def _given(text: Text, node: Node, wanted: Type) -> str:
+    own = text.names[node]
+    return own if wanted.shape or wanted.form in {"tape", node.type.form} else _formed(own, wanted)
+
+
+def results_text(names: Sequence[str], results: Sequence[Node]) -> str:
+    """What a function inside returns: numbers in the form that their types say."""
+    return ", ".join(
+        name
+        if r.type.shape or r.type.form == "tape" or r.op.name in {"constant", "parameter"} or _has_form(r)
+        else _formed(name, r.type)
+        for name, r in zip(names, results, strict=True)
+    )
+
+
+def _has_form(node: Node) -> bool:
+    kind = getattr(node.op, "kind", "")
+    return node.type.form == "scalar" and kind in _PLAIN and node.op.name not in _MADE_ARRAYS
+
+
+# regions --------------------------------------------------------------------------------------------------------------
+
+
+def region_lines(text: Text, node: Node, name: str) -> list[str]:
+    """The lines that bind ``name`` to the value of a region, or to a tuple of its values.
+
+    Raises
+    ------
+    CaptureError
+        For a function that calls itself.
+    """
+    match node.op.name:
+        case "loop":
+            return _loop(text, node, name)
+        case "while":
+            return _while(text, node, name)
+        case "cond":
+            return _cond(text, node, name)
+        case "grad":
+            call = node.op.expand(node)  # type: ignore[attr-defined]
+            return _call(text, call, call["graph"], name)
+        case "call" | "checkpoint" | "custom_gradient":
+            return _call(text, node, node["graph"], name)
+        case _:
+            raise CaptureError("a function that calls itself has no text in NumPy", "Use code('cpu').")
+
+
+def _operands(text: Text, nodes: Sequence[Node], graph: Graph, first: int = 0) -> list[str]:
+    return [_given(text, a, p.type) for a, p in zip(nodes, graph.parameters[first:], strict=True)]
+
+
+def _call(text: Text, node: Node, graph: Graph, name: str) -> list[str]:
+    given = _operands(text, node.args, graph)
+    return [*text.function(graph, f"call_{name}"), f"{name} = call_{name}({', '.join(given)})"]
+
+
+def _cond(text: Text, node: Node, name: str) -> list[str]:
+    lines: list[str] = []
+    calls: list[str] = []
+    for which in ("then", "otherwise"):
+        graph: Graph = node[which]
+        lines += text.function(graph, f"{which}_{name}")
+        calls.append(f"{which}_{name}({', '.join(_operands(text, node.args[1:], graph))})")
+    return [*lines, f"{name} = {calls[0]} if {text.names[node.args[0]]} else {calls[1]}"]
+
+
+def _loop(text: Text, node: Node, name: str) -> list[str]:
+    body, carries = node["body"], node["carries"]
+    start, rest = _starts(text, node.args[1:], body, carries, 1)
+    turn = f"turn_{name}({', '.join([f'i_{name}', _spread(name, carries), *rest])})"
+    return [
+        *text.function(body, f"turn_{name}"),
+        f"{name} = {start}",
+        f"for i_{name} in range({text.names[node.args[0]]}):",
+        f"    {name} = {turn}",
+    ]
+
+
+def _while(text: Text, node: Node, name: str) -> list[str]:
+    body, carries = node["body"], node["carries"]
+    start, rest = _starts(text, node.args, body, carries, 0)
+    given = ", ".join([_spread(name, carries), *rest])
+    return [
+        *text.function(node["test"], f"test_{name}"),
+        *text.function(body, f"turn_{name}"),
+        f"{name} = {start}",
+        f"while test_{name}({given}):",
+        f"    {name} = turn_{name}({given})",
+    ]
+
+
+def _starts(text: Text, args: Sequence[Node], body: Graph, carries: int, first: int) -> tuple[str, list[str]]:
+    """What the carries begin with, as one text, and the constants."""
+    given = _operands(text, args, body, first)
+    return given[0] if carries == 1 else f"({', '.join(given[:carries])})", given[carries:]
+
+
+def _spread(name: str, carries: int) -> str:
+    return name if carries == 1 else f"*{name}"
+
+
+# tapes: dictionaries of values by their index ---------------------------------------------------------------------------
+
+
+def tape_text(text: Text, node: Node, args: Sequence[str]) -> str | None:
+    """The text of an operation on tapes; None for those of batches."""
+    if len(node.args) > 1 and node.op.name != "add_tapes" and node.args[1].type.ndim:
+        return None
+    t = node.type
+    match node.op.name:
+        case "tape":
+            return "{}"
+        case "record":
+            return f"{{**{args[0]}, int({args[1]}): {args[2]}}}"
+        case "add_record":
+            return f"{{**{args[0]}, int({args[1]}): {args[0]}[int({args[1]})] + {args[2]} if int({args[1]}) in {args[0]} else {args[2]}}}"
+        case "replay":
+            nothing = "{}" if t.form == "tape" else f"np.zeros({text.shape(node['shape'])}, np.{t.dtype.name})"
+            found = f"{args[0]}.get(int({args[1]}), {nothing})"
+            return found if node["shape"] or t.form == "tape" else _formed(found, t)
+        case "add_tapes":
+            one, other = args
+            both = f"{{**{one}, **{other}}}"
+            return f"{{k: {one}[k] + {other}[k] if k in {one} and k in {other} else {both}[k] for k in {both}}}"
+        case "stack_tape":
+            count, shape = text.size(node["shape"][0]), text.shape(node["shape"])
+            return f"np.array([{args[0]}[k] for k in range({count})], np.{t.dtype.name}).reshape({shape})"
+        case "unstack_tape":
+            return f"dict(enumerate({args[0]}))"
+        case _:  # extent
+            return f"(np.shape({args[0]}[int({args[1]})])[{node['axis']}] if int({args[1]}) in {args[0]} else 0)"
+
+
+# stores by integer arrays -----------------------------------------------------------------------------------------------
+
+
+def scatter_lines(node: Node, name: str, args: Sequence[str]) -> list[str] | None:
+    """The lines that bind ``name`` to an array with values stored where an integer array says; None for other ops."""
+    if node.op.name not in _SCATTERS:
+        return None
+    x, indices, values = args
+    axis, ufunc = node["axis"], _SCATTERS[node.op.name]
+    if node.op.name == "add_along_axis":
+        rank = node.type.ndim
+        grid = f"np.indices(np.shape({indices}), sparse=True)"
+        place = f"tuple({indices} if k == {axis} else {grid}[k] for k in range({rank}))"
+    else:
+        place = f"({'slice(None), ' * axis}{indices},)"
+    store = f"np.{ufunc}.at({name}, {place}, {values})" if ufunc else f"{name}[{place}] = {values}"
+    return [f"{name} = np.array({x})", store]

@@ -1,0 +1,253 @@
+"""The cell's own lines, each with its operations, what they cost, the kernels they fused into, and the code made of it.
+
+A page needs no script for it: a line is a ``details`` element, which a click or Enter opens. Lines of which NumPy runs a
+part are yellow, and say so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from tensormagic.backend.plan import Plan, PlannedKernel
+from tensormagic.ir import site
+from tensormagic.ir.node import Node
+from tensormagic.notebook.forms import Drawn, count_text, table
+from tensormagic.notebook.pictures.adaptor import Portrait
+from tensormagic.notebook.pictures.labels import clean, symbol
+from tensormagic.notebook.speeds.costs import Cost, by_node
+from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
+
+__all__ = ["annotate"]
+
+_TITLE = "lines (yellow, *: stays in NumPy)"
+_WIDE = 820.0
+_MOST_ROWS = 60
+_STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+_SHORT = 40  # lines of a kernel that is shown whole
+_HEAD = "<span></span><span>ops</span><span>operations</span><span>runs in</span>"
+_QUIET = {"contract", "move"}  # kinds that are as good in NumPy
+
+
+@dataclass
+class Line:
+    """What is known of one line of the cell.
+
+    Parameters
+    ----------
+    ops
+        The operations, by name.
+    cost
+        What they are in numbers, loops as often as they turn.
+    kernels
+        The numbers of the kernels that they have become a part of.
+    calls
+        The library calls that they have become, and those of them that NumPy does for want of a kernel.
+    """
+
+    ops: Counter[str] = field(default_factory=Counter[str])
+    cost: Cost = field(default_factory=Cost)
+    kernels: set[int] = field(default_factory=set[int])
+    calls: list[str] = field(default_factory=list[str])
+    slow: list[str] = field(default_factory=list[str])
+
+    @property
+    def yellow(self) -> bool:
+        """Whether NumPy runs a part of it."""
+        return bool(self.slow)
+
+    @property
+    def where(self) -> str:
+        """Where it runs, in words."""
+        parts = (
+            [f"kernel{'s' * (len(self.kernels) > 1)} {', '.join(map(str, sorted(self.kernels)))}"]
+            if self.kernels
+            else []
+        )
+        parts += ["NumPy" if self.slow else "library"] if self.calls else []
+        return " + ".join(parts) or "–"
+
+
+def annotate(shown: Portrait, source: str) -> Drawn:
+    """The panel."""
+    kernels = list(shown.plan.kernels)
+    found = by_line(shown, kernels)
+    whole = sum(line.cost.flops for line in found.values()) or 1
+    texts = [(k, text) for k, text in enumerate(source.splitlines(), 1) if k > 1 or text.strip()]
+    rows: list[list[str]] = []
+    pages: list[str] = []
+    for number, text in texts:
+        line = found.get(number)
+        cells = ["", "", ""] if line is None else [_ops(line), _cost(line), line.where]
+        rows.append([f"{number:3} {text}", *cells])
+        if line is None:
+            pages.append(f'<div class="row bare">{_summary(number, text, None, 0.0)}</div>')
+            continue
+        summary = _summary(number, text, line, line.cost.flops / whole)
+        body = "".join(_code(shown, kernels[k - 1], k, number) for k in sorted(line.kernels)) + _calls(line)
+        kind = "row yellow" if line.yellow else "row"
+        pages.append(f'<details class="{kind}"><summary>{summary}</summary><div class="made">{body}</div></details>')
+    marks = [number in found and found[number].yellow for number, _ in texts]
+    words = table(_TITLE, ("line", "ops", "operations", "runs in"), rows, marks)[1]
+    head = f'<div class="row bare head"><span class="number">line</span>{_HEAD}</div>'
+    title = '<strong>lines</strong> <span class="note">open one for its code; yellow: NumPy runs a part of it</span>'
+    page = f'<div class="{SCOPE} tm-lines"><style>{style(page=True)}{_STYLE}</style>{title}{head}{"".join(pages)}</div>'
+    return Drawn(page, words, _picture(texts, found, whole).picture("lines of the cell", words))
+
+
+# what is known --------------------------------------------------------------------------------------------------------
+
+
+def by_line(shown: Portrait, kernels: list[PlannedKernel]) -> dict[int, Line]:
+    """The lines of the cell that operations of the rewritten graph come from."""
+    found: dict[int, Line] = {}
+    lines: dict[Node, int] = {}
+    for node, cost, around in by_node(shown.executable.graph.nodes, shown.number):
+        number = line_of(shown, node)
+        if number is None and node is not around:  # rewritten inside a loop: as its operands, else as the loop
+            number = next((lines[a] for a in node.args if a in lines), None) or line_of(shown, around)
+        if number is None or not node.args:
+            continue
+        lines[node] = number
+        line = found.setdefault(number, Line())
+        line.ops[symbol(shown.label(node))] += 1
+        line.cost += cost
+    for k, kernel in enumerate(kernels, 1):
+        for number in {line_of(shown, n) for n in kernel.printed.origins if n is not None}:
+            if number in found:
+                found[number].kernels.add(k)
+    for node in _library(shown.plan):
+        number = line_of(shown, node)
+        if number is not None:
+            _note_call(shown, found.setdefault(number, Line()), node)
+    return found
+
+
+def _note_call(shown: Portrait, line: Line, node: Node) -> None:
+    operands = ", ".join(_type(shown, a) for a in node.args)
+    told = f"{symbol(shown.label(node))}({operands}) -> {_type(shown, node)}"
+    line.calls.append(told)
+    if getattr(node.op, "kind", "opaque") not in _QUIET:
+        line.slow.append(told)
+
+
+def _type(shown: Portrait, node: Node) -> str:
+    return ", ".join(map(shown.type_text, node.types))
+
+
+def _library(plan: Plan) -> Iterator[Node]:
+    """What NumPy computes, in regions that Python turns too."""
+    for node in plan.library_steps:
+        if node not in plan.regions:
+            yield node
+        for inner in plan.regions.get(node, {}).values():
+            yield from _library(inner)
+
+
+def line_of(shown: Portrait, node: Node) -> int | None:
+    """The line of the cell that a node comes from; of one inside a loop, too."""
+    line = shown.line(node)
+    if line is None:
+        line = min((s.line for s in site.of(node) if s.cell == shown.cell), default=None)
+    return line
+
+
+# pages ----------------------------------------------------------------------------------------------------------------
+
+
+def _ops(line: Line) -> str:
+    return ", ".join(name if count == 1 else f"{count} {name}" for name, count in line.ops.items())
+
+
+def _cost(line: Line) -> str:
+    least = "" if line.cost.known else "≥ "
+    told = f"{least}{count_text(line.cost.operations)}"
+    more = line.cost.flops != line.cost.operations
+    return f"{told} ({count_text(line.cost.flops)} flops)" if more else told
+
+
+def _summary(number: int, text: str, line: Line | None, share: float) -> str:
+    """The row of a line: number, code, operations, how many, and where they run."""
+    shown = f'<span class="number">{number}</span><code>{escape(clean(text))}</code>'
+    if line is None:
+        return shown
+    bar = f'<i style="width:{100 * share:.0f}%"></i>' if share >= 0.005 else ""
+    cells = f'<span>{escape(_ops(line))}</span><span class="cost">{bar}<b>{_cost(line)}</b></span><span>{escape(line.where)}</span>'
+    return shown + cells
+
+
+def _code(shown: Portrait, kernel: PlannedKernel, number: int, line: int) -> str:
+    """A kernel's source, with the statements that are for this line marked; of a long one, these and what is around them."""
+    texts = kernel.source.splitlines()
+    lines = [None if node is None else line_of(shown, node) for node in (None, *kernel.printed.origins)]
+    kept = (
+        set(range(len(texts)))
+        if len(texts) <= _SHORT
+        else _around(texts, [k for k, n in enumerate(lines) if n == line])
+    )
+    rows: list[str] = []
+    for k, (text, own) in enumerate(zip(texts, lines, strict=True)):
+        if k not in kept:
+            rows += [] if rows[-1:] == ["⋮"] else ["⋮"]
+            continue
+        body = escape(text.partition("  # ")[0], quote=False)
+        told = "" if own is None else f"<em>  # line {own}</em>"
+        rows.append(f"<mark>{body}</mark>{told}" if own == line else f"{body}{told}")
+    others = sorted({n for n in lines if n is not None} - {line})
+    shared = f", shared with line{'s' * (len(others) > 1)} {', '.join(map(str, others))}" if others else ""
+    code = "\n".join(rows)
+    return f'<p>kernel {number}{shared}; what this line became is marked</p><pre tabindex="0">{code}</pre>'
+
+
+def _around(texts: list[str], marked: list[int]) -> set[int]:
+    """Statements, and the heads of the loops and choices that they are in."""
+    kept = {0, *marked}
+    for k in marked:
+        depth = len(texts[k]) - len(texts[k].lstrip())
+        for above in range(k - 1, 0, -1):
+            own = len(texts[above]) - len(texts[above].lstrip())
+            if own < depth:
+                kept.add(above)
+                depth = own
+    return kept
+
+
+def _calls(line: Line) -> str:
+    """The library calls of a line."""
+    quick = [c for c in line.calls if c not in line.slow]
+    parts = [("a library computes", quick), ("NumPy computes, since no kernel does", line.slow)]
+    return "".join(
+        f'<p>{head}</p><pre tabindex="0">{escape(chr(10).join(calls), quote=False)}</pre>'
+        for head, calls in parts
+        if calls
+    )
+
+
+def _picture(texts: list[tuple[int, str]], found: dict[int, Line], whole: int) -> Sheet:
+    """The rows as a picture that stands alone: without the code, which takes a page that opens."""
+    sheet = Sheet(_WIDE)
+    sheet.text(14, 26, "lines", "ink bold")
+    sheet.text(54, 26, "yellow, *: NumPy runs a part of it", "soft small")
+    columns = (46.0, 380.0, 550.0, 685.0)
+    for x, name in zip(columns[1:], ("ops", "operations", "runs in"), strict=True):
+        sheet.text(x, 26, name, "soft small")
+    y = 30.0
+    for number, text in texts[:_MOST_ROWS]:
+        y += 20
+        line = found.get(number)
+        if line is not None and line.yellow:
+            sheet.bar(6, y - 14, _WIDE - 12, 19, "yellow")
+            sheet.text(10, y, "*", "ink bold")
+        sheet.text(38, y, str(number), "ink small" if line is not None and line.yellow else "soft small", anchor="end")
+        sheet.text(columns[0], y, text, "ink mono", room=325)
+        if line is None:
+            continue
+        sheet.bar(columns[2] - 4, y - 12, 125 * line.cost.flops / whole, 15, 'heat" fill-opacity="0.45', round_by=1)
+        for x, cell, room in zip(columns[1:], (_ops(line), _cost(line), line.where), (165, 130, 132), strict=True):
+            sheet.text(x, y, cell, "ink small", room=room, size=11)
+    if len(texts) > _MOST_ROWS:
+        sheet.text(46, y + 20, f"… {len(texts) - _MOST_ROWS} more lines", "soft small")
+    return sheet

@@ -1,0 +1,84 @@
+"""``tm.backprop``, ``value.backprop()`` and ``--show backprop``: what is shown, and where the view is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.getipython import get_ipython
+
+from tensormagic.capture.value import Tensor
+from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.reading import place_of
+from tensormagic.notebook.backprop.sheet import Sheet, floats_of
+from tensormagic.notebook.backprop.subject import of_function, of_node
+from tensormagic.notebook.display import Views
+from tensormagic.notebook.run import Outcome
+from tensormagic.notebook.sweep import mark
+from tensormagic.notebook.widgets.backprop import BackpropView
+
+__all__ = ["backprop", "cell_bundle"]
+
+_Bundle = tuple[dict[str, Any], dict[str, Any]]
+
+
+def backprop(shown: Any, args: tuple[Any, ...], ranges: dict[str, Any]) -> BackpropView:
+    """A view of a function at arguments, or of a lazy number; see ``tm.backprop``."""
+    if isinstance(shown, Tensor):
+        if args:
+            raise TypeError(f"tm.backprop of a lazy value takes no arguments, and {len(args)} are given")
+        view = BackpropView(Sheet(of_node(shown.node, "value"), ranges))
+    else:
+        function = of_callable(shown)
+        view = BackpropView(Sheet(of_function(function, args), ranges), _Following(function, args, ranges))
+    loaded: Any = getattr(get_ipython(), "_tensormagic", None)
+    if loaded is not None:
+        loaded.magics.views.add(view)
+    return view
+
+
+class _Following:
+    """What a function reads of the notebook: another sheet, where that has changed since the last one.
+
+    Parameters
+    ----------
+    function : Function
+        The function, captured once.
+    args, ranges
+        What it is shown with.
+    """
+
+    def __init__(self, function: Function, args: tuple[Any, ...], ranges: dict[str, Any]) -> None:
+        self._function, self._args, self._ranges = function, args, ranges
+        self._seen = self._marks()
+
+    def __call__(self) -> tuple[Sheet | None, set[str]]:
+        """The new sheet, and the names that have changed; None where none has."""
+        now = self._marks()
+        changed = {name for (name, space), value in now.items() if self._seen.get((name, space), value) != value}
+        if not changed:
+            return None, set()
+        self._seen = now
+        return Sheet(of_function(self._function, self._args), self._ranges), changed
+
+    def _marks(self) -> dict[tuple[str, int], Any]:
+        return {place_of((n, space)): mark(space[n]) for n, space in self._function.reads if n in space}
+
+
+def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
+    """The view of a cell's value in every form; a sentence instead where there is none."""
+    target = outcome.target if outcome.target is not None else outcome.result
+    name = next(
+        (n for n, t in outcome.results.items() if isinstance(target, Tensor) and t.node is target.node), "value"
+    )
+    try:
+        if not isinstance(target, Tensor):
+            raise TypeError("the cell has no lazy value; end it in a number that it computes")  # noqa: TRY301 (told like the others)
+        subject = of_node(target.node, name)
+        sheet = Sheet(subject, {n: ends for n, ends in outcome.options.live if n in floats_of(subject)})
+    except (TypeError, ValueError) as error:
+        return {"text/plain": f"backprop: {error}"}, {}
+    if not rich:
+        return {"text/plain": sheet.table()}, {}
+    view = BackpropView(sheet)
+    views.add(view)
+    return view.bundle()

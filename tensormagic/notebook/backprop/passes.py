@@ -1,0 +1,382 @@
+"""The two passes over a small graph: each node's value and adjoint, and what each use of it adds to that adjoint.
+
+The graph is the one that was captured, so the pass is the one that a student would do by hand: from the result back,
+the adjoint of a node times the local derivative in an operand is added to the adjoint of that operand.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tensormagic.functions.derivatives import gradient_nodes
+from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ir.graph import sizer
+from tensormagic.ir.node import Node, make, substitute, topological
+from tensormagic.ir.type import Type, atoms, evaluate
+from tensormagic.notebook.backprop.subject import Subject
+from tensormagic.ops.form import FORM
+from tensormagic.ops.leaf import PARAMETER, Source, constant, input_node
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.opaque import ITEM, items
+from tensormagic.ops.pointwise import Pointwise
+from tensormagic.ops.update import accumulate
+from tensormagic.transform import grad as modes
+
+__all__ = ["MOST_ELEMENTS", "MOST_NODES", "Found", "Local", "Passes", "Use", "root"]
+
+MOST_NODES = 60
+MOST_ELEMENTS = 200_000  # of the largest array: every value and every adjoint is held at once
+_MOST_JACOBIAN = 256  # entries of a Jacobian that is computed whole
+_MOST_ROWS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """The derivative of a node in one of its operands.
+
+    Parameters
+    ----------
+    kind
+        ``"number"``: of a number in a number. ``"elements"``: one slope for each element. ``"row"``: of a number in an
+        array. ``"column"``: of an array in a number. ``"matrix"``: of an array in an array, where each element of the
+        one may depend on each of the other.
+    node
+        The derivative itself, unless it is a matrix.
+    pulled, cotangent
+        What the operand gets for a cotangent of the node, and the node that stands for that cotangent.
+    sketch, stands
+        The same over nodes that stand for the operands, and these with what they stand for.
+    """
+
+    kind: str
+    node: Node | None
+    pulled: Node
+    cotangent: Node
+    sketch: Node
+    stands: Mapping[Node, Node]
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """Operand number ``port`` of ``target``: what the adjoint of ``target`` adds to that of ``source``.
+
+    Parameters
+    ----------
+    part
+        What is added; None where nothing is.
+    local
+        The local derivative, where the target has one result and there is one.
+    why
+        Why there is no derivative, where the op says so.
+    """
+
+    source: Node
+    target: Node
+    port: int
+    part: Node | None = None
+    local: Local | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The numbers of one run, by node and by use. An adjoint is None where no derivative flows."""
+
+    values: Mapping[Node, Any]
+    adjoints: Mapping[Node, Any]
+    parts: Sequence[Any]
+    locals: Sequence[Any]
+    rewritten: Mapping[Node, Any]
+
+
+def root(node: Node) -> Node:
+    """The node behind changes of rank-0 form, which a picture leaves out."""
+    while node.op is FORM:
+        node = node.args[0]
+    return node
+
+
+def _operands(node: Node) -> list[Node]:
+    return [root(a) for a in node.args]
+
+
+class Passes:
+    """The forward and the backward pass of a number.
+
+    Parameters
+    ----------
+    subject : Subject
+        The number.
+
+    Attributes
+    ----------
+    nodes : list of Node
+        What depends on the inputs, operands first.
+    active : set of Node
+        Those of them that carry derivatives.
+    uses : list of Use
+        The operands among ``nodes``, in the order in which the backward pass goes through them.
+
+    Raises
+    ------
+    DifferentiationError
+        For what is no real number.
+    ValueError
+        For a graph of more than `MOST_NODES` nodes, and for larger arrays than `MOST_ELEMENTS`.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.graph = subject.graph
+        self.result = root(self.graph.results[0])
+        t = self.result.type
+        if t.shape or t.dtype.kind != "f":
+            raise DifferentiationError(
+                f"backpropagation starts from one real number, and {subject.name} is {self._actual(t)}",
+                "Take its sum or mean.",
+            )
+        everything = topological([self.result], needs=_operands)
+        moving = set[Node]()
+        for node in everything:
+            if node.op is PARAMETER or any(a in moving for a in _operands(node)):
+                moving.add(node)
+        self.nodes = [n for n in everything if n in moving]
+        if len(self.nodes) > MOST_NODES:
+            raise ValueError(
+                f"a view of backpropagation shows at most {MOST_NODES} nodes, and {subject.name} has {len(self.nodes)}; "
+                "show the graph of it, or a smaller part"
+            )
+        self.active = self._active()
+        self.uses: list[Use] = []
+        self.adjoints: dict[Node, Any] = {}
+        self._pull()
+        inputs = [n for n in self.nodes if n.op is PARAMETER and n in self.active]
+        self._rewritten = dict(zip(inputs, self._as_grad_gives(inputs), strict=True))
+
+    def _actual(self, t: Type) -> Type:
+        """A type with the sizes of these inputs, where they say what these are."""
+        sizes = self.graph.bind([np.shape(v) for v in self.subject.values])
+        known = all(a in sizes for s in t.shape for a in atoms(s))
+        return t.with_shape(tuple(evaluate(s, sizes.__getitem__) for s in t.shape), t.form) if known else t
+
+    def _active(self) -> set[Node]:
+        active = set[Node]()
+        for node in self.nodes:
+            moves = node.op is PARAMETER or any(a in active for a in _operands(node))
+            if moves and any(t.inexact for t in node.types):
+                active.add(node)
+        return active
+
+    def _as_grad_gives(self, inputs: Sequence[Node]) -> list[Node]:
+        """The gradient as ``tm.grad`` gives it: of the graph after rewriting."""
+        try:
+            return gradient_nodes(self.graph.results[0], inputs) if inputs else []
+        except DifferentiationError:  # in some input there is none
+            return [self._total(n) for n in inputs]
+
+    def _total(self, node: Node) -> Node:
+        found = self.adjoints.get(node)
+        return constant(node.type.dtype.type(0)) if found is None else found
+
+    # the backward pass, as nodes --------------------------------------------------------------------------------------
+
+    def _pull(self) -> None:
+        gathered: dict[Node, Any] = {self.result: constant(self.result.type.dtype.type(1))}
+        for node in reversed(self.nodes):
+            for use in self._uses(node, gathered.get(node) if node in self.active else None):
+                self.uses.append(use)
+                if use.part is not None and node.op is ITEM:
+                    group = gathered.setdefault(use.source, [None] * len(use.source.types))
+                    group[node["index"]] = accumulate(group[node["index"]], use.part)
+                elif use.part is not None:
+                    gathered[use.source] = accumulate(gathered.get(use.source), use.part)
+        self.adjoints = {n: gathered[n] for n in self.nodes if n in gathered}
+
+    def _uses(self, node: Node, adjoint: Any) -> list[Use]:
+        shown = set(self.nodes)
+        ports = [(port, a) for port, a in enumerate(_operands(node)) if a in shown]
+        if node.op is ITEM:
+            return [Use(a, node, port, adjoint) for port, a in ports]
+        pulled: dict[int, Node] = {}
+        whys: dict[int, str] = {}
+        locals_: dict[int, Local] = {}
+        if adjoint is not None and ports:
+            wanted = [port for port, a in ports if a in self.active and node.args[port].type.inexact]
+            if wanted:
+                pulled, whys = _pulled(node, adjoint if len(node.types) > 1 else [adjoint], wanted)
+            locals_ = _locals(node, sorted(pulled)) if len(node.types) == 1 else {}
+        return [Use(a, node, port, pulled.get(port), locals_.get(port), whys.get(port, "")) for port, a in ports]
+
+    # numbers ----------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _order(self) -> list[Node]:
+        """Every node that is evaluated once, operands first."""
+        wanted: list[Node] = [*self.nodes, *self._rewritten.values()]
+        for adjoint in self.adjoints.values():
+            wanted += [a for a in (adjoint if isinstance(adjoint, list) else [adjoint]) if a is not None]
+        for use in self.uses:
+            wanted += [n for n in (use.part, use.local and use.local.node) if n is not None]
+            if use.local is not None and use.local.node is None:
+                wanted += self._matrix_order(use.local)[0]
+        return topological(wanted)
+
+    def _matrix_order(self, local: Local) -> tuple[list[Node], list[Node]]:
+        """What a pulled cotangent reads, and what is computed anew for each one."""
+        order = topological([local.pulled])
+        linear = {local.cotangent}
+        for node in order:
+            if any(a in linear for a in node.needs):
+                linear.add(node)
+        return [n for n in order if n not in linear], [n for n in order if n in linear and n is not local.cotangent]
+
+    def run(self, values: Sequence[Any]) -> Found:
+        """Both passes for these values of the inputs.
+
+        Raises
+        ------
+        ValueError
+            Where an array is too large to be shown.
+        """
+        symbols = self.graph.bind([np.shape(v) for v in values])
+        table: dict[Node, Any] = dict(zip(self.graph.parameters, values, strict=True))
+        size = sizer(symbols, table)
+        with np.errstate(all="ignore"):
+            _evaluate(self._order, table, size)
+            return self._found(table, size)
+
+    def _found(self, table: dict[Node, Any], size: sizer) -> Found:
+        adjoints: dict[Node, Any] = {}
+        for node in self.nodes:
+            if node in self.active:
+                adjoints[node] = self._adjoint(node, table)
+        parts = [None if u.part is None else _like(table[u.part], self._end(u), table) for u in self.uses]
+        locals_ = [self._local(u, table, size) for u in self.uses]
+        rewritten = {n: _like(table[g], n, table) for n, g in self._rewritten.items()}
+        return Found({n: table[n] for n in self.nodes}, adjoints, parts, locals_, rewritten)
+
+    def _adjoint(self, node: Node, table: Mapping[Node, Any]) -> Any:
+        adjoint = self.adjoints.get(node)
+        if isinstance(adjoint, list):
+            return tuple(None if a is None else table[a] for a in adjoint)
+        if len(node.types) > 1:
+            return (None,) * len(node.types)
+        return _like(0.0 if adjoint is None else table[adjoint], node, table)
+
+    @staticmethod
+    def _end(use: Use) -> Node:
+        """What a part is like: the operand, or the one result of several that it belongs to."""
+        return use.target if use.target.op is ITEM else use.source
+
+    def _local(self, use: Use, table: dict[Node, Any], size: sizer) -> Any:
+        local = use.local
+        if local is None:
+            return None
+        if local.kind == "elements":
+            return _like(table[local.node], use.source, table)  # type: ignore[index] (kinds but "matrix" have a node)
+        if local.node is not None:
+            end = {"row": use.source, "column": use.target}.get(local.kind)
+            return table[local.node] if end is None else _like(table[local.node], end, table)
+        rows, columns = np.size(table[use.target]), np.size(table[use.source])
+        if "c" in {use.target.type.dtype.kind, use.source.type.dtype.kind}:
+            return None  # linear in the real and in the imaginary part alone
+        if rows > _MOST_ROWS or not 0 < rows * columns <= _MOST_JACOBIAN:
+            return None
+        return self._matrix(use, table, size)
+
+    def _matrix(self, use: Use, table: dict[Node, Any], size: sizer) -> np.ndarray:
+        """The Jacobian, a row for each element of the target."""
+        local: Local = use.local  # type: ignore[assignment] (the caller has looked)
+        _, order = self._matrix_order(local)
+        out = np.asarray(table[use.target])
+        rows: list[np.ndarray] = []
+        for k in range(out.size):
+            basis = np.zeros(out.shape, out.dtype)
+            basis.flat[k] = 1
+            mine: MutableMapping[Node, Any] = ChainMap({local.cotangent: basis}, table)
+            _evaluate(order, mine, sizer(size.symbols, mine))
+            rows.append(np.ravel(_like(mine[local.pulled], use.source, table)))
+        return np.stack(rows)
+
+
+def _evaluate(order: Sequence[Node], table: MutableMapping[Node, Any], size: sizer) -> None:
+    """Fill in the values of nodes, by NumPy."""
+    for node in order:
+        if node not in table:
+            table[node] = node.op.evaluate(node, [table[a] for a in node.args], size)  # type: ignore[attr-defined]
+            if isinstance(table[node], np.ndarray) and table[node].size > MOST_ELEMENTS:
+                raise ValueError(
+                    f"a view of backpropagation holds arrays of at most {MOST_ELEMENTS} elements, and {node.op.name} "
+                    f"gives {table[node].size}; a few rows of the data show the same"
+                )
+
+
+def _like(value: Any, node: Node, table: Mapping[Node, Any]) -> Any:
+    """A derivative in the shape of what it belongs to: one number may stand for equal ones."""
+    return np.broadcast_to(np.asarray(value), np.shape(table[node]))
+
+
+def _pulled(node: Node, cotangents: Sequence[Any], ports: Sequence[int]) -> tuple[dict[int, Node], dict[int, str]]:
+    """What each of the operands gets for cotangents of the results; and for those that have no derivative, why."""
+    try:
+        _, stands, found = _local_pull(node, cotangents, ports)
+    except DifferentiationError as error:
+        if len(ports) == 1:
+            return {}, {ports[0]: str(error.args[0])}
+        pulled: dict[int, Node] = {}
+        whys: dict[int, str] = {}
+        for port in ports:
+            own, why = _pulled(node, cotangents, [port])
+            pulled |= own
+            whys |= why
+        return pulled, whys
+    actual = {stand: node.args[port] for port, stand in stands.items()}
+    opened = iter(substitute([f for f in found if f is not None], actual))
+    return {port: next(opened) for port, f in zip(stands, found, strict=True) if f is not None}, {}
+
+
+def _local_pull(node: Node, cotangents: Sequence[Any], ports: Sequence[int]) -> tuple[Node, dict[int, Node], list[Any]]:
+    """As :func:`_pulled`, over nodes that stand for the operands, so that one that is used twice is pulled twice."""
+    stands = {port: input_node(Source(f"operand {port}"), node.args[port].type) for port in ports}
+    new = make(node.op, [stands.get(k, a) for k, a in enumerate(node.args)], **node.params)
+    return new, stands, modes.vjp(items(new), cotangents, list(stands.values()))
+
+
+def _locals(node: Node, ports: Sequence[int]) -> dict[int, Local]:
+    """The local derivatives in operands."""
+    if not ports:
+        return {}
+    t = node.type
+    cotangent = input_node(Source("adjoint"), t.with_shape(t.shape))
+    new, stands, found = _local_pull(node, [cotangent], ports)
+    actual = {stand: node.args[port] for port, stand in stands.items()}
+    locals_: dict[int, Local] = {}
+    for (port, stand), pulled in zip(stands.items(), found, strict=True):
+        if pulled is None:
+            continue
+        kind = _kind(node, port)
+        own: Node | None = None
+        if kind in {"number", "row", "elements"}:
+            own = substitute([pulled], {cotangent: broadcast(constant(t.dtype.type(1)), t.shape)})[0]
+        elif kind == "column":
+            own = modes.jvp([new], {stand: constant(stand.type.dtype.type(1))})[0]
+        whole = substitute([pulled, *([own] if own is not None else [])], actual)
+        locals_[port] = Local(kind, whole[1] if own is not None else None, whole[0], cotangent, pulled, actual)
+    return locals_
+
+
+def _kind(node: Node, port: int) -> str:
+    inside, outside = node.args[port].type, node.type
+    if "c" in {inside.dtype.kind, outside.dtype.kind}:
+        return "matrix"  # of a complex number the derivative need not be one number
+    if not outside.shape:
+        return "row" if inside.shape else "number"
+    if not inside.shape:
+        return "column"
+    return "elements" if isinstance(node.op, Pointwise) and inside.shape == outside.shape else "matrix"

@@ -1,0 +1,174 @@
+"""What a view of backpropagation is about: a closed graph of one number, the values of its inputs, and where it was written."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import linecache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensormagic import session
+from tensormagic.capture import random
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor
+from tensormagic.config import config
+from tensormagic.functions.function import Function, of_callable, trace
+from tensormagic.ir import site
+from tensormagic.ir.errors import CaptureError, DifferentiationError
+from tensormagic.ir.graph import Closed, Graph
+from tensormagic.ir.node import Node
+from tensormagic.notebook.pictures.adaptor import source_of
+
+__all__ = ["Subject", "of_function", "of_node"]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A number, as a graph over inputs.
+
+    Parameters
+    ----------
+    name
+        What the number is called.
+    graph
+        The graph as it was captured: nothing is rewritten.
+    values
+        What its parameters are.
+    lens
+        Where its nodes were written.
+    file
+        The file of the function that was captured, where it is no cell's.
+    """
+
+    name: str
+    graph: Graph
+    values: tuple[Any, ...]
+    lens: site.Lens
+    file: str = ""
+
+    def site(self, node: Node) -> site.Site | None:
+        """Where a node was written, first in the latest run; None for inputs and for constants."""
+        spans = self._spans(node)
+        run = max((s.run for s in spans), default=0)
+        return min((s for s in spans if s.run == run), key=lambda s: (s.line, s.column), default=None)
+
+    def _spans(self, node: Node) -> list[site.Site]:
+        return [s for s in self.lens.of(node) if s.role == "value"] if node.args else []
+
+    def text_of(self, cell: str) -> str:
+        """The text of a cell, or of the function's own file; nothing where it is not known."""
+        own = self.file if self.file.rpartition("/")[2] == cell else ""
+        return source_of(cell) or "".join(linecache.getlines(own))
+
+    def names(self, nodes: Sequence[Node]) -> dict[Node, str]:
+        """The variables that the user's code binds to nodes: those whose place is just what an assignment assigns."""
+        found: dict[Node, str] = {}
+        bound: dict[str, dict[tuple[int, ...], str]] = {}
+        for node, span in [(n, s) for n in nodes for s in self._spans(n)]:
+            if span.cell not in bound:
+                bound[span.cell] = dict(_assigned(self.text_of(span.cell)))
+            name = bound[span.cell].get((span.line, span.column, span.end_line, span.end_column))
+            if name is not None:
+                found[node] = name  # of several nodes that one expression made the last one is its value
+        last = {name: node for node, name in found.items()}
+        return {node: name for node, name in found.items() if last[name] is node}
+
+
+def _assigned(source: str) -> Iterator[tuple[tuple[int, ...], str]]:
+    """The spans of assigned expressions, and the names that they are bound to."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, spans = node.targets[0], [node.value]
+        elif isinstance(node, ast.AugAssign):
+            target, spans = node.target, [node]
+        else:
+            continue
+        if isinstance(target, ast.Name):
+            for part in spans:
+                yield (part.lineno, part.col_offset, part.end_lineno or 0, part.end_col_offset or 0), target.id
+
+
+def of_node(node: Node, name: str) -> Subject:
+    """A lazy number, down to the inputs that it was computed from."""
+    closed = session.close_over([node], use_values=False)
+    return _subject(name, closed, [session.value_of(leaf) for leaf in closed.leaves])
+
+
+def of_function(fun: Any, args: tuple[Any, ...]) -> Subject:
+    """A function of arrays at arguments; names that it reads beside these are inputs, too.
+
+    Raises
+    ------
+    CaptureError
+        Where it stores into what it is given.
+    DifferentiationError
+        Where it gives something else than one value.
+    """
+    function = of_callable(fun)
+    leaves, build = flatten(args)
+    args = build(iter([v.numpy() if isinstance(v, Tensor) else v for v in leaves]))
+    options: dict[str, Any] = {}
+    if function.complete is not None:
+        args, options = function.complete(args, options)
+    given, _ = function.kind(args, options)
+    _, given = function.specialise(given)
+    names = [n for n, moving in zip(_names(function, args, options), given.moving, strict=True) if moving]
+    with config.using(math=function.math):
+        found = trace(function.body, given, [*names, *(name for name, _ in given.reads)], function.name)
+    if found.stores.inputs:
+        raise CaptureError(
+            f"{function.name} changes what it is given, or draws from a generator outside it: "
+            "showing it would do so at every step",
+            "Work on a copy, or on a generator made inside.",
+        )
+    if len(found.results) != 1:
+        raise DifferentiationError(
+            f"{function.name} returns {len(found.results)} values: gradients are of one number", "Return one value."
+        )
+    closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
+    known = dict(zip(found.leaves, given.values, strict=True))
+    values = [known[leaf] if leaf in known else session.value_of(leaf) for leaf in closed.leaves]
+    file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", "")
+    return _subject(function.name if function.name.isidentifier() else "value", closed, values, file)
+
+
+def _names(function: Function, args: tuple[Any, ...], options: dict[str, Any]) -> list[str]:
+    """A name for each leaf of the arguments, in order."""
+    found: list[str] = []
+    for k, value in enumerate(args):
+        name = function.parameters[k] if k < len(function.parameters) else f"argument {k + 1}"
+        found += _leaf_names(name, value)
+    for name, value in options.items():
+        found += _leaf_names(name, value)
+    return found
+
+
+def _leaf_names(name: str, value: Any) -> list[str]:
+    fields: Any = getattr(value, "_fields", None)  # of a named tuple
+    if isinstance(value, dict):
+        parts = [(f"{name}[{key!r}]", part) for key, part in value.items()]
+    elif isinstance(value, tuple) and fields is not None:
+        parts = [(f"{name}.{key}", part) for key, part in zip(fields, value, strict=True)]
+    elif isinstance(value, tuple | list):
+        parts = [(f"{name}[{k}]", part) for k, part in enumerate(value)]
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = [(f"{name}.{f.name}", getattr(value, f.name)) for f in dataclasses.fields(value)]
+    else:
+        return [name] * len(flatten(value)[0])
+    return [leaf for part_name, part in parts for leaf in _leaf_names(part_name, part)]
+
+
+def _subject(name: str, closed: Closed, values: Sequence[Any], file: str = "") -> Subject:
+    if " = tell(" in closed.graph.text:
+        raise CaptureError(
+            "this prints, and showing it would print at every step", "Take the print out of the loop that is captured."
+        )
+    drawn = [random.state_of(v) if random.is_generator(v) else v for v in values]
+    return Subject(name, closed.graph, tuple(drawn), site.Lens(closed.mapping), file)

@@ -1,0 +1,167 @@
+"""Backpropagation in words: what a node computes in terms of its operands, and the formula of what an operand gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.size import Symbol, evaluate, nodes_of
+from tensormagic.notebook.backprop.frame import told
+from tensormagic.notebook.backprop.passes import Local, root
+from tensormagic.notebook.pictures.labels import SYMBOLS, clean
+from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
+from tensormagic.ops.move import BROADCAST
+from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.regions.control import Region
+from tensormagic.transform.rewriting import rewrite_nodes
+
+__all__ = ["Headings", "formulas"]
+
+_LONGEST = 80  # of a formula
+_INSIDE = 18  # of an operand's own expression inside another
+_NAME = 24  # of a name
+_CONSTANT = "const"
+_DOT = "\N{MIDDLE DOT}"
+_SEEN_THROUGH = frozenset({"form", "broadcast", "astype", "reshape"})
+_MINUS = "\N{MINUS SIGN}"
+_REGIONS = {"cond": "branch", "while": "while loop"}
+# letters of the two operands and of the result: how a product of matrices is written
+_PRODUCTS = {
+    "ab,b->a": "{0} @ {1}", "ab,bc->ac": "{0} @ {1}", "a,a->": "{0} @ {1}", "a,ab->b": "{0} @ {1}",
+    "ab,a->b": "{0}.T @ {1}", "ab,ac->bc": "{0}.T @ {1}", "ab,cb->ac": "{0} @ {1}.T", "a,b->ab": "outer({0}, {1})",
+    "a,b->ba": "outer({1}, {0})", "ab,ac->cb": "{1}.T @ {0}", "ab,ca->cb": "{1} @ {0}", "a,ba->b": "{1} @ {0}",
+}  # fmt: skip
+
+
+class Headings:
+    """What nodes are called, and what they compute: ``z``, and ``1 + exp(−z)``.
+
+    Parameters
+    ----------
+    nodes
+        The nodes that are shown, operands first.
+    graph
+        Their graph, which knows the names of inputs.
+    names
+        The variables that hold nodes.
+    sizes
+        The numbers that its sizes are.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], graph: Graph, names: Mapping[Node, str], sizes: Mapping[Symbol, int]
+    ) -> None:
+        self.sizes = sizes
+        self.called = {n: clean(graph.names[n["index"]], _NAME) for n in nodes if n.op is PARAMETER}
+        self.called |= {n: clean(name, _NAME) for n, name in names.items()}
+        self.computes: dict[Node, str] = {}
+        for node in nodes:
+            if node.op is not PARAMETER:
+                self.computes[node] = _expression(node, self.operand)
+
+    def operand(self, node: Node) -> str:
+        """A node inside an expression: its name, its value, or what it computes where that is short."""
+        node = root(node)
+        while node.op is BROADCAST and node not in self.called:  # which NumPy code does not write
+            node = root(node.args[0])
+        found = self.called.get(node) or self.constant(node) or self.computes.get(node, _CONSTANT)
+        return found if len(found) <= _INSIDE or node in self.called else _DOT
+
+    def of(self, node: Node) -> str:
+        """``z = x × w``."""
+        name, computes = self.called.get(node, ""), self.computes.get(node, "")
+        return f"{name} = {computes}" if name and computes else name or computes
+
+    def constant(self, node: Node) -> str:
+        """The value of a number or of a size, seen through broadcasts; nothing for what depends on inputs."""
+        while node.op.name in _SEEN_THROUGH:
+            node = node.args[0]
+        if node.op is CONSTANT and not node.type.shape:
+            value = node["bits"].array()
+            return told(float(value)) if value.dtype.kind in "iuf" else str(value)
+        if node.op is CONSTANT:
+            return _CONSTANT
+        if node.op is SIZE and not nodes_of(node["size"]):
+            return str(evaluate(node["size"], self.sizes.__getitem__))
+        return ""
+
+
+def _expression(node: Node, operand: Callable[[Node], str]) -> str:
+    """A node as an expression of its operands' texts."""
+    name = node.op.name
+    if node.op is ITEM:
+        return f"result {node['index'] + 1} of {operand(node.args[0])}"
+    args = [operand(a) for a in node.args]
+    if isinstance(node.op, Region):
+        read = [a for a in dict.fromkeys(args) if a[0].isalpha() and a != _CONSTANT]
+        return f"{_REGIONS.get(name, name)}({', '.join(read[:3])}{', …' if len(read) > 3 else ''})"
+    if node.op is CONTRACT:
+        return _product(node, [_bracketed(a) for a in args])
+    if len(args) == 2 and name in SYMBOLS:
+        left = args[0] if name in {"add", "subtract"} else _bracketed(args[0])
+        return f"{left} {SYMBOLS[name]} {args[1] if name == 'add' else _bracketed(args[1])}"
+    if name in {"slice", "gather"}:
+        return f"{_bracketed(args[0])}[…]"
+    if name == "negative":
+        return f"{_MINUS}{_bracketed(args[0])}"
+    axes = node.params.get("axes")
+    if axes and node.type.shape:
+        args = [*args[:2], f"axis={axes[0] if len(axes) == 1 else axes}"]
+    return f"{name}({', '.join(args[:3])}{', …' if len(args) > 3 else ''})"
+
+
+def _bracketed(text: str) -> str:
+    """An expression in brackets, where it is a sum or the like."""
+    depth = 0
+    for k, character in enumerate(text):
+        depth += (character in "([") - (character in ")]")
+        if not depth and (character == " " or (character == _MINUS and not k)):
+            return f"({text})"
+    return text
+
+
+def _product(node: Node, args: Sequence[str]) -> str:
+    """A product of matrices as NumPy code writes it."""
+    (left, right), out = split(node["subscripts"])
+    letters: dict[str, str] = {}
+    for letter in (*left, *right):
+        letters.setdefault(letter, chr(ord("a") + len(letters)))
+    key = "{},{}->{}".format(*("".join(letters[c] for c in part) for part in (left, right, out)))
+    pattern = _PRODUCTS.get(key)
+    return pattern.format(*args) if pattern else f"einsum('{key}', {', '.join(args)})"
+
+
+def formulas(locals_: Sequence[Local | None], headings: Headings) -> list[str]:
+    """What operands get, as expressions of the adjoint and of values: ``adjoint × cos(x)``; nothing where one is long."""
+    known = [local for local in locals_ if local is not None]
+    simple, _ = rewrite_nodes([local.sketch for local in known], "exact") if known else ([], None)
+    texts = iter([_formula(local, node, headings) for local, node in zip(known, simple, strict=True)])
+    return [next(texts) if local is not None else "" for local in locals_]
+
+
+def _formula(local: Local, pulled: Node, headings: Headings) -> str:
+    texts: dict[Node, str] = {local.cotangent: "adjoint"}
+    texts |= {stand: headings.operand(actual) for stand, actual in local.stands.items()}
+    for node in topological([pulled], stop=texts.__contains__):
+        if node in texts:
+            continue
+        if isinstance(node.op, Region) or len(node.types) > 1:
+            return ""
+        name = headings.called.get(node) or headings.constant(node)
+        if node.op.name in _SEEN_THROUGH - {"reshape"} and node.args:
+            name = texts[node.args[0]]
+        elif not name and not node.args:
+            name = node.op.name
+        texts[node] = name or _expression(_adjoint_first(node, texts), texts.__getitem__)
+        if len(texts[node]) > _LONGEST:
+            return ""
+    return texts[pulled]
+
+
+def _adjoint_first(node: Node, texts: Mapping[Node, str]) -> Node:
+    """A product as one reads it: the adjoint, times the local derivative."""
+    if node.op.name == "multiply" and "adjoint" in texts[node.args[1]] and "adjoint" not in texts[node.args[0]]:
+        return make(node.op, node.args[::-1], **node.params)
+    return node

@@ -1,0 +1,285 @@
+"""A lazy value as lines of mathematics: its formula, those of its parts that have names, its gradients, what the letters mean."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic import session
+from tensormagic.capture.value import Tensor
+from tensormagic.functions.derivatives import input_of
+from tensormagic.ir import site
+from tensormagic.ir.errors import DifferentiationError, GuardError, TensorError
+from tensormagic.ir.graph import Closed, Graph, bare_symbol
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import Symbol
+from tensormagic.notebook.formula import Writer
+from tensormagic.notebook.latex import Expression, Name, Part, Slope, latex, plain
+from tensormagic.ops.leaf import CONSTANT, INPUT
+
+__all__ = ["Formula", "formula_here", "formula_of", "inputs_of"]
+
+MOST_LINES = 5  # of parts with names
+MOST_DIFFERENTIATED = 400  # nodes above which no gradient is made for a formula alone
+MOST_TEXT = 4_000  # characters of one line of LaTeX, above which it is left out
+_LETTERS = ("n", "m", "d", "h", "N", "M", "D", "H")
+_SIGMOID = "σ(x) = 1/(1 + exp(-x))"
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A lazy value as mathematics: in a notebook it is shown typeset, elsewhere as text.
+
+    Parameters
+    ----------
+    lines
+        Equations: what stands on the left, and on the right.
+    notes
+        What letters mean, each in a few words.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> x = tm.tensor([1.0, 2.0])
+    >>> print((x**2).sum().formula("y"))
+    y = sum_{i<n} array1[i]**2
+        where n = 2, indices count from 0
+    """
+
+    lines: tuple[tuple[Expression, Expression], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def latex(self) -> str:
+        """The equations in LaTeX, one under the other."""
+        rows = [f"{latex(left)} &= {_bounded(latex(right))}" for left, right in self.lines]
+        if self.notes:
+            rows.append("&" + r",\ \ ".join(map(_note, self.notes)))
+        return "\\begin{aligned}" + r" \\[2pt] ".join(rows) + "\\end{aligned}"
+
+    def __str__(self) -> str:
+        rows = [f"{plain(left)} = {plain(right)}" for left, right in self.lines]
+        if self.notes:
+            rows.append(f"    where {', '.join(self.notes)}")
+        return "\n".join(rows)
+
+    __repr__ = __str__
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex}$"
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MOST_TEXT else r"\ldots"
+
+
+def _note(text: str) -> str:
+    """A note in LaTeX: sizes as mathematics, the rest as words."""
+    if text == _SIGMOID:
+        return r"\sigma(x) = \frac{1}{1 + e^{-x}}"
+    found = re.fullmatch(r"(\w+) = (\d+)", text)
+    if found is not None:
+        return f"{latex(Name(found[1]))} = {found[2]}"
+    return "\\text{" + re.sub(r"[^\w\s.,:()\[\]/-]", " ", text).replace("_", "-") + "}"
+
+
+def inputs_of(value: Tensor) -> list[str]:
+    """The names of the floating inputs that a value depends on, each once."""
+    found = [n for n in topological([value.node]) if n.op is INPUT and n.type.dtype.kind in "fc"]
+    names = [n["source"].name for n in found]
+    return [n for n in dict.fromkeys(names) if names.count(n) == 1 and n.isidentifier()]
+
+
+def formula_here(value: Tensor, name: str = "", wrt: Iterable[str] = ()) -> Formula:
+    """As :func:`formula_of`, with the variables of the notebook that this runs in, where it runs in one.
+
+    Raises
+    ------
+    DifferentiationError
+        For a name that is no input, and for a value that is no real number.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    variables = {} if shell is None else dict(shell.user_ns)
+    own = [n for n, v in variables.items() if isinstance(v, Tensor) and v.node is value.node and n.isidentifier()]
+    names = list(wrt)
+    for parameter in names:
+        input_of(value.node, parameter)
+    if names and (value.type.shape or value.type.dtype.kind != "f"):
+        raise DifferentiationError(
+            f"a gradient is that of a real number; this is {value.type}",
+            "Leave wrt out, or take a sum or a mean first.",
+        )
+    shown = next((n for n in own if not n.startswith("_")), "value")
+    return formula_of(value, name or shown, variables, names)
+
+
+def formula_of(
+    value: Tensor, name: str = "value", variables: Mapping[str, Any] | None = None, wrt: Iterable[str] = ()
+) -> Formula:
+    """The formula of a lazy value, and of its gradients. Nothing is computed.
+
+    Parameters
+    ----------
+    value
+        The value.
+    name
+        What it is called on the left.
+    variables
+        Variables of the notebook: the lazy values among them that this one is made of appear by name.
+    wrt
+        Names of inputs: of each the gradient is added.
+    """
+    page = _Page()
+    named = {n: v.node for n, v in (variables or {}).items() if isinstance(v, Tensor) and not n.startswith("_")}
+    closed = session.close_over([value.node], use_values=False)
+    page.add(_Shown(closed, closed.graph, Name(name)), named)
+    for parameter in wrt:
+        try:
+            slope = _gradient(value, parameter)
+        except (TensorError, RecursionError) as error:
+            page.notes.setdefault(f"no gradient for {parameter}: {str(error).partition(chr(10))[0]}")
+            continue
+        if slope is not None:
+            closed = session.close_over([slope.node], use_values=False)
+            graph = session.executable(closed.graph).graph
+            own = {closed.mapping[n] for n in topological([value.node]) if n in closed.mapping}
+            left = Slope(Name(name), Name(parameter))
+            page.add(_Shown(closed, graph, left, own), {**named, name: value.node}, parts=False)
+    return page.formula()
+
+
+def _gradient(value: Tensor, parameter: str) -> Tensor | None:
+    """The gradient of a real number; None of anything else, and of what is too long for that."""
+    if value.type.shape or value.type.dtype.kind != "f":
+        return None
+    if len(topological([value.node])) > MOST_DIFFERENTIATED:
+        return None
+    return value.grad(parameter)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A graph that is written: closed, as it is written, and what stands on the left."""
+
+    closed: Closed
+    graph: Graph
+    left: Expression
+    own: Container[Node] | None = None  # what the user has written of it
+
+
+class _Letters:
+    """One letter for each size, in all equations of a page."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}  # of those that were used
+        self._axes: dict[tuple[str, int], str] = {}  # the letter of an input's extent
+
+    def of(self, closed: Closed, graph: Graph) -> Callable[[Symbol, set[str]], str]:
+        """What gives the letters in one graph, whose symbols are its own: they are known by the inputs' axes."""
+        axes: dict[Symbol, list[tuple[str, int]]] = {}
+        for p, leaf in zip(graph.parameters, closed.leaves, strict=True):
+            for k, extent in enumerate(p.type.shape):
+                found = bare_symbol(extent)
+                if found is not None and leaf.op is INPUT:
+                    axes.setdefault(found, []).append((str(leaf["source"].serial), k))
+        sizes = _sizes(closed, graph)
+        own: dict[Symbol, str] = {}
+
+        def letter(of: Symbol, taken: set[str]) -> str:
+            if of not in own:
+                places = axes.get(of, [])
+                known = next((self._axes[place] for place in places if place in self._axes), None)
+                used = {*taken, *self._axes.values(), *own.values()}
+                own[of] = known or next(c for c in (*_LETTERS, *(f"n{k}" for k in range(1, 1000))) if c not in used)
+                self._axes.update(dict.fromkeys(places, own[of]))
+                if of in sizes:
+                    self.numbers[own[of]] = sizes[of]
+            return own[of]
+
+        return letter
+
+
+class _Page:
+    """The equations of one value and of its gradients, and what their letters mean."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[Expression, Expression]] = []
+        self.notes: dict[str, None] = {}
+        self._letters = _Letters()
+        self._blocks: dict[Node, str] = {}
+
+    def formula(self) -> Formula:
+        """The page as it is shown."""
+        text = " ".join(f"{plain(left)} = {plain(right)}" for left, right in self.lines)
+        notes = [f"{letter} = {number}" for letter, number in self._letters.numbers.items()]
+        notes += ["indices count from 0"] * bool(re.search(r"_\{|\[", text)) + [_SIGMOID] * ("σ(" in text)
+        return Formula(tuple(self.lines), (*notes, *self.notes))
+
+    def add(self, shown: _Shown, named: Mapping[str, Node], *, parts: bool = True) -> None:
+        """Add the equation of a graph's result, and of the named parts that it mentions."""
+        names = _names(shown, named)
+        (root,) = shown.graph.results
+        left = shown.left
+        if isinstance(left, Name) and left.text in {names[p] for p in shown.graph.parameters if p in names}:
+            left = Name(f"{left.text}′")  # the name is bound anew, from its old value
+        writer = Writer(names, self._letters.of(shown.closed, shown.graph), shown.own)
+        writer.blocks = self._blocks
+        pending: list[tuple[Expression, Node]] = [(left, root)]
+        written = {root}
+        while pending and len(written) <= MOST_LINES + 1:
+            to, node = pending.pop(0)
+            letters, right = writer.formula(node)
+            self.lines.append((Part(to, tuple(map(Name, letters))) if letters else to, right))
+            inner = [n for n in writer.used if n not in shown.graph.parameters and n not in written]
+            pending += [(Name(names[n]), n) for n in inner] if parts else []
+            written.update(inner)
+        if writer.finite:
+            self.notes.setdefault("for finite numbers")
+        self._tell_blocks(shown)
+
+    def _tell_blocks(self, shown: _Shown) -> None:
+        """Say where loops and branches are written."""
+        lens, here = site.Lens(shown.closed.mapping), set(shown.graph.nodes)
+        for node, name in self._blocks.items():
+            kind = name.partition("#")[0]
+            places = lens.of(node)
+            if node in here and places:
+                turns = (
+                    f", {node.args[0]['bits'].array()} times" if kind == "loop" and node.args[0].op is CONSTANT else ""
+                )
+                role = "" if places[0].role == "value" else " backward" if places[0].role == "adjoint" else ""
+                self.notes.setdefault(f"{name.replace('#', ' ')} is the {kind} at {places[0]}{turns}{role}")
+
+
+def _names(shown: _Shown, named: Mapping[str, Node]) -> dict[Node, str]:
+    """What the nodes of a graph are called: its inputs, and variables of the notebook."""
+    leaves = dict(zip(shown.graph.parameters, shown.closed.leaves, strict=True))
+    whose = {node: name for name, node in reversed(list(named.items()))}
+    names: dict[Node, str] = {}
+    for parameter, leaf in leaves.items():
+        name = leaf["source"].name if leaf.op is INPUT else "value"
+        if re.fullmatch(r"array\d+", name):  # one that was not read from the notebook by name
+            name = whose.get(leaf, f"array{len(names) + 1}")
+        names[parameter] = name
+    inputs, here = set(names.values()), set(shown.graph.nodes)
+    for name, node in named.items():
+        inner = shown.closed.mapping.get(node)
+        if inner in here and inner not in names and inner.op is not CONSTANT:
+            names[inner] = f"{name}′" if name in inputs else name  # an input's name, bound anew
+    return names
+
+
+def _sizes(closed: Closed, graph: Graph) -> dict[Any, int]:
+    """What the sizes are, as far as the inputs say it."""
+    sources: list[Any] = [leaf.params.get("source") for leaf in closed.leaves]
+    shapes = [() if source is None else np.shape(source.value) for source in sources]
+    try:
+        return graph.bind(shapes)
+    except GuardError:
+        return {}

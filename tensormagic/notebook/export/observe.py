@@ -1,0 +1,140 @@
+"""A notebook run for what only a run knows: the types that functions are called with, and what captured cells compute."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import linecache
+import os
+import warnings
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from IPython.core.compilerop import CachingCompiler
+
+from tensormagic import session
+from tensormagic.capture import inputs
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor
+from tensormagic.functions.function import Function, Given, Specialisation
+from tensormagic.notebook.export.source import Cell, ExportError
+from tensormagic.notebook.run import Outcome, Source, compiled, run, run_plain
+
+__all__ = ["EXPORTED", "Call", "Run"]
+
+EXPORTED = "__tensor_exported__"
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A kind of call that a function got: its arguments, and the program for them."""
+
+    given: Given
+    program: Specialisation
+
+
+class _Compiler(CachingCompiler):
+    """Names files of cells so that two runs do not share one."""
+
+    def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
+        """The name of a cell's file."""
+        return f"<exported {id(self)} {number}>"
+
+
+@dataclass
+class Run:
+    """A notebook that is run cell by cell, in a namespace of its own.
+
+    Parameters
+    ----------
+    folder
+        Where it runs: that of the notebook, whose files it may read.
+    """
+
+    folder: Path
+    user_ns: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
+    made: dict[int, list[Any]] = field(default_factory=dict[int, list[Any]])
+    calls: dict[Function, list[Call]] = field(default_factory=dict[Function, list[Call]])
+    compile: Any = field(default_factory=_Compiler)
+    count: int = 0
+
+    def push(self, names: dict[str, Any]) -> None:
+        """Bind names, as a shell does."""
+        self.user_ns.update(names)
+
+    def transform_cell(self, text: str) -> str:
+        """Text that IPython's lines have been taken out of."""
+        return text
+
+    def python(self, cell: Cell, tree: ast.Module, text: str) -> None:
+        """Run a cell that is not captured; ``tree`` is it with its calls of the package marked."""
+        name = f"<exported cell {id(self)} {cell.number}>"
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        self.user_ns[EXPORTED] = self._noted
+        inputs.secure_all()
+        with self._running(cell):
+            exec(compile(tree, name, "exec"), self.user_ns)  # noqa: S102 (the notebook is run: that was asked for)
+
+    def captured(self, cell: Cell, text: str) -> Outcome:
+        """Run a captured cell."""
+        self.count += 1
+        options = cell.options
+        assert options is not None  # noqa: S101 (it is captured)
+        with self._running(cell):
+            code = compiled(Source(text, f"cell {cell.number}", self.count), self)
+            outcome = (run_plain if options.plain else run)(code, self, options)
+        slopes = {n: slope for n, slope in outcome.gradients.items() if n.isidentifier()} | outcome.wholes
+        self.user_ns.update({f"grad_{n}": slope for n, slope in slopes.items()})
+        bound = [n for n in (*outcome.outputs, *(f"grad_{n}" for n in slopes)) if n in self.user_ns]
+        with self._running(cell):
+            self.user_ns.update({n: _computed(self.user_ns[n]) for n in bound})
+        return outcome
+
+    def called(self, cell: Cell, function: Function) -> None:
+        """Have a cell's function noted for the notebook's own variables, as if it were called without arguments."""
+        with self._running(cell):
+            function.graph()
+
+    def _noted(self, site: int, value: Any) -> Any:
+        """Note what a call of the package gave."""
+        if all(value is not known for known in self.made.setdefault(site, [])):
+            self.made[site].append(value)
+        return value
+
+    @contextlib.contextmanager
+    def _running(self, cell: Cell) -> Generator[None]:
+        """Run without output, in the notebook's folder, with every new kind of call noted."""
+        own, calls = Function.specialise, self.calls
+
+        def specialise(self: Function, given: Given) -> tuple[Specialisation, Given]:
+            program, complete = own(self, given)
+            calls.setdefault(self, []).append(Call(complete, program))
+            return program, complete
+
+        os.environ.setdefault("MPLBACKEND", "agg")
+        with contextlib.chdir(self.folder), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            Function.specialise = specialise  # until the cell has run
+            try:
+                yield
+            except ExportError:
+                raise
+            except Exception as error:
+                raise cell.error(
+                    f"it raised {type(error).__name__}: {error}", "Run the notebook, and mend the cell."
+                ) from error
+            finally:
+                Function.specialise = own
+
+
+def _computed(value: Any) -> Any:
+    """A value as an exported cell hands it back: arrays, which may be stored into, for lazy ones."""
+    leaves, build = flatten(value)
+    if not any(isinstance(leaf, Tensor) for leaf in leaves):
+        return value
+    found = [session.compute([leaf.node])[0] if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    return build(iter([v.copy() if isinstance(v, np.ndarray) else v for v in found]))

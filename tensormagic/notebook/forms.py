@@ -1,0 +1,99 @@
+"""How panels are shown: tables and listings as HTML and as text, pictures that stand alone, numbers with their units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+from xml.sax.saxutils import escape
+
+__all__ = ["Drawn", "Panel", "bytes_text", "count_text", "forms_of", "listing", "seconds_text", "table"]
+
+Panel = tuple[str, str]
+
+
+class Drawn(tuple[str, str]):  # noqa: SLOT001 (a tuple has no slots for the picture)
+    """A panel, as a page and as text, that is also a picture which stands alone."""
+
+    picture: str
+
+    def __new__(cls, page: str, text: str, picture: str) -> Self:
+        """The two, with the picture as SVG."""
+        made = super().__new__(cls, (page, text))
+        made.picture = picture
+        return made
+
+
+_YELLOW = "background:#f5e27a;color:#111"
+_PRE = "margin:2px 0;white-space:pre;overflow-x:auto;font-family:var(--jp-code-font-family,monospace)"
+
+
+def forms_of(panel: Panel) -> dict[str, str]:
+    """A panel in every form that a page may ask for."""
+    page, text = panel
+    picture = {"image/svg+xml": panel.picture} if isinstance(panel, Drawn) else {}
+    return {"text/plain": text, "text/html": page, **picture}
+
+
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked: Sequence[bool] = ()) -> Panel:
+    """A table as HTML and as text; the first column is code, marked rows are yellow (and have a sign in the text)."""
+    marks = [*marked, *[False] * (len(rows) - len(marked))]
+    cells = [[str(cell) for cell in row] for row in rows]
+    wide = [max(len(row[k]) for row in [list(head), *cells]) for k in range(len(head))]
+    sign = any(marks)
+
+    def line(row: Sequence[str], mark: bool) -> str:
+        text = "  ".join(cell.ljust(n) for cell, n in zip(row, wide, strict=True)).rstrip()
+        return f"{'*' if mark else ' '} {text}".rstrip() if sign else text
+
+    text = "\n".join(
+        [
+            title,
+            *([line(head, mark=False)] if any(head) else []),
+            *(line(row, mark) for row, mark in zip(cells, marks, strict=True)),
+        ]
+    )
+    top = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in head)
+    body = "".join(_row(row, mark) for row, mark in zip(cells, marks, strict=True))
+    return (
+        f"<div><strong>{escape(title)}</strong><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>",
+        text,
+    )
+
+
+def _row(cells: Sequence[str], mark: bool) -> str:
+    code = "text-align:left;font-family:monospace;white-space:pre"
+    styles = [code, *["text-align:left"] * (len(cells) - 1)]
+    inside = "".join(f'<td style="{style}">{escape(cell)}</td>' for style, cell in zip(styles, cells, strict=True))
+    return f'<tr style="{_YELLOW}">{inside}</tr>' if mark else f"<tr>{inside}</tr>"
+
+
+def listing(title: str, text: str) -> Panel:
+    """Program text under a title, closed until it is asked for."""
+    return (
+        f'<details open=""><summary>{escape(title)}</summary><pre style="{_PRE}" tabindex="0">{escape(text)}</pre></details>',
+        f"{title}\n{text}",
+    )
+
+
+def seconds_text(seconds: float) -> str:
+    """A time with three digits and its unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def count_text(number: int) -> str:
+    """A number of things with three digits: ``12``, ``48.4 k``."""
+    for unit, size in ((" T", 10**12), (" G", 10**9), (" M", 10**6), (" k", 10**3)):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return str(number)
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes with three digits and its unit."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} B"

@@ -1,0 +1,197 @@
+"""The operations on numbers as formulas: ``sqrt``, fractions, powers, cases; signs and factors in their usual order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from tensormagic.notebook.latex import (
+    Add,
+    Big,
+    Call,
+    Cases,
+    Cut,
+    Expression,
+    Fence,
+    Name,
+    Negative,
+    Number,
+    Power,
+    Product,
+    Quotient,
+    Relation,
+    Transposed,
+)
+
+__all__ = ["POINTWISE", "negative", "plus", "times", "transposed"]
+
+
+def _is(e: Expression, value: float) -> bool:
+    return isinstance(e, Number) and e.value == value
+
+
+def plus(left: Expression, right: Expression) -> Expression:
+    """A sum; a negative number is subtracted."""
+    if isinstance(right, Number) and not isinstance(right.value, complex) and right.value < 0:
+        right = Negative(Number(-right.value))
+    if _is(left, 0) or _is(right, 0):
+        return left if _is(right, 0) else right
+    before = left.terms if isinstance(left, Add) else (left,)
+    if before[-1] == right:
+        twice = times([_TWO, right])
+        return Add((*before[:-1], twice)) if before[:-1] else twice
+    return Add((*before, *(right.terms if isinstance(right, Add) else (right,))))
+
+
+def negative(e: Expression) -> Expression:
+    """Minus something; twice is nothing."""
+    return e.body if isinstance(e, Negative) else Negative(e)
+
+
+def _minus(left: Expression, right: Expression) -> Expression:
+    return Add((*(left.terms if isinstance(left, Add) else (left,)), negative(right)))
+
+
+def times(factors: Sequence[Expression], sign: Literal["", "each", "matrix"] = "") -> Expression:
+    """A product: the sign in front, then numbers, without ones."""
+    minus, found = False, list[Expression]()
+    for factor in factors:
+        while isinstance(factor, Negative):
+            minus, factor = not minus, factor.body  # noqa: PLW2901 (what is left of it)
+        if _is(factor, -1) and not sign:
+            minus = not minus
+        elif isinstance(factor, Product) and factor.sign == sign:
+            found += factor.factors
+        elif sign or not _is(factor, 1):
+            found.append(factor)
+    if not sign:
+        found = _powers(sorted(found, key=lambda f: (not isinstance(f, Number), not _is_count(f), isinstance(f, Big))))
+    made = found[0] if len(found) == 1 else Product(tuple(found), sign) if found else Number(1)
+    return Negative(made) if minus else made
+
+
+def _is_count(e: Expression) -> bool:
+    """Whether an expression is one over a size, or the like."""
+    return isinstance(e, Quotient) and all(isinstance(part, Number | Name) for part in (e.top, e.bottom))
+
+
+def _powers(factors: list[Expression]) -> list[Expression]:
+    """Factors, with equal ones that stand side by side as powers."""
+    found: list[Expression] = []
+    for factor in factors:
+        if found and isinstance(found[-1], Number) and isinstance(factor, Quotient) and _is(factor.top, 1):
+            found[-1] = Quotient(found[-1], factor.bottom)
+        elif found and found[-1] == factor and not isinstance(factor, Number | Cut):
+            found[-1] = Power(factor, _TWO)
+        else:
+            found.append(factor)
+    return found
+
+
+def transposed(e: Expression) -> Expression:
+    """The transpose: of a product the product of the transposes, the other way round; twice is nothing."""
+    if isinstance(e, Transposed) and e.sign == "T":
+        return e.base
+    if isinstance(e, Product) and e.sign == "matrix":
+        return Product(tuple(transposed(f) for f in reversed(e.factors)), "matrix")
+    return Transposed(e)
+
+
+def _cases(condition: Expression, then: Expression, otherwise: Expression) -> Expression:
+    """One of two; the root of nothing is nothing."""
+    if _is(then, 0) and isinstance(otherwise, Fence) and condition == Relation("==", otherwise.body, Number(0)):
+        return otherwise if otherwise.kind == "sqrt" else Cases(condition, then, otherwise)
+    return Cases(condition, then, otherwise)
+
+
+def _quotient(top: Expression, bottom: Expression) -> Expression:
+    """A fraction; of a sum over an index one over the divisor times that sum; the sign in front."""
+    if isinstance(top, Negative):
+        return negative(_quotient(top.body, bottom))
+    if isinstance(bottom, Negative):
+        return negative(_quotient(top, bottom.body))
+    if isinstance(top, Big):
+        return Product((Quotient(Number(1), bottom), top))
+    return top if _is(bottom, 1) else Quotient(top, bottom)
+
+
+def _power(base: Expression, exponent: Expression) -> Expression:
+    if _is(exponent, 0.5):
+        return Fence("sqrt", base)
+    if isinstance(exponent, Number) and isinstance(exponent.value, float) and exponent.value.is_integer():
+        exponent = Number(int(exponent.value))
+    return _quotient(Number(1), base) if _is(exponent, -1) else base if _is(exponent, 1) else Power(base, exponent)
+
+
+def _call(name: str) -> Callable[..., Expression]:
+    return lambda *arguments: Call(name, arguments)
+
+
+def _fence(kind: str) -> Callable[[Expression], Expression]:
+    return lambda x: Fence(kind, x)
+
+
+def _relation(sign: str) -> Callable[[Expression, Expression], Expression]:
+    return lambda left, right: Relation(sign, left, right)
+
+
+def _log_of(*terms: Expression) -> Expression:
+    return Call("log", (Add(terms),))
+
+
+def _e(exponent: Expression) -> Expression:
+    return Power(None, exponent)
+
+
+_TWO = Number(2)
+POINTWISE: dict[str, Callable[..., Any]] = {
+    "add": plus,
+    "subtract": _minus,
+    "negative": negative,
+    "positive": lambda x: x,
+    "divide": _quotient,
+    "reciprocal": lambda x: _quotient(Number(1), x),
+    "square": lambda x: Power(x, _TWO),
+    "power": _power,
+    "sqrt": _fence("sqrt"),
+    "cbrt": lambda x: Power(x, Quotient(Number(1), Number(3))),
+    "exp": _e,
+    "exp2": lambda x: Power(_TWO, x),
+    "expm1": lambda x: Add((_e(x), Negative(Number(1)))),
+    "log": _call("log"),
+    "log2": _call("log_2"),
+    "log10": _call("log_10"),
+    "log1p": lambda x: _log_of(Number(1), x),
+    "softplus": lambda x: _log_of(Number(1), _e(x)),
+    "logaddexp": lambda x, y: _log_of(_e(x), _e(y)),
+    "sigmoid": _call("σ"),
+    "xlogy": lambda x, y: times([x, Call("log", (y,))]),
+    "hypot": lambda x, y: Fence("sqrt", Add((Power(x, _TWO), Power(y, _TWO)))),
+    "absolute": _fence("abs"),
+    "floor": _fence("floor"),
+    "ceil": _fence("ceil"),
+    "conjugate": _fence("conj"),
+    "real": _call("Re"),
+    "imag": _call("Im"),
+    "rint": _call("round"),
+    "maximum": _call("max"),
+    "minimum": _call("min"),
+    "fmax": _call("max"),
+    "fmin": _call("min"),
+    "remainder": _relation("mod"),
+    "floor_divide": lambda x, y: Fence("floor", Quotient(x, y)),
+    "gamma": _call("Γ"),
+    "digamma": _call("ψ"),
+    "gammaln": lambda x: Call("log", (Call("Γ", (x,)),)),
+    "where": _cases,
+    "less": _relation("<"),
+    "less_equal": _relation("<="),
+    "greater": _relation(">"),
+    "greater_equal": _relation(">="),
+    "equal": _relation("=="),
+    "not_equal": _relation("!="),
+    "logical_and": _relation("and"),
+    "logical_or": _relation("or"),
+    "logical_xor": _relation("xor"),
+    "logical_not": _fence("not"),
+}

@@ -1,0 +1,63 @@
+"""What a scene tells beyond its first pictures: steps of rewriting, and what was measured of each node. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tensormagic.notebook.pictures.labels import clean
+
+if TYPE_CHECKING:
+    from tensormagic.notebook.pictures.scene import View
+
+__all__ = ["Details", "Rewrite", "Step"]
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """One use of a rule: its text and level, the user's lines behind it, and where the rule itself stands."""
+
+    rule: str
+    level: str
+    where: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one or several rewrites made of a graph: the graph after them, and the ids of what is new in it."""
+
+    rewrites: tuple[Rewrite, ...]
+    view: View
+    made: tuple[str, ...]
+
+    def message(self) -> dict[str, Any]:
+        """Return the step without its picture as JSON data."""
+        return {
+            "rewrites": [
+                [clean(part, most) for part, most in ((r.rule, 300), (r.level, 20), (r.where, 200), (r.source, 80))]
+                for r in self.rewrites
+            ],
+            "made": list(self.made),
+            "ops": self.view.ops,
+        }
+
+
+@dataclass(frozen=True)
+class Details:
+    """What is found out when somebody opens the graph.
+
+    Parameters
+    ----------
+    measured : mapping
+        By the number of a vertex: bytes, time and values, as JSON data.
+    steps : mapping
+        By the name of a view the steps of rewriting that led to it; the first is the graph before them.
+    note : str
+        What could not be measured, and why.
+    """
+
+    measured: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
+    steps: Mapping[str, tuple[Step, ...]] = field(default_factory=dict[str, tuple[Step, ...]])
+    note: str = ""

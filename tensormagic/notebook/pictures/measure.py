@@ -1,0 +1,145 @@
+"""What is measured of nodes when somebody opens the graph: bytes, NumPy's time, and what the values are like."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, topological
+from tensormagic.notebook.pictures.views import kind_of, short
+
+__all__ = ["Measured", "measure", "summary"]
+
+Measured = dict[Node, dict[str, Any]]
+
+LONGEST = 1.5  # seconds of NumPy's time that may be spent
+MOST_ELEMENTS = 1 << 20  # of a value that are looked at
+MOST_HEAT = 1_024  # elements of an array that is shown as a heat map
+WIDEST_HEAT = 64
+BINS = 16
+_EFFECTS = frozenset({"tell"})  # these happen when they are computed, and have happened
+
+
+def measure(
+    graphs: Iterable[Graph], parameters: Mapping[Node, Any], number: Callable[[Any], int]
+) -> tuple[Measured, str]:
+    """Compute the graphs in NumPy, node by node, and tell of each what it took and gave.
+
+    Parameters
+    ----------
+    graphs
+        Graphs over the same parameters.
+    parameters
+        The values of the parameters.
+    number
+        The number that a size is.
+
+    Returns
+    -------
+    tuple
+        What was measured by node, and a sentence on what was not.
+    """
+    order = topological([result for graph in graphs for result in graph.results])
+    uses = Counter(arg for node in order for arg in node.args)
+    values: dict[Node, Any] = {node: parameters[node] for node in order if node in parameters}
+    lost: set[Node] = set()
+    note = ""
+    end = time.perf_counter() + LONGEST
+    with np.errstate(all="ignore"):
+        found: Measured = {node: summary(value) for node, value in values.items()}
+        for node in order:
+            if node in values:
+                continue
+            if time.perf_counter() > end:
+                note = f"Values below were not computed: NumPy needs longer than {LONGEST:g} s for them."
+                break
+            try:
+                told, value = _run(node, values, lost, number)
+            except Exception as error:  # noqa: BLE001 (a value that cannot be had is not shown; its cell says why)
+                lost.add(node)
+                note = note or f"Some values could not be computed: {type(error).__name__}"
+                continue
+            if told is None:
+                lost.add(node)
+                continue
+            found[node] = told
+            values[node] = value
+            for arg in node.args:
+                uses[arg] -= 1
+                if not uses[arg]:
+                    values.pop(arg, None)
+    return found, note
+
+
+def _run(
+    node: Node, values: Mapping[Node, Any], lost: set[Node], number: Callable[[Any], int]
+) -> tuple[dict[str, Any] | None, Any]:
+    """What is told of a node, and its value; None where that cannot be had."""
+    if node.op.name in _EFFECTS or any(arg in lost for arg in node.args):
+        return None, None
+    operands = [values[arg] for arg in node.args]
+    begin = time.perf_counter()
+    value = node.op.evaluate(node, operands, number)  # type: ignore[attr-defined]
+    elapsed = time.perf_counter() - begin
+    told = summary(value)
+    if kind_of(node) not in {"input", "constant"}:
+        told["seconds"] = float(f"{elapsed:.3g}")
+    return told, value
+
+
+def summary(value: Any) -> dict[str, Any]:
+    """Tell of a value its bytes, extremes, how many are nan or infinite, a histogram, and of a small array each element.
+
+    >>> told = summary(np.array([[1.0, np.nan], [3.0, 2.0]]))
+    >>> told["bytes"], told["min"], told["max"], told["nan"], told["heat"]
+    (32, '1', '3', 1, [2, 2, '00..ff80'])
+    """
+    if isinstance(value, tuple | list):
+        return {"bytes": sum(np.asarray(part).nbytes for part in value)}
+    array = np.asarray(value)
+    told: dict[str, Any] = {"bytes": array.nbytes}
+    if array.dtype.kind not in "biufc" or not array.size:
+        return told
+    if not array.ndim:
+        return told | {"value": short(array)} | ({"nan": 1} if array.dtype.kind in "fc" and np.isnan(array) else {})
+    step = -(-array.size // MOST_ELEMENTS)
+    flat = array.reshape(-1) if step == 1 else array.flat[::step]  # a broadcast is not to be written out
+    told |= {"value": short(array, 6), **({"of": int(flat.size)} if step > 1 else {})}
+    plain = np.abs(flat) if array.dtype.kind == "c" else flat.astype(np.float64)
+    finite = np.isfinite(plain)
+    told |= {"nan": int(np.isnan(plain).sum()), "inf": int(np.isinf(plain).sum())}
+    numbers = plain[finite]
+    if not numbers.size:
+        return told
+    low, high = float(numbers.min()), float(numbers.max())
+    told |= {"min": f"{low:.4g}", "max": f"{high:.4g}", "mean": f"{_mean(numbers):.4g}"}
+    with np.errstate(all="ignore"):
+        if numbers.size > 1 and high > low and np.isfinite((high - low) / BINS):
+            told["bars"] = _bars(numbers, low, high)
+        shape = array.shape if array.ndim == 2 else (1, array.size)
+        if array.ndim <= 2 and array.size <= MOST_HEAT and max(shape) <= WIDEST_HEAT and array.size > 1:
+            told["heat"] = [*shape, _heat(plain, finite, low, high)]
+    return told
+
+
+def _mean(numbers: np.ndarray[Any, Any]) -> float:
+    with np.errstate(all="ignore"):
+        return float(numbers.mean())
+
+
+def _bars(numbers: np.ndarray[Any, Any], low: float, high: float) -> Sequence[int]:
+    places = ((numbers - low) * (BINS / (high - low))).astype(np.int64)
+    return [int(count) for count in np.bincount(np.minimum(places, BINS - 1), minlength=BINS)]
+
+
+def _heat(plain: np.ndarray[Any, Any], finite: np.ndarray[Any, Any], low: float, high: float) -> str:
+    """Two digits for each element, from 00, the least, to ff, the greatest; two dots for what is no number."""
+    span = high / 2 - low / 2  # halves do not overflow
+    shares = (np.where(finite, plain, low) / 2 - low / 2) / span if span > 0 else np.full(plain.shape, 0.5)
+    scaled = np.where(finite, shares * 255, 0.0)
+    return "".join(f"{round(v):02x}" if f else ".." for v, f in zip(scaled.tolist(), finite.tolist(), strict=True))

@@ -1,0 +1,196 @@
+"""A scene as JSON data: the message that a page starts from, and the parts that it asks for later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from tensormagic.notebook.pictures.labels import clean
+from tensormagic.notebook.pictures.palette import standalone
+from tensormagic.notebook.pictures.picture import HEAD, Inside, Picture, opened_message, way_to
+from tensormagic.notebook.pictures.shapes import describe
+
+if TYPE_CHECKING:
+    from tensormagic.notebook.pictures.scene import Scene, Vertex, View
+
+__all__ = ["part", "scene_message"]
+
+EAGER_BELOW = 300  # vertices of a view up to which its picture goes with the first message
+WHOLE_BELOW = 6_000  # vertices of a view up to which a page without a kernel gets what closed groups hold
+MOST_PICTURED = 4_000  # vertices of all further pictures (groupings, steps) of a page without a kernel
+_LENGTHS = {"preview": 1000}
+
+
+class _Tables:
+    """Vertices and outlines by number: each occurs once in a message."""
+
+    def __init__(self) -> None:
+        self.vertices: dict[Vertex, int] = {}
+        self.shapes: dict[str, int] = {}
+
+    def picture(self, picture: Picture, *, deep: bool) -> dict[str, Any]:
+        """A picture as JSON data."""
+        return picture.message(self.vertices, self.shapes, deep=deep)
+
+    def message(self) -> dict[str, Any]:
+        """The tables as JSON data."""
+        return {"vertices": [_vertex_message(vertex) for vertex in self.vertices], "shapes": list(self.shapes)}
+
+
+def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
+    """Return a scene with its pictures as JSON data.
+
+    Parameters
+    ----------
+    scene : Scene
+        What is shown.
+    deep : bool
+        Whether all that a page may ask for goes with it, because there will be no kernel to ask.
+    """
+    tables = _Tables()
+    views: list[dict[str, Any]] = []
+    for number, view in enumerate(scene.views):
+        eager = deep or not number or len(view.vertices) <= EAGER_BELOW
+        whole = deep and len(view.vertices) <= WHOLE_BELOW
+        views.append(
+            {
+                "name": clean(view.name, 60),
+                "ops": view.ops,
+                "kernels": view.kernels,
+                "groupings": list(view.groupings),
+                "picture": tables.picture(view.picture, deep=whole) if eager else None,
+            }
+        )
+    parts = _parts(scene, tables) if deep else []
+    return {
+        "title": clean(scene.title, 200),
+        "summary": scene.summary,
+        "source": [clean(line, 400) for line in scene.source.splitlines()[:2000]],
+        **tables.message(),
+        "head": HEAD,
+        "style": standalone(),
+        "views": views,
+        "more": scene.later is not None,
+        "parts": parts,
+    }
+
+
+def part(scene: Scene, asked: Sequence[Any]) -> dict[str, Any]:
+    """Return what a page asked for.
+
+    Parameters
+    ----------
+    scene : Scene
+        What is shown.
+    asked : sequence
+        ``["details"]``; ``["picture", view, grouping]``; ``["group", view, grouping, key]``, what a group holds;
+        ``["search", view, text]``, the vertices of which that is told; ``["way", view, grouping, key]``, the groups
+        around a vertex. A step of rewriting is the grouping ``"step 3"``; views are named by their numbers.
+
+    Raises
+    ------
+    KeyError
+        Where there is no such thing.
+    """
+    tables = _Tables()
+    what, *where = asked
+    content = _ANSWERS[what](scene, tables, *where)
+    return {"part": list(asked), "content": content, **tables.message()}
+
+
+def _answer_details(scene: Scene, _: _Tables) -> Any:
+    return _details(scene)
+
+
+def _answer_picture(scene: Scene, tables: _Tables, view: int, grouping: str) -> Any:
+    return tables.picture(_picture(scene, view, grouping), deep=False)
+
+
+def _answer_group(scene: Scene, tables: _Tables, view: int, grouping: str, key: str) -> Any:
+    inside = _find(_picture(scene, view, grouping), key)
+    if inside is None:
+        raise KeyError(f"no group {key!r}")
+    return opened_message(inside.opened, tables.vertices, tables.shapes, deep=False)
+
+
+def _answer_search(scene: Scene, _: _Tables, view: int, text: str) -> Any:
+    return [vertex.id for vertex in scene.views[view].everything() if text.lower() in describe(vertex).lower()]
+
+
+def _answer_way(scene: Scene, _: _Tables, view: int, grouping: str, key: str) -> Any:
+    return way_to(_picture(scene, view, grouping), key)
+
+
+_ANSWERS: dict[str, Callable[..., Any]] = {
+    "details": _answer_details,
+    "picture": _answer_picture,
+    "group": _answer_group,
+    "search": _answer_search,
+    "way": _answer_way,
+}
+
+
+def _parts(scene: Scene, tables: _Tables) -> list[list[Any]]:
+    """What a page without a kernel could ask for, as pairs of the question and the answer; as much as has room."""
+    found: list[list[Any]] = [[["details"], _details(scene)]] if scene.later is not None else []
+    room = MOST_PICTURED
+    further = [
+        (number, name, view)
+        for number, view in enumerate(scene.views)
+        for name, view in [
+            *((f"step {k}", step.view) for k, step in enumerate(scene.details.steps.get(view.name, ()))),
+            *((grouping, view) for grouping in view.groupings[1:]),
+        ]
+    ]
+    for number, name, view in further:
+        room -= len(view.vertices)
+        if room >= 0:
+            found.append([["picture", number, name], tables.picture(_picture(scene, number, name), deep=True)])
+    return found
+
+
+def _details(scene: Scene) -> dict[str, Any]:
+    details = scene.details
+    return {
+        "measured": {str(number): dict(told) for number, told in details.measured.items()},
+        "steps": {clean(name, 60): [step.message() for step in steps] for name, steps in details.steps.items()},
+        "note": details.note,
+    }
+
+
+def _picture(scene: Scene, number: int, grouping: str) -> Picture:
+    view: View = scene.views[number]
+    if grouping.startswith("step "):
+        return scene.details.steps[view.name][int(grouping[5:])].view.picture
+    if grouping not in view.groupings:
+        raise KeyError(f"no grouping {grouping!r}; there are: {', '.join(view.groupings)}")
+    return view.grouped(grouping)
+
+
+def _find(picture: Picture, key: str) -> Inside | None:
+    """The group of that key: one that nobody opened has none inside that could be named."""
+    stack = [picture]
+    while stack:
+        for box in stack.pop().boxes:
+            if box.inside is None:
+                continue
+            if box.key == key:
+                return box.inside
+            if "opened" in vars(box.inside):
+                stack.append(box.inside.opened.picture)
+    return None
+
+
+def _vertex_message(vertex: Vertex) -> dict[str, Any]:
+    """Return the fields that say something, texts cleaned."""
+    message: dict[str, Any] = {}
+    for item in fields(vertex):
+        value = getattr(vertex, item.name)
+        if isinstance(value, str):
+            value = clean(value, _LENGTHS.get(item.name, 300))
+        elif item.name == "rules":
+            value = [clean(rule, 120) for rule in vertex.rules[:40]]
+        if value not in ("", None, [], False, 0) and (item.name, value) != ("role", "value"):
+            message[item.name] = value
+    return message

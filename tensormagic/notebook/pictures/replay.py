@@ -1,0 +1,55 @@
+"""The steps of a rewriting, one after the other: what was logged is done again up to each rule that fired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tensormagic.ir.driver import Firing, Table, rewrite_graph
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import Found, Rule
+
+__all__ = ["replayed"]
+
+MOST_NODES = 12_000  # of all steps together: beyond, several rules fire in one step
+MOST_STEPS = 120
+
+
+def replayed(graph: Graph, fired: Sequence[Firing], last: Graph) -> Iterator[tuple[tuple[Firing, ...], Graph]]:
+    """Each step of a rewriting: the rules that fired since the step before, and the graph after them.
+
+    Parameters
+    ----------
+    graph
+        What was rewritten.
+    fired
+        What the rewriting logged. Housekeeping belongs to the step before it.
+    last
+        What came out. Where the log does not lead there, because it was tidied in the end, this is a step by itself.
+    """
+    notable = [k for k, firing in enumerate(fired) if not firing.rule.quiet]
+    room = max(1, min(MOST_STEPS, MOST_NODES // max(len(graph.nodes), 1)))
+    width = max(1, -(-len(notable) // room))
+    now, begin = graph, 0
+    for start in range(0, len(notable), width):
+        end = notable[start + width] if start + width < len(notable) else len(fired)
+        now = _rewritten(graph, fired[:end])
+        told = tuple(firing for firing in fired[begin:end] if not firing.rule.quiet)
+        begin = end
+        yield told, now
+    if now.results != last.results:
+        yield (), last
+
+
+def _rewritten(graph: Graph, fired: Sequence[Firing]) -> Graph:
+    becomes: dict[Node, Node] = {}
+    for firing in fired:
+        becomes.setdefault(firing.before, firing.after)
+
+    def apply(node: Node) -> Found | None:
+        after = becomes.get(node)
+        return None if after is None else Found(after)
+
+    # what a rule may do was judged when it fired: here it always may
+    again = Rule("what was logged", "exact", (), apply, fuel=1 + len(fired) ** 2, quiet=True)
+    return rewrite_graph(graph, Table([again]))[0]

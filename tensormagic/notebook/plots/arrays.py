@@ -1,0 +1,234 @@
+"""Functions that give arrays: a vector as a line, a matrix as a heat map; and the values that were seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.notebook.plots.frame import (
+    LEFT,
+    RIGHT,
+    WIDE,
+    Framed,
+    Panel,
+    Reading,
+    Shape,
+    axes,
+    coordinate,
+    label,
+    near,
+    number,
+    range_of,
+    squares,
+    text,
+)
+from tensormagic.notebook.ranges import Span
+
+__all__ = ["Heat", "History", "Line", "heat", "history", "line"]
+
+TALL = 260.0
+AHEAD = 0.05  # of a range: how far the dashed line is ahead of a vector
+DOTS = 40  # the longest vector whose elements are dots
+LEVELS = 12  # of depth, of positive and of negative numbers
+SIDE = 205.0  # of a heat map
+LEFTS, HEAD = (30.0, 255.0), 26.0  # of both heat maps
+STRIP = 66.0  # the history's height
+
+
+@dataclass(frozen=True, eq=False)
+class Line(Framed):
+    """The elements of a vector, one after another, and where they go.
+
+    Parameters
+    ----------
+    ahead
+        How far along each slider the dashed line looks.
+    """
+
+    ahead: tuple[float, ...]
+
+    kind = "line"
+
+    def marks(self, reading: Reading) -> list[Shape]:
+        """The line, the dashed line that a move along the first slider leads to, and the element that is looked at."""
+        values = reading.value
+        shapes: list[Shape] = []
+        if reading.slopes is not None:
+            there = values + reading.slopes[reading.focus] * self.ahead[reading.focus]
+            shapes.append({"tag": "path", "class": "ghost", "d": self._way(there), "inside": True})
+        shapes.append({"tag": "path", "class": "curve", "d": self._way(values), "inside": True})
+        if values.size <= DOTS:
+            shapes.append({"tag": "path", "class": "curve dots", "d": self._way(values, dots=True), "inside": True})
+        if math.isfinite(reading.chosen):
+            x, y = self.place(reading.element, reading.chosen)
+            shapes.append(
+                {"tag": "circle", "class": "dot", "cx": _n(x), "cy": _n(near(y, TALL)), "r": "6", "inside": True}
+            )
+        return shapes
+
+    def _way(self, values: np.ndarray, *, dots: bool = False) -> str:
+        way, drawing = "", False
+        for k, value in enumerate(values.tolist()):
+            there = math.isfinite(value)
+            if there:
+                x, y = self.place(k, value)
+                way += f"{'L' if drawing and not dots else 'M'}{_n(x)} {_n(near(y, TALL))}{'h0' if dots else ''}"
+            drawing = there
+        return way
+
+    def places(self) -> dict[str, Any]:
+        """What the page places marks by."""
+        return {**super().places(), "ahead": list(self.ahead), "dots": DOTS}
+
+
+def line(name: str, spans: Sequence[Span], values: np.ndarray, count: int) -> Line:
+    """The picture of a vector of ``count`` elements, in the range of ``values``."""
+    ahead = tuple((s.high - s.low) * AHEAD for s in spans)
+    along = tuple(range(len(spans)))
+    x = (-0.5, count - 0.5) if count <= DOTS else (0.0, count - 1.0)
+    made = Line(TALL, along, (), x, range_of(values), ahead)
+    return Line(TALL, along, tuple(axes(made, "element", name)), made.x, made.y, ahead)
+
+
+@dataclass(frozen=True, eq=False)
+class Heat(Panel):
+    """The elements of a matrix, and the slopes of these along a slider, deeper where they are larger.
+
+    Parameters
+    ----------
+    grid
+        How many rows and columns it has.
+    scales
+        The largest element and the largest slope along each slider, without sign.
+    labels
+        What the sliders are called.
+    """
+
+    grid: tuple[int, int]
+    scales: tuple[float, ...]
+    labels: tuple[str, ...]
+
+    kind = "heat"
+
+    @property
+    def side(self) -> float:
+        """Of a cell."""
+        return SIDE / max(self.grid)
+
+    def marks(self, reading: Reading) -> list[Shape]:
+        """Both maps, and the element that is looked at."""
+        shapes = self._map(LEFTS[0], reading.value, self.scales[0])
+        if reading.slopes is not None:
+            k = reading.focus
+            shapes += self._map(LEFTS[1], reading.slopes[k], self.scales[k + 1])
+            told = f"slope in {self.labels[k]}, to {rounded(self.scales[k + 1])}"
+            shapes.append(text(told, LEFTS[1], 16, "tick first"))
+        row, column = divmod(reading.element, self.grid[1])
+        for left in LEFTS if reading.slopes is not None else LEFTS[:1]:
+            place = {"x": _n(left + self.side * column), "y": _n(HEAD + self.side * row)}
+            shapes.append({"tag": "rect", "class": "chosen", **place, "width": _n(self.side), "height": _n(self.side)})
+        return shapes
+
+    def _map(self, left: float, values: np.ndarray, most: float) -> list[Shape]:
+        """A path for each depth; what is negative is a smaller square."""
+        found: dict[int, list[tuple[float, float]]] = {}
+        for (row, column), value in np.ndenumerate(values):
+            if math.isfinite(value):
+                depth = math.ceil(min(abs(value) / most, 1.0) * LEVELS)
+                place = (left + self.side * column, HEAD + self.side * row)
+                found.setdefault(depth if value >= 0 else -depth, []).append(place)
+        gap = self.side * 0.15
+        return [
+            {
+                "tag": "path",
+                "class": "minus" if depth < 0 else "plus",
+                "d": squares([(x + gap, y + gap) for x, y in places], self.side - 2 * gap)
+                if depth < 0
+                else squares(places, self.side),
+                "fill-opacity": f"{0.9 * abs(depth) / LEVELS:.2f}",
+            }
+            for depth, places in sorted(found.items())
+            if depth
+        ]
+
+    def places(self) -> dict[str, Any]:
+        """What the page places marks by."""
+        told = {
+            "grid": list(self.grid),
+            "scales": list(self.scales),
+            "side": self.side,
+            "levels": LEVELS,
+            "labels": list(self.labels),
+        }
+        return {**told, "lefts": list(LEFTS), "head": HEAD}
+
+
+def heat(
+    name: str, spans: Sequence[Span], values: np.ndarray, grid: tuple[int, int], slopes: np.ndarray | None
+) -> Heat:
+    """The picture of a matrix, in the range of ``values``; ``slopes`` are those at the start."""
+    most = _largest(values)
+    along = tuple(range(len(spans)))
+    scales = (most, *([] if slopes is None else [_largest(s) for s in slopes]))
+    labels = tuple(label(s.label, 90) for s in spans)
+    made = Heat(0.0, along, (), grid, scales, labels)
+    tall = HEAD + made.side * grid[0] + 26
+    shapes = [text(label(name, 200, bold=True), LEFTS[0], 16, "name first")]
+    shapes.append(text(f"to {rounded(most)}; smaller squares are negative", LEFTS[0], tall - 8, "tick first"))
+    for left in LEFTS if slopes is not None else LEFTS[:1]:
+        place = {"x": _n(left), "y": _n(HEAD), "width": _n(made.side * grid[1]), "height": _n(made.side * grid[0])}
+        shapes.append({"tag": "rect", "class": "track", **place})
+    return Heat(tall, along, tuple(shapes), grid, scales, labels)
+
+
+def rounded(value: float) -> str:
+    """A number of three digits."""
+    return number(float(f"{value:.3g}"))
+
+
+def _largest(values: np.ndarray) -> float:
+    found = np.abs(values[np.isfinite(values)])
+    return float(found.max()) if found.size and found.max() > 0 else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class History(Panel):
+    """The values that were seen, one after another."""
+
+    kind = "history"
+
+    def marks(self, reading: Reading) -> list[Shape]:
+        """The values as a line, and how many they are."""
+        seen = reading.history
+        there = [v for v in seen if math.isfinite(v)]
+        if len(there) < 2:
+            return []
+        low, high = min(there), max(there)
+        tall, wide = STRIP - 30, WIDE - LEFT - RIGHT
+        way, drawing = "", False
+        for k, value in enumerate(seen):
+            x = LEFT + wide * k / (len(seen) - 1)
+            if math.isfinite(value):
+                y = 6 + tall * (1 - ((value - low) / (high - low) if high > low else 0.5))
+                way += f"{'L' if drawing else 'M'}{_n(x)} {_n(y)}"
+            drawing = math.isfinite(value)
+        told = f"{len(seen)} values: lowest {number(low)}, highest {number(high)}"
+        return [{"tag": "path", "class": "seen", "d": way}, text(told, LEFT, STRIP - 8, "tick first")]
+
+    def places(self) -> dict[str, Any]:
+        """What the page places marks by."""
+        return {"frame": [LEFT, 6.0, WIDE - LEFT - RIGHT, STRIP - 30]}
+
+
+def history() -> History:
+    """The strip of values."""
+    frame = f"M{_n(LEFT)} 6v{_n(STRIP - 30)}h{_n(WIDE - LEFT - RIGHT)}"
+    shapes: list[Shape] = [{"tag": "path", "class": "axis", "d": frame}, text("history", LEFT - 6, 26, "tick last")]
+    return History(STRIP, (), tuple(shapes))
+
+
+_n = coordinate

@@ -1,0 +1,211 @@
+"""What every part of a live view's picture is made of: a frame with axes, shapes that stay, marks that follow the point.
+
+The page draws the shapes as they are, and the marks itself while one drags; in a static picture Python draws the marks once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic.notebook.pictures.labels import clean, shorten
+
+__all__ = [
+    "Framed",
+    "Panel",
+    "Reading",
+    "Shape",
+    "axes",
+    "coordinate",
+    "label",
+    "near",
+    "number",
+    "range_of",
+    "squares",
+    "text",
+    "ticks",
+]
+
+WIDE = 480.0
+LEFT, TOP, RIGHT, BOTTOM = 60.0, 12.0, 16.0, 40.0
+_FARTHEST = 1e307  # differences of what is drawn have to be finite
+Shape = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What is known where the sliders stand.
+
+    Parameters
+    ----------
+    point
+        One number for each slider.
+    value
+        The value, a number or an array.
+    slopes
+        The slope of each of its elements along each slider; None where there is no derivative.
+    element
+        Which element of the value is looked at, counted along its rows.
+    history
+        The values that were seen before this one, and this one.
+    path
+        The points of the last descent, a row for each, with the value after it.
+    focus
+        The slider that was moved last.
+    """
+
+    point: tuple[float, ...]
+    value: np.ndarray
+    slopes: np.ndarray | None
+    element: int = 0
+    history: tuple[float, ...] = ()
+    path: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    focus: int = 0
+
+    @property
+    def chosen(self) -> float:
+        """The element that is looked at."""
+        return float(self.value.ravel()[self.element])
+
+    @property
+    def gradient(self) -> list[float]:
+        """The slopes of that element; none where one of them is no number."""
+        if self.slopes is None:
+            return []
+        found = self.slopes.reshape(len(self.point), -1)[:, self.element].tolist()
+        return found if all(map(math.isfinite, found)) else []
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One part of the picture.
+
+    Parameters
+    ----------
+    tall
+        Its height; the width is always the same.
+    along
+        Which sliders it shows.
+    shapes
+        What stays.
+    """
+
+    tall: float
+    along: tuple[int, ...]
+    shapes: tuple[Shape, ...]
+
+    kind = ""
+
+    def marks(self, reading: Reading) -> list[Shape]:
+        """What follows the point."""
+        del reading
+        return []
+
+    def places(self) -> dict[str, Any]:
+        """What the page places marks by."""
+        return {}
+
+    def message(self) -> dict[str, Any]:
+        """What the page is told."""
+        told = {"kind": self.kind, "wide": WIDE, "tall": self.tall, "along": list(self.along)}
+        return {**told, **self.places(), "shapes": list(self.shapes)}
+
+
+@dataclass(frozen=True, eq=False)
+class Framed(Panel):
+    """A part with a frame, and numbers along its sides."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    @property
+    def frame(self) -> tuple[float, float, float, float]:
+        """Left, top, width and height of the frame in the picture."""
+        return LEFT, TOP, WIDE - LEFT - RIGHT, self.tall - TOP - BOTTOM
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """Where a pair of numbers is in the picture."""
+        left, top, wide, tall = self.frame
+        across = (x - self.x[0]) / (self.x[1] - self.x[0])
+        up = (y - self.y[0]) / (self.y[1] - self.y[0])
+        return left + wide * across, top + tall * (1 - up)
+
+    def places(self) -> dict[str, Any]:
+        """What the page places marks by."""
+        return {"frame": list(self.frame), "x": list(self.x), "y": list(self.y)}
+
+
+def number(value: float) -> str:
+    """A number for people: six digits."""
+    return f"{value:.6g}".replace("-", "\N{MINUS SIGN}", 1) if value < 0 else f"{abs(value):.6g}"
+
+
+def coordinate(value: float) -> str:
+    """A place in the picture."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def near(y: float, tall: float) -> float:
+    """A place that is at most a little outside the picture."""
+    return min(max(y, -2 * tall), 3 * tall)
+
+
+def label(words: str, wide: float, *, bold: bool = False) -> str:
+    """A name of the user's, as short as there is room."""
+    return shorten(clean(words, 60), wide, 12, bold=bold)
+
+
+def text(words: str, x: float, y: float, style: str) -> Shape:
+    """Words at a place."""
+    return {"tag": "text", "class": style, "x": coordinate(x), "y": coordinate(y), "text": words}
+
+
+def range_of(values: np.ndarray) -> tuple[float, float]:
+    """What a frame shows: all values, or nearly all where a few are far from the others."""
+    found = values[np.isfinite(values)].clip(-_FARTHEST, _FARTHEST)
+    if not found.size:
+        return 0.0, 1.0
+    low, high = float(found.min()), float(found.max())
+    inner_low, inner_high = (float(v) for v in np.quantile(found, [0.05, 0.95]))
+    inner = inner_high - inner_low
+    low, high = max(low, inner_low - 3 * inner), min(high, inner_high + 3 * inner)
+    room = (high - low) * 0.06
+    if not room > abs(high) * 1e-12:  # the same everywhere, as far as can be seen
+        room = abs(high) * 0.5 or 1.0
+    return low - room, high + room
+
+
+def axes(made: Framed, across: str, up: str) -> list[Shape]:
+    """The sides of a frame, with round numbers along them and the names of what they count."""
+    left, top, wide, tall = made.frame
+    n = coordinate
+    shapes: list[Shape] = [{"tag": "path", "class": "axis", "d": f"M{n(left)} {n(top)}v{n(tall)}h{n(wide)}"}]
+    for x in ticks(*made.x):
+        at = made.place(x, made.y[0])
+        shapes.append({"tag": "path", "class": "axis", "d": f"M{n(at[0])} {n(at[1])}v4"})
+        shapes.append(text(number(x), at[0], at[1] + 17, "tick"))
+    for y in ticks(*made.y):
+        at = made.place(made.x[0], y)
+        shapes.append({"tag": "path", "class": "grid", "d": f"M{n(at[0])} {n(at[1])}h{n(wide)}"})
+        shapes.append(text(number(y), left - 6, at[1] + 4, "tick last"))
+    shapes.append(text(label(across, 130, bold=True), left, top + tall + 35, "name first"))
+    shapes.append(text(label(up, 300, bold=True), left + 6, top + 10, "name first halo"))
+    return shapes
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round numbers, four to eight of them."""
+    step = 10.0 ** math.floor(math.log10(high - low))
+    step *= next(f for f in (0.2, 0.5, 1.0, 2.0) if (high - low) / (step * f) <= 7)
+    first = math.ceil(low / step - 1e-9)
+    return [k * step + 0.0 for k in range(first, first + 10) if k * step <= high + 1e-9 * step]
+
+
+def squares(places: Sequence[tuple[float, float]], side: float) -> str:
+    """A path of squares with these corners."""
+    n = coordinate
+    return "".join(f"M{n(x)} {n(y)}h{n(side)}v{n(side)}h{n(-side)}z" for x, y in places)

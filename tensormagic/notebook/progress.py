@@ -1,0 +1,121 @@
+"""A bar for computations that take longer than a second: what runs, since when, how far it is. It changes nothing in them.
+
+A cell that is quicker publishes nothing. The bar is a widget and nothing else: a page without widgets, and a comparison of
+outputs, never see it, and it goes when the computation ends.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.display_functions import publish_display_data
+
+from tensormagic import session
+from tensormagic.ops.regions.loops import turning
+
+if TYPE_CHECKING:
+    from tensormagic.notebook.widgets.strips import Bar
+
+__all__ = ["Progress"]
+
+AFTER = 1.0  # seconds without a bar
+EVERY = 0.25
+
+
+class Progress:
+    """Watches each cell from a thread of its own, which ends with the cell.
+
+    Parameters
+    ----------
+    rich
+        Whether there is a page that can show it.
+    """
+
+    def __init__(self, rich: Callable[[], bool]) -> None:
+        self._rich = rich
+        self._watch: _Watch | None = None
+
+    def begin(self) -> None:
+        """A cell runs."""
+        self.end()
+        if self._rich():
+            self._watch = _Watch()
+
+    def end(self) -> None:
+        """It has run: its bar goes."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.end()
+
+
+class _Watch:
+    """One cell, and the bar of what it computes."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._lock = threading.Lock()  # the bar is shown by this thread, and taken away by either
+        self._bar: Bar | None = None
+        self._since = 0.0
+        self._expected = 0.0  # seconds that the same took before
+        threading.Thread(target=self._work, name="tensormagic progress", daemon=True).start()
+
+    def _work(self) -> None:
+        wait = AFTER
+        while not self._ended.wait(wait):
+            wait = EVERY
+            with self._lock:
+                if not self._ended.is_set():
+                    self._look()
+
+    def _look(self) -> None:
+        """Show what runs, once it takes long."""
+        work = session.at_work[:1]
+        if not work or (self._bar is not None and work[0][1] != self._since):
+            self._close()
+        if not work or time.perf_counter() - work[0][1] < AFTER:
+            return
+        if self._bar is None:
+            self._expected = work[0][0].seconds.get(work[0][0].tier_at_work, 0.0)
+        words, fraction = _told(*work[0], self._expected)
+        if self._bar is None:
+            from tensormagic.notebook.widgets.strips import Bar
+
+            self._since = work[0][1]
+            self._bar = Bar(words=words, fraction=fraction)
+            data = self._bar.live()
+            if data:
+                publish_display_data(data)
+        else:
+            self._bar.say(words, fraction)
+
+    def end(self) -> None:
+        """The cell has run."""
+        self._ended.set()
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        bar, self._bar = self._bar, None
+        if bar is not None:
+            bar.close()
+
+
+def _told(executable: Any, since: float, expected: float) -> tuple[str, float]:
+    """What is said of a computation, and the part of it that is done; -1 where that is not known."""
+    elapsed = time.perf_counter() - since
+    tier = executable.tier_at_work
+    parts = [f"{'compiling' if tier == 'compiler' else 'computing'} for {elapsed:.0f} s"]
+    fraction = -1.0
+    turns = [tuple(turn) for turn in turning[:1]]
+    if tier == "numpy" and turns:
+        turn, count = turns[0]
+        parts.append(f"turn {turn:,} of {count:,}" if count else f"turn {turn:,}")
+        fraction = min(turn / count, 1.0) if count else -1.0
+    elif expected > AFTER:
+        parts.append(f"it took {expected:.0f} s before")
+        fraction = min(elapsed / expected, 0.99)
+    parts.append({"numpy": "by NumPy", "numba": "by compiled code"}.get(tier, "by Numba"))
+    return " · ".join(parts), fraction

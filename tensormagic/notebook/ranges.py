@@ -1,0 +1,155 @@
+"""What a live view moves: numbers, small vectors and matrices, each with its range and where it starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["MOST_SPANS", "Parameter", "Span", "parameter"]
+
+MOST_SPANS = 64  # of all parameters of a view
+_STEPS = 200  # of a slider without a step of its own
+_MOST_STEPS = 100_000
+
+
+@dataclass(frozen=True)
+class Span:
+    """The range of one slider: both ends belong to it.
+
+    Parameters
+    ----------
+    name
+        The parameter that it is a part of.
+    index
+        Its place in that parameter, where that is a vector or a matrix.
+    low, high
+        The ends.
+    steps
+        How many steps there are from the one to the other; the last may be shorter.
+    step
+        The length of the others.
+    whole
+        Whether it holds whole numbers.
+    """
+
+    name: str
+    index: tuple[int, ...] | None
+    low: float
+    high: float
+    steps: int
+    step: float
+    whole: bool
+
+    @property
+    def label(self) -> str:
+        """The name, with the place in a vector or a matrix."""
+        return self.name if self.index is None else f"{self.name}[{', '.join(map(str, self.index))}]"
+
+    def grid(self, count: int) -> np.ndarray:
+        """At most ``count`` numbers from end to end; the whole ones alone, where it holds these."""
+        if not self.whole:
+            return np.linspace(self.low, self.high, count)
+        all_of_them = np.minimum(self.low + np.arange(self.steps + 1) * self.step, self.high)
+        chosen = np.linspace(0, self.steps, min(count, self.steps + 1)).round().astype(int)
+        return all_of_them[chosen]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument that is moved: a number, a vector or a matrix, with the ranges of its numbers and where it starts."""
+
+    name: str
+    shape: tuple[int, ...]
+    spans: tuple[Span, ...]
+    start: tuple[float, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is a Python int."""
+        return self.spans[0].whole
+
+    def argument(self, numbers: Sequence[float]) -> Any:
+        """What the function is called with."""
+        if self.shape:
+            return np.array(numbers, dtype=float).reshape(self.shape)
+        return int(numbers[0]) if self.whole else float(numbers[0])
+
+    def inside(self, numbers: Sequence[float]) -> list[float]:
+        """The numbers, each at the nearer end of its range where it is outside of that."""
+        return [min(max(v, s.low), s.high) for v, s in zip(numbers, self.spans, strict=True)]
+
+    def stack(self, columns: Sequence[np.ndarray]) -> np.ndarray:
+        """What the function is called with at several points at once."""
+        if self.shape:
+            return np.stack(columns, axis=1).reshape(-1, *self.shape)
+        return columns[0].astype(int) if self.whole else columns[0]
+
+
+def parameter(name: str, ends: Sequence[Any], start: Any = None) -> Parameter:
+    """A parameter from ``(low, high)`` or ``(low, high, step)``.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    ends : sequence
+        Numbers, or for a vector or a matrix arrays of the ends of its numbers. Whole numbers where all three are ints.
+    start : number or array, optional
+        Where it starts. Default: in the middle. What lies outside starts at the nearer end. An array also makes numbers
+        in ``ends`` the same for all of its own.
+
+    Raises
+    ------
+    ValueError
+        For ends that are not finite or not in order, and for a step that is not positive.
+    TypeError
+        For ends that are no numbers.
+    """
+    if len(ends) not in {2, 3}:
+        raise ValueError(f"{name} takes (low, high) or (low, high, step), and this has {len(ends)} parts")
+    try:
+        parts = [np.asarray(e, dtype=float) for e in ends]
+        begin = None if start is None else np.asarray(start, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} takes numbers from low to high, and this is {ends!r}") from None
+    try:
+        shape = np.broadcast_shapes(*(p.shape for p in parts), () if begin is None else begin.shape)
+    except ValueError:
+        raise ValueError(f"the ends of {name} and where it starts are of shapes that do not fit") from None
+    if len(shape) > 2 or 0 in shape:
+        raise ValueError(f"{name} is a number, a small vector or a small matrix, and this has shape {shape}")
+    if math.prod(shape) > MOST_SPANS:
+        raise ValueError(f"a live view moves at most {MOST_SPANS} numbers, and {name} has {math.prod(shape)}")
+    whole = len(ends) == 3 and not shape and all(isinstance(e, int | np.integer) for e in ends)
+    columns = [np.broadcast_to(p, shape).ravel() for p in parts]
+    places = list(np.ndindex(*shape)) if shape else [None]
+    spans = tuple(_span(name, place, [float(c[k]) for c in columns], whole) for k, place in enumerate(places))
+    middles = [_nearest(s, (s.low + s.high) / 2) for s in spans]
+    if begin is not None:
+        numbers = np.broadcast_to(begin, shape).ravel()
+        if not np.isfinite(numbers).all():
+            raise ValueError(f"{name} starts at a number, and not at {numbers[~np.isfinite(numbers)][0]}")
+        middles = [min(max(float(v), s.low), s.high) for v, s in zip(numbers, spans, strict=True)]
+    return Parameter(name, shape, spans, tuple(float(round(v) if whole else v) for v in middles))
+
+
+def _span(name: str, index: tuple[int, ...] | None, ends: list[float], whole: bool) -> Span:
+    low, high = ends[:2]
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"{name} goes from a number to a larger one, and not from {low:g} to {high:g}")
+    step = ends[2] if len(ends) == 3 else (high - low) / _STEPS
+    if not (math.isfinite(step) and step > 0):
+        raise ValueError(f"the step of {name} is a positive number, and not {step:g}")
+    steps = max(math.ceil((high - low) / step - 1e-9), 1)
+    if steps > _MOST_STEPS:
+        raise ValueError(f"from {low:g} to {high:g} by {step:g}, {name} has {steps} steps; the most are {_MOST_STEPS}")
+    return Span(name, index, low, high, steps, step, whole)
+
+
+def _nearest(span: Span, value: float) -> float:
+    """The nearest value that the slider stops at."""
+    return min(span.low + round((value - span.low) / span.step) * span.step, span.high)

@@ -1,0 +1,424 @@
+"""What graphs and plans cost: applications of scalar functions, floating-point operations, bytes read and written.
+
+Counted, not measured. Knows plans, no times and no pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import log2, prod
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend.cpu_flops import flops_of
+from tensormagic.backend.kinds import (
+    SCATTERS,
+    TAKES,
+    exponent,
+    is_inline,
+    is_inline_move,
+    is_leaf,
+    is_map,
+    kind_of,
+    stripped,
+)
+from tensormagic.backend.lower import IndexTuple, Read, Stage, operand_reads
+from tensormagic.backend.plan import Plan
+from tensormagic.backend.schedule import Kernel, Loop, Nest, Part, Storage
+from tensormagic.backend.steps import Block, Check, Region, below, produced
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, as_size
+from tensormagic.ir.size import Size, evaluate, hint
+from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.leaf import IOTA
+from tensormagic.ops.regions.control import COND, LOOP, WHILE
+
+__all__ = ["Cost", "by_node", "of_graph", "of_node", "of_plan", "total"]
+
+Number = Callable[[Size], int]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What some work is.
+
+    Parameters
+    ----------
+    operations
+        How often a scalar function is applied: an addition, a comparison and an ``exp`` are one each.
+    flops
+        The same in floating-point operations: an ``exp`` is the additions, multiplications and divisions in it.
+    moved
+        Bytes of the arrays that are read and written: in each pass over arrays each of them once.
+    known
+        Whether that is all: how often a ``while`` turns nobody knows before.
+
+    Examples
+    --------
+    >>> Cost(2, 2, 16) + Cost(1, 33, 8)
+    Cost(operations=3, flops=35, moved=24, known=True)
+    """
+
+    operations: int = 0
+    flops: int = 0
+    moved: int = 0
+    known: bool = True
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.operations + other.operations,
+            self.flops + other.flops,
+            self.moved + other.moved,
+            self.known and other.known,
+        )
+
+    def times(self, turns: int) -> Cost:
+        """So many times the same."""
+        return Cost(self.operations * turns, self.flops * turns, self.moved * turns, self.known)
+
+
+NONE = Cost()
+
+
+def total(costs: Iterable[Cost]) -> Cost:
+    """The sum."""
+    return sum(costs, NONE)
+
+
+# one application ------------------------------------------------------------------------------------------------------
+
+
+def flops_in(node: Node) -> int:
+    """The floating-point operations in one application of a pointwise node."""
+    if node.op.name == "power" and (known := exponent(node)) is not None:
+        return max(1, round(abs(known)) - 1)
+    kind = max((t.dtype for n in (node, *node.args) for t in n.types), key=lambda d: d.itemsize)
+    return flops_of(node.op.name, 32 if kind == np.dtype(np.float32) else 64)
+
+
+# nodes, by NumPy ------------------------------------------------------------------------------------------------------
+
+
+def of_graph(nodes: Iterable[Node], number: Number) -> Cost:
+    """What NumPy does for nodes, one after the other: each reads its operands and writes its result."""
+    return total(of_node(node, number) for node in nodes)
+
+
+def by_node(nodes: Iterable[Node], number: Number) -> Iterator[tuple[Node, Cost, Node]]:
+    """Each node with what NumPy does for it and the outermost region that it is in; without one, itself.
+
+    In loops it is as often as these turn. Of a choice both branches are given, and of a ``while`` one turn, as costs that
+    are not all.
+    """
+    for node in nodes:
+        graphs = _graphs(node)
+        if not graphs:
+            yield node, of_node(node, number), node
+            continue
+        yield node, NONE, node
+        turns = _turns(node, number)
+        for graph in graphs:
+            for inner, cost, _ in by_node(graph.nodes, _within(graph, node, number)):
+                yield inner, cost + Cost(known=False) if turns is None else cost.times(turns), node
+
+
+def _graphs(node: Node) -> list[Graph]:
+    return [value for _, value in node.param_items if isinstance(value, Graph)]
+
+
+def of_node(node: Node, number: Number) -> Cost:
+    """What NumPy does for one node: its operands are read and its result is written, once; views move nothing."""
+    kind = getattr(node.op, "kind", "")
+    if kind == "leaf" or not node.args or kind == "move":
+        return Cost(0, 0, _moved_by_move(node, number) if kind == "move" else 0)
+    if graphs := _graphs(node):
+        return _repeated(node, [of_graph(g.nodes, _within(g, node, number)) for g in graphs], number)
+    sizes = _Sizes(number)
+    moved = _touched_by_numpy(node, sizes)
+    operations, each = _work(node, sizes)
+    return Cost(operations, operations * each, moved, sizes.known)
+
+
+def _touched_by_numpy(node: Node, sizes: _Sizes) -> int:
+    """The bytes that NumPy reads and writes: of what is taken from, or stored into, as much as is taken or stored."""
+    if node.op.name in TAKES:
+        return 2 * sizes.bytes_of(node) + sum(map(sizes.bytes_of, node.args[1:]))
+    if getattr(node.op, "kind", "") == "update" or node.op.name in SCATTERS:
+        times = 1 if "set" in node.op.name else 2
+        return times * sizes.bytes_of(node.args[-1]) + sum(map(sizes.bytes_of, node.args[1:]))
+    return sum(map(sizes.bytes_of, (node, *dict.fromkeys(node.args))))
+
+
+def _moved_by_move(node: Node, number: Number) -> int:
+    """Moves that an index says are views; others copy."""
+    if is_inline_move(node) or kind_of(node) == "view" or node.op.name == "reshape":
+        return 0
+    return 2 * _Sizes(number).bytes_of(node)
+
+
+def _work(node: Node, sizes: _Sizes) -> tuple[int, int]:
+    """How many applications of functions a node is, and the floating-point operations in each."""
+    extents = [sizes.elements(n) for n in (node, *node.args)]
+    if node.op is CONTRACT:
+        (left, right), _ = split(node["subscripts"])
+        pairs = zip((left, right), node.args, strict=True)
+        whole = {c: sizes(s) for letters, arg in pairs for c, s in zip(letters, arg.type.shape, strict=True)}
+        return 2 * prod(whole.values()), 1
+    if node.op.name in _MOVERS:
+        return 0, 1
+    if is_map(node) or getattr(node.op, "kind", "") == "pointwise":
+        return max(extents), flops_in(node)
+    count = _LIBRARY.get(node.op.name)
+    if count is not None and node.args[0].types[0].shape:
+        shape = [sizes(s) for s in node.args[0].types[0].shape]
+        return count(shape, extents[0]), 1
+    return max(extents), 1
+
+
+_MOVERS = TAKES | {"concatenate", "set", "scatter_set"}
+
+
+def _square(factor: float) -> Callable[[list[int], int], int]:
+    return lambda shape, _: round(prod(shape[:-2]) * factor * shape[-1] ** 3)
+
+
+def _solve(shape: list[int], result: int) -> int:
+    return round(prod(shape[:-2]) * 2 / 3 * shape[-1] ** 3) + 2 * shape[-1] * result
+
+
+def _sorted(shape: list[int], _: int) -> int:
+    return round(prod(shape) * log2(max(shape[-1], 2)))
+
+
+# leading terms (Golub and Van Loan, Matrix Computations; for fft the usual 5 n log2 n)
+_LIBRARY: dict[str, Callable[[list[int], int], int]] = {
+    "solve": _solve,
+    "inv": _square(2),
+    "cholesky": _square(1 / 3),
+    "det": _square(2 / 3),
+    "slogdet": _square(2 / 3),
+    "sort": _sorted,
+    "argsort": _sorted,
+    "fft": lambda shape, result: round(5 * result * log2(max(shape[-1], 2))),
+    "ifft": lambda shape, result: round(5 * result * log2(max(shape[-1], 2))),
+}
+
+
+class _Sizes:
+    """Sizes as numbers; whether all of them are known."""
+
+    def __init__(self, number: Number) -> None:
+        self._number = number
+        self.known = True
+
+    def __call__(self, size: Size) -> int:
+        if isinstance(size, int):
+            return size
+        try:
+            return self._number(size)
+        except (TensorError, LookupError, TypeError, ValueError):  # it depends on the turn of a loop
+            self.known = False
+            return hint(size) or 1
+
+    def elements(self, node: Node) -> int:
+        """How many numbers a value is."""
+        return max((prod(map(self, t.shape)) for t in node.types), default=0)
+
+    def bytes_of(self, node: Node) -> int:
+        """The bytes of the arrays that a value is; numbers are none."""
+        return sum(prod(map(self, t.shape)) * t.dtype.itemsize for t in node.types if t.shape)
+
+
+# plans ----------------------------------------------------------------------------------------------------------------
+
+
+def of_plan(plan: Plan, number: Number) -> list[Cost]:
+    """What each step of a plan does, as its loops are written.
+
+    Parameters
+    ----------
+    plan
+        Kernels and calls of NumPy.
+    number
+        What number a size is.
+
+    Returns
+    -------
+    list of Cost
+        One for each of ``plan.steps``. In a kernel, a pass over arrays counts each array once, however often its loops
+        read it; what is kept for a tile of rows, in the cache, is not counted.
+    """
+    counter = _Counter(plan, number)
+    return [counter.kernel(step) if isinstance(step, Kernel) else counter.call(step) for step in plan.steps]
+
+
+@dataclass
+class _Counter:
+    """Counts one plan."""
+
+    plan: Plan
+    number: Number
+    stored: set[Node] = field(default_factory=set[Node])
+    gathered: set[Node] = field(default_factory=set[Node])  # what is read where an index array says
+
+    def __post_init__(self) -> None:
+        for step in self.plan.steps:
+            for part in step.parts if isinstance(step, Kernel) else ():
+                self._note(part)
+
+    def _note(self, part: Part) -> None:
+        for step in part.stages if isinstance(part, Nest) else [part]:
+            self.stored.update(produced(step))
+        if isinstance(part, Region):
+            self.stored.update(part.carries)
+            for inner in _parts_in(part.blocks.values()):
+                self._note(inner)
+
+    def call(self, node: Node) -> Cost:
+        """A call of NumPy; of a region that Python turns, its plan as often as is known."""
+        plans = self.plan.regions.get(node)
+        if plans is None:
+            return _with_operands(node, self.number)
+        inner = [total(of_plan(plan, _within(plan.graph, node, self.number))) for plan in plans.values()]
+        return _repeated(node, inner, self.number)
+
+    def kernel(self, kernel: Kernel) -> Cost:
+        """A kernel: its nests and regions, and numbers that are computed once."""
+        once: set[Node] = set()
+        return total(self.part(part, once) for part in kernel.parts)
+
+    def part(self, part: Part, once: set[Node]) -> Cost:
+        """A nest or a region."""
+        if isinstance(part, Check):
+            return NONE
+        if isinstance(part, Nest):
+            return self.nest(part, once)
+        blocks = [total(self.part(p, set()) for p in _parts_in([b])) for b in part.blocks.values()]
+        return _repeated(part.root, blocks, self.number)
+
+    def nest(self, nest: Nest, once: set[Node]) -> Cost:
+        """A pass over arrays."""
+        sizes = _Sizes(self.number)
+        counts = [self.loop(nest, loop, once, sizes) for loop in nest.loops]
+        touched: dict[Node, int] = {}
+        for stage in nest.stages:
+            for node, count in self._touched(nest, stage, sizes):
+                touched[node] = max(touched.get(node, 0), count)
+        return total(counts) + Cost(0, 0, sum(touched.values()), sizes.known)
+
+    def _touched(self, nest: Nest, stage: Stage, sizes: _Sizes) -> list[tuple[Node, int]]:
+        """The arrays in memory that a stage reads and writes, each with the bytes of what it touches."""
+        found: list[tuple[Node, int]] = []
+        for node, index in stage.reads:
+            inside = nest.storage.get(node, Storage.FULL)
+            if node.op is IOTA or not node.type.shape or is_leaf(node) or inside is not Storage.FULL:
+                continue
+            found.append((node, self._bytes(node, index, stage, sizes)))
+        if nest.storage.get(stage.root) is Storage.FULL and stage.root.type.shape:
+            count = self._bytes(stage.root, stage.identity(), stage, sizes)
+            found.append(
+                (stage.root, count if stage.written is None or not stage.root.op.name.endswith("add_at") else 2 * count)
+            )
+        return found
+
+    def _bytes(self, node: Node, index: IndexTuple, stage: Stage, sizes: _Sizes) -> int:
+        """The bytes of the elements that an index goes through: where it is read elsewhere, as many as there are turns."""
+        taken = {int(i.variable[1:]) for i in index if i.variable is not None}
+        anywhere = node in self.gathered or (
+            node is stage.root and "slices" not in node.params and stage.written is not None
+        )
+        extents = [sizes(s) for k, s in enumerate(stage.domain) if anywhere or k in taken]
+        return min(prod(extents), sizes.elements(node)) * node.type.dtype.itemsize
+
+    def loop(self, nest: Nest, loop: Loop, once: set[Node], sizes: _Sizes) -> Cost:
+        """The functions that one loop applies, each in the innermost of the loops that it depends on."""
+        domain = [sizes(s) for s in loop.stages[0].domain]
+        memo: set[Read] = set()
+        cost = NONE
+        for stage in loop.stages:
+            extents = [sizes(s) for s in stage.domain] or domain[:0]
+            cost += total(self._inside(stage.root, read, extents, memo, once) for read in stage.body)
+            cost += _own(stage, prod(extents))
+        return cost
+
+    def _inside(self, root: Node, read: Read, extents: Sequence[int], memo: set[Read], once: set[Node]) -> Cost:
+        """The functions that are written into a loop for one value of a stage."""
+        cost = NONE
+        stack = [read]
+        while stack:
+            node, index = stack.pop()
+            outside = node is not root and (node in self.stored or not is_inline(node))
+            if (node, index) in memo or is_leaf(node) or outside:
+                continue
+            memo.add((node, index))
+            if not is_inline(node):
+                continue
+            stack += operand_reads(node, index)
+            if kind_of(node) == "take" and "axis" in node.params:
+                self.gathered.add(stripped(node.args[0]))
+            if is_map(node):
+                times = prod(extents[: 1 + max((int(i.variable[1:]) for i in index if i.variable), default=-1)])
+                if not index:
+                    times = 0 if node in once else 1
+                    once.add(node)
+                cost += Cost(times, times * flops_in(node))
+        return cost
+
+
+def _own(stage: Stage, turns: int) -> Cost:
+    """What a stage does itself: a fold's step, the product in a contraction, the sum into an array."""
+    if stage.kind == "map":
+        return NONE
+    if stage.kind == "store":
+        adds = "set" not in stage.root.op.name
+        return Cost(turns, turns) if adds else NONE
+    return Cost(turns * len(stage.body), turns * len(stage.body))
+
+
+def _with_operands(node: Node, number: Number) -> Cost:
+    """A call of NumPy in a plan: what is below views is read once."""
+    found = of_node(node, number)
+    if getattr(node.op, "kind", "") in {"leaf", "move"}:
+        return found
+    sizes = _Sizes(number)
+    read = dict.fromkeys(n for a in node.args for n in below(a) if n.types[0].shape)
+    return Cost(found.operations, found.flops, sum(map(sizes.bytes_of, (node, *read))), found.known and sizes.known)
+
+
+def _parts_in(blocks: Iterable[Block]) -> list[Any]:
+    return [part for block in blocks for part in block.parts]
+
+
+def _repeated(region: Node, inner: Sequence[Cost], number: Number) -> Cost:
+    """A loop as often as it turns, where that is known before; of a choice the branch that costs more."""
+    if region.op is COND:
+        found = max(inner, key=lambda c: (c.flops, c.moved), default=NONE)
+        return found + Cost(known=False)
+    turns = _turns(region, number)
+    return total(inner) + Cost(known=False) if turns is None else total(inner).times(turns)
+
+
+def _within(graph: Graph, region: Node, number: Number) -> Number:
+    """What the sizes of a region's graph are: those of its operands, which its last arguments are."""
+    sizes = _Sizes(number)
+    given = region.args[len(region.args) - len(graph.parameters) :]
+    try:
+        known = graph.bind([tuple(map(sizes, a.type.shape)) for a in given])
+    except TensorError:
+        known = {}
+    return lambda size: evaluate(size, known.__getitem__)
+
+
+def _turns(node: Node, number: Number) -> int | None:
+    """How often a region turns, where that is known before: what is no loop and no choice, once."""
+    if node.op is not LOOP:
+        return None if node.op in {WHILE, COND} else 1
+    count = as_size(node.args[0])
+    if count is None:
+        return None
+    sizes = _Sizes(number)
+    turns = sizes(count)
+    return turns if sizes.known else None

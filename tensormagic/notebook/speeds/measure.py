@@ -1,0 +1,325 @@
+"""Speed, memory and accuracy of a cell: in plain NumPy, captured, and by other packages where they were asked for.
+
+It measures and counts; how that is shown is not its business.
+"""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from io import StringIO
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend import cache
+from tensormagic.backend.buffers import pool
+from tensormagic.backend.plan import Plan
+from tensormagic.backend.schedule import Kernel
+from tensormagic.config import config
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.notebook.pictures.adaptor import Portrait
+from tensormagic.notebook.run import Outcome, plain
+from tensormagic.notebook.speeds import against, costs, machine
+from tensormagic.notebook.speeds.by_numpy import beside, copies, difference, in_numpy, longer, wanted
+from tensormagic.notebook.speeds.costs import Cost
+from tensormagic.notebook.speeds.machine import Machine
+from tensormagic.session import Executable
+
+__all__ = ["Party", "Speed", "launches", "line_seconds", "measure"]
+
+_SECONDS = 0.3  # spent on each party, about
+_RUNS = 200
+_LINE_RUNS = 3
+_FAR = 1e-9
+_QUICK = 1.0  # seconds of NumPy's time from which longer floats, which take some ten times that, are not tried
+
+
+@dataclass(frozen=True)
+class Party:
+    """Who ran the cell, and how that went.
+
+    Parameters
+    ----------
+    name
+        ``"NumPy"``, ``"tensormagic"``, or another package.
+    how
+        What of it: the tier, or that it compiles.
+    first
+        Seconds to the first result; of ``tensormagic`` those of this run of the cell, gradients and all.
+    compiling, call
+        Seconds of compiling, and of the fastest run; None where nothing is compiled, or was run.
+    memory
+        The most bytes that were allocated at a time in a run; None where that cannot be seen.
+    launched
+        What a run starts, in words.
+    error
+        The largest difference to the value by more digits, relative to the largest number; None where there is none.
+    apart
+        The same to what NumPy gave.
+    refused
+        Why the cell was not run.
+    """
+
+    name: str
+    how: str = ""
+    first: float | None = None
+    compiling: float | None = None
+    call: float | None = None
+    memory: int | None = None
+    launched: str = ""
+    error: float | None = None
+    apart: float | None = None
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What was found.
+
+    Parameters
+    ----------
+    parties
+        NumPy, tensormagic, and the others.
+    by_numpy, by_plan
+        What NumPy does for the cell as it was captured, and what the plan does.
+    machine
+        What one core can do.
+    lines
+        Seconds of each line, in NumPy, as it was captured.
+    digits
+        Bits of the fraction that ``error`` was found with; 0 where nothing is more accurate than the cell itself.
+    """
+
+    parties: tuple[Party, ...]
+    by_numpy: Cost
+    by_plan: Cost
+    machine: Machine
+    lines: dict[int, float]
+    digits: int
+
+    @property
+    def numpy(self) -> Party:
+        """Plain NumPy."""
+        return self.parties[0]
+
+    @property
+    def own(self) -> Party:
+        """What was captured."""
+        return self.parties[1]
+
+    @property
+    def doubt(self) -> float:
+        """What errors below are not told from zero: longer floats lose digits where NumPy does, 11 bits later.
+
+        Four bits are left for where the same sum is rounded in another way.
+        """
+        return (
+            (self.numpy.error or 0.0) * 2.0 ** -(self.digits - np.finfo(np.float64).nmant - 4) if self.digits else 0.0
+        )
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster than NumPy a run is."""
+        return (self.numpy.call or 0.0) / (self.own.call or 1.0)
+
+    @property
+    def pays_after(self) -> int | None:
+        """After how many runs compiling has paid; None for never."""
+        saved = (self.numpy.call or 0.0) - (self.own.call or 0.0)
+        return int((self.own.compiling or 0.0) / saved) + 1 if saved > 0 else None
+
+
+def run_times(action: Callable[[Any], Any], prepare: Callable[[], Any]) -> tuple[float, float]:
+    """The time of the first run of an action, and the fastest's: what disturbs a run makes it slower, and never quicker.
+
+    It runs at least twice; ``prepare`` is not counted.
+    """
+    times: list[float] = []
+    while len(times) < 2 or (sum(times) < _SECONDS and len(times) < _RUNS):
+        given = prepare()
+        begin = time.perf_counter()
+        action(given)
+        times.append(time.perf_counter() - begin)
+    return times[0], min(times)
+
+
+@contextmanager
+def _watched() -> Generator[list[int]]:
+    """The most bytes that are allocated at a time, more than there were before; arrays of NumPy are seen."""
+    found: list[int] = []
+    own = not tracemalloc.is_tracing()
+    if own:
+        tracemalloc.start()
+    try:
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        yield found
+        found.append(max(0, tracemalloc.get_traced_memory()[1] - before))
+    finally:
+        if own:
+            tracemalloc.stop()
+
+
+def measure(outcome: Outcome, shown: Portrait) -> Speed:
+    """Run the cell by everyone.
+
+    Parameters
+    ----------
+    outcome
+        The captured run; its options say which other packages take part.
+    shown
+        The graph behind it.
+    """
+    begin = time.perf_counter()
+    expected = in_numpy(outcome)[0]
+    quick = time.perf_counter() - begin < _QUICK
+    truth = _truth(outcome, shown, expected) if quick else None
+    parties = [_numpy(outcome, shown, expected, truth), _captured(outcome, shown, expected, truth)]
+    parties += [_with_gradients(shown)] if outcome.gradients else []
+    parties += [_other(name, outcome, expected, truth) for name in outcome.options.against]
+    with np.errstate(all="ignore"):
+        lines = line_seconds(shown, shown.primal)
+    return Speed(
+        tuple(parties),
+        costs.of_graph(shown.primal.nodes, shown.number),
+        costs.total(costs.of_plan(shown.primal_executable.plan, shown.number)),
+        machine.measured(),
+        lines,
+        int(np.finfo(np.longdouble).nmant) if truth is not None else 0,
+    )
+
+
+def _truth(outcome: Outcome, shown: Portrait, expected: list[Any]) -> list[Any] | None:
+    """The results by more digits; None where NumPy has no more for what the cell does, or these do not decide."""
+    if np.finfo(np.longdouble).nmant <= np.finfo(np.float64).nmant:
+        return None
+    try:
+        found = in_numpy(outcome, {n: longer(v) for n, v in outcome.notebook.items()})[0]
+    except Exception:  # noqa: BLE001 (linear algebra and transforms have no long double)
+        return None
+    kinds = [(np.asarray(a).dtype, np.asarray(b).dtype) for a, b in zip(found, expected, strict=True)]
+    if any(b.kind in "fc" and a.itemsize <= max(b.itemsize, 8) for a, b in kinds):
+        return None
+    with np.errstate(all="ignore"):
+        own = shown.primal_executable.by_numpy(shown.sizes, *shown.values)
+    lost = max(difference(own, expected), difference(expected, own)) > _FAR >= difference(expected, found)
+    return None if lost else found  # longer floats that agree with NumPy alone may have lost the same digits
+
+
+def _numpy(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[Any] | None) -> Party:
+    """Plain NumPy."""
+    code, notebook, kept = outcome.code, outcome.notebook, outcome.kept
+
+    def prepared() -> dict[str, Any]:
+        if kept is not None:
+            kept.restore()
+        return copies(code, notebook)
+
+    with beside(outcome):
+        first, call = run_times(lambda space: plain(code, space), prepared)
+        space = prepared()
+        with _watched() as memory:
+            plain(code, space)
+    error = None if truth is None else difference(expected, truth)
+    count = f"{shown.ops} op{'s' * (shown.ops != 1)}"
+    return Party("NumPy", "the cell as it is", first, None, call, memory[0], count, error, 0.0)
+
+
+def _captured(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[Any] | None) -> Party:
+    """What was captured, on the best tier that there is."""
+    party, results = _own(shown.primal_executable, shown)
+    error = None if truth is None else difference(results, truth)
+    return replace(party, first=outcome.seconds, error=error, apart=difference(results, expected))
+
+
+def _own(program: Executable, shown: Portrait) -> tuple[Party, list[Any]]:
+    """A graph of ours, run."""
+    values, sizes = shown.values, shown.sizes
+    if config.tier != "numpy":
+        program.compile().wait()
+    compiled = program.tier == "numba"
+    with np.errstate(all="ignore"), redirect_stdout(StringIO()):
+        _, call = run_times(lambda _: program.run(sizes, *values), lambda: None)
+        pool.clear()
+        with _watched() as memory:
+            results = program.run(sizes, *values)
+    compiling = _compile_seconds(program.plan) if compiled else None
+    ops = sum(bool(node.args) for node in program.graph.nodes)
+    launched = launches(program.plan) if compiled else f"{ops} op{'s' * (ops != 1)}"
+    how = "compiled" if compiled else "on NumPy"
+    return Party("tensormagic", how, None, compiling, call, memory[0], launched), results
+
+
+def _with_gradients(shown: Portrait) -> Party:
+    """The value and its gradients together, which NumPy alone has not."""
+    party, _ = _own(shown.executable, shown)
+    return replace(party, how="with gradients")
+
+
+def _compile_seconds(plan: Plan) -> float:
+    """What the compiler took for the plan's kernels, now or when they were compiled."""
+    from tensormagic.backend.cpu_loader import key_of
+
+    found = [cache.read(cache.folder(), key_of(source)) for source in plan.sources]
+    return sum(code.seconds for code in found if code is not None)
+
+
+def launches(plan: Plan) -> str:
+    """The kernels and calls of NumPy that a run starts, where no loop is Python's."""
+    kernels = sum(isinstance(step, Kernel) for step in plan.steps)
+    calls = len(plan.steps) - kernels
+    parts = [f"{kernels} kernel{'s' * (kernels != 1)}"] if kernels or not calls else []
+    parts += [f"{calls} NumPy call{'s' * (calls != 1)}"] if calls else []
+    return " + ".join(parts)
+
+
+def _other(name: str, outcome: Outcome, expected: list[Any], truth: list[Any] | None) -> Party:
+    """Another package."""
+    with beside(outcome):
+        space = copies(outcome.code, outcome.notebook)
+        ran = against.run(name, outcome.code, space, lambda result, own: wanted(outcome, result, own))
+        if ran.call is None:
+            return Party(ran.peer.name, refused=ran.refused)
+        action = ran.call
+        _, call = run_times(lambda _: action(), lambda: None)
+    results = list(ran.results)
+    error = None if truth is None else difference(results, truth)
+    apart = difference(results, expected) if len(results) == len(expected) else None
+    compiling = max(ran.first - call, 0.0) if ran.compiles else None  # some compile at the first run
+    return Party(ran.peer.name, "", ran.first, compiling, call, None, "", error, apart)
+
+
+def timed_nodes(shown: Portrait, graph: Graph) -> list[tuple[Node, float]]:
+    """Each node of a graph with the time that NumPy takes for it."""
+    values = dict(zip(graph.parameters, shown.values, strict=True))
+    found: list[tuple[Node, float]] = []
+    with np.errstate(all="ignore"):
+        for node in graph.nodes:
+            if node in values:
+                continue
+            begin = time.perf_counter()
+            values[node] = node.op.evaluate(node, [values[a] for a in node.args], shown.number)  # type: ignore[attr-defined]
+            found.append((node, time.perf_counter() - begin))
+    return found
+
+
+def line_seconds(shown: Portrait, graph: Graph) -> dict[int, float]:
+    """Seconds of each line of the cell, in NumPy, node by node: the fastest of a few runs."""
+    runs: dict[Node, list[float]] = {}
+    begin = time.perf_counter()
+    for _ in range(_LINE_RUNS):
+        for node, seconds in timed_nodes(shown, graph):
+            runs.setdefault(node, []).append(seconds)
+        if time.perf_counter() - begin > _SECONDS:
+            break
+    found: dict[int, float] = {}
+    for node, seconds in runs.items():
+        line = shown.line(node)
+        if line is not None:
+            found[line] = found.get(line, 0.0) + min(seconds)
+    return found

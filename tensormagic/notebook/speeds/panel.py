@@ -1,0 +1,402 @@
+"""The speed view: bars of everyone who ran the cell, time by line, and the roofline. As a picture, a page's panel, and text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, isnan, log10
+from xml.sax.saxutils import escape
+
+from tensormagic.notebook.forms import Drawn, bytes_text, count_text, seconds_text, table
+from tensormagic.notebook.pictures.adaptor import Portrait
+from tensormagic.notebook.run import Outcome
+from tensormagic.notebook.speeds.costs import Cost
+from tensormagic.notebook.speeds.measure import Party, Speed, line_seconds, measure
+from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
+
+__all__ = ["drawn", "profile", "speed"]
+
+_WIDE = 820.0
+_MARGIN = 14.0
+_ROW = 34.0
+_MOST_LINES = 24
+_ULP = 2e-16
+_SMALL = 1 << 20  # bytes that are in a cache
+_NONE = "–"
+_TITLE = "speed of the cell's value, without gradients"
+_LINES = "time of each line, in NumPy"
+
+
+def speed(outcome: Outcome, shown: Portrait) -> Drawn:
+    """Measure, and show."""
+    return drawn(measure(outcome, shown), outcome.source, own_first=bool(outcome.gradients))
+
+
+def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
+    """What was measured, in every form.
+
+    Parameters
+    ----------
+    found
+        The figures.
+    source
+        The cell's text.
+    own_first
+        Whether tensormagic's first result came with gradients.
+    """
+    text = _text(found, source, own_first=own_first)
+    sheet = Sheet(_WIDE)
+    y = _bars(sheet, found, _MARGIN + 12)
+    told = _said(found, own_first=own_first)
+    told[0] = told[0].partition("; ")[2]  # the rest is the headline
+    y = _sentences(sheet, [line for line in told if line], y + 26)
+    _strip(sheet, _LINES, _rows(found.lines, source), source, y + 14)
+    _roofline(sheet, found, sheet.height + 30)
+    page = (
+        f'<div class="{SCOPE}"><style>{style(page=True)}</style>{sheet.inline(_headline(found))}'
+        f"<details><summary>the same in numbers</summary>{_table(found)[0]}</details></div>"
+    )
+    return Drawn(page, text, sheet.picture(_headline(found), text))
+
+
+# words ----------------------------------------------------------------------------------------------------------------
+
+_HEAD = ("", "a run", "first result", "compiling", "memory", "launches", "error")
+
+
+def _cells(party: Party, doubt: float) -> list[str]:
+    """A row of the table."""
+    name = f"{party.name}, {party.how}" if party.how else party.name
+    if party.refused:
+        return [name, f"cannot run the cell as it is: {party.refused}", "", "", "", "", ""]
+    return [
+        name,
+        *(_NONE if t is None else seconds_text(t) for t in (party.call, party.first, party.compiling)),
+        _NONE if party.memory is None else bytes_text(party.memory),
+        party.launched or _NONE,
+        _NONE if party.error is None else _error(party.error, doubt),
+    ]
+
+
+def _error(error: float, doubt: float) -> str:
+    if error < doubt and doubt > _ULP:
+        return f"< {doubt:.1e}"
+    return f"{error:.1e}" if error else "0"
+
+
+def _table(found: Speed) -> tuple[str, str]:
+    rows = [_cells(p, found.doubt) for p in found.parties if not p.refused]
+    page, text = table(_TITLE, _HEAD, rows)
+    told = [f"{p.name} cannot run the cell as it is: {p.refused}" for p in found.parties if p.refused]
+    return page + "".join(f"<p>{escape(line)}</p>" for line in told), "\n".join([text, *told])
+
+
+def _headline(found: Speed) -> str:
+    return f"{_TITLE}: {_times(found.ratio)} NumPy's"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g} times" if ratio < 1000 else f"{ratio:,.0f} times"
+
+
+def _said(found: Speed, *, own_first: bool) -> list[str]:
+    """What the bars mean, in sentences."""
+    own = found.own
+    told = [f"{_times(found.ratio)} NumPy's speed"]
+    if own.compiling is not None:
+        pays = found.pays_after
+        told[0] += f"; compiling pays after {pays:,} run{'s' * (pays != 1)}" if pays else "; compiling does not pay"
+    told.append(f"largest difference  {own.apart or 0:.2g}  of NumPy's result, relative to the largest value")
+    if not found.digits:
+        told.append("error: not known, since NumPy's longer floats do not tell, or would take long")
+    else:
+        told.append(f"error: the same, to what {found.digits}-bit arithmetic gives")
+    with_them = ", with gradients" if own_first else ""
+    told.append(
+        f"a run: the fastest of many; first result: {own.name}'s is of this run of the cell, captured and computed{with_them}"
+    )
+    return told
+
+
+def _work(name: str, cost: Cost) -> str:
+    least = "" if cost.known else "at least "
+    told = f"{name}: {least}{count_text(cost.operations)} operations ({count_text(cost.flops)} flops), {bytes_text(cost.moved)} moved"
+    return f"{told}, {cost.flops / cost.moved:.2g} flops a byte" if cost.moved else told
+
+
+def _roof_words(found: Speed) -> list[str]:
+    can = found.machine
+    told = [_work("NumPy", found.by_numpy), _work("tensormagic", found.by_plan)]
+    point = _point(found.by_plan, found.own)
+    if point is not None:
+        rate = point.rate
+        roof, which = _roof(found, point.intensity, can.memory), "memory"
+        if rate > roof or found.by_plan.moved < _SMALL:
+            roof, which = _roof(found, point.intensity, can.cached), "the cache"
+        told.append(
+            f"tensormagic does {_a_second(rate, 'flop')}, {100 * rate / roof:.0f} % of what one core can with data in {which}"
+        )
+    told.append(
+        f"one core, measured by {can.by}: {_a_second(can.flops, 'flop')}; "
+        f"{_a_second(can.cached, 'B')} from the cache, {_a_second(can.memory, 'B')} from memory"
+    )
+    return told
+
+
+def _a_second(number: float, unit: str) -> str:
+    """``58.8 Gflop/s``."""
+    text = count_text(round(number))
+    return f"{text}{' ' if text[-1].isdigit() else ''}{unit}/s"
+
+
+_Row = tuple[int, str, float, float]
+
+
+def _rows(lines: Mapping[int, float], source: str) -> list[_Row]:
+    """The lines that are shown: number, text, seconds, share."""
+    whole = sum(lines.values()) or 1.0
+    rows = [
+        (k, text, lines.get(k, 0.0), lines.get(k, 0.0) / whole)
+        for k, text in enumerate(source.splitlines(), 1)
+        if (k > 1 or text.strip()) and (text.strip() or k in lines)
+    ]
+    if len(rows) > _MOST_LINES:
+        kept = {k for k, *_ in sorted(rows, key=lambda row: -row[2])[:_MOST_LINES]}
+        rows = [row for row in rows if row[0] in kept]
+    return rows
+
+
+def _text(found: Speed, source: str, *, own_first: bool) -> str:
+    """The whole as text."""
+    parts = [_table(found)[1], *_said(found, own_first=own_first), *_roof_words(found), _LINES]
+    return "\n".join([*parts, *_strip_text(_rows(found.lines, source))])
+
+
+def _strip_text(rows: Sequence[_Row]) -> list[str]:
+    told: list[str] = []
+    for k, text, seconds, share in rows:
+        bar = "█" * round(20 * share) or ("▏" if seconds else "")
+        time = f"{bar:20} {100 * share:3.0f} % {seconds_text(seconds):>8}" if seconds else " " * 34
+        told.append(f"  {time}  {k:3} {text}".rstrip())
+    return told
+
+
+# bars -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of bars: its title, where it stands, and how long its longest bar is."""
+
+    title: str
+    x: float
+    bar: float
+
+
+_COLUMNS = (
+    _Column("a run", 150, 90),
+    _Column("first result", 325, 50),
+    _Column("compiling", 455, 40),
+    _Column("memory", 570, 40),
+)
+_LAUNCHES, _ERROR = 685.0, 806.0
+
+
+def _bars(sheet: Sheet, found: Speed, y: float) -> float:
+    """A row for each party, with a bar for each of its figures; each column has its own scale, from zero."""
+    sheet.text(_MARGIN, y + 4, _headline(found), "ink bold")
+    y += 30
+    for column in _COLUMNS:
+        sheet.text(column.x, y, column.title, "soft small")
+    sheet.text(_LAUNCHES, y, "launches", "soft small")
+    sheet.text(_ERROR, y, "error", "soft small", anchor="end")
+    figures = [[p.call, p.first, p.compiling, p.memory] for p in found.parties]
+    longest = [max((row[k] or 0.0 for row in figures), default=0.0) for k in range(len(_COLUMNS))]
+    for party, row in zip(found.parties, figures, strict=True):
+        y += _ROW
+        sheet.text(_MARGIN, y - 6 if party.how else y, party.name, "ink bold")
+        if party.how:
+            sheet.text(_MARGIN, y + 8, party.how, "soft small")
+        if party.refused:
+            sheet.text(_COLUMNS[0].x, y, f"cannot run the cell as it is: {party.refused}", "soft", room=640)
+            continue
+        _row_of_bars(sheet, _cells(party, found.doubt), row, longest, y)
+    return y + 12
+
+
+def _row_of_bars(
+    sheet: Sheet, cells: Sequence[str], row: Sequence[float | None], longest: Sequence[float], y: float
+) -> None:
+    kind = {"NumPy": "numpy", "tensormagic": "own"}.get(cells[0].partition(",")[0], "other")
+    for column, value, most, told in zip(_COLUMNS, row, longest, cells[1:5], strict=True):
+        length = column.bar * (value or 0.0) / most if most else 0.0
+        if value:
+            sheet.bar(column.x, y - 11, max(length, 1.5), 14, kind)
+        sheet.text(column.x + length + 6, y, told, "ink" if value else "soft")
+    first, _, rest = cells[5].partition(" + ")
+    sheet.text(_LAUNCHES, y - 6 if rest else y, first, "ink", room=80)
+    if rest:
+        sheet.text(_LAUNCHES, y + 8, f"+ {rest}", "soft small", room=90, size=11)
+    sheet.text(_ERROR, y, cells[6], "ink", anchor="end")
+
+
+def _sentences(sheet: Sheet, told: Sequence[str], y: float) -> float:
+    for k, line in enumerate(told):
+        sheet.text(_MARGIN, y, line.replace("  ", " "), "ink" if k == 0 and line.startswith("compil") else "soft small")
+        y += 18
+    return y
+
+
+# lines ----------------------------------------------------------------------------------------------------------------
+
+
+def profile(shown: Portrait, source: str) -> Drawn:
+    """The time that each line takes in NumPy, after rewriting, gradients and all."""
+    lines = line_seconds(shown, shown.executable.graph)
+    title = f"profile: {seconds_text(sum(lines.values()))} in NumPy, one run"
+    rows = _rows(lines, source)
+    sheet = Sheet(_WIDE)
+    _strip(sheet, title, rows, source, _MARGIN + 12)
+    text = "\n".join([title, *_strip_text(rows)])
+    page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{sheet.inline(text)}</div>'
+    return Drawn(page, text, sheet.picture(title, text))
+
+
+def _strip(sheet: Sheet, title: str, rows: Sequence[_Row], source: str, y: float) -> None:
+    """The cell's lines beside a strip: the longer and darker, the more time."""
+    if not rows:
+        return
+    sheet.text(_MARGIN, y, title, "ink bold")
+    hidden = len([text for text in source.splitlines() if text.strip()]) - len(rows)
+    if hidden > 0:
+        sheet.text(230, y, f"({hidden} lines that take less are left out)", "soft small")
+    for k, text, seconds, share in rows:
+        y += 19
+        sheet.bar(_MARGIN, y - 11, 150, 14, "track", round_by=1)
+        if seconds:
+            shade = f'heat" fill-opacity="{0.35 + 0.65 * share:.2f}'
+            sheet.bar(_MARGIN, y - 11, max(150 * share, 1.5), 14, shade, round_by=1)
+            sheet.text(_MARGIN + 196, y, f"{100 * share:.0f} %", "ink small", anchor="end")
+            sheet.text(_MARGIN + 260, y, seconds_text(seconds), "soft small", anchor="end")
+        sheet.text(_MARGIN + 292, y, str(k), "soft small", anchor="end")
+        sheet.text(_MARGIN + 300, y, text, "ink mono", room=500)
+
+
+# roofline -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Flops a byte, and flops a second."""
+
+    intensity: float
+    rate: float
+
+
+def _point(cost: Cost, party: Party) -> _Point | None:
+    if not cost.moved or not cost.flops or not party.call or isnan(party.call):
+        return None
+    return _Point(cost.flops / cost.moved, cost.flops / party.call)
+
+
+def _roof(found: Speed, intensity: float, bandwidth: float) -> float:
+    return min(found.machine.flops, bandwidth * intensity)
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """A chart with two logarithmic axes."""
+
+    left: float
+    top: float
+    wide: float
+    tall: float
+    x: tuple[int, int]
+    y: tuple[int, int]
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Where a pair of numbers stands."""
+        right = (log10(x) - self.x[0]) / (self.x[1] - self.x[0])
+        up = (log10(y) - self.y[0]) / (self.y[1] - self.y[0])
+        return self.left + right * self.wide, self.top + (1 - up) * self.tall
+
+
+def _roofline(sheet: Sheet, found: Speed, y: float) -> None:
+    """What was reached, under what the machine can do."""
+    sheet.text(_MARGIN, y, "roofline: what one core can do, and what was reached", "ink bold")
+    points = [
+        (n, _point(c, p))
+        for n, c, p in (("NumPy", found.by_numpy, found.numpy), ("tensormagic", found.by_plan, found.own))
+    ]
+    known = [point for _, point in points if point is not None]
+    words = _roof_words(found)
+    if known:
+        _chart(sheet, found, [(n, p) for n, p in points if p is not None], y + 30)
+    top = y + 40
+    for line in words:
+        for row in _folded(line, 62) if known else [line]:
+            sheet.text(430 if known else _MARGIN, top, row, "soft small")
+            top += 15
+        top += 6
+
+
+def _folded(text: str, most: int) -> list[str]:
+    rows = [""]
+    for word in text.split():
+        if len(rows[-1]) + len(word) >= most:
+            rows.append("")
+        rows[-1] = f"{rows[-1]} {word}".strip()
+    return rows
+
+
+def _decades(values: Sequence[float]) -> tuple[int, int]:
+    low, high = floor(log10(min(values))), ceil(log10(max(values)))
+    return low, max(high, low + 1)
+
+
+def _chart(sheet: Sheet, found: Speed, points: list[tuple[str, _Point]], y: float) -> None:
+    can = found.machine
+    ridges = [can.flops / can.memory, can.flops / can.cached]
+    across = _decades([*(p.intensity for _, p in points), min(ridges) / 4, max(ridges) * 4])
+    low = 10.0 ** across[0]
+    up = _decades([*(p.rate for _, p in points), can.flops * 1.5, can.memory * low * 4])
+    axes = _Axes(_MARGIN + 62, y, 310, 190, across, up)
+    _grid(sheet, axes)
+    high = 10.0 ** across[1]
+    for bandwidth, kind in ((can.memory, "roof thick"), (can.cached, "roof thick dashed")):
+        ridge = can.flops / bandwidth
+        start = max(low, 10.0 ** up[0] / bandwidth)
+        stops = [(start, bandwidth * start), (ridge, can.flops), (high, can.flops)]
+        d = "".join(f"{'L' if k else 'M'}{px:.1f} {py:.1f}" for k, (px, py) in enumerate(axes.at(*s) for s in stops))
+        sheet.path(d, kind)
+    x, top = axes.at(high, can.flops)
+    sheet.text(x - 4, top - 6, _a_second(can.flops, "flop"), "soft small", anchor="end")
+    for k, (name, point) in enumerate(points):
+        _mark(sheet, axes, name, point, above=k == 0)
+    sheet.text(axes.left, y + axes.tall + 50, "slanted: from memory (solid), from the cache (dashed)", "soft small")
+
+
+def _grid(sheet: Sheet, axes: _Axes) -> None:
+    for k in range(axes.x[0], axes.x[1] + 1):
+        x, bottom = axes.at(10.0**k, 10.0 ** axes.y[0])
+        sheet.path(f"M{x:.1f} {axes.top:.1f}V{bottom:.1f}", "grid")
+        sheet.text(x, bottom + 15, f"{10.0**k:g}", "soft small", anchor="middle")
+    for k in range(axes.y[0], axes.y[1] + 1):
+        left, y = axes.at(10.0 ** axes.x[0], 10.0**k)
+        sheet.path(f"M{left:.1f} {y:.1f}H{left + axes.wide:.1f}", "grid")
+        sheet.text(left - 6, y + 4, f"{count_text(10**k) if k >= 0 else f'{10.0**k:g}'}", "soft small", anchor="end")
+    sheet.text(axes.left + axes.wide / 2, axes.top + axes.tall + 32, "flops a byte", "soft small", anchor="middle")
+    sheet.text(axes.left, axes.top - 8, "flop/s", "soft small")
+
+
+def _mark(sheet: Sheet, axes: _Axes, name: str, point: _Point, *, above: bool) -> None:
+    """A point with its name: a circle is NumPy, a square is tensormagic."""
+    x, y = axes.at(point.intensity, point.rate)
+    if name == "NumPy":
+        sheet.path(f"M{x - 5:.1f} {y:.1f}a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z", "numpy")
+    else:
+        sheet.bar(x - 5, y - 5, 10, 10, "own", round_by=1)
+    right = x < axes.left + axes.wide - 90
+    sheet.text(
+        x + (9 if right else -9), y + (-2 if above else 12), name, "ink small bold", anchor="start" if right else "end"
+    )

@@ -1,0 +1,110 @@
+"""A sheet on which charts and tables are drawn: SVG that stands alone, light or dark, or that follows the theme of a page.
+
+It places marks and escapes text; it knows nothing of what is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape, quoteattr
+
+from tensormagic.notebook.pictures.labels import clean, shorten
+from tensormagic.notebook.pictures.palette import DARK, FONT, LIGHT, variables
+
+__all__ = ["MONO", "SCOPE", "Sheet", "style"]
+
+SCOPE = "tm-panel"
+MONO = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+_FILLS = {  # a class, and the colour of the palette that it has
+    "ink": "ink",
+    "soft": "soft",
+    "ground": "ground",
+    "own": "strong",
+    "numpy": "edge",
+    "other": "pointwise-line",
+    "heat": "fold-line",
+    "warn": "update-line",
+    "warn-ground": "update",
+    "track": "opaque",
+    "yellow": "yellow",
+}
+_STROKES = {"axis": "edge", "grid": "opaque", "roof": "ink", "own-line": "strong", "warn-line": "update-line"}
+
+
+def _rules(colour: Callable[[str], str]) -> list[str]:
+    rules = [f".{SCOPE} .{name}{{fill:{colour(of)}}}" for name, of in _FILLS.items()]
+    return rules + [f".{SCOPE} .{name}{{stroke:{colour(of)};fill:none}}" for name, of in _STROKES.items()]
+
+
+_PLAIN = [
+    f".{SCOPE} svg text,svg.{SCOPE} text{{font-family:{FONT};font-size:13px;unicode-bidi:plaintext}}",
+    f".{SCOPE} .small{{font-size:11px!important}}",
+    f".{SCOPE} .bold{{font-weight:700}}",
+    f".{SCOPE} .mono{{font-family:{MONO}!important;font-size:12px!important;white-space:pre}}",
+    f".{SCOPE} .mono{{unicode-bidi:normal!important}}",  # code runs from left to right
+    f".{SCOPE} .thick{{stroke-width:2}}",
+    f".{SCOPE} .dashed{{stroke-dasharray:5 4}}",
+]
+
+
+def style(*, page: bool) -> str:
+    """The style sheet: of a page's panel, whose colours follow its theme, or of a picture alone."""
+    if page:
+        return f"{variables(f'.{SCOPE}')}" + "\n".join([*_PLAIN, *_rules(lambda name: f"var(--tm-{name})")])
+    dark = "\n".join(_rules(DARK.__getitem__))
+    return "\n".join([*_PLAIN, *_rules(LIGHT.__getitem__)]) + f"\n@media (prefers-color-scheme:dark){{\n{dark}\n}}"
+
+
+@dataclass
+class Sheet:
+    """What has been drawn so far.
+
+    Parameters
+    ----------
+    width
+        In pixels.
+    height
+        Grows with what is drawn.
+    """
+
+    width: float
+    height: float = 0.0
+    parts: list[str] = field(default_factory=list[str])
+
+    def text(
+        self, x: float, y: float, text: str, kind: str = "ink", *, anchor: str = "", room: float = 0, size: float = 13
+    ) -> None:
+        """A line of text, its baseline at ``y``; with ``room``, shortened to so many pixels."""
+        shown = shorten(text, room, size) if room else clean(text)
+        at = f' text-anchor="{anchor}"' if anchor else ""
+        self.parts.append(f'<text x="{x:g}" y="{y:g}" class="{kind}"{at}>{escape(shown)}</text>')
+        self.height = max(self.height, y + 6)
+
+    def bar(self, x: float, y: float, width: float, height: float, kind: str, *, round_by: float = 2) -> None:
+        """A bar."""
+        shape = f'x="{x:g}" y="{y:g}" width="{max(width, 0):.1f}" height="{height:g}"'
+        self.parts.append(f'<rect {shape} rx="{round_by:g}" class="{kind}"/>')
+        self.height = max(self.height, y + height)
+
+    def path(self, d: str, kind: str) -> None:
+        """A path."""
+        self.parts.append(f'<path d="{d}" class="{kind}"/>')
+
+    def picture(self, title: str, told: str) -> str:
+        """The picture, standing alone."""
+        return (
+            f"{self._head()}><title>{escape(clean(title))}</title>"
+            f"<desc>{escape(told)}</desc><style>{escape(style(page=False))}</style>"
+            f'<rect class="ground" width="100%" height="100%" rx="6" fill="#ffffff"/>{"".join(self.parts)}</svg>\n'
+        )
+
+    def inline(self, title: str) -> str:
+        """The picture for a page that has the style sheet."""
+        return f"{self._head()} aria-label={quoteattr(clean(title))}>{''.join(self.parts)}</svg>"
+
+    def _head(self) -> str:
+        wide, tall = self.width, self.height + 10
+        size = f'width="{wide:g}" height="{tall:g}" viewBox="0 0 {wide:g} {tall:g}"'
+        plain = 'role="img" style="max-width:100%;height:auto"'
+        return f'<svg xmlns="http://www.w3.org/2000/svg" class="{SCOPE}" {size} {plain}'

@@ -1,0 +1,83 @@
+"""How nodes hang together, as far as formulas care: what is not written, what is a product of matrices. It writes nothing."""
+
+from __future__ import annotations
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size
+from tensormagic.ops.contract import CONTRACT, split
+
+__all__ = ["in_a_row", "is_column", "matrix_factors", "narrow", "seen"]
+
+_SEEN_THROUGH = {"astype": 0, "form": 0, "position": 0, "require": 0, "fixed": 0, "after": 1, "checkpoint": 0}
+
+
+def seen(node: Node) -> Node:
+    """A node behind casts and checks, which are not written."""
+    while node.op.name in _SEEN_THROUGH and node.args:
+        node = node.args[_SEEN_THROUGH[node.op.name]]
+    return node
+
+
+def narrow(node: Node) -> Node:
+    """A node behind what spreads a number over an array."""
+    node = seen(node)
+    while node.op.name == "broadcast" and not node.args[0].type.shape:
+        node = seen(node.args[0])
+    return node
+
+
+def is_column(node: Node) -> bool:
+    """Whether a node is a vector with a second axis."""
+    return node.op.name == "reshape" and node["shape"][1:] == (1,) and node.args[0].type.ndim == 1
+
+
+def in_a_row(node: Node) -> tuple[Size, ...] | None:
+    """The shape of the arrays whose elements a vector has in a row, where all that it is made of are such or numbers."""
+    found: set[tuple[Size, ...]] = set()
+    pending = [node]
+    while pending:
+        part = narrow(pending.pop())
+        if part.op.name == "reshape":
+            found.add(part.args[0].type.shape)
+        elif part.type.shape and getattr(part.op, "kind", "") != "pointwise" and not is_scaled(part):
+            return None
+        elif part.type.shape:
+            pending += part.args
+    return found.pop() if len(found) == 1 else None
+
+
+def is_scaled(node: Node) -> bool:
+    """Whether a node is an array times a number, as a contraction."""
+    if node.op is not CONTRACT:
+        return False
+    (left, right), out = split(node["subscripts"])
+    return out == left + right and not (left and right)
+
+
+def matrix_factors(node: Node) -> list[tuple[Node, bool]] | None:
+    """A contraction as a product of matrices and vectors: each factor, and whether it is transposed."""
+    (left, right), out = split(node["subscripts"])
+    if not left or not right:
+        pair = node.args if not left else node.args[::-1]
+        return [(x, False) for x in pair] if out == left + right else None
+    shared = (set(left) & set(right)) - set(out)
+    free = (set(left) | set(right)) - shared
+    if (
+        max(len(left), len(right)) > 2
+        or len(shared) > 1
+        or set(out) != free
+        or len(set(left) & set(right)) > len(shared)
+    ):
+        return None
+    x, y = node.args
+    if not shared:  # an outer product
+        pair = [(x, left), (y, right)] if out == left + right else [(y, right), (x, left)]
+        return [(pair[0][0], False), (pair[1][0], True)] if len(left) == len(right) == 1 else None
+    (k,) = shared
+    pair = [(x, left), (y, right)]
+    if len(left) == 1 or (len(right) == 2 and out and out[0] in right and len(left) == 2):
+        pair.reverse()
+    (a, first), (b, second) = pair
+    if len(first) == 1:  # the product of two vectors
+        return [(x, True), (y, False)]
+    return [(a, first[0] == k), (b, len(second) == 2 and second[1] == k)]

@@ -1,0 +1,81 @@
+"""Strips in the output of a cell: a banner that says how cells are run, a bar that says how far a computation is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import anywidget
+import traitlets
+from ipywidgets import Widget
+
+from tensormagic.notebook.widgets.graph import joined
+
+__all__ = ["Banner", "Bar"]
+
+_here = Path(__file__).parent
+
+
+class _Strip(anywidget.AnyWidget):
+    """Words in a row, and what belongs to them."""
+
+    words = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, **traits: Any) -> None:
+        super().__init__(**traits)
+        self._made_layout: Widget | None = cast("Widget", self.layout)
+
+    def close(self) -> None:
+        """Take the widget off the page and free it, with the layout that ipywidgets made for it."""
+        super().close()
+        made, self._made_layout = self._made_layout, None
+        if made is not None:
+            made.close()
+
+    def live(self) -> dict[str, Any]:
+        """The widget's own display; empty where there is no page."""
+        made: Any = self._repr_mimebundle_() if self.comm is not None else None
+        return {k: v for k, v in made[0].items() if k != "text/plain"} if made else {}
+
+
+class Banner(_Strip):
+    """What is said, and whether it is on.
+
+    Parameters
+    ----------
+    words
+        What is said.
+    on
+        Whether cells are captured by default; the metadata of the notebook that shows it gets that.
+    end
+        Called when the button is pressed; gives what is said from then on.
+    """
+
+    _esm = joined(_here, ["banner"])
+    _css = (_here / "banner.css").read_text(encoding="utf-8")
+
+    on = traitlets.Bool().tag(sync=True)
+
+    def __init__(self, words: str, *, on: bool, end: Callable[[], str]) -> None:
+        super().__init__(words=words, on=on)
+        self._end = end
+        self.on_msg(self._pressed)
+
+    def _pressed(self, _: Any, content: Any, __: Any) -> None:
+        if content == "end":
+            self.words, self.on = self._end(), False
+
+
+class Bar(_Strip):
+    """Words, and the part that is done; -1 where that is not known."""
+
+    _esm = joined(_here, ["bar"])
+    _css = (_here / "bar.css").read_text(encoding="utf-8")
+
+    fraction = traitlets.Float(default_value=-1.0).tag(sync=True)
+
+    def say(self, words: str, fraction: float) -> None:
+        """Say something else, in one message."""
+        with self.hold_sync():
+            self.words, self.fraction = words, fraction

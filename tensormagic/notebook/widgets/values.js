@@ -1,0 +1,67 @@
+// What was measured of a node: its size, its time, and its values as numbers, bars or a heat map.
+const RAMP = [[0, 32, 76], [60, 77, 110], [124, 123, 120], [186, 175, 104], [255, 234, 70]]; // cividis
+
+function bytesText(bytes) {
+  for (const [unit, size] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) if (bytes >= size) return `${(bytes / size).toPrecision(3)} ${unit}`;
+  return `${bytes} B`;
+}
+
+function secondsText(seconds) {
+  for (const [unit, size] of [["s", 1], ["ms", 1e-3], ["\u00b5s", 1e-6]]) if (seconds >= size) return `${(seconds / size).toPrecision(3)} ${unit}`;
+  return `${(seconds * 1e9).toPrecision(3)} ns`;
+}
+
+function rampColour(share) {
+  const at = share * (RAMP.length - 1), k = Math.min(Math.floor(at), RAMP.length - 2);
+  return `rgb(${RAMP[k].map((low, c) => Math.round(low + (RAMP[k + 1][c] - low) * (at - k))).join(",")})`;
+}
+
+function barsOf(told) {
+  const most = Math.max(...told.bars), wide = 10 * told.bars.length;
+  const text = `histogram from ${told.min} to ${told.max}: ${told.bars.join(", ")}`;
+  const picture = svgNode("svg", { class: "tm-bars", preserveAspectRatio: "none", viewBox: `0 0 ${wide} 48`, role: "img", "aria-label": text });
+  told.bars.forEach((count, k) => {
+    const height = count ? Math.max(1, (46 * count) / most) : 0;
+    svgNode("rect", { x: 10 * k + 0.5, y: 48 - height, width: 9, height }, picture);
+  });
+  const ends = node("div", { class: "tm-ends", "aria-hidden": "true" });
+  ends.append(node("span", {}, told.min), node("span", {}, told.max));
+  return [picture, ends];
+}
+
+function heatOf(told) {
+  const [rows, columns, digits] = told.heat, size = Math.max(2, Math.min(16, Math.floor(208 / columns), Math.floor(160 / rows)));
+  const text = `heat map of ${rows} by ${columns} values from ${told.min} to ${told.max}${told.nan ? ", those that are nan crossed out" : ""}`;
+  const tall = rows === 1 ? Math.max(size, 14) : size;
+  const picture = svgNode("svg", { class: "tm-heat", width: columns * size, height: rows * tall, role: "img", "aria-label": text });
+  for (let k = 0; k < rows * columns; k++) {
+    const digit = digits.slice(2 * k, 2 * k + 2), x = (k % columns) * size, y = Math.floor(k / columns) * tall;
+    if (digit !== "..") svgNode("rect", { x, y, width: size, height: tall, fill: rampColour(parseInt(digit, 16) / 255) }, picture);
+    else svgNode("path", { class: "none", d: `M${x + 1} ${y + 1}L${x + size - 1} ${y + tall - 1}M${x + size - 1} ${y + 1}L${x + 1} ${y + tall - 1}` }, picture);
+  }
+  return picture;
+}
+
+function addValues(graph) {
+  graph.told = (vertex) => (graph.details && vertex && vertex.number ? graph.details.measured[vertex.number] : undefined) || {};
+  graph.extremes = (told) => (told.min === undefined ? "" : `min ${told.min}, max ${told.max}, mean ${told.mean}`);
+  graph.missing = (told) => [told.nan ? `${told.nan} nan` : "", told.inf ? `${told.inf} infinite` : ""].filter(Boolean).join(", ");
+  // the rows that tell it
+  graph.measures = function measures(vertex) {
+    const told = graph.told(vertex);
+    const some = told.of ? ` (of ${told.of} of them)` : "";
+    return [["time", told.seconds === undefined ? "" : `${secondsText(told.seconds)} in NumPy`], ["memory", told.bytes === undefined ? "" : bytesText(told.bytes)],
+      ["values", told.value || vertex.preview || ""], ["range", graph.extremes(told) && graph.extremes(told) + some],
+      ["not finite", told.nan === undefined || told.value === undefined ? "" : graph.missing(told) || "none"]];
+  };
+  graph.pictures = (vertex) => {
+    const told = graph.told(vertex);
+    return [...(told.heat ? [heatOf(told)] : []), ...(told.bars ? barsOf(told) : [])];
+  };
+  // the rewrites that had a part in it, up to the step that is shown
+  graph.history = function history(key) {
+    const steps = graph.steps();
+    return steps.slice(1, (graph.step === null ? steps.length : graph.step + 1)).flatMap((step, k) =>
+      (step.made.includes(key.replace(/~\d+$/, "")) ? step.rewrites.map((rewrite) => [k + 1, ...rewrite]) : []));
+  };
+}

@@ -1,0 +1,102 @@
+"""Parts of arrays that a loop reads in the middle of zeros at each turn and stores anew: carried in the middle of zeros.
+
+The loop back over the turns of a stencil has such a body: what it carries is read at neighbours, as :mod:`.shifts` has it,
+the inner part is stored, and the rim is only added to. With the inner part in its frame of zeros from turn to turn, and the
+rim in an array of its own, nothing is copied into a frame, and a turn is one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, make, topological, users
+from tensormagic.ir.site import substituted
+from tensormagic.ir.size import Size, nodes_of
+from tensormagic.ir.size import substitute as with_sizes
+from tensormagic.ops.leaf import constant, constant_value
+from tensormagic.ops.move import SLICE, broadcast, slice_
+from tensormagic.ops.opaque import items
+from tensormagic.ops.regions.loops import LOOP, unindexed
+from tensormagic.ops.regions.region import graph_over, matched, stand_in
+from tensormagic.ops.update import ADD_AT, SET, set_at
+
+Slices = tuple[tuple[Size, Size, int], ...]
+
+
+@dataclass
+class _Carry:
+    """A carry that is such, by its number."""
+
+    number: int
+    store: Node  # what stores the inner part, below what is added to the rim
+    inner: Node  # the part as it is read
+    frame: Node  # that part in the middle of zeros
+
+
+def framed(results: Sequence[Node]) -> dict[Node, Node]:
+    """What takes the place of the results of loops that carry such arrays."""
+    goals: dict[Node, Node] = {}
+    for node in topological(results):
+        if node.op is LOOP:
+            found = next((c for k in range(node["carries"]) if (c := _carry(node["body"], k)) is not None), None)
+            if found is not None:
+                goals.update(_rebuilt(node, found))
+    return goals
+
+
+def _carry(body: Graph, k: int) -> _Carry | None:
+    """Carry ``k``, where it is such."""
+    carry, links = body.parameters[1 + k], [body.results[k]]
+    while links[-1].op is ADD_AT:
+        links.append(links[-1].args[0])
+    store = links[-1]
+    if len(links) == 1 or store.op is not SET or store.args[0] is not carry:
+        return None
+    part = store["slices"]
+    used = users(body.nodes)
+    shown = [*body.checked, *(r for j, r in enumerate(body.results) if j != k)]
+    alone = all(used[below] == [above] and below not in shown for above, below in pairwise(links))
+    readers = [n for n in used[carry] if n is not store]
+    plain = all(n.op is SLICE and n["slices"] == part for n in readers)
+    if len(readers) != 1 or not plain or not alone or links[0] in shown or links[0] in used or carry in shown:
+        return None
+    inner = readers[0]
+    frames = [n for n in used.get(inner, ()) if n.op is SET and n.args[1] is inner and _is_zero(n.args[0])]
+    sizes = [s for f in frames for s in (*f.type.shape, *(x for own in (*part, *f["slices"]) for x in own))]
+    if len(frames) != 1 or any(map(nodes_of, sizes)):
+        return None
+    return _Carry(k, store, inner, frames[0])
+
+
+def _is_zero(value: Node) -> bool:
+    known = constant_value(value)
+    return known is not None and not known.any()
+
+
+def _rebuilt(loop: Node, found: _Carry) -> dict[Node, Node]:
+    body, k, count = loop["body"], found.number, loop["carries"]
+    index, *own = body.parameters
+    operands = list(loop.args[1:])
+    sizes, _ = matched(unindexed(body, 1), operands, "loop")
+    frame = stand_in("frame", found.frame.type)
+    rim = stand_in("rim", own[k].type)
+    middle, part = found.frame["slices"], found.store["slices"]
+    new = {found.frame: frame, found.inner: slice_(frame, middle), found.store: rim}
+    *nexts, inside = substituted([*body.results, found.store.args[1]], new)
+    nexts.append(set_at(found.frame.args[0], inside, middle))
+    parameters = [*own[:k], rim, *own[k + 1 : count], frame, *own[count:]]
+    changed = graph_over([index, *parameters], nexts, body)
+
+    def outside(slices: Slices) -> Slices:
+        return tuple((with_sizes(at, sizes), with_sizes(extent, sizes), step) for at, extent, step in slices)
+
+    zero = constant(frame.type.dtype.type(0))
+    shape = tuple(with_sizes(s, sizes) for s in frame.type.shape)
+    start = set_at(broadcast(zero, shape), slice_(operands[k], outside(part)), outside(middle))
+    arguments = [loop.args[0], *operands[:count], start, *operands[count:]]
+    *ends, last = items(make(LOOP, arguments, body=changed, carries=count + 1))
+    ends[k] = set_at(ends[k], slice_(last, outside(middle)), outside(part))
+    return dict(zip(items(loop), ends, strict=True))

@@ -1,0 +1,69 @@
+"""Notebooks as pages and as PDF, without widget state and without a network: every view is there as a picture."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.sync_api import BrowserContext, Route
+
+from tests.browser.test_views import VIEWS
+
+pytestmark = pytest.mark.browser
+
+# nbconvert's own scripts come from a network, where they are not left out: formulas, and widgets that have a state
+NO_SCRIPTS = [
+    f"--HTMLExporter.{name}_url=" for name in ("require_js", "mathjax", "jquery", "mermaid_js", "mermaid_layout_elk_js")
+]
+READY = "() => [...document.images].every((one) => one.complete && one.naturalWidth > 20 && one.naturalHeight > 10)"
+
+
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page that `jupyter nbconvert --execute` makes of a notebook with all views."""
+    folder = tmp_path_factory.mktemp("converted")
+    cells = [nbformat.v4.new_code_cell(cell) for cell in VIEWS]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "views.ipynb")
+    command = [sys.executable, "-m", "nbconvert", "--to", "html", "--execute", "--allow-errors", "views.ipynb"]
+    command += ["--NotebookClient.store_widget_state=False", *NO_SCRIPTS]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return folder / "views.html"
+
+
+def test_every_view_is_a_picture_without_a_network(browser: BrowserContext, converted: Path, screenshots: Path) -> None:
+    page = browser.new_page()
+    asked: list[str] = []
+    wrong: list[str] = []
+
+    def guard(route: Route) -> None:
+        if route.request.url.startswith(("file:", "data:")):
+            route.continue_()
+        else:
+            asked.append(route.request.url)
+            route.abort()
+
+    page.route("**/*", guard)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(converted.as_uri())
+    page.wait_for_function(READY)
+    assert asked == []
+    assert wrong == []
+    assert page.evaluate("() => window.hacked") is None
+    # two graphs, three live views, one backward pass
+    assert page.locator("img[src^='data:image/svg']").count() == 6
+    for panel in ("speed", "lines", "profile", "rewrites"):
+        assert page.get_by_text(panel).count() >= 1
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.screenshot(path=screenshots / f"converted-{scheme}.png")
+    page.emulate_media(media="print")
+    pdf = page.pdf()
+    assert pdf.startswith(b"%PDF")
+    assert len(pdf) > 50_000
+    (screenshots / "converted.pdf").write_bytes(pdf)
+    page.close()

@@ -1,0 +1,180 @@
+"""Errors of code that data may leave out: raised where NumPy raises them, and nowhere else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+from tests.capture.harness import check, kind_of
+
+FEW, MANY = np.array([0, 1]), np.array([7, 1])
+
+
+def way(x: Any, k: Any) -> Any:
+    if x.sum() > k[0]:  # noqa: SIM108 (a statement)
+        y = x[:2] + np.ones(3)
+    else:
+        y = x[:2]
+    return y
+
+
+def index(x: Any, k: Any) -> Any:
+    return x[7] if x.sum() > k[0] else x[0]
+
+
+def call(x: Any, k: Any) -> Any:
+    for i in range(3):
+        if x[i] > k[0]:
+            x[i] = int(1j)
+    return x
+
+
+def rank(x: Any, k: Any) -> Any:
+    if x.sum() > k[0]:
+        x = x.reshape(7, 7)
+    return x + 1
+
+
+def counted(x: Any, k: Any) -> Any:
+    for _ in range(k[0]):
+        x[0] = x[:2] @ np.ones(3)
+    return x
+
+
+def repeated(x: Any, k: Any) -> Any:
+    t = 0
+    while t < k[0]:
+        t += 1
+        x[0] = x[:2] @ np.ones(3)
+    return x
+
+
+def collected(x: Any, k: Any) -> Any:
+    return x + sum([int(1j) for _ in range(k[0])])
+
+
+def first(x: Any, k: Any) -> Any:
+    view = x[3:]
+    for _ in range(2):
+        for _ in range(k[0]):
+            view[0] = 1
+    return x
+
+
+@pytest.mark.parametrize("k", [FEW, MANY])
+@pytest.mark.parametrize("program", [way, index, call, rank, counted, repeated, collected, first])
+def test_an_error_is_met_where_its_code_runs(program: Callable[..., Any], k: np.ndarray):
+    try:
+        expected = program(np.arange(3.0), k)
+    except Exception as error:  # noqa: BLE001 (errors are compared)
+        with pytest.raises(kind_of(error)) as caught:
+            tm.tensor(program)(np.arange(3.0), k)
+        assert not isinstance(caught.value, CaptureError)
+    else:
+        np.testing.assert_array_equal(tm.tensor(program)(np.arange(3.0), k), expected)
+
+
+def test_an_error_of_both_ways_is_raised():
+    def both(x: Any) -> Any:
+        return x.reshape(7, 7) if x.sum() > 0 else x[:2] + x
+
+    with pytest.raises(tm.ShapeError):
+        tm.tensor(both)(np.arange(3.0))
+
+
+def caught_index(x: Any, k: Any) -> Any:
+    try:
+        y = x[k[0]]
+    except IndexError:
+        y = x[0]
+    return y
+
+
+def caught_way(x: Any, k: Any) -> Any:
+    try:
+        y = x[5] if x.sum() > k[0] else x[2]
+    except IndexError:
+        y = x[0]
+    return y
+
+
+def caught_turn(x: Any, k: Any) -> Any:
+    try:
+        for _ in range(k[0]):
+            x[9] = 1
+    except IndexError:
+        x[0] = 3
+    return x
+
+
+def caught_matrix(x: Any, k: Any) -> Any:
+    try:
+        y = np.linalg.cholesky(np.outer(x, x) - k[0])
+    except np.linalg.LinAlgError:
+        y = x
+    return y
+
+
+@pytest.mark.parametrize("k", [FEW, MANY])
+@pytest.mark.parametrize("program", [caught_index, caught_way, caught_turn, caught_matrix])
+def test_what_data_decide_is_not_caught_in_a_function(program: Callable[..., Any], k: np.ndarray):
+    with pytest.raises(CaptureError, match=r"in a `try`|a `try` around what may fail"):
+        tm.tensor(program)(np.arange(3.0), k)
+
+
+def test_what_is_known_or_was_made_before_may_stand_in_a_try():
+    def known(x: Any, k: Any) -> Any:
+        y = x[k]
+        try:
+            z = x[0] + y[0] + x[:2] @ x[:2]
+        except ValueError:
+            z = x[0]
+        return z
+
+    x, k = np.arange(3.0), np.array([2, 1])
+    assert tm.tensor(known)(x, k) == known(x, k)
+
+
+@pytest.mark.parametrize("k", [FEW, MANY])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    y = x[k[0]]",
+        "    x[0] = 5\n    x[k[0]] = 7\n    x[1] = 8",
+        "    y = np.linalg.inv(np.zeros((2, 2)) * x[0])",
+        "    if x[1] > 0: y = x[k[0]]\n    else: y = x[9]",
+        "    for i in range(k[0]): x[9]",
+    ],
+)
+def test_a_cell_meets_errors_in_a_try_at_their_statement(body: str, k: np.ndarray):
+    check(f"try:\n{body}\nexcept (IndexError, np.linalg.LinAlgError):\n    x[2] = x[0] + 3", x=np.arange(3.0), k=k)
+
+
+def test_an_empty_list_is_an_error_where_only_its_shape_is_asked_for():
+    def width(x: Any, k: Any) -> Any:
+        rows = []
+        for _ in range(k[0]):
+            rows.append(x + 1)  # noqa: PERF401 (a list that grows)
+        table = np.array(rows)
+        t = 0
+        while t < table.shape[-1]:
+            t += 1
+            x[0] = t
+        return x
+
+    np.testing.assert_array_equal(tm.tensor(width)(np.arange(3.0), MANY), width(np.arange(3.0), MANY))
+    with pytest.raises(CaptureError, match="a list is empty"):
+        tm.tensor(width)(np.arange(3.0), FEW)
+
+
+def test_a_size_that_does_not_fit_as_data_say_is_refused_by_name():
+    def joined(x: Any, y: Any) -> Any:
+        return x[x > 1] + y
+
+    with pytest.raises(CaptureError, match="sizes do not fit: 3 and 1"):
+        tm.tensor(joined)(np.arange(3.0), np.arange(3.0))
+    with pytest.raises(CaptureError, match="could not be broadcast"):
+        check("x[x[:, 0] > 9] = y", x=np.zeros((2, 3)), y=np.zeros((3, 0, 1)))

@@ -1,0 +1,248 @@
+"""The speed view: who takes part, what is said, and that text, page and picture say the same."""
+
+from __future__ import annotations
+
+import re
+import types
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.notebook.speeds import against, machine
+from tensormagic.notebook.speeds.against import Peer
+from tensormagic.notebook.speeds.costs import Cost
+from tensormagic.notebook.speeds.machine import Machine
+from tensormagic.notebook.speeds.measure import Party, Speed
+from tensormagic.notebook.speeds.panel import drawn
+
+LOSS = "z = X @ w + b\nloss = np.mean(np.log(1 + np.exp(-y * z)))\nloss"
+CAN = Machine(50e9, 60e9, 20e9, "NumPy")
+
+
+@pytest.fixture(autouse=True)
+def known_machine(monkeypatch):
+    """A machine that need not be measured."""
+    monkeypatch.setattr(machine, "measured", lambda: CAN)
+
+
+def shown(notebook, options, text=LOSS):
+    return notebook.ok(f"%%tensor --show none {options}\n{text}").data
+
+
+def figures(calls=(1e-3, 1e-4), **changes):
+    """A view of figures that are given."""
+    numpy = Party("NumPy", "", 1e-3, None, calls[0], 4000, "5 ops", 1e-16, 0.0)
+    own = Party("tensormagic", "compiled", 2e-3, 0.09, calls[1], 100, "1 kernel", 1e-17, 2e-16)
+    made = {
+        "parties": (numpy, own),
+        "by_numpy": Cost(100, 200, 4000),
+        "by_plan": Cost(100, 200, 1000),
+        "machine": CAN,
+        "lines": {2: 1e-4, 3: 3e-4},
+        "digits": 63,
+        **changes,
+    }
+    return Speed(**made)
+
+
+def test_everything_that_is_asked_for_is_there(notebook):
+    data = shown(notebook, "-t")
+    text = data["text/plain"]
+    for part in ("a run", "first result", "compiling", "memory", "launches", "error", "12 ops", "times NumPy's speed"):
+        assert part in text
+    assert "tensormagic, on NumPy" in text
+    assert re.search(r"NumPy: [\d.]+( k)? operations \([\d.]+ k flops\), [\d.]+ kB moved, [\d.]+ flops a byte", text)
+    assert "50 Gflop/s; 60 GB/s from the cache, 20 GB/s from memory" in text
+    rows = [line for line in text.splitlines() if line.endswith((" 2 z = X @ w + b", " 4 loss")) or "np.mean" in line]
+    shares = [int(found[1]) for row in rows if (found := re.search(r"(\d+) % ", row))]
+    assert len(rows) == 3
+    assert 98 <= sum(shares) <= 102
+
+
+def test_page_and_picture_say_the_same(notebook):
+    data = shown(notebook, "-t")
+    picture = ET.fromstring(data["image/svg+xml"])
+    words = "".join(picture.itertext())
+    page = ET.fromstring(f"<root>{data['text/html']}</root>")
+    for part in ("a run", "first result", "roofline", "tensormagic", "z = X @ w + b"):
+        assert part in words
+        assert part in "".join(page.itertext())
+    assert "<script" not in data["text/html"] + data["image/svg+xml"]
+    assert "http" not in data["text/html"].replace("http://www.w3.org/2000/svg", "")
+    assert "prefers-color-scheme:dark" in data["image/svg+xml"]
+    assert picture.find("{http://www.w3.org/2000/svg}title") is not None
+
+
+def test_beside_a_graph_it_is_a_display_of_its_own(notebook):
+    displays = notebook.ok(f"%%tensor -t\n{LOSS}").displays
+    assert set(displays[0]) == {"text/plain", "text/html", "image/svg+xml"}
+    assert displays[0]["text/plain"].startswith("speed of the cell's value")
+
+
+def test_the_first_result_is_of_this_run(notebook):
+    text = shown(notebook, "-t --grad w")["text/plain"]
+    assert "captured and computed, with gradients" in text
+    row = next(line for line in text.splitlines() if line.startswith("tensormagic, on NumPy"))
+    assert row.split()[3:5][1] in {"s", "ms", "µs"}
+    assert [line.split("  ")[0] for line in text.splitlines()[3:6]] == [
+        "NumPy, the cell as it is",
+        "tensormagic, on NumPy",
+        "tensormagic, with gradients",
+    ]
+
+
+def test_a_cell_that_prints_is_heard_once(notebook):
+    ran = notebook.ok("%%tensor -t --show none\nfor k in range(3):\n    print(k, w.sum() * k)\nnp.sum(w)")
+    assert ran.out.splitlines()[:3] == ["0 0.0", "1 0.0", "2 0.0"]
+    assert "0.0" not in "".join(ran.out.splitlines()[3:])
+
+
+def test_memory_is_what_is_allocated_at_a_time(notebook):
+    notebook["v"] = np.ones(100_000)
+    text = shown(notebook, "-t", "a = v + 1\nc = np.exp(a) * 2\nc")["text/plain"]
+    row = next(line for line in text.splitlines() if line.startswith("NumPy, the cell as it is"))
+    held = float(re.search(r"([\d.]+) MB", row)[1])
+    assert 1.6 <= held <= 1.61  # a and exp(a), in whose memory NumPy puts its product: two arrays of 0.8 MB
+
+
+def test_accuracy_is_against_more_digits(notebook):
+    if np.finfo(np.longdouble).nmant <= 52:
+        pytest.skip("NumPy has no more digits than float64 here")
+    notebook["v"] = np.array([1e-17, 2e-17])
+    text = shown(notebook, "-t", "np.sum(np.log(1 + v))")["text/plain"]
+    by_numpy, own = (next(row for row in text.splitlines() if row.startswith(n)) for n in ("NumPy, ", "tensormagic, "))
+    assert by_numpy.split()[-1] == "1.0e+00"  # it loses all of it
+    assert "< 7.8e-03" in own  # 63 bits lose the most of it too: no more than that can be said
+    notebook["v"] = np.array([1e-30])  # all of it, in both
+    assert "error: not known" in shown(notebook, "-t", "np.sum(np.log(1 + v))")["text/plain"]
+    notebook["v"] = np.array([0.1, 0.7])
+    text = shown(notebook, "-t", "np.sum(np.log(1 + v))")["text/plain"]
+    assert float(next(row for row in text.splitlines() if row.startswith("NumPy, ")).split()[-1]) < 1e-15
+    text = shown(notebook, "-t", "np.sum(np.linalg.inv(X.T @ X))")["text/plain"]
+    assert "error: not known" in text
+
+
+def test_compiling_pays_after_so_many_runs():
+    assert figures().pays_after == 101  # 0.09 s, and 0.9 ms saved by each
+    assert figures((1e-4, 1e-3)).pays_after is None
+    text = drawn(figures(), "\nz = x\nz + 1")[1]
+    assert "10 times NumPy's speed; compiling pays after 101 runs" in text
+    assert "compiling does not pay" in drawn(figures((1e-4, 1e-3)), "\nz\nz")[1]
+
+
+def test_the_roof_is_that_of_the_memory_or_of_the_cache():
+    # 0.2 flops a byte: 4 Gflop/s from memory, 12 from the cache
+    work = Cost(10**6, 2 * 10**6, 10**7)
+    text = drawn(figures((1e-2, 2e-3), by_plan=work), "\nz")[1]
+    assert "tensormagic does 1 Gflop/s, 25 % of what one core can with data in memory" in text
+    text = drawn(figures((1e-2, 2 / 6e3), by_plan=work), "\nz")[1]
+    assert "tensormagic does 6 Gflop/s, 50 % of what one core can with data in the cache" in text
+    assert "with data in the cache" in drawn(figures(), "\nz")[1]  # a thousand bytes
+    assert "at least 100 operations" in drawn(figures(by_plan=Cost(100, 200, 1000, known=False)), "\nz")[1]
+
+
+def test_a_cell_without_arithmetic_has_no_roof(notebook):
+    data = shown(notebook, "-t", "X.T")
+    assert "tensormagic does" not in data["text/plain"]
+    ET.fromstring(data["image/svg+xml"])
+
+
+def test_many_lines_are_left_out():
+    source = "\n" + "\n".join(f"v = v + {k}" for k in range(100))
+    lines = {k: float(k) for k in range(2, 102)}
+    made = drawn(figures(lines=lines), source)
+    assert made[1].count("v = v + ") == 24
+    assert "76 lines that take less are left out" in made.picture
+
+
+def test_hostile_text_is_text(notebook):
+    made = drawn(figures(), '\ns = "<script>alert(1)</script>" + "\u202e" + "x" * 100000\n😀 & "\'')
+    for form in (made.picture, f"<root>{made[0]}</root>"):
+        root = ET.fromstring(form)
+        assert not [e for e in root.iter() if e.tag.endswith("script")]
+        assert "<script>" in "".join(root.itertext())
+    assert len(made.picture) < 40_000
+
+
+# other packages -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def peers(monkeypatch):
+    """Two packages: one has all that the cell needs, the other no logarithm."""
+    whole = types.ModuleType("whole")
+    vars(whole).update({name: getattr(np, name) for name in ("mean", "log", "exp", "sum")})
+    part = types.ModuleType("part")
+    part.mean, part.exp = np.mean, np.exp
+
+    def compiled(program, given):
+        assert all(isinstance(a, np.ndarray) for a in given)
+        return lambda *arrays: program(*arrays)
+
+    made = {
+        "jax": Peer("Whole", "whole", lambda a: a, compiled),
+        "torch": Peer("Part", "part", lambda a: a, lambda program, _: program),
+        "pytensor": Peer("Absent", "no_such_package", lambda a: a, compiled),
+    }
+    monkeypatch.setattr(against, "PEERS", made)
+    monkeypatch.setitem(__import__("sys").modules, "whole", whole)
+    monkeypatch.setitem(__import__("sys").modules, "part", part)
+
+
+@pytest.mark.usefixtures("peers")
+def test_another_package_runs_the_cell_as_it_is_or_says_why_not(notebook):
+    text = shown(notebook, "--against jax,torch,pytensor")["text/plain"]
+    row = next(line for line in text.splitlines() if line.startswith("Whole"))
+    assert row.split()[-1] != "–"  # it is as accurate as NumPy, whose functions these are
+    assert "Part cannot run the cell as it is: AttributeError: module 'part' has no attribute 'log'" in text
+    assert "Absent cannot run the cell as it is: is not installed" in text
+
+
+@pytest.mark.usefixtures("peers")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import numpy as np\nnp.sum(w)", "the cell imports NumPy itself"),
+        ("np.sum(w * rng.normal(size=3))", "rng is a random generator of NumPy"),
+    ],
+)
+def test_what_no_package_is_given(notebook, text, why):
+    notebook["rng"] = np.random.default_rng(0)
+    assert f"Whole cannot run the cell as it is: {why}" in shown(notebook, "--against jax", text)["text/plain"]
+
+
+def test_only_packages_that_are_known(notebook):
+    ran = notebook(f"%%tensor --against tensorflow\n{LOSS}")
+    assert type(ran.error).__name__ == "UsageError"
+    assert "jax, pytensor, torch" in ran.out
+
+
+# the machine ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_machine_is_measured_once(tmp_path, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(machine, "_known", {})
+    monkeypatch.setattr(machine, "_LARGE", 100_000)
+    with tm.config.using(cache_folder=tmp_path, tier="numpy"):
+        found = machine.measured()
+        assert found.by == "NumPy"
+        assert 1e8 < found.flops < 1e13
+        assert 1e8 < found.memory < 1e13
+        monkeypatch.setattr(machine, "_known", {})
+        monkeypatch.setattr(machine, "_by_numpy", lambda: pytest.fail("measured again"))
+        assert machine.measured() == found
+    assert len(list(tmp_path.glob("machine-*.json"))) == 1
+
+
+def test_compiled_code_is_measured_where_it_runs(tmp_path, monkeypatch):
+    pytest.importorskip("numba")
+    monkeypatch.undo()
+    monkeypatch.setattr(machine, "_known", {})
+    monkeypatch.setattr(machine, "_LARGE", 100_000)
+    found = machine._by_machine_code()
+    assert found.by == "compiled code"
+    assert 1e8 < found.flops < 1e13
+    assert found.cached > 1e8

@@ -1,0 +1,118 @@
+"""The cell's lines with their operations, costs, kernels and code; yellow where NumPy runs them. Without a script."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+TEXT = """z = X @ w + b
+# & nothing
+u = np.linalg.solve(X.T @ X + np.eye(3), w)
+for k in range(20):
+    u = u - 0.1 * np.sin(u)
+np.sum(np.exp(z)) + u.sum()"""
+
+
+def annotated(notebook, text=TEXT, options=""):
+    data = notebook.ok(f"%%tensor -a --show none {options}\n{text}").data
+    return data["text/plain"].splitlines()[1:], ET.fromstring(f"<root>{data['text/html']}</root>"), data
+
+
+def row_of(rows, part):
+    return next(row for row in rows if part in row)
+
+
+def details(page, part):
+    """The element that a line opens."""
+    return next(e for e in page.iter("details") if part in "".join(e.find("summary").itertext()))
+
+
+def test_lines_with_their_operations_and_where_they_run(notebook):
+    rows, _, _ = annotated(notebook)
+    assert re.search(r"@, broadcast, \+ +280 +kernel 1$", row_of(rows, "z = X @ w + b"))  # 2 * 40 * 3 and 40
+    assert row_of(rows, "# & nothing").rstrip().endswith("# & nothing")
+    assert re.search(r"sin, ×, − +180 ", row_of(rows, "u - 0.1"))  # three, for three numbers, in 20 turns
+    assert re.search(r"loop × 20", row_of(rows, "for k in"))
+    solve = row_of(rows, "np.linalg.solve")
+    assert solve.startswith("*")
+    assert solve.endswith("NumPy")
+    assert [row.startswith("*") for row in rows].count(True) == 1
+
+
+def test_a_line_opens_to_its_code(notebook):
+    _, page, data = annotated(notebook)
+    assert "<script" not in data["text/html"]
+    assert not [e for e in page.iter() if any(name.startswith("on") for name in e.attrib)]
+    made = details(page, "X @ w")
+    code = "".join(made.find("div").itertext())
+    assert "def kernel(table):" in code
+    marked = ["".join(e.itertext()) for e in made.iter("mark")]
+    assert any("contract" in line or "add" in line for line in marked)
+    assert not any("exp(" in line for line in marked)
+    assert any("exp(" in line for line in ("".join(e.itertext()) for e in details(page, "np.exp(z)").iter("mark")))
+    assert [e.tag for e in page.iter("details")] == ["details"] * 5  # the comment has nothing to open
+    assert "float64[3, 3], float64[3, 1]) -> float64[3, 1]" in "".join(details(page, "solve").itertext())
+
+
+def test_yellow_is_said_and_not_only_shown(notebook):
+    _, page, data = annotated(notebook)
+    yellow = [e for e in page.iter("details") if "yellow" in e.get("class")]
+    assert len(yellow) == 1
+    assert "NumPy" in "".join(yellow[0].find("summary").itertext())
+    picture = ET.fromstring(data["image/svg+xml"])
+    assert "NumPy runs a part of it" in "".join(picture.itertext())
+    assert len([e for e in picture.iter() if e.get("class") == "yellow"]) == 1
+
+
+def test_a_loop_that_python_turns(notebook):
+    notebook["A"] = np.eye(3)
+    rows, page, _ = annotated(notebook, "v = w\nfor k in range(5):\n    v = np.exp(-np.linalg.solve(A, v))\nv.sum()")
+    row = row_of(rows, "np.linalg.solve")
+    assert row.startswith("*")
+    assert "kernel" in row
+    assert "NumPy" in row
+    assert "exp(" in "".join(details(page, "np.linalg.solve").itertext())
+
+
+def test_a_while_is_at_least_so_many(notebook):
+    rows, _, _ = annotated(notebook, "v = w * 1.0\nwhile v.sum() > 1:\n    v = np.sin(v) / 2\nv.sum()")
+    assert "≥ 6" in row_of(rows, "np.sin(v)")
+    assert row_of(rows, "np.sin(v)").split()[0] == "4"
+
+
+def test_gradients_are_counted_with_their_lines(notebook):
+    alone, with_gradient = (
+        annotated(notebook, "z = X @ w\nnp.sum(z ** 2)", options)[0] for options in ("", "--grad w")
+    )
+    assert "240 " in row_of(alone, "X @ w")
+    assert "480 " in row_of(with_gradient, "X @ w")  # X.T @ ... is as much again
+
+
+def test_hostile_lines_are_text(notebook):
+    rows, page, _ = annotated(notebook, 's = "<script>&\\u202e😀' + "x" * 3000 + '"\nnp.sum(w)')
+    assert not list(page.iter("script"))
+    assert any("<script>" in "".join(e.itertext()) for e in page.iter("code"))
+    assert "np.sum(w)" in row_of(rows, "np.sum")
+
+
+def test_of_a_long_kernel_a_line_shows_its_part(notebook):
+    text = "v = w\n" + "\n".join(f"v = np.sin(v) + {k}.5" for k in range(30)) + "\nv.sum()"
+    _, page, data = annotated(notebook, text)
+    made = details(page, "np.sin(v) + 7.5")
+    code = "".join(made.find("div").itertext())
+    assert "⋮" in code
+    assert "for i in range(start, stop):" in code  # around the statements
+    assert code.count("sin(") == len([e for e in made.iter("mark") if "sin(" in "".join(e.itertext())]) == 1
+    assert len(data["text/html"]) < 60_000
+
+
+def test_a_page_without_a_kernel_has_it_all(notebook):
+    nbformat, nbconvert = pytest.importorskip("nbformat"), pytest.importorskip("nbconvert")
+    _, _, data = annotated(notebook)
+    cell = nbformat.v4.new_code_cell("…", outputs=[nbformat.v4.new_output("execute_result", data)])
+    page, _ = nbconvert.HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
+    assert page.count('<details class="row') == 5
+    assert "def kernel(table):" in page

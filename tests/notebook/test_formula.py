@@ -1,0 +1,216 @@
+"""Formulas of lazy values: what they say is what NumPy computes, and they are written as mathematics is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.notebook.equations import formula_of
+from tensormagic.notebook.latex import Name, Number, Power, Product, Quotient, latex, name_in_latex
+from tests.notebook.formula_values import line_value
+
+# Each is a cell over X (40, 3), y (40), w (3), b and A (3, 3); value is what it ends in.
+CELLS = [
+    "X @ w + b",
+    "X.T @ y",
+    "w @ A @ w",
+    "A @ A.T - A",
+    "np.outer(w, w + 1)",
+    "X - X.mean(axis=0)",
+    "(X - X.mean(axis=0)) / X.std(axis=0)",
+    "2 * w - y[:3] / 4",
+    "np.exp(w - w.max()) / np.exp(w - w.max()).sum()",
+    "w[1:] - w[:-1]",
+    "w[::-1] * w",
+    "X[::2, 1] + y[1::2]",
+    "w[:, None] * y[None, :4]",
+    "np.where(w > 0, w, -w) + np.abs(b)",
+    "np.cumsum(w * w)",
+    "np.linalg.solve(A, w)",
+    "np.linalg.inv(A) @ w",
+    "X.T",
+    "np.einsum('ij,jk,ik->i', X, A, X)",
+    "np.einsum('ij,ij->j', X, X)",
+    "X.max(axis=1) - X.min(axis=1)",
+    "X[np.array([3, 1, 4])] @ w",
+    "np.argmax(X, axis=1) + 0.0",
+    "1 / (1 + np.exp(-(X @ w)))",
+    "np.maximum(X @ w, 0)",
+    "np.sqrt((X**2).sum(axis=1))",
+    "np.log1p(np.exp(y)) - np.expm1(b) + np.cbrt(w[0])",
+    "np.arange(3) * w",
+    "np.linspace(0, 1, 3) + w",
+    "np.linalg.norm(X, axis=1)",
+    "np.floor(w * 3) % 2",
+    "(w > 0) & (w < 1)",
+    "np.prod(w) - np.sum(w) / np.max(w)",
+    "np.tanh(X @ A) @ w",
+]
+SLOPES = [
+    "np.mean(np.log(1 + np.exp(-y * (X @ w + b))))",
+    "((X @ w + b - y) ** 2).sum() / len(y)",
+    "w @ A @ w / 2 + b * w.sum()",
+    "np.linalg.norm(A @ w) + b",
+    "(w[1:] * w[:-1]).sum() * b",
+    "np.sum(np.where(w > 0, w * np.log(np.abs(w)), 0)) + b**3",
+    "np.log(np.exp(A @ w + b).sum())",
+    "np.var(w) + np.sin(b) * w[0]",
+    "(np.tanh(X @ w + b) * y).mean()",
+    "np.sum(1 / (1 + np.exp(-w)) - b / w)",
+]
+
+
+@pytest.fixture
+def data(notebook):
+    random = np.random.default_rng(7)
+    notebook["A"] = random.normal(size=(3, 3)) + 3 * np.eye(3)
+    notebook["w"] = np.array([0.7, -0.4, 1.3])
+    notebook["b"] = 0.25
+    return notebook
+
+
+def names_of(notebook) -> dict[str, object]:
+    return {n: notebook[n] for n in ("X", "y", "w", "b", "A")}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_formula_says_what_is_computed(data, cell):
+    data.ok(f"%%tensor --show none\nvalue = {cell}\nvalue")
+    formula = formula_of(data["value"], "value")
+    expected = data["value"].numpy()
+    found = line_value(formula, "value", np.shape(expected), names_of(data))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    assert "…" not in str(formula)
+
+
+@pytest.mark.parametrize("cell", SLOPES)
+def test_the_formula_of_a_gradient_says_what_is_computed(data, cell):
+    data.ok(f"%%tensor --grad w,b --show none\nvalue = {cell}\nvalue")
+    formula = formula_of(data["value"], "value", wrt=("w", "b"))
+    for name in ("w", "b"):
+        expected = data[f"grad_{name}"].numpy()
+        known = {**names_of(data), "value": data["value"].numpy()}
+        found = line_value(formula, f"d value/d {name}", np.shape(expected), known)
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+
+
+def test_parts_appear_by_their_names(data):
+    data.ok("%%tensor --show none\nz = X @ w + b\nloss = np.mean(np.log(1 + np.exp(-y * z)))")
+    formula = data["loss"].formula(wrt="w")
+    assert str(formula).splitlines() == [
+        "loss = 1/n * sum_{i<n} log(1 + exp(-y[i] * z[i]))",
+        "z = X @ w + b",
+        "d loss/d w = -X.T @ (1/n * σ(-y * z) * y)",
+        "    where n = 40, indices count from 0, σ(x) = 1/(1 + exp(-x))",
+    ]
+    assert r"\mathrm{loss} &= \frac{1}{n}\,\sum_{i \lt n} \log\left(1 + e^{-y_{i}\,z_{i}}\right)" in formula.latex
+    assert r"\frac{\partial\,\mathrm{loss}}{\partial\,w} &= -X^{\top}\," in formula.latex
+
+
+def test_a_name_that_is_bound_anew_is_told_from_what_it_was(data):
+    data.ok("%%tensor --show none\nw = w - 0.1 * w\ns = w.sum()")
+    lines = str(data["s"].formula()).splitlines()
+    assert lines[:2] == ["s = sum_{i<n} w′[i]", "w′ = w - 0.1 * w"]
+
+
+def test_a_loop_is_a_named_block(data):
+    data.ok("%%tensor --show none\nfor k in range(100):\n    w = np.sin(w) + k\ns = w.sum()")
+    text = str(data["s"].formula())
+    assert "w′ = loop_1(w)" in text
+    assert "loop 1 is the loop at In[1] line 2, 100 times" in text
+    assert r"\operatorname{loop}_{1}\left(w\right)" in data["s"].formula().latex
+
+
+def test_a_branch_is_a_named_block(data):
+    data.ok("%%tensor --show none\nif w.sum() > 0:\n    q = w * 2\nelse:\n    q = w\nq")
+    assert "branch 1 is the branch at In[1] line 2" in str(data["q"].formula())
+
+
+def test_a_long_one_is_cut(data):
+    data.ok("%%tensor --show none\nx = w\n" + "x = np.sin(x) * x + np.cos(x)\n" * 40 + "s = x.sum()")
+    del data.shell.user_ns["x"]
+    formula = data["s"].formula(wrt="w")
+    assert "…" in str(formula)
+    assert len(str(formula)) < 4_000
+    assert len(formula.latex) < 10_000
+
+
+def test_it_computes_nothing(data):
+    data.ok("%%tensor --quiet\ns = np.exp(X @ w).sum()")
+    from tensormagic import session
+
+    data["s"].formula(wrt="w")
+    assert not session.is_computed(data["s"].node)
+
+
+def test_names_that_are_no_inputs_are_refused(data):
+    data.ok("%%tensor --show none\ns = (X @ w).sum()\nv = X @ w")
+    with pytest.raises(tm.DifferentiationError, match="'q' is no input"):
+        data["s"].formula(wrt="q")
+    with pytest.raises(tm.DifferentiationError, match="a gradient is that of a real number"):
+        data["v"].formula(wrt="w")
+
+
+def test_outside_notebooks():
+    x = tm.tensor([1.0, 2.0])
+    assert str((x**2).sum().formula("y")).splitlines()[0].endswith("= sum_{i<n} array1[i]**2")
+
+
+def test_the_page_gets_latex_and_text(data):
+    shown = data.ok("%%tensor --show none\ns = w.sum()\ns").value
+    made, _ = data.shell.display_formatter.format(shown.formula())
+    assert made["text/plain"].startswith("s = sum_{i<n} w[i]")
+    assert made["text/latex"].startswith("$\\displaystyle \\begin{aligned}s &= \\sum_{i \\lt n} w_{i}")
+
+
+def test_the_magic(data):
+    data.ok("%%tensor --grad w --show none\nloss = (w @ w) / b\nloss")
+    text = data.ok("%tensor_formula").data["text/plain"]
+    assert text.splitlines()[:2] == ["loss = w.T @ w/b", "d loss/d w = 2/b * w"]
+    assert "d loss/d b" in data.ok("%tensor_formula loss --wrt b").data["text/plain"]
+    assert "loss has no floating input q" in data("%tensor_formula loss --wrt q").out
+    assert "takes the name of a lazy value; there is no variable nothing" in data("%tensor_formula nothing").out
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("w", "w"),
+        ("loss", r"\mathrm{loss}"),
+        ("grad_w", r"\mathrm{grad\_w}"),
+        ("x_1", "x_{1}"),
+        ("theta2", r"\theta_{2}"),
+        ("µ", "µ"),
+        (
+            'a<script>alert("x")</script>',
+            r"\mathrm{a{\lt}script{\gt}alert({\prime\prime}x{\prime\prime}){\lt}/sc\ldots }",
+        ),
+        (r"\input{secret}$", r"\mathrm{\backslash input\{secret\}\$}"),
+        ("x" * 100_000, r"\mathrm{" + "x" * 23 + r"\ldots }"),
+        ("a\u202eb\nc", r"\mathrm{ab\ c}"),
+        ("🎉 %#&~^", r"\mathrm{🎉\ \%\#\&{\sim}{\wedge}}"),
+    ],
+)
+def test_names_stay_names(name, expected):
+    assert name_in_latex(name) == expected
+
+
+def test_columns_of_hostile_names(data):
+    import pandas as pd
+
+    data["df"] = pd.DataFrame({"<b>$x$</b>": [1.0, 2.0], "\\evil{}": [3.0, 4.0]})
+    data.ok('%%tensor --show none\ns = (df["<b>$x$</b>"] * df["\\\\evil{}"]).sum()\ns')
+    made = data["s"].formula().latex
+    assert "<b>" not in made
+    assert "$" not in made.replace(r"\$", "")
+
+
+def test_what_is_written_has_its_brackets():
+    x, n = Name("x"), Name("n")
+    assert latex(Power(Quotient(Number(1), n), Number(2))) == r"\left(\frac{1}{n}\right)^{2}"
+    assert latex(Product((Number(2), Number(3)))) == r"2 \cdot 3"
+    assert latex(Power(Number(-1.0), x)) == r"\left(-1\right)^{x}"
+    assert latex(Number(1e-5)) == "10^{-5}"
+    assert latex(Power(Number(1e-5), x)) == r"\left(10^{-5}\right)^{x}"
+    assert latex(Number(float("-inf"))) == r"-\infty"

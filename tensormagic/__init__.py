@@ -99,7 +99,7 @@ def _formula(self: Tensor, name: str = "", wrt: str | Iterable[str] = ()) -> Any
     Nothing is computed. ``name`` is what stands on the left (default: the variable of the notebook that this is), and ``wrt``
     names inputs, as ``"w,b"`` or ``("w", "b")``.
     """
-    from tensormagic.notebook.equations import formula_here
+    from tensormagic.notebook.formulas.equations import formula_here
 
     names = [n.strip() for n in wrt.split(",") if n.strip()] if isinstance(wrt, str) else list(wrt)
     return formula_here(self, name, names)
@@ -142,7 +142,7 @@ def live(shown: Any, /, **ranges: Any) -> Any:
     (9.0, {'a': 6.0})
     >>> view.close()
     """
-    from tensormagic.notebook.live import live as view_of
+    from tensormagic.notebook.live.follow import live as view_of
 
     return view_of(shown, **ranges)
 

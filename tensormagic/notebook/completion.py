@@ -15,7 +15,7 @@ from tensormagic.capture.summary import type_text
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.rules import rules
 from tensormagic.notebook.display import actual_type
-from tensormagic.notebook.equations import inputs_of
+from tensormagic.notebook.formulas.equations import inputs_of
 from tensormagic.notebook.options import CHOICES, NAMES, OPTIONS, of_line
 
 __all__ = ["matcher", "typed"]

@@ -13,7 +13,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import topological
 from tensormagic.notebook.display import actual_type, value_text
-from tensormagic.notebook.equations import Formula, formula_of, inputs_of
+from tensormagic.notebook.formulas.equations import Formula, formula_of, inputs_of
 
 __all__ = ["Inspecting", "default_wrt"]
 

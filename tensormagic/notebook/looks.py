@@ -13,8 +13,8 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.notebook.display import Page, Views, bundle, graph_text
-from tensormagic.notebook.equations import formula_of, inputs_of
 from tensormagic.notebook.forms import forms_of
+from tensormagic.notebook.formulas.equations import formula_of, inputs_of
 from tensormagic.notebook.inspecting import default_wrt
 from tensormagic.notebook.options import arguments, describe
 from tensormagic.notebook.panels import PANELS

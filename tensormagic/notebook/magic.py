@@ -191,7 +191,7 @@ class TensorMagics(Magics):
 
     def _view(self, code: Code, options: Options) -> Any:
         """The live view of a cell, before the cell itself runs: what it cannot show is refused while nothing has changed."""
-        from tensormagic.notebook.live import view_of_cell
+        from tensormagic.notebook.live.follow import view_of_cell
 
         view = view_of_cell(code, options, self.shell)
         self.views.add(view)
@@ -203,7 +203,7 @@ class TensorMagics(Magics):
         space = self.shell.user_ns
         new: dict[str, Any] = {}
         if options.live:
-            from tensormagic.notebook.live import missing_names
+            from tensormagic.notebook.live.follow import missing_names
 
             new = missing_names(code, options, space)
         space.update(new)
@@ -219,7 +219,7 @@ class TensorMagics(Magics):
 
     def _live(self, view: Any, outcome: Outcome) -> Any:
         """What is returned for a cell with a live view: its value, which is shown as that view."""
-        from tensormagic.notebook.live import LiveReport
+        from tensormagic.notebook.live.follow import LiveReport
 
         report = LiveReport(outcome, self.views, view, rich=self.rich)
         return ShownTensor(outcome.result, report) if isinstance(outcome.result, Tensor) else report

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from tensormagic.notebook import latex as t
-from tensormagic.notebook.equations import Formula
+from tensormagic.notebook.formulas import latex as t
+from tensormagic.notebook.formulas.equations import Formula
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log": np.log,

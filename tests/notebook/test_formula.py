@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.notebook.equations import formula_of
-from tensormagic.notebook.latex import Name, Number, Power, Product, Quotient, latex, name_in_latex
+from tensormagic.notebook.formulas.equations import formula_of
+from tensormagic.notebook.formulas.latex import Name, Number, Power, Product, Quotient, latex, name_in_latex
 from tests.notebook.formula_values import line_value
 
 # Each is a cell over X (40, 3), y (40), w (3), b and A (3, 3); value is what it ends in.

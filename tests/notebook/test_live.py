@@ -18,9 +18,9 @@ import traitlets
 import tensormagic as tm
 from tensormagic.functions.function import of_callable
 from tensormagic.ir.errors import ArgumentError, CaptureError
-from tensormagic.notebook.plots.curves import curve
-from tensormagic.notebook.ranges import parameter
-from tensormagic.notebook.sweep import Numbers
+from tensormagic.notebook.live.plots.curves import curve
+from tensormagic.notebook.live.ranges import parameter
+from tensormagic.notebook.live.sweep import Numbers
 from tensormagic.notebook.widgets.live import SCRIPT, STYLE, LiveView
 from tests.notebook.live_views import WIDGET, unpacked, widgets
 

@@ -15,8 +15,8 @@ import traitlets
 
 import tensormagic as tm
 from tensormagic.functions.function import of_callable
-from tensormagic.notebook.ranges import parameter
-from tensormagic.notebook.sweep import Numbers, Star
+from tensormagic.notebook.live.ranges import parameter
+from tensormagic.notebook.live.sweep import Numbers, Star
 from tests.notebook.live_views import unpacked
 
 A = np.array([[1.0, 0.5, 0.0], [0.5, 2.0, 0.25], [0.0, 0.25, 3.0]])

@@ -12,8 +12,8 @@ from tensormagic.functions.reading import place_of
 from tensormagic.notebook.backprop.sheet import Sheet, floats_of
 from tensormagic.notebook.backprop.subject import of_function, of_node
 from tensormagic.notebook.display import Views
+from tensormagic.notebook.live.sweep import mark
 from tensormagic.notebook.run import Outcome
-from tensormagic.notebook.sweep import mark
 from tensormagic.notebook.widgets.backprop import BackpropView
 
 __all__ = ["backprop", "cell_bundle"]

@@ -16,9 +16,9 @@ from tensormagic.notebook.backprop.frame import MINUS, Quantity, described, told
 from tensormagic.notebook.backprop.passes import Found, Passes
 from tensormagic.notebook.backprop.subject import Subject
 from tensormagic.notebook.backprop.wording import Headings, formulas
+from tensormagic.notebook.live.ranges import Parameter, parameter
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.scene import KINDS
-from tensormagic.notebook.ranges import Parameter, parameter
 from tensormagic.ops.leaf import PARAMETER
 
 __all__ = ["TIMES", "Line", "Sheet", "Shown", "Step", "Used", "floats_of"]

@@ -14,7 +14,7 @@ from tensormagic.capture.syntax import parse
 from tensormagic.notebook.export.body import Body, indented, taken_apart
 from tensormagic.notebook.export.scope import Scope
 from tensormagic.notebook.export.source import Cell, Lines
-from tensormagic.notebook.ranges import parameter
+from tensormagic.notebook.live.ranges import parameter
 
 __all__ = ["Chunk", "Program", "Writer"]
 

@@ -17,14 +17,14 @@ import numpy as np
 import traitlets
 from ipywidgets import Widget
 
+from tensormagic.notebook.live.plots.compose import Arrangement, Scales, panels
+from tensormagic.notebook.live.plots.draw import described, styled, svg
+from tensormagic.notebook.live.plots.frame import Panel, Reading, number
+from tensormagic.notebook.live.ranges import Parameter
+from tensormagic.notebook.live.sweep import Numbers, Star, Sweep, mark
 from tensormagic.notebook.pictures.html import page
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.palette import variables
-from tensormagic.notebook.plots.compose import Arrangement, Scales, panels
-from tensormagic.notebook.plots.draw import described, styled, svg
-from tensormagic.notebook.plots.frame import Panel, Reading, number
-from tensormagic.notebook.ranges import Parameter
-from tensormagic.notebook.sweep import Numbers, Star, Sweep, mark
 from tensormagic.notebook.widgets.live_traits import kind_of, value_trait, with_traits
 
 __all__ = ["SCRIPT", "STYLE", "LiveView"]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import traitlets
 
-from tensormagic.notebook.ranges import Parameter
+from tensormagic.notebook.live.ranges import Parameter
 
 __all__ = ["kind_of", "value_trait", "with_traits"]
 

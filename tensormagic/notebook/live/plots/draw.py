@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
+from tensormagic.notebook.live.plots.frame import WIDE, Framed, Panel, Reading, Shape, coordinate
 from tensormagic.notebook.pictures.labels import clean, shorten
 from tensormagic.notebook.pictures.palette import DARK, FONT, LIGHT
-from tensormagic.notebook.plots.frame import WIDE, Framed, Panel, Reading, Shape, coordinate
 
 __all__ = ["described", "styled", "svg"]
 

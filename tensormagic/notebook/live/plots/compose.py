@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tensormagic.notebook.plots.arrays import heat, history, line
-from tensormagic.notebook.plots.curves import contour, curve
-from tensormagic.notebook.plots.frame import Panel
-from tensormagic.notebook.plots.pads import bars, cells, columns
-from tensormagic.notebook.ranges import Parameter, Span
-from tensormagic.notebook.sweep import Star, Sweep
+from tensormagic.notebook.live.plots.arrays import heat, history, line
+from tensormagic.notebook.live.plots.curves import contour, curve
+from tensormagic.notebook.live.plots.frame import Panel
+from tensormagic.notebook.live.plots.pads import bars, cells, columns
+from tensormagic.notebook.live.ranges import Parameter, Span
+from tensormagic.notebook.live.sweep import Star, Sweep
 
 __all__ = ["Arrangement", "Scales", "panels"]
 

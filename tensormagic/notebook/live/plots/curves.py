@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.notebook.plots.frame import (
+from tensormagic.notebook.live.plots.frame import (
     RIGHT,
     TOP,
     WIDE,
@@ -26,8 +26,8 @@ from tensormagic.notebook.plots.frame import (
     text,
     ticks,
 )
-from tensormagic.notebook.ranges import Span
-from tensormagic.notebook.sweep import Sweep
+from tensormagic.notebook.live.ranges import Span
+from tensormagic.notebook.live.sweep import Sweep
 
 __all__ = ["Contour", "Curve", "contour", "curve"]
 

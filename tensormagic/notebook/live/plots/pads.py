@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensormagic.notebook.plots.frame import Panel, Reading, Shape, coordinate, label, number, text
-from tensormagic.notebook.ranges import Parameter, Span
+from tensormagic.notebook.live.plots.frame import Panel, Reading, Shape, coordinate, label, number, text
+from tensormagic.notebook.live.ranges import Parameter, Span
 
 __all__ = ["Bars", "Cells", "Columns", "bars", "cells", "columns"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.notebook.plots.frame import (
+from tensormagic.notebook.live.plots.frame import (
     LEFT,
     RIGHT,
     WIDE,
@@ -26,7 +26,7 @@ from tensormagic.notebook.plots.frame import (
     squares,
     text,
 )
-from tensormagic.notebook.ranges import Span
+from tensormagic.notebook.live.ranges import Span
 
 __all__ = ["Heat", "History", "Line", "heat", "history", "line"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from tensormagic.notebook.latex import (
+from tensormagic.notebook.formulas.latex import (
     Add,
     Big,
     Call,

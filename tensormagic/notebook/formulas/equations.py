@@ -18,8 +18,8 @@ from tensormagic.ir.errors import DifferentiationError, GuardError, TensorError
 from tensormagic.ir.graph import Closed, Graph, bare_symbol
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
-from tensormagic.notebook.formula import Writer
-from tensormagic.notebook.latex import Expression, Name, Part, Slope, latex, plain
+from tensormagic.notebook.formulas.formula import Writer
+from tensormagic.notebook.formulas.latex import Expression, Name, Part, Slope, latex, plain
 from tensormagic.ops.leaf import CONSTANT, INPUT
 
 __all__ = ["Formula", "formula_here", "formula_of", "inputs_of"]

@@ -18,7 +18,7 @@ from tensormagic.functions.function import Function
 from tensormagic.functions.jacobians import jacobian
 from tensormagic.functions.reading import is_moving, place_of, settled
 from tensormagic.ir.errors import CaptureError, DifferentiationError
-from tensormagic.notebook.ranges import MOST_SPANS, Parameter
+from tensormagic.notebook.live.ranges import MOST_SPANS, Parameter
 
 __all__ = ["Numbers", "Star", "Sweep", "mark"]
 

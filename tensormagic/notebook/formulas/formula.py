@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, symbol
-from tensormagic.notebook.latex import (
+from tensormagic.notebook.formulas.latex import (
     Add,
     Big,
     Call,
@@ -29,8 +29,8 @@ from tensormagic.notebook.latex import (
     Table,
     Transposed,
 )
-from tensormagic.notebook.mathematics import POINTWISE, negative, plus, times, transposed
-from tensormagic.notebook.structure import in_a_row, is_column, matrix_factors, narrow, seen
+from tensormagic.notebook.formulas.mathematics import POINTWISE, negative, plus, times, transposed
+from tensormagic.notebook.formulas.structure import in_a_row, is_column, matrix_factors, narrow, seen
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
 from tensormagic.ops.move import Index

@@ -19,11 +19,11 @@ from tensormagic.functions.derivatives import input_of, replace
 from tensormagic.functions.function import Function, of_callable, of_cell
 from tensormagic.ir.errors import ArgumentError
 from tensormagic.notebook.display import Report, Views
+from tensormagic.notebook.live.ranges import Parameter, parameter
+from tensormagic.notebook.live.sweep import Numbers
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.pictures.labels import clean
-from tensormagic.notebook.ranges import Parameter, parameter
 from tensormagic.notebook.run import Outcome, near
-from tensormagic.notebook.sweep import Numbers
 from tensormagic.notebook.widgets.live import LiveView
 
 __all__ = ["LiveReport", "live", "missing_names", "view_of_cell"]

@@ -21,7 +21,7 @@ from tensormagic.capture.inputs import Snapshot
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.errors import GuardError
-from tensormagic.ir.graph import Closed, Graph, close
+from tensormagic.ir.graph import Closed, Graph, Guard, check, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size, Symbol, evaluate
 from tensormagic.ops.leaf import CONSTANT, INPUT, PARAMETER, parameter
@@ -49,6 +49,7 @@ class Executable:
     _handle: native.Handle | None = None
     _native: Callable[..., list[Any]] | None = None
     _warned: int = -1  # the run of a cell for which warnings were looked for
+    late: tuple[Guard, ...] = ()  # relations of sizes of which rewriting has found what data said: no step checks them
 
     @property
     def graph(self) -> Graph:
@@ -95,13 +96,19 @@ class Executable:
 
     def by_numpy(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
         """The results, by NumPy: floating-point errors are raised or told, as ``np.errstate`` asks."""
+        self._fit(sizes)
         if self._reference is None:
             self._reference = reference.compile(self.graph)
         with floating.watched():
             return reference.owned(self._reference(sizes, *values), values)
 
+    def _fit(self, sizes: dict[Any, int]) -> None:
+        for guard in self.late:
+            check(guard, sizes.__getitem__)
+
     def _by_machine(self, run: Callable[..., list[Any]], sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
         """The results, by machine code, which does not say where a number stopped being finite."""
+        self._fit(sizes)
         flags.clear()
         start = time.perf_counter()
         results = run(sizes, *values)
@@ -154,7 +161,9 @@ def executable(graph: Graph, level: str | None = None) -> Executable:
     with _lock:
         found = _executables.get(key)
         if found is None:
-            found = _executables[key] = Executable(rewrite(graph, level))
+            rewritten = rewrite(graph, level)
+            late = tuple(g for g in rewritten.graph.guards if g not in {*graph.guards, *rewritten.graph.checks})
+            found = _executables[key] = Executable(rewritten, late=late)
             if len(_executables) > _KEPT:
                 _executables.popitem(last=False)
         _executables.move_to_end(key)

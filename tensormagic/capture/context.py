@@ -60,6 +60,8 @@ class Capture:
         For each trial, what the buffers that it stores into held before.
     listeners
         What code that is being tried out has asked to be told of stores, with the buffers.
+    held
+        What loops whose turns are running go over.
     taken
         What numbers were taken of on the way, which no derivative goes through, and where.
     unstaged
@@ -74,6 +76,8 @@ class Capture:
         The functions that are running and may call themselves as data say.
     errors, raising
         What ``np.errstate`` said when the capture began; and whether the code has asked for errors that were not asked for then.
+    held
+        What is gone over by loops whose turns are running.
     stores, ordered
         Whether something was stored into; and whether inputs without values were taken to lie in C order.
     """
@@ -86,6 +90,7 @@ class Capture:
     trials: list[Any] = field(default_factory=list)
     journals: list[dict[Any, Any]] = field(default_factory=list)
     listeners: list[tuple[Any, Callable[[], None]]] = field(default_factory=list)
+    held: list[Any] = field(default_factory=list)
     taken: dict[Node, Site] = field(default_factory=dict)
     unstaged: dict[Site, str] = field(default_factory=dict)
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})

@@ -12,7 +12,15 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.random import Drawn
-from tensormagic.capture.staging.regions import around, common_type, graph_of, grown_type, of_type
+from tensormagic.capture.staging.regions import (
+    around,
+    common_type,
+    fitting,
+    fitting_ways,
+    graph_of,
+    grown_type,
+    of_type,
+)
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import as_size, node_of, wrap
 from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
@@ -87,7 +95,9 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
             branches.append((results, traced.stand_ins))
         free = list(dict.fromkeys(n for results, own in branches for n in around(results, own)))
         graphs = [graph_of(results, [*own, *free]) for results, own in branches]
-        chosen = control.cond(astype(node_of(pred), bool), graphs[0], graphs[1], [*nodes, *free])
+        predicate = astype(node_of(pred), bool)
+        given = fitting_ways(graphs, [*nodes, *free], predicate)
+        chosen = control.cond(predicate, graphs[0], graphs[1], given)
         return _built(chosen, first.build)
 
     return _run("cond", body, pred, *operands)
@@ -146,7 +156,8 @@ def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], start: An
         free = list(dict.fromkeys(n for part in (traced.results, traced.rest) for n in around(part, traced.stand_ins)))
         known = [*traced.stand_ins, *free]
         graphs = [graph_of([astype(r, bool) for r in traced.rest], known), graph_of(traced.results, known)]
-        return _built(control.while_loop(graphs[0], graphs[1], begun, free), build)
+        given = fitting(graphs[1], fitting(graphs[0], [*begun, *free], None), None)
+        return _built(control.while_loop(graphs[0], graphs[1], given[: len(begun)], given[len(begun) :]), build)
 
     return _run("while_loop", run, start)
 
@@ -193,7 +204,9 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], start: An
 
 def _looped(turns: Node, index: Node, begun: list[Node], carries: list[Node], results: list[Node]) -> tuple[Node, ...]:
     free = around(results, [index, *carries])
-    return control.loop(turns, graph_of(results, [index, *carries, *free]), begun, free)
+    body = graph_of(results, [index, *carries, *free])
+    given = fitting(body, [*begun, *free], scalar.greater(turns, 0), first=1)
+    return control.loop(turns, body, given[: len(begun)], given[len(begun) :])
 
 
 def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length: Any = None) -> tuple[Any, Any]:

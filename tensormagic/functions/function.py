@@ -277,8 +277,7 @@ class Function:
 
     def _general(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if any(isinstance(v, Tensor) for v in flatten((args, options))[0]):
-            with context.capturing(context.Capture(self.name)):  # control flow on them is staged, as in a cell
-                return self.body(*args, **options)
+            return self._as_in_a_cell(args, options)
         given, key = self.kind(args, options)
         known = self._exact.get(key)
         if known is None:
@@ -291,6 +290,14 @@ class Function:
             self._remember(args, options, given, known)
         program, sizes, _ = known
         return program.run(sizes, given.values, _own_arrays(args, options, given) if program.stores else ())
+
+    def _as_in_a_cell(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The result for lazy arguments, outside of a cell: control flow on them is staged, and generators go on."""
+        with context.capturing(context.Capture(self.name)) as capture:
+            result = self.body(*args, **options)
+        drawn = random.advanced(capture)
+        random.commit(drawn, session.compute([g.buffer.node for g in drawn]))
+        return result
 
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
         """The values of a call, and the key of the programs for values of their types and shapes."""

@@ -219,3 +219,20 @@ def test_nothing_is_stored_along_a_diagonal_or_in_a_row():
 
 def test_a_number_puts_into_a_copy_of_itself():
     check("for q in x: np.put(q, 0, 3)\nw = x[1] + 0", x=np.arange(3.0))
+
+
+@pytest.mark.parametrize("first", [0.5, 1.5])
+def test_a_store_on_one_way_into_what_the_other_way_shares(first: float):
+    def program(x: Any, z: Any, k: Any) -> Any:
+        if z[0] <= 1:
+            x[...] = 5.5
+        else:
+            held = []
+            for _ in range(k.max()):
+                held.append(x)  # noqa: PERF401 (a list that a loop fills)
+        return x.sum()
+
+    given = [np.array([[3, 4, 5]], np.int8), np.array([first]), np.array([0, 1, 2])]
+    expected = copy.deepcopy(given)
+    assert tm.tensor(program)(*given) == program(*expected)
+    assert_equal(given[0], expected[0], "x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,9 +103,11 @@ def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest
     printing = np.get_printoptions()
     for name in set(shell.user_ns) - first_names:
         del shell.user_ns[name]
-    shell.user_ns.update(
-        _=shell.displayhook._, __=shell.displayhook.__, ___=shell.displayhook.___
-    )  # which a cell may have bound
+    monkeypatch.delattr(
+        builtins, "_", raising=False
+    )  # doctest's last result: with it, IPython leaves the notebook's "_" alone
+    hook = shell.displayhook
+    shell.push({"_": hook._, "__": hook.__, "___": hook.___}, interactive=False)  # which a cell may have bound
     shell.execution_count = 1
     session._executables.clear()  # labels of cells begin anew: nothing may remember those of other tests
     context.cells.clear()

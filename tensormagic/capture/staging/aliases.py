@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
-from types import FrameType, FunctionType
+import sys
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,24 +16,44 @@ from tensormagic.capture import context
 from tensormagic.capture.staging.sharing import reach
 from tensormagic.capture.staging.source import PART_NAME, is_users
 from tensormagic.capture.staging.trial import Slot
-from tensormagic.capture.stores.place import Buffer
+from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.leaf import INPUT
 
 _DEPTH = 6  # of containers in containers
 _MOST = 1_000_000  # objects that are looked at
-_ATOMS = {int, float, complex, bool, str, bytes, type(None), np.ndarray}
+_ATOMS = {int, float, complex, bool, str, bytes, type(None), np.ndarray, ModuleType, CodeType, FrameType}
 # Of these no object keeps the user's arrays in its attributes.
-_LIBRARIES = {"numpy", "tensormagic", "builtins", "IPython", "ipykernel", "_pytest", "pytest", "pluggy", "hypothesis"}
+_TESTS = {"_pytest", "pytest", "pluggy", "hypothesis"}
+_LIBRARIES = {"numpy", "tensormagic", "builtins", "IPython", "ipykernel", *_TESTS}
+# What captures, and holds no value of the user's.
+_MACHINERY = {"tensormagic.capture.context", "tensormagic.capture.staging.trial"}
 
 
-def is_own(buffer: Buffer, slots: Sequence[Slot]) -> bool:
-    """Whether an array was made by the code that is captured, and is reached by the variables ``slots`` alone."""
-    parts = reach(buffer)
-    if context.current() is None or not all(map(_was_made, parts)):
+@contextmanager
+def holding(value: Any) -> Generator[None]:
+    """Say that what is gone over knows its arrays, while a turn runs: no variable may lead to it."""
+    capture = context.current()
+    if capture is None:
+        yield
+        return
+    capture.held.append(value)
+    try:
+        yield
+    finally:
+        capture.held.pop()
+
+
+def is_own(buffer: Buffer, slots: Sequence[Slot], held: Sequence[Any] = ()) -> bool:
+    """Whether an array was made by the code that is captured, and is reached by the variables ``slots`` alone.
+
+    ``held`` is what else is looked into, beside the variables and what is gone over.
+    """
+    parts, capture = reach(buffer), context.current()
+    if capture is None or not all(map(_was_made, parts)):
         return False
-    return not _lead_to(_others(slots), parts, slots)
+    return not _lead_to([*held, *capture.held, *_others(slots)], parts, slots)
 
 
 def _was_made(buffer: Buffer) -> bool:
@@ -77,8 +100,9 @@ def _lead_to(values: Iterable[Any], wanted: Iterable[Any], slots: Sequence[Slot]
             seen.add(id(value))
             if id(value) in goals:
                 return True
-            if isinstance(value, Tensor):
-                if not goals.isdisjoint(map(id, reach(value.place.buffer))):
+            if isinstance(value, Tensor | Place):
+                buffer = value.buffer if isinstance(value, Place) else value.place.buffer
+                if not goals.isdisjoint(map(id, reach(buffer))):
                     return True
             elif id(getattr(value, "__dict__", None)) not in seen:
                 inside += _parts(value, seen)
@@ -89,14 +113,27 @@ def _lead_to(values: Iterable[Any], wanted: Iterable[Any], slots: Sequence[Slot]
 
 
 def _parts(value: Any, seen: set[int]) -> Iterable[Any]:
-    """What a container, a function or an object of the user's holds."""
+    """What a container, an iterator, a function or an object of the user's holds."""
     if isinstance(value, dict):
         return list(value.values())
     if isinstance(value, list | tuple | set):
         return value
     if isinstance(value, FunctionType):
         return [*(value.__defaults__ or ()), *(_content(c) for c in value.__closure__ or () if id(c) not in seen)]
-    return list(vars(value).values()) if is_users_object(value) else ()
+    if isinstance(value, type):
+        return [*vars(value).values(), *value.__bases__] if _is_users_class(value) else ()
+    module = type(value).__module__
+    if module.startswith("tensormagic.capture."):  # rows that are gone over, ``x.flat``
+        return list(getattr(value, "__dict__", {}).values()) if module not in _MACHINERY else ()
+    own = module == "builtins" or module.partition(".")[0] not in _LIBRARIES
+    return gc.get_referents(value) if own else ()  # of bound methods and generators too
+
+
+def _is_users_class(value: type) -> bool:
+    """Whether a class may keep the user's arrays: one that Python code has made, not a library's."""
+    module = value.__module__.partition(".")[0]
+    library = (_LIBRARIES - {"builtins"}) | (sys.stdlib_module_names - {"__main__", "builtins"})
+    return bool(value.__flags__ & 1 << 9) and module not in library
 
 
 def _content(cell: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tensormagic.capture import context
-from tensormagic.capture.staging.regions import below, graph_of, of_type
+from tensormagic.capture.staging.regions import below, fitting_ways, graph_of, of_type
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
@@ -132,4 +132,4 @@ def _choose(holds: Node | None, first: Node, second: Node, known: Sequence[Node]
         return first
     free = list(dict.fromkeys(n for side in ([first], [second]) for n in below(side, {holds, *known})))
     graphs = graph_of([first], free), graph_of([second], free)
-    return context.record(control.cond(holds, *graphs, free)[0])
+    return context.record(control.cond(holds, *graphs, fitting_ways(graphs, free, holds))[0])

@@ -15,7 +15,7 @@ from tensormagic.capture.staging.alternatives import Alternative, alternatives_o
 from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
-from tensormagic.capture.staging.regions import below, beside, common_type, graph_of, of_type, zeros_of
+from tensormagic.capture.staging.regions import below, beside, common_type, fitting_ways, graph_of, of_type, zeros_of
 from tensormagic.capture.staging.sharing import Leaf, arrays_of, follow, keep_out, pairs, reached
 from tensormagic.capture.staging.trial import (
     CHECKS,
@@ -265,7 +265,15 @@ class Choice:
             return  # a name that may be unbound: it is lost with what it shares, whichever way is taken
         first, second = (o.buffers[buffer][0] if buffer in o.buffers else buffer.node for o in self.outcomes)
         number = self.pair(first, second, f"the two ways store into {buffer.name or 'an array'}")
-        put = buffer.put if buffer.depends else buffer.store  # what depends on data has changed with what it shares
+        stored = any(o.buffers[buffer][2] for o in self.outcomes if buffer in o.buffers)
+
+        def put(node: Node) -> None:
+            if not buffer.depends:
+                buffer.store(node)
+                return
+            buffer.put(node)  # it has changed with what it shares, or was stored into before it was shared
+            buffer.stored = buffer.stored or stored
+
         self.steps.append(lambda of: put(of(number)))
 
     def finish(self) -> None:
@@ -276,7 +284,7 @@ class Choice:
             sides = [[p[k] for p in pairs] for k in (0, 1)]
             free = list(dict.fromkeys(n for side in sides for n in below(side, self.known)))
             graphs = [graph_of(side, free) for side in sides]
-            found = control.cond(self.predicate, graphs[0], graphs[1], free)
+            found = control.cond(self.predicate, graphs[0], graphs[1], fitting_ways(graphs, free, self.predicate))
             chosen = {p: context.record(n) for p, n in zip(pairs, found, strict=True)}
         for step in self.steps:
             step(lambda k: self._result(k, chosen))

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.staging import raising
+from tensormagic.capture.staging.aliases import holding
 from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.carries import Names
 from tensormagic.capture.staging.grown import GrownList, until_typed
@@ -29,7 +30,10 @@ def comprehended(iterable: Any, turn: Turn, single: bool, test: Turn | None = No
     if test is not None:
         return _chosen(iterable, (turn, test), one, _of_one(test, single))
     found = _filled(iterable, turn, one)
-    return [one(item) for item in iterable] if found is None else found
+    if found is not None:
+        return found
+    with holding(iterable):
+        return [one(item) for item in iterable]
 
 
 def _of_one(turn: Turn, single: bool) -> Turn:
@@ -66,7 +70,8 @@ class Generated:
     def __next__(self) -> Any:
         if self.running is None:
             self.running = map(self.one, self.iterable if self.holds is None else filter(self.holds, self.iterable))
-        return next(self.running)
+        with holding(self.iterable):
+            return next(self.running)
 
     def whole(self) -> Any:
         """A list of everything, where it is a region that makes it; else itself."""
@@ -104,7 +109,8 @@ def _chosen(iterable: Any, users: tuple[Turn, Turn], one: Turn, holds: Turn) -> 
     """A list of what the turns give where a condition holds; ``users`` are the user's functions behind these."""
 
     def plainly() -> list[Any]:
-        return [one(item) for item in iterable if holds(item)]
+        with holding(iterable):
+            return [one(item) for item in iterable if holds(item)]
 
     if can_compute() or context.current() is None:
         return plainly()
@@ -131,8 +137,9 @@ def _grown(iterable: Any, users: tuple[Turn, ...], one: Turn, holds: Turn | None
         if items is not None:
             staged_each(items, run, None, Names((), (), (), (), ()), [found], varies=True)
             return
-        for item in iterable:
-            run(item)
+        with holding(iterable):
+            for item in iterable:
+                run(item)
 
     run.__wrapped__ = users[0]  # type: ignore[attr-defined]
     try:

@@ -16,7 +16,7 @@ from tensormagic.capture.staging.branches import here
 from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, split
 from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
 from tensormagic.capture.staging.merged import INTERNAL, Parts, apart
-from tensormagic.capture.staging.regions import around, graph_of, settled, zeros_of
+from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
 from tensormagic.capture.staging.sharing import Leaf, Turns, arrays_of, follow, keep_out, lost, pairs, reached
 from tensormagic.capture.staging.trial import UNBOUND, Grows, Journaled, NeedsPython, Outcome, Slot, World, attempt
 from tensormagic.capture.stores.place import Buffer, serials
@@ -47,6 +47,8 @@ class Loop:
         Whether at least one turn is known to run.
     lists
         Lists that a turn appends to, beside those that the syntax names.
+    over
+        What the loop goes over.
     varies
         Whether arrays may have another length from turn to turn.
     """
@@ -59,9 +61,11 @@ class Loop:
         *,
         once: bool,
         lists: Sequence[list[Any] | Journaled] = (),
+        over: Any = None,
         varies: bool = False,
     ) -> None:
         self.varies = varies
+        self.over = over
         self.names = names
         self.run = run
         self.once = once
@@ -174,7 +178,7 @@ class Loop:
 
     def _is_known(self, buffer: Buffer) -> bool:
         """Whether others than what is carried know an array."""
-        return not is_own(buffer, list(self.carried))
+        return not is_own(buffer, list(self.carried), [self.over])
 
     def _turn(self) -> tuple[Any, Any]:
         why = f"{self.label} binds it only in some turns"
@@ -279,7 +283,7 @@ class Loop:
         moved = [own[p.buffer] for s, p in wholes if p.buffer in own and own[p.buffer].slot is not s]
         slots = list(dict.fromkeys([carried.slot, *(c.slot for c in moved)]))
         starts = [s.get() for s in slots]
-        return all(isinstance(v, Tensor) and is_own(v.place.buffer, slots) for v in starts)
+        return all(isinstance(v, Tensor) and is_own(v.place.buffer, slots, [self.over]) for v in starts)
 
     def is_lazy(self, index: Node) -> bool:
         """Whether there is anything in the loop but Python's own numbers."""
@@ -440,9 +444,12 @@ def counted(loop: Loop, count: Node, index: Node) -> None:
     def build(carries: list[Carry]) -> Sequence[Node]:
         stand_ins, ends, starts = split(carries)
         free = around(ends, [index, *stand_ins], runs=loop.once)
-        return control.loop(count, graph_of(ends, [index, *stand_ins, *free]), starts, free)
+        body = graph_of(ends, [index, *stand_ins, *free])
+        given = fitting(body, [*starts, *free], ran, first=1)
+        return control.loop(count, body, given[: len(starts)], given[len(starts) :])
 
-    loop.emit(build, None if loop.once else scalar.greater(count, 0), loop.stacks(index["within"][1], index))
+    ran = None if loop.once else scalar.greater(count, 0)
+    loop.emit(build, ran, loop.stacks(index["within"][1], index))
 
 
 def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Node] | None = None) -> None:
@@ -461,6 +468,7 @@ def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Nod
             ends, starts = [*ends, scalar.add(index[0], constant(1))], [*starts, constant(0)]
         free = list(dict.fromkeys([*around([test], asked), *around(ends, own, runs=ran is None)]))
         graphs = graph_of([test], [*asked, *free]), graph_of(ends, [*own, *free])
-        return control.while_loop(*graphs, starts, free)[: len(carries)]
+        given = fitting(graphs[1], fitting(graphs[0], [*starts, *free], None), ran)
+        return control.while_loop(*graphs, given[: len(starts)], given[len(starts) :])[: len(carries)]
 
     loop.emit(build, ran)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.staging.trial import UnlikeDTypesError, UnlikeShapesError
-from tensormagic.ir.graph import Graph, bare_symbol, close
+from tensormagic.ir.graph import NOT_STRETCHED, Graph, bare_symbol, close
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.type import Dim, Symbol, Type, atom, atoms, python_kind
+from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute
+from tensormagic.ir.type import Type, python_kind
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import CONSTANT, INPUT, constant, constant_value, parameter
+from tensormagic.ops.leaf import CONSTANT, INPUT, constant, constant_value, parameter, size_node
 from tensormagic.ops.move import broadcast, same, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import empty_tape
@@ -64,6 +65,44 @@ def graph_of(results: Sequence[Node], leaves: Sequence[Node]) -> Graph:
     """The graph of ``results`` over ``leaves``."""
     cut = set(leaves)
     return close(results, lambda n: n in cut, parameter, leaves=leaves).graph
+
+
+def fitting(graph: Graph, operands: Sequence[Node], runs: Node | None, first: int = 0) -> list[Node]:
+    """The operands of a region, checked for the sizes its graph was made for where data say what they are.
+
+    ``runs`` says whether the graph runs, None where it does for sure; its ``first`` parameters are no operands.
+    """
+    symbols: dict[Any, Size] = {}
+    checked, open_sizes = list(operands), list[tuple[int, Size, Size]]()
+    for k, (p, operand) in enumerate(zip(graph.parameters[first:], operands, strict=True)):
+        for inner, outer in zip(p.type.shape, operand.type.shape, strict=True):
+            symbol = bare_symbol(inner)
+            if symbol is not None and symbol not in symbols:
+                symbols[symbol] = outer
+            else:
+                open_sizes.append((k, inner, outer))
+    for k, inner, outer in open_sizes:
+        if all(a in symbols for a in atoms(inner)):
+            wanted = substitute(inner, symbols)
+            if wanted != outer and (nodes_of(wanted) or nodes_of(outer)):
+                checked[k] = _equal(checked[k], size_node(wanted), size_node(outer), runs)
+    return checked
+
+
+def fitting_ways(ways: Sequence[Graph], operands: Sequence[Node], predicate: Node) -> list[Node]:
+    """The operands of a ``cond``, checked for the sizes of the way that is taken."""
+    return fitting(ways[1], fitting(ways[0], operands, predicate), scalar.logical_not(predicate))
+
+
+def _equal(node: Node, left: Node, right: Node, runs: Node | None) -> Node:
+    """``node``, where two sizes are equal: as outside of regions, a size that depends on data is not stretched where it happens to be 1."""
+    fits = scalar.equal(left, right)
+    if runs is not None:
+        fits = scalar.logical_or(fits, scalar.logical_not(runs))
+    one = scalar.logical_or(scalar.equal(left, 1), scalar.equal(right, 1))
+    stretched = scalar.logical_or(fits, scalar.logical_not(one))
+    node = require(node, stretched, f"sizes do not fit: 1 and another one. {NOT_STRETCHED}", "promotion")
+    return require(node, scalar.logical_or(fits, one), "sizes that depend on data do not fit")
 
 
 def of_type(node: Node, t: Type) -> Node:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.staging import raising
+from tensormagic.capture.staging.aliases import holding
 from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.carries import Names
 from tensormagic.capture.staging.grown import Untyped, growing
@@ -124,7 +125,8 @@ def _go_over(
             raise failed
         unstaged(failed)
     over: Iterable[Any] = _listed(items) if items is not None and is_lazy(iterable) else iterable
-    _turns(over, turn, stop, names)
+    with holding(over):
+        _turns(over, turn, stop, names)
 
 
 def _listed(items: Items) -> Iterable[Any]:
@@ -180,9 +182,10 @@ def staged_each(
     index = index_node("index", 0, count)
 
     def run() -> tuple[Any, Any]:
-        before = stop() if stop is not None else False
-        turn(items.at(wrap(index)))
-        return before, stop() if stop is not None else False
+        with holding(items):
+            before = stop() if stop is not None else False
+            turn(items.at(wrap(index)))
+            return before, stop() if stop is not None else False
 
     loop = Loop(
         [getattr(turn, "__wrapped__", turn), *([stop] if stop else [])],
@@ -190,6 +193,7 @@ def staged_each(
         run,
         once=once,
         lists=lists,
+        over=items,
         varies=varies,
     )
     loop.index = index

@@ -1,0 +1,107 @@
+"""Sizes that depend on data, of arrays that loops and branches read: what does not fit is an error in every tier, as outside of them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+
+
+def loop(x: Any, chosen: Any, k: Any, y: Any) -> Any:
+    found = x[:0].sum()
+    for i in range(y.sum()):
+        found = found + (x[chosen] + x[k]).sum()
+        x[:i:2] = 0
+    return found
+
+
+def two_symbols(x: Any, chosen: Any, k: Any, y: Any) -> Any:
+    part = x[chosen]
+    found = x[k]
+    for i in range(y.sum()):
+        found = x[k] * i + part
+        x[:i:2] = 0
+    return found
+
+
+def conditional(x: Any, chosen: Any, k: Any, y: Any) -> Any:
+    found, turns = x[:0].sum(), 0
+    while turns < y.sum():
+        found = found + (x[chosen] + x[k]).sum()
+        x[:turns:2] = 0
+        turns += 1
+    return found
+
+
+def branch(x: Any, chosen: Any, k: Any, y: Any) -> Any:
+    part = x[chosen]
+    found = part.sum() + 1
+    if y[0] > 0:
+        found = (part + x[k]).sum()
+    return found
+
+
+def function(x: Any, chosen: Any, k: Any, y: Any) -> Any:
+    part = x[chosen]
+    return tm.cond(y[0] > 0, lambda a: (part * a[0, 0] + a).sum(), lambda a: part.sum() * 1.0, x[k])
+
+
+def given(chosen: list[int], turns: int) -> tuple[Any, ...]:
+    return np.arange(12.0).reshape(3, 4) + 1, np.array(chosen) > 0, np.array([0, 1]), np.array([turns, 0])
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("program", [loop, two_symbols, conditional, branch])
+def test_sizes_that_depend_on_data_are_checked_where_they_are_read(
+    program: Any, tier: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    captured = tm.tensor(program)
+    assert np.array_equal(captured(*given([0, 1, 1], 2)), program(*given([0, 1, 1], 2)))
+    raises(captured)
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_the_function_for_branches(tier: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    x, _, k, _ = given([], 2)
+    assert tm.tensor(function)(*given([0, 1, 1], 2)) == (x[1:] * x[k][0, 0] + x[k]).sum()
+    raises(tm.tensor(function))
+
+
+def raises(captured: Any) -> None:
+    """What sizes do that do not fit."""
+    for chosen in ([1, 1, 1], [0, 0, 0]):
+        with pytest.raises(ValueError, match="do not fit"):
+            captured(*given(chosen, 2))
+    with pytest.raises(CaptureError, match="not stretched where they happen to be 1"):
+        captured(*given([0, 0, 1], 2))
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("program", [loop, conditional, branch])
+@pytest.mark.parametrize("chosen", [[0, 0, 1], [1, 1, 1], [0, 1, 1]])
+def test_they_are_not_checked_where_nothing_reads_them(
+    program: Any, chosen: list[int], tier: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    assert np.array_equal(tm.tensor(program)(*given(chosen, 0)), program(*given(chosen, 0)))
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_size_that_rewriting_finds_is_checked_too(count: int, tier: str, monkeypatch: pytest.MonkeyPatch):
+    def program(x: Any, k: Any) -> Any:
+        found = 0
+        for i in range(2):
+            x[0] = i
+            found = (x[np.equal(x, x)] + i) * x[k]
+        return found
+
+    monkeypatch.setattr(tm.config, "tier", tier)
+    monkeypatch.setattr(tm.config, "math", "stable")
+    with pytest.raises(CaptureError, match="not stretched where they happen to be 1"):
+        tm.tensor(program)(np.array([0.5]), np.zeros(count, int))
+    assert np.array_equal(tm.tensor(program)(np.array([0.5]), np.zeros(1, int)), [2.0])

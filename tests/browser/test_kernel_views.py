@@ -26,7 +26,7 @@ CELLS = [
     "loss",
     "%tensor_default on",
     "s = (X @ w).sum()\nprint(type(s).__name__)",
-    "%%tensor --show none\nu = w * 1.0\nfor k in range(300_000):\n    u = np.sin(u) + 0.1\nu.sum()",
+    "%%tensor --show none\nu = w * 1.0\nfor k in range(2_000_000):\n    u = np.sin(u) + 0.1\nu.sum()",
 ]
 SELECT = """([cell, end]) => {
     const notebook = jupyterapp.shell.currentWidget.content;
@@ -86,9 +86,9 @@ def test_what_the_kernel_says(lab_notebook: OpenNotebook):
 
         page.evaluate(START, len(CELLS) - 1)
         bar = page.locator(".tm-bar")
-        expect(bar).to_contain_text(re.compile(r"computing for \d+ s · turn [\d,]+ of 300,000 · by NumPy"))
+        expect(bar).to_contain_text(re.compile(r"computing for \d+ s · turn [\d,]+ of 2,000,000 · by NumPy"))
         assert 0 < float(bar.locator("progress").get_attribute("value") or 0) < 1
-        page.wait_for_timeout(1500)
+        page.wait_for_timeout(500)
         bar.scroll_into_view_if_needed()
         lab_notebook.screenshot(f"computing-{theme}")
         bar.get_by_role("button", name="Interrupt").press("Enter")

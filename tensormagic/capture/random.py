@@ -91,12 +91,6 @@ class Moment:
         """Whether a value is no generator, or one whose state was noted."""
         return not is_generator(value) or not self.states or id(value) in self.states
 
-    def refuse_draws(self, what: str) -> None:
-        """Raise where one of NumPy's generators has been drawn from since, and take that back."""
-        if any(not np.array_equal(encoded(g), words) for g, words in self.states.values()):
-            _put_all({}, self.states.values())
-            refuse(f"a draw in {what} on lazy arrays outside a cell", "Call it in a %%tensor cell, or on NumPy arrays.")
-
     @contextmanager
     def again(self) -> Generator[None]:
         """For a while, the generators are as they were."""

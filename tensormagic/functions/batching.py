@@ -9,7 +9,7 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.random import Drawn, Moment
+from tensormagic.capture.random import Drawn
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
@@ -67,11 +67,9 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
             for k, (a, axes) in enumerate(zip(args, _each(in_axes, args, function), strict=True))
         ]
         size = stacks.size()
-        moment = Moment(space[name] for name, space in function.reads if name in space)
         outside = _versions(args, options)
         with Drawn() as drawn:
             leaves, build = flatten(function.body(*single, **options))
-        moment.refuse_draws(f"vmap({function.name})")
         results = [node_of(v) for v in leaves]
         stored = [e for e in stacks.given if e.tensor.place.buffer.stored]
         shared = [b for b, version in outside.items() if b.version != version and b not in drawn.before]

@@ -277,7 +277,13 @@ class Function:
 
     def _general(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if any(isinstance(v, Tensor) for v in flatten((args, options))[0]):
-            return self._as_in_a_cell(args, options)
+            with context.capturing(
+                context.Capture(self.name)
+            ) as capture:  # as in a cell: control flow on them is staged
+                result = self.body(*args, **options)
+            drawn = random.advanced(capture)
+            random.commit(drawn, session.compute([g.buffer.node for g in drawn]))
+            return result
         given, key = self.kind(args, options)
         known = self._exact.get(key)
         if known is None:
@@ -290,14 +296,6 @@ class Function:
             self._remember(args, options, given, known)
         program, sizes, _ = known
         return program.run(sizes, given.values, _own_arrays(args, options, given) if program.stores else ())
-
-    def _as_in_a_cell(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The result for lazy arguments, outside of a cell: control flow on them is staged, and generators go on."""
-        with context.capturing(context.Capture(self.name)) as capture:
-            result = self.body(*args, **options)
-        drawn = random.advanced(capture)
-        random.commit(drawn, session.compute([g.buffer.node for g in drawn]))
-        return result
 
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
         """The values of a call, and the key of the programs for values of their types and shapes."""

@@ -4,10 +4,12 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, sync_playwright
+from playwright.sync_api import BrowserContext, Page, sync_playwright
 
+import tensormagic as tm
 from tests.browser.lab import CHROMIUM_FLAGS, Lab, OpenNotebook, open_notebook, running_lab
 
 BOTH = ("lab", "notebook")
@@ -74,3 +76,30 @@ def notebook(
     for one in opened:
         one.page.evaluate("() => jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
         one.page.close()
+
+
+@pytest.fixture
+def opened(browser: BrowserContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Open the page of a view; at the end nothing may have gone wrong."""
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    pages: list[Page] = []
+    wrong: list[str] = []
+
+    def open_view(view: Any, **media: Any) -> Page:
+        path = tmp_path / f"view{len(pages)}.html"
+        view.to_html(path)
+        view.close()
+        page = browser.new_page()
+        pages.append(page)
+        page.emulate_media(**media)
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: wrong.append(dialog.message))
+        page.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith("file:") else None)
+        page.goto(path.as_uri())
+        return page
+
+    yield open_view
+    for page in pages:
+        page.close()
+    assert wrong == []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import Page
 
 import tensormagic as tm
 from tests.browser.axe import violations
@@ -27,33 +27,6 @@ CELLS = [
     "def layer(scale):\n    h = np.tanh(M @ (v * scale))\n    return h @ h\nshown = tm.backprop(layer, 0.5)\nshown",
 ]
 COUNT = "len([w for w in ipywidgets.widgets.widget._instances.values() if type(w).__name__ == 'BackpropView'])"
-
-
-@pytest.fixture
-def opened(browser: BrowserContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Open the page of a view; at the end nothing may have gone wrong."""
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-    pages: list[Page] = []
-    wrong: list[str] = []
-
-    def open_view(view: Any, **media: Any) -> Page:
-        path = tmp_path / f"view{len(pages)}.html"
-        view.to_html(path)
-        view.close()
-        page = browser.new_page()
-        pages.append(page)
-        page.emulate_media(**media)
-        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("dialog", lambda dialog: wrong.append(dialog.message))
-        page.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith("file:") else None)
-        page.goto(path.as_uri())
-        return page
-
-    yield open_view
-    for page in pages:
-        page.close()
-    assert wrong == []
 
 
 def numbers(page: Page, part: str) -> list[str]:

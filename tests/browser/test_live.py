@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import Page
 
 import tensormagic as tm
 from tests.browser.axe import violations
@@ -25,32 +25,6 @@ CELLS = [
     "ipywidgets.VBox([knob])",
 ]
 COUNT = "[w for w in ipywidgets.widgets.widget._instances.values() if type(w).__name__ == 'LiveView']"
-
-
-@pytest.fixture
-def opened(browser: BrowserContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Open the page of a view; at the end nothing may have gone wrong."""
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-    pages: list[Page] = []
-    wrong: list[str] = []
-
-    def open_view(view: Any, **media: Any) -> Page:
-        path = tmp_path / f"view{len(pages)}.html"
-        path.write_text(view.page(), encoding="utf-8")
-        view.close()
-        page = browser.new_page()
-        pages.append(page)
-        page.emulate_media(**media)
-        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith("file:") else None)
-        page.goto(path.as_uri())
-        return page
-
-    yield open_view
-    for page in pages:
-        page.close()
-    assert wrong == []
 
 
 def read(page: Page, scope: str = "") -> tuple[str, list[float]]:

@@ -383,6 +383,8 @@ def test_script_is_small_text_that_never_parses_markup():
     assert SCRIPT.count("export default") == 1
     assert "</" not in SCRIPT
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", SCRIPT + STYLE)
+    assert STYLE.count(".tm-sweep button {") == 1
+    assert ".tm-view" not in STYLE
 
 
 def test_the_page_needs_no_network(shown, tmp_path):

@@ -10,9 +10,10 @@ from tensormagic.capture.value import Tensor
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.reading import place_of
 from tensormagic.notebook.backprop.sheet import Sheet, floats_of
-from tensormagic.notebook.backprop.subject import of_function, of_node
+from tensormagic.notebook.backprop.subject import of_function
 from tensormagic.notebook.display import Views
 from tensormagic.notebook.live.sweep import mark
+from tensormagic.notebook.live.variables import function_of, notebook_variables
 from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.widgets.backprop import BackpropView
 
@@ -23,17 +24,18 @@ _Bundle = tuple[dict[str, Any], dict[str, Any]]
 
 def backprop(shown: Any, args: tuple[Any, ...], ranges: dict[str, Any]) -> BackpropView:
     """A view of a function at arguments, or of a lazy number; see ``tm.backprop``."""
-    if isinstance(shown, Tensor):
-        if args:
-            raise TypeError(f"tm.backprop of a lazy value takes no arguments, and {len(args)} are given")
-        view = BackpropView(Sheet(of_node(shown.node, "value"), ranges))
-    else:
-        function = of_callable(shown)
-        view = BackpropView(Sheet(of_function(function, args), ranges), _Following(function, args, ranges))
+    if isinstance(shown, Tensor) and args:
+        raise TypeError(f"tm.backprop of a lazy value takes no arguments, and {len(args)} are given")
+    function = _of_value(shown, "value") if isinstance(shown, Tensor) else of_callable(shown)
+    view = BackpropView(Sheet(of_function(function, args), ranges), _Following(function, args, ranges))
     loaded: Any = getattr(get_ipython(), "_tensormagic", None)
     if loaded is not None:
         loaded.magics.views.add(view)
     return view
+
+
+def _of_value(value: Tensor, name: str) -> Function:
+    return function_of(value, name, {}, notebook_variables())
 
 
 class _Following:
@@ -73,12 +75,14 @@ def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
     try:
         if not isinstance(target, Tensor):
             raise TypeError("the cell has no lazy value; end it in a number that it computes")  # noqa: TRY301 (told like the others)
-        subject = of_node(target.node, name)
-        sheet = Sheet(subject, {n: ends for n, ends in outcome.options.live if n in floats_of(subject)})
+        function = _of_value(target, name)
+        subject = of_function(function, ())
+        ranges = {n: ends for n, ends in outcome.options.live if n in floats_of(subject)}
+        sheet = Sheet(subject, ranges)
     except (TypeError, ValueError) as error:
         return {"text/plain": f"backprop: {error}"}, {}
     if not rich:
         return {"text/plain": sheet.table()}, {}
-    view = BackpropView(sheet)
+    view = BackpropView(sheet, _Following(function, (), ranges))
     views.add(view)
     return view.bundle()

@@ -22,7 +22,7 @@ from tensormagic.ir.graph import Closed, Graph
 from tensormagic.ir.node import Node
 from tensormagic.notebook.pictures.adaptor import source_of
 
-__all__ = ["Subject", "of_function", "of_node"]
+__all__ = ["Subject", "of_function"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +93,6 @@ def _assigned(source: str) -> Iterator[tuple[tuple[int, ...], str]]:
         if isinstance(target, ast.Name):
             for part in spans:
                 yield (part.lineno, part.col_offset, part.end_lineno or 0, part.end_col_offset or 0), target.id
-
-
-def of_node(node: Node, name: str) -> Subject:
-    """A lazy number, down to the inputs that it was computed from."""
-    closed = session.close_over([node], use_values=False)
-    return _subject(name, closed, [session.value_of(leaf) for leaf in closed.leaves])
 
 
 def of_function(fun: Any, args: tuple[Any, ...]) -> Subject:

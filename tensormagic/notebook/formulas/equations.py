@@ -20,6 +20,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
 from tensormagic.notebook.formulas.formula import Writer
 from tensormagic.notebook.formulas.latex import Expression, Name, Part, Slope, latex, plain
+from tensormagic.notebook.formulas.typeset import typeset
 from tensormagic.ops.leaf import CONSTANT, INPUT
 
 __all__ = ["Formula", "formula_here", "formula_of", "inputs_of"]
@@ -72,6 +73,10 @@ class Formula:
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {self.latex}$"
+
+    def _repr_svg_(self) -> str:
+        """The picture, which pages show that have no MathJax: those that nbconvert makes, read without a network."""
+        return typeset(self.latex, str(self))
 
 
 def _bounded(text: str) -> str:

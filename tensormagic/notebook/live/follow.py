@@ -14,13 +14,15 @@ from IPython.core.getipython import get_ipython
 from ipywidgets import Widget
 
 from tensormagic.capture.cell import Code
-from tensormagic.capture.value import Tensor, node_of, wrap
-from tensormagic.functions.derivatives import input_of, replace
-from tensormagic.functions.function import Function, of_callable, of_cell
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.functions.cells import of_cell
+from tensormagic.functions.derivatives import input_of
+from tensormagic.functions.function import Function, of_callable
 from tensormagic.ir.errors import ArgumentError
 from tensormagic.notebook.display import Report, Views
 from tensormagic.notebook.live.ranges import Parameter, parameter
 from tensormagic.notebook.live.sweep import Numbers
+from tensormagic.notebook.live.variables import function_of, notebook_variables, variables_of
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.run import Outcome, near
@@ -35,20 +37,24 @@ def live(shown: Any, /, **ranges: Any) -> LiveView:
     """A live view of a function, or of a lazy value as a function of its inputs; see ``tm.live``."""
     if not ranges:
         raise TypeError("tm.live takes at least one range, as in tm.live(f, a=(0, 10))")
+    space = notebook_variables()
     if isinstance(shown, Tensor):
-        function, starts = _of_value(shown, list(ranges))
+        moved = {n: input_of(shown.node, n) for n in ranges}
+        function = function_of(shown, "value", moved, space)
+        starts = {n: wrap(leaf).numpy() for n, leaf in moved.items()}
+        known = variables_of(shown.node, space)
+        follows = [n for n, leaf in moved.items() if known.get(leaf) == n]
     else:
         function, starts = of_callable(shown), _starts(shown)
         _check(function, list(ranges))
+        follows = list(ranges) if isinstance(shown, Function) and shown.fills else []
     sliders = {n: r for n, r in ranges.items() if isinstance(r, Widget)}
     parameters = [_parameter(n, r, starts.get(n)) for n, r in ranges.items()]
     name = function.name if function.name.isidentifier() else "value"  # a lambda has none
-    shell: Any = get_ipython()
-    space = shell.user_ns if shell is not None and isinstance(shown, Function) and shown.fills else {}
-    view = LiveView(Numbers(function, parameters), name, space=space, follows=list(ranges) if space else [])
+    view = LiveView(Numbers(function, parameters), name, space=space, follows=follows)
     for name, slider in sliders.items():
         view.link(name, slider)
-    loaded: Any = getattr(shell, "_tensormagic", None)
+    loaded: Any = getattr(get_ipython(), "_tensormagic", None)
     if loaded is not None:
         loaded.magics.views.add(view)
     return view
@@ -96,18 +102,6 @@ def _check(function: Function, names: Sequence[str]) -> None:
             raise ArgumentError(
                 f"{function.name} has no parameter {name}; there are {known}{near(name, function.parameters)}"
             )
-
-
-def _of_value(value: Tensor, names: Sequence[str]) -> tuple[Function, dict[str, Any]]:
-    """A lazy value as a function of some of its inputs."""
-    leaves = [input_of(value.node, name) for name in names]
-
-    def body(*args: Any, **options: Any) -> Any:
-        given = dict(zip(names, args, strict=False)) | options
-        return wrap(replace([value.node], {leaf: node_of(given[n]) for leaf, n in zip(leaves, names, strict=True)})[0])
-
-    starts = {n: wrap(leaf).numpy() for n, leaf in zip(names, leaves, strict=True)}
-    return Function(body, "value", tuple(names)), starts
 
 
 # cells ----------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.tree import flatten, structure
+from tensormagic.capture.value import Tensor
 from tensormagic.functions.batching import vmap
 from tensormagic.functions.derivatives import derived, value_and_grad
 from tensormagic.functions.function import Function
@@ -394,6 +395,8 @@ def mark(value: Any) -> Any:
         return value.dtype.str, value.shape, zlib.crc32(np.ascontiguousarray(part).tobytes())
     if isinstance(value, int | float | complex | str | np.generic):
         return type(value), repr(value)  # nan is equal to nan here
+    if isinstance(value, Tensor):
+        return _Same(value.node)  # which a store into it changes
     if isinstance(value, tuple | list | dict):
         leaves, _ = flatten(value)
         return structure(value), [mark(leaf) for leaf in leaves]

@@ -20,6 +20,7 @@ from tensormagic.notebook.backprop import picture
 from tensormagic.notebook.backprop.sheet import Sheet
 from tensormagic.notebook.pictures.html import page
 from tensormagic.notebook.pictures.palette import variables
+from tensormagic.notebook.widgets.controls import controls
 
 __all__ = ["SCRIPT", "STYLE", "BackpropView"]
 
@@ -28,7 +29,10 @@ _Bundle = tuple[dict[str, Any], dict[str, Any]]
 _here = Path(__file__).parent
 _MODULES = ("page", "backprop_numbers", "backprop_details", "backprop")  # joined in this order
 SCRIPT = "\n".join((_here / f"{name}.js").read_text(encoding="utf-8") for name in _MODULES)
-STYLE = variables(".tm-backprop") + picture.style(".tm-backprop") + (_here / "backprop.css").read_text(encoding="utf-8")
+_SCOPE = ".tm-backprop"
+STYLE = (
+    variables(_SCOPE) + picture.style(_SCOPE) + controls(_SCOPE) + (_here / "backprop.css").read_text(encoding="utf-8")
+)
 
 
 class BackpropView(anywidget.AnyWidget):
@@ -179,6 +183,7 @@ class BackpropView(anywidget.AnyWidget):
     def close(self) -> None:
         """Take the widget off the page and free it, with the layout that ipywidgets made for it."""
         super().close()
+        self._renew = None  # which holds what is shown
         made, self._made_layout = self._made_layout, None
         if made is not None:
             made.close()

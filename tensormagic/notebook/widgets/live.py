@@ -25,6 +25,7 @@ from tensormagic.notebook.live.sweep import Numbers, Star, Sweep, mark
 from tensormagic.notebook.pictures.html import page
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.palette import variables
+from tensormagic.notebook.widgets.controls import controls
 from tensormagic.notebook.widgets.live_traits import kind_of, value_trait, with_traits
 
 __all__ = ["SCRIPT", "STYLE", "LiveView"]
@@ -41,7 +42,8 @@ _MODULES = (
     "live",
 )  # joined in this order
 SCRIPT = "\n".join((_here / f"{name}.js").read_text(encoding="utf-8") for name in _MODULES)
-STYLE = variables(".tm-sweep") + styled(".tm-sweep .tm-picture") + (_here / "live.css").read_text(encoding="utf-8")
+_OWN = (_here / "live.css").read_text(encoding="utf-8")
+STYLE = variables(".tm-sweep") + styled(".tm-sweep .tm-picture") + controls(".tm-sweep") + _OWN
 _SEEN = 500  # values that are kept
 _LONGEST = 40  # letters of a name beside a slider
 _STEPS = 50  # of a descent

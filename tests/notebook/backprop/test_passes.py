@@ -14,7 +14,8 @@ from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.graph import sizer
 from tensormagic.ir.node import Node, topological
 from tensormagic.notebook.backprop.passes import MOST_ELEMENTS, MOST_NODES, Passes
-from tensormagic.notebook.backprop.subject import of_function, of_node
+from tensormagic.notebook.backprop.subject import of_function
+from tensormagic.notebook.live.variables import function_of
 
 RANDOM = np.random.default_rng(0)
 VECTOR, MATRIX = RANDOM.normal(size=4), RANDOM.normal(size=(4, 3))
@@ -252,6 +253,6 @@ def test_lazy_values_are_shown_down_to_their_inputs():
     x = tm.tensor(np.array([1.0, 2.0]))
     value = (x * x).sum() * 2.0
     assert float(value) == 10.0  # what is known does not cut the graph
-    passes = Passes(of_node(value.node, "value"))
+    passes = Passes(of_function(function_of(value, "value", {}, {}), ()))
     found = passes.run(passes.subject.values)
     assert found.adjoints[passes.nodes[0]].tolist() == [4.0, 8.0]

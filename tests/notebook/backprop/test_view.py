@@ -104,6 +104,8 @@ def test_the_module_is_small_and_asks_for_nothing():
     assert "import " not in SCRIPT.replace("important", "")
     assert "http" not in SCRIPT.replace("http://www.w3.org/2000/svg", "")
     assert "url(" not in STYLE
+    assert STYLE.count(".tm-backprop button {") == 1
+    assert ".tm-view" not in STYLE
 
 
 def test_a_cell_shows_both_passes_of_its_value(notebook):

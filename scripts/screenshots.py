@@ -111,7 +111,7 @@ NODE = ".tm-boxes > g"
 BACK = ".tm-backprop input[type=range]"
 LONG = "%%tensor --show none\ntotal = 0.0\nfor k in range(60):\n    total += float(np.sum(np.sort(rng.normal(size=2_000_000))))\ntotal"
 LOOPS = (
-    "%%tensor --grad w\nh = np.zeros(3)\nfor k in range(6):\n    h = np.tanh(w * h + 0.1)\n"
+    "%%tensor --grad w\nh = X[0]\nfor k in range(20):\n    h = np.tanh(8 * w * h + 0.1)\n"
     "if h.sum() > 0:\n    r = h @ h\nelse:\n    r = 0.0\nr"
 )
 CHAIN = [f"a{k} = np.cos(a{k - 1 if k else 'a'}) * {k}.5 / 1250" for k in range(1250)]
@@ -139,7 +139,9 @@ SHOTS = {
         GRAPH, ".tm-graph", after(click(".tm-header"), button("kernels"), click(f"{NODE}.input", has="X"))
     ),
     "graph-view-loops-and-branches": Shot(
-        (DATA, LOOPS), ".tm-graph", after(click(".tm-header"), press(".tm-stage", "ArrowDown"))
+        (DATA, LOOPS),
+        ".tm-graph",
+        after(click(".tm-header"), click(NODE, has="tanh"), press(".tm-turns input", "ArrowLeft", "ArrowLeft")),
     ),
     "graph-view-many-nodes-in-groups": Shot(
         ("aa = np.ones(3)", MANY), ".tm-graph", after(click(".tm-header"), press(".tm-stage"))

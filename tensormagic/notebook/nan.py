@@ -1,28 +1,31 @@
-"""Where a nan came from: the first node, and its line, that made one of numbers that were none; in a loop, in which turn."""
+"""Where a nan came from: the first node, and its line, that made one of numbers that were none; in a loop, in which turn.
+
+What is inside loops and branches is found by computing them again while somebody looks on, as for the graph view.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, evaluate
+from tensormagic.ir.size import Size
 from tensormagic.notebook.annotate import line_of
 from tensormagic.notebook.forms import Panel, table
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.labels import clean, symbol
-from tensormagic.ops.interpret import Turns, formed, run
+from tensormagic.notebook.pictures.watching import Enough, Frame, Looking, is_region, watched
+from tensormagic.ops.effects.telling import silently
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
-from tensormagic.ops.regions.control import LOOP, WHILE
 
 __all__ = ["nan_panel"]
 
 _MOST = 5
-_MOST_TURNS = 100_000
 Number = Callable[[Size], int]
 
 
@@ -41,7 +44,7 @@ class _Made:
 def nan_panel(shown: Portrait, source: str) -> Panel:
     """The nodes that make a nan of numbers, by line: the first is where to look; and inputs that hold nan themselves."""
     graph = shown.executable.graph
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), silently():
         found = list(_made_in(graph, shown.values, shown.number, shown.graph.names))
     rows = sorted((_line(shown, made) or 0, k, made) for k, made in enumerate(found))
     if not rows:
@@ -94,33 +97,88 @@ def _made_in(graph: Graph, given: Sequence[Any], number: Number, names: Sequence
         operands = [values[a] for a in node.args]
         values[node] = node.op.evaluate(node, operands, number)  # type: ignore[attr-defined]
         if has_nan(values[node]) and not any(map(has_nan, operands)):
-            inner = list(_made_in_turn(node, operands)) if node.op in {LOOP, WHILE} else []
+            inner = _made_inside(node, operands, number) if is_region(node) else []
             yield from inner or [
                 _Made(node, values[node], tuple(operands), tuple(called.get(a, "") for a in node.args))
             ]
 
 
-def _made_in_turn(loop: Node, values: Sequence[Any]) -> Iterator[_Made]:
-    """The nodes that make a nan in the first turn of a loop that ends in one."""
-    body: Graph = loop["body"]
-    carries, first = loop["carries"], int(loop.op is LOOP)
-    state = [formed(v, p.type) for v, p in zip(values[first:], body.parameters[first:], strict=True)]
-    for turn in range(int(values[0]) if first else _MOST_TURNS):
-        if not first and not run(loop["test"], _copied(state), Turns(0))[0]:
-            return
-        given = [*([turn] if first else []), *state]
-        ends = run(body, _copied(given), Turns(first + carries))
-        if any(map(has_nan, ends)):
-            sizes = body.bind([np.shape(v) for v in given])
-            made = _made_in(body, given, lambda size, of=sizes: evaluate(size, of.__getitem__), body.names)
-            yield from (_Made(m.node, m.value, m.operands, m.names, (turn + 1, *m.turns), loop) for m in made)
-            return
-        state[:carries] = ends
+def _made_inside(region: Node, operands: Sequence[Any], number: Number) -> list[_Made]:
+    """The nodes that make a nan in a region that ends in one; in a loop, in the first turn that does."""
+    finding = _Finding()
+    with suppress(Enough):
+        watched(region, operands, number, finding)
+    noting = _Noting(finding.turn)
+    with suppress(Enough):
+        watched(region, operands, number, noting)
+    return noting.found
 
 
-def _copied(values: Sequence[Any]) -> list[Any]:
-    """Values that a turn may change."""
-    return [v.copy() if isinstance(v, np.ndarray) else v for v in values]
+class _Finding(Looking):
+    """Finds the first turn after which a carry holds a nan."""
+
+    turn = 0
+
+    def started(self, frame: Frame, table: Mapping[Node, Any]) -> None:
+        if len(self.frames) > 1:
+            return
+        if frame.turn > 1 and _is_spoilt(frame, table):
+            raise Enough
+        self.turn = frame.turn
+
+
+@dataclass
+class _Notes:
+    """What made a nan in a region, up to now; in a loop in this turn, or in the one that was the first."""
+
+    made: list[_Made] = field(default_factory=list[_Made])
+    settled: bool = False
+
+
+class _Noting(Looking):
+    """Notes the nodes that make a nan in one turn of the outermost loop; what does not get beyond a turn is forgotten."""
+
+    def __init__(self, turn: int) -> None:
+        super().__init__()
+        self.turn = turn
+        self.found: list[_Made] = []
+        self._notes: list[_Notes] = []
+        self._given: list[tuple[Any, ...] | None] = []
+
+    def begins(self, node: Node, given: Sequence[Any]) -> None:
+        super().begins(node, given)
+        notes = bool(self._notes) and self.frames[0].turn == self.turn and not any(map(has_nan, given))
+        self._given.append(tuple(given) if notes else None)
+        if is_region(node):
+            self._notes.append(_Notes(self.found) if not self._notes else _Notes())
+
+    def started(self, frame: Frame, table: Mapping[Node, Any]) -> None:
+        notes = self._notes[-1]
+        if len(self.frames) == 1:
+            if frame.turn > self.turn:
+                raise Enough
+        elif frame.running == "body" and not notes.settled:
+            notes.settled = frame.turn > 1 and _is_spoilt(frame, table)
+            if not notes.settled:
+                notes.made.clear()
+
+    def ends(self, node: Node, value: Any) -> None:
+        super().ends(node, value)
+        inner = self._notes.pop().made if is_region(node) else []
+        given = self._given.pop()
+        if given is not None and not self._notes[-1].settled and has_nan(value):
+            self._notes[-1].made += inner or [self._made(node, value, given)]
+
+    def _made(self, node: Node, value: Any, given: tuple[Any, ...]) -> _Made:
+        graph = self.frames[-1].graph
+        called = dict(zip(graph.parameters, graph.names, strict=False)) if graph is not None else {}
+        names = tuple(called.get(a, "") for a in node.args)
+        return _Made(node, value, given, names, tuple(frame.turn for frame in self.loops()), self.frames[0].node)
+
+
+def _is_spoilt(frame: Frame, table: Mapping[Node, Any]) -> bool:
+    """Whether one of the operands of a turn holds a nan."""
+    return frame.graph is not None and any(has_nan(table[p]) for p in frame.graph.parameters)
 
 
 def has_nan(value: Any) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import getrefcount
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -195,6 +196,25 @@ def bind(graph: Graph, values: Sequence[Value]) -> dict[Symbol, int]:
         raise ShapeError(error.message) from None
 
 
+class Watcher(Protocol):
+    """Who looks on while graphs run. What it keeps of operands is not stored into in place."""
+
+    def starts(self, graph: Graph, table: Mapping[Node, Value]) -> None:
+        """A graph starts; ``table`` has what is known before its first step."""
+        ...
+
+    def begins(self, node: Node, given: Sequence[Value]) -> None:
+        """A node is to be computed from these operands."""
+        ...
+
+    def ends(self, node: Node, value: Value) -> None:
+        """The node has been computed."""
+        ...
+
+
+watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
 @dataclass
 class Turns:
     """What the turns of a loop have in common.
@@ -224,22 +244,26 @@ def run(graph: Graph, values: list[Value], turns: Turns | None = None) -> list[V
     size = sizer(sizes, table)
     for guard in first:
         check(guard, size.atom)
-    if turns is not None:
-        if turns.values is None:
-            _walk(once, table, size)
-            turns.values = {step.node: table[step.node] for step in once}
-            turns.sizes = sizes
-        else:
-            table.update(turns.values)
-    _walk(steps, table, size)
+    if turns is not None and turns.values is not None:
+        table.update(turns.values)
+    watch = watcher.get()
+    if watch is not None:
+        watch.starts(graph, table)
+    if turns is not None and turns.values is None:
+        _walk(once, table, size, watch)
+        turns.values = {step.node: table[step.node] for step in once}
+        turns.sizes = sizes
+    _walk(steps, table, size, watch)
     return [formed(table[r], r.type) for r in graph.results]
 
 
-def _walk(steps: Sequence[Step], table: dict[Any, Value], size: sizer) -> None:
+def _walk(steps: Sequence[Step], table: dict[Any, Value], size: sizer, watch: Watcher | None) -> None:
     for node, operands, before, after, guards, copies, reuse, consume in steps:
         given = [table[a] for a in operands]
         for a in before:
             del table[a]
+        if watch is not None:
+            watch.begins(node, given)
         if reuse is not None and (type(given[0]) is not np.ndarray or _is_own(given[0])) and _alone(given) <= _ONE:
             value = reuse(node, given, size)
         elif consume is not None:
@@ -248,6 +272,8 @@ def _walk(steps: Sequence[Step], table: dict[Any, Value], size: sizer) -> None:
             value = node.op.evaluate(node, given, size)  # type: ignore[attr-defined]
         table[node] = value.copy() if copies and isinstance(value, np.ndarray) and value.base is not None else value
         del given, value
+        if watch is not None:
+            watch.ends(node, table[node])
         for guard in guards:
             check(guard, size.atom)
         for a in after:

@@ -202,9 +202,8 @@ def nested() -> Scene:
     def branch(name: str, op: str) -> View:
         build = Builder("In[5]")
         v = build.add("operand 1", kind="input", id=f"loop/cond/{name}/v")
-        build.add(
-            "result", build.add(op, v, line=4, id=f"loop/cond/{name}/op"), kind="output", id=f"loop/cond/{name}/out"
-        )
+        found = build.add(op, v, line=4, id=f"loop/cond/{name}/op", number=1 + (name == "else"))
+        build.add("result", found, kind="output", id=f"loop/cond/{name}/out")
         return build.view(name)
 
     body = Builder("In[5]")
@@ -222,6 +221,14 @@ def nested() -> Scene:
     view = View("captured", *_parts_of(build), ("total",), {"loop": (inside,)})
     text = "def wave(x): return np.cos(np.sin(x))\nfor k in range(3):\n    if v[0] > 0:\n        v = np.exp(v)\nv.sum()"
     return Scene("In[5]", text, (view,))
+
+
+def turning() -> Scene:
+    """The same, with what is told of the turns: one way ran in two of three turns, the other one never."""
+    squares = [summary(np.arange(6.0).reshape(2, 3) ** power) for power in (1, 2)]
+    told = {"seconds": 3e-6, "ran": "2 of 3 times", "over": "min 0, max 25"}
+    told["turns"] = [["turn 1 of 3", squares[0]], ["turn 3 of 3", squares[1]]]
+    return replace(nested(), later=lambda: Details({1: told, 2: {"ran": "did not run"}}))
 
 
 def _parts_of(build: Builder) -> tuple[tuple[Vertex, ...], tuple[Edge, ...]]:

@@ -30,7 +30,7 @@ from tensormagic.ops.leaf import PARAMETER
 
 __all__ = ["Portrait", "newest", "portrait", "source_of", "steps_of"]
 
-MOST_HISTORY = 2_000  # nodes above which values that are known cut the graph
+MOST_HISTORY = 400  # nodes above which values that are known cut the graph
 MOST_AT_ALL = 20_000  # nodes above which no picture is made: writing it down would take longer than a few seconds
 
 

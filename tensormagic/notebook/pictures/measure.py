@@ -11,18 +11,20 @@ import numpy as np
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
+from tensormagic.notebook.pictures.inside import Inside
 from tensormagic.notebook.pictures.views import kind_of, short
+from tensormagic.notebook.pictures.watching import Enough, is_region
+from tensormagic.ops.effects.telling import silently
 
 __all__ = ["Measured", "measure", "summary"]
 
-Measured = dict[Node, dict[str, Any]]
+Measured = dict[Any, dict[str, Any]]  # by nodes; of nodes inside loops, branches and calls by their places
 
 LONGEST = 1.5  # seconds of NumPy's time that may be spent
 MOST_ELEMENTS = 1 << 20  # of a value that are looked at
 MOST_HEAT = 1_024  # elements of an array that is shown as a heat map
 WIDEST_HEAT = 64
 BINS = 16
-_EFFECTS = frozenset({"tell"})  # these happen when they are computed, and have happened
 
 
 def measure(
@@ -42,54 +44,68 @@ def measure(
     Returns
     -------
     tuple
-        What was measured by node, and a sentence on what was not.
+        What was measured by node, inside regions by place, and a sentence on what was not.
     """
     order = topological([result for graph in graphs for result in graph.results])
     uses = Counter(arg for node in order for arg in node.args)
-    values: dict[Node, Any] = {node: parameters[node] for node in order if node in parameters}
-    lost: set[Node] = set()
+    measuring = _Measuring({node: parameters[node] for node in order if node in parameters}, number)
+    values = measuring.values
     note = ""
-    end = time.perf_counter() + LONGEST
-    with np.errstate(all="ignore"):
-        found: Measured = {node: summary(value) for node, value in values.items()}
+    with np.errstate(all="ignore"), silently():
+        measuring.found |= {node: summary(value) for node, value in values.items()}
         for node in order:
-            if node in values:
+            if node in values or any(arg not in values for arg in node.args):
                 continue
-            if time.perf_counter() > end:
+            try:
+                measuring.node(node)
+            except Enough:
                 note = f"Values below were not computed: NumPy needs longer than {LONGEST:g} s for them."
                 break
-            try:
-                told, value = _run(node, values, lost, number)
             except Exception as error:  # noqa: BLE001 (a value that cannot be had is not shown; its cell says why)
-                lost.add(node)
                 note = note or f"Some values could not be computed: {type(error).__name__}"
                 continue
-            if told is None:
-                lost.add(node)
-                continue
-            found[node] = told
-            values[node] = value
             for arg in node.args:
                 uses[arg] -= 1
                 if not uses[arg]:
                     values.pop(arg, None)
-    return found, note
+    return measuring.found, " ".join(filter(None, [note, measuring.inside.note]))
 
 
-def _run(
-    node: Node, values: Mapping[Node, Any], lost: set[Node], number: Callable[[Any], int]
-) -> tuple[dict[str, Any] | None, Any]:
-    """What is told of a node, and its value; None where that cannot be had."""
-    if node.op.name in _EFFECTS or any(arg in lost for arg in node.args):
-        return None, None
-    operands = [values[arg] for arg in node.args]
-    begin = time.perf_counter()
-    value = node.op.evaluate(node, operands, number)  # type: ignore[attr-defined]
-    elapsed = time.perf_counter() - begin
-    told = summary(value)
-    if kind_of(node) not in {"input", "constant"}:
-        told["seconds"] = float(f"{elapsed:.3g}")
-    return told, value
+class _Measuring:
+    """The values that are there, and what is told of nodes so far."""
+
+    def __init__(self, values: dict[Node, Any], number: Callable[[Any], int]) -> None:
+        self.values = values
+        self.number = number
+        self.found: Measured = {}
+        self.inside = Inside(number, summary)
+        self.end = time.perf_counter() + LONGEST
+
+    def node(self, node: Node) -> None:
+        """Compute a node, and tell of it."""
+        operands = [self.values[arg] for arg in node.args]
+        begin = time.perf_counter()
+        if begin > self.end:
+            raise Enough
+        if is_region(node):
+            self._region(node, operands)
+            return
+        value = node.op.evaluate(node, operands, self.number)  # type: ignore[attr-defined]
+        elapsed = time.perf_counter() - begin
+        computed = kind_of(node) not in {"input", "constant"}
+        self.found[node] = summary(value) | ({"seconds": float(f"{elapsed:.3g}")} if computed else {})
+        self.values[node] = value
+
+    def _region(self, node: Node, operands: Sequence[Any]) -> None:
+        left = self.inside.left
+        region = self.inside.region(node, operands, max(self.end, time.perf_counter() + LONGEST))
+        self.end += left - self.inside.left  # what looking costs has a limit of its own
+        self.found |= region.inside
+        if not region.whole:
+            self.found[node] = {"ran": region.told.get("ran", "")}
+            raise Enough
+        self.found[node] = summary(region.value) | region.told
+        self.values[node] = region.value
 
 
 def summary(value: Any) -> dict[str, Any]:

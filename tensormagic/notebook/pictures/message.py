@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from tensormagic.notebook.forms import bytes_text, seconds_text
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD, Inside, Picture, opened_message, way_to
@@ -20,6 +21,7 @@ EAGER_BELOW = 300  # vertices of a view up to which its picture goes with the fi
 WHOLE_BELOW = 6_000  # vertices of a view up to which a page without a kernel gets what closed groups hold
 MOST_PICTURED = 4_000  # vertices of all further pictures (groupings, steps) of a page without a kernel
 _LENGTHS = {"preview": 1000}
+_UNITS: Mapping[str, Callable[[Any], str]] = {"seconds": seconds_text, "bytes": bytes_text}
 
 
 class _Tables:
@@ -153,10 +155,18 @@ def _parts(scene: Scene, tables: _Tables) -> list[list[Any]]:
 def _details(scene: Scene) -> dict[str, Any]:
     details = scene.details
     return {
-        "measured": {str(number): dict(told) for number, told in details.measured.items()},
+        "measured": {str(number): _in_words(told) for number, told in details.measured.items()},
         "steps": {clean(name, 60): [step.message() for step in steps] for name, steps in details.steps.items()},
         "note": details.note,
     }
+
+
+def _in_words(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told of a vertex, with times and sizes in their units."""
+    found = {key: _UNITS[key](value) if key in _UNITS else value for key, value in told.items()}
+    if "turns" in told:
+        found["turns"] = [[when, _in_words(one)] for when, one in told["turns"]]
+    return found
 
 
 def _picture(scene: Scene, number: int, grouping: str) -> Picture:

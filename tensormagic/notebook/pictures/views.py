@@ -114,7 +114,7 @@ class Drawing:
     preview: Callable[[Node], str] = lambda _: ""
     functions: Callable[[str, int], str] = lambda _cell, _line: ""
     ids: dict[Node, str] = field(default_factory=dict[Node, str])
-    numbers: dict[Node, int] = field(default_factory=dict[Node, int])
+    numbers: dict[Any, int] = field(default_factory=dict[Any, int])  # of nodes; inside regions, of their places
     _count: int = 0
 
     def id(self, node: Node) -> str:
@@ -202,17 +202,19 @@ class _Writer:
         self.room = MOST_INSIDE
         self.symbolic: dict[tuple[Type, ...], str] = {}
 
-    def view(self, name: str, scope: Scope, outputs: Sequence[str], within: str = "", depth: int = 0) -> View:
+    def view(
+        self, name: str, scope: Scope, outputs: Sequence[str], within: str = "", place: tuple[Any, ...] = ()
+    ) -> View:
         ids = self._ids(scope.graph, within)
         vertices: list[Vertex] = []
         edges: list[Edge] = []
         inner: dict[str, tuple[View, ...]] = {}
         for node in topological(scope.graph.results):
             key = ids[node]
-            vertices.append(self.vertex(scope, node, key))
+            vertices.append(self.vertex(scope, node, key, place))
             edges += [Edge(ids[arg], key, port) for port, arg in enumerate(node.args)]
-            if getattr(node.op, "kind", "") == "region" and depth < DEEPEST:
-                bodies = tuple(self._bodies(scope, node, key, depth))
+            if getattr(node.op, "kind", "") == "region" and len(place) < 2 * DEEPEST:
+                bodies = tuple(self._bodies(scope, node, key, place))
                 inner |= {key: bodies} if bodies else {}
         for label, node in zip(outputs, scope.graph.results, strict=True):
             text = scope.type_text(node.type) if len(node.types) == 1 else ""
@@ -231,7 +233,7 @@ class _Writer:
             ids[node] = within + key
         return ids
 
-    def _bodies(self, scope: Scope, node: Node, key: str, depth: int) -> Iterator[View]:
+    def _bodies(self, scope: Scope, node: Node, key: str, place: tuple[Any, ...]) -> Iterator[View]:
         order = {name: k for k, name in enumerate(_BODIES)}
         bodies = {name: graph for name, graph in node.params.items() if isinstance(graph, Graph)}
         for name, graph in sorted(bodies.items(), key=lambda pair: order.get(pair[0], -1)):
@@ -242,7 +244,7 @@ class _Writer:
             count = len(graph.results)
             outputs = [f"{what} {k + 1}" if count > 1 else what for k in range(count)]
             title = _BODIES.get(name, node.op.name)
-            yield self.view(title, scope.inner(node, graph), outputs, f"{key}/{name}/", depth + 1)
+            yield self.view(title, scope.inner(node, graph), outputs, f"{key}/{name}/", (*place, node, name))
 
     def _symbolic(self, types: tuple[Type, ...]) -> str:
         text = self.symbolic.get(types)
@@ -250,8 +252,8 @@ class _Writer:
             text = self.symbolic[types] = ", ".join(map(str, types))
         return text
 
-    def vertex(self, scope: Scope, node: Node, key: str) -> Vertex:
-        """One node."""
+    def vertex(self, scope: Scope, node: Node, key: str, place: tuple[Any, ...]) -> Vertex:
+        """One node, in the graphs of a place."""
         drawing = self.drawing
         kind = kind_of(node)
         spans = drawing.spans(node)
@@ -271,9 +273,9 @@ class _Writer:
             self.rules.get(node, ()),
             self.kernel.get(node),
             node in self.yellow,
-            drawing.preview(node),
+            "" if place else drawing.preview(node),
             drawing.functions(cell, at) if is_op and at else "",
-            drawing.numbers.setdefault(node, len(drawing.numbers) + 1),
+            drawing.numbers.setdefault((*place, node) if place else node, len(drawing.numbers) + 1),
         )
 
 

@@ -1,16 +1,6 @@
 // What was measured of a node: its size, its time, and its values as numbers, bars or a heat map.
 const RAMP = [[0, 32, 76], [60, 77, 110], [124, 123, 120], [186, 175, 104], [255, 234, 70]]; // cividis
 
-function bytesText(bytes) {
-  for (const [unit, size] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) if (bytes >= size) return `${(bytes / size).toPrecision(3)} ${unit}`;
-  return `${bytes} B`;
-}
-
-function secondsText(seconds) {
-  for (const [unit, size] of [["s", 1], ["ms", 1e-3], ["\u00b5s", 1e-6]]) if (seconds >= size) return `${(seconds / size).toPrecision(3)} ${unit}`;
-  return `${(seconds * 1e9).toPrecision(3)} ns`;
-}
-
 function rampColour(share) {
   const at = share * (RAMP.length - 1), k = Math.min(Math.floor(at), RAMP.length - 2);
   return `rgb(${RAMP[k].map((low, c) => Math.round(low + (RAMP[k + 1][c] - low) * (at - k))).join(",")})`;
@@ -43,15 +33,35 @@ function heatOf(told) {
 }
 
 function addValues(graph) {
-  graph.told = (vertex) => (graph.details && vertex && vertex.number ? graph.details.measured[vertex.number] : undefined) || {};
+  // inside a loop, of one of the turns that were looked at: the last one, or where the slider is
+  graph.turn = Infinity;
+  graph.told = (vertex) => {
+    const told = (graph.details && vertex && graph.details.measured[vertex.number]) || {}, { turns } = told;
+    if (!turns) return told;
+    const [turn, values] = turns[Math.min(graph.turn, turns.length - 1)];
+    return { ...told, ...values, turn };
+  };
+  const slider = graph.turns.lastChild;
+  slider.addEventListener("input", () => {
+    graph.turn = slider.value === slider.max ? Infinity : slider.valueAsNumber;
+    graph.panel();
+    graph.say(graph.told(graph.vertexOf(graph.selected)).turn);
+  });
+  graph.turned = function turned({ turns = [], turn }) {
+    graph.tip.dataset.key = ""; // what the pointer tells is told anew
+    graph.turns.hidden = turns.length < 2;
+    slider.max = turns.length - 1;
+    slider.value = Math.min(graph.turn, slider.max);
+    slider.setAttribute("aria-valuetext", turn);
+  };
   graph.extremes = (told) => (told.min === undefined ? "" : `min ${told.min}, max ${told.max}, mean ${told.mean}`);
   graph.missing = (told) => [told.nan ? `${told.nan} nan` : "", told.inf ? `${told.inf} infinite` : ""].filter(Boolean).join(", ");
   // the rows that tell it
   graph.measures = function measures(vertex) {
     const told = graph.told(vertex);
-    const some = told.of ? ` (of ${told.of} of them)` : "";
-    return [["time", told.seconds === undefined ? "" : `${secondsText(told.seconds)} in NumPy`], ["memory", told.bytes === undefined ? "" : bytesText(told.bytes)],
-      ["values", told.value || vertex.preview || ""], ["range", graph.extremes(told) && graph.extremes(told) + some],
+    const some = told.of ? ` (of ${told.of} of them)` : "", many = (told.turns || []).length > 1;
+    return [["ran", told.ran], ["time", told.seconds && `${told.seconds} in NumPy${many ? ", all together" : ""}`], ["all runs", told.over], ["when", told.turn],
+      ["memory", told.bytes && told.bytes + (many ? " each" : "")], ["values", told.value || vertex.preview || ""], ["range", graph.extremes(told) && graph.extremes(told) + some],
       ["not finite", told.nan === undefined || told.value === undefined ? "" : graph.missing(told) || "none"]];
   };
   graph.pictures = (vertex) => {

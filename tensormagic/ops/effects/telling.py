@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from tensormagic.ir.errors import CaptureError
@@ -13,9 +15,22 @@ from tensormagic.ops.effects.raising import argument
 from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import Opaque
 
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+@contextmanager
+def silently() -> Generator[None]:
+    """While graphs are computed again for somebody who looks at them: what they print, they have printed."""
+    before = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(before)
+
 
 def _print(token: Value, *details: Value, told: str, sep: str, end: str) -> Value:
-    print(*(argument(part, details) for part in ast.literal_eval(told)), sep=sep, end=end)  # noqa: T201 (the user's)
+    if not _silent.get():
+        print(*(argument(part, details) for part in ast.literal_eval(told)), sep=sep, end=end)  # noqa: T201 (the user's)
     return token
 
 

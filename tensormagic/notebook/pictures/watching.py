@@ -1,0 +1,157 @@
+"""A loop, a branch or a call computed once more in NumPy while somebody looks on: which graph inside runs, in which turn.
+
+Nothing is printed again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size
+from tensormagic.ops.effects.telling import silently
+from tensormagic.ops.interpret import watcher
+from tensormagic.ops.regions.control import COND, LOOP, WHILE
+from tensormagic.ops.regions.recursion import ITSELF
+
+__all__ = ["Enough", "Frame", "Looking", "Place", "is_region", "watched"]
+
+Place = tuple[Any, ...]  # regions, and in each the name of a graph, down to a node: the outermost first
+
+
+class Enough(Exception):  # noqa: N818 (nothing is wrong)
+    """Nobody wants to see more of what is being computed."""
+
+
+@dataclass(eq=False)
+class Frame:
+    """A region while it is computed.
+
+    Parameters
+    ----------
+    node
+        The region.
+    place
+        The graphs around it, and the region.
+    count
+        Of a loop, how many turns there will be, where that is known.
+    turn
+        How many turns have begun.
+    ended
+        Whether all have ended.
+    way
+        Of a branch, the name of the graph that its predicate has chosen.
+    running, graph
+        The graph that runs, and its name; nothing for one that no picture has.
+    run
+        How often that graph has started, in all turns of the loops around it. Told by who looks on.
+    shown
+        Whether the values in it are looked at. Told by who looks on.
+    """
+
+    node: Node
+    place: Place
+    count: int | None = None
+    turn: int = 0
+    ended: bool = False
+    way: str = ""
+    running: str = ""
+    graph: Graph | None = None
+    run: int = 0
+    shown: bool = False
+
+    @property
+    def inside(self) -> Place | None:
+        """Where the graph is that runs; None for one that no picture has."""
+        return (*self.place, self.running) if self.running else None
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether there are turns."""
+        return self.node.op in {LOOP, WHILE}
+
+    @property
+    def turns(self) -> int | None:
+        """How many turns there are; None where nobody has seen the end."""
+        return self.turn if self.ended else self.count
+
+
+class Looking:
+    """Who looks on. Those who inherit say what they do when a graph starts and when a node is there."""
+
+    def __init__(self, end: float = float("inf")) -> None:
+        self.frames: list[Frame] = []
+        self.end = end
+
+    def starts(self, graph: Graph, table: Mapping[Node, Any]) -> None:
+        """A graph starts: a turn, a way of a branch, a call."""
+        if time.perf_counter() > self.end:
+            raise Enough
+        if self.frames:
+            frame = self.frames[-1]
+            frame.graph, frame.running = graph, _name(frame, graph)
+            frame.turn += frame.running == "body"
+            self.started(frame, table)
+
+    def begins(self, node: Node, given: Sequence[Any]) -> None:
+        """A node is to be computed."""
+        if is_region(node):
+            frame = Frame(node, self._place(node), int(given[0]) if node.op is LOOP else None)
+            frame.way = ("then" if given[0] else "otherwise") if node.op is COND else ""
+            self.frames.append(frame)
+
+    def ends(self, node: Node, value: Any) -> None:
+        """The node has been computed."""
+        if is_region(node):
+            self.frames.pop().ended = True
+        self.made(node, value)
+
+    def started(self, frame: Frame, table: Mapping[Node, Any]) -> None:
+        """A graph has started; its place is that of the frame."""
+
+    def made(self, node: Node, value: Any) -> None:
+        """A node of the graph that runs has been computed."""
+
+    def loops(self) -> Iterator[Frame]:
+        """The loops that are turning, the outermost first."""
+        return (frame for frame in self.frames if frame.is_loop)
+
+    def _place(self, node: Node) -> Place:
+        if not self.frames:
+            return (node,)
+        if node.op is ITSELF:  # a call of a function inside itself: its graph is that of the function around it
+            return next((f for f in reversed(self.frames) if node["of"] in f.node.params), self.frames[-1]).place
+        return (*(self.frames[-1].inside or (*self.frames[-1].place, "")), node)
+
+
+def _name(frame: Frame, graph: Graph) -> str:
+    """The name of a graph among those of the region that runs it."""
+    return frame.way or next((name for name, known in frame.place[-1].params.items() if known is graph), "")
+
+
+def is_region(node: Node) -> bool:
+    """Whether there are graphs inside."""
+    return getattr(node.op, "kind", "") == "region"
+
+
+def watched(node: Node, operands: Sequence[Any], number: Callable[[Size], int], looking: Looking) -> Any:
+    """The value of a node, computed while somebody looks on.
+
+    Raises
+    ------
+    Enough
+        Where nobody wants to see the rest.
+    """
+    token = watcher.set(looking)
+    try:
+        with silently():
+            looking.begins(node, operands)
+            value = node.op.evaluate(node, operands, number)  # type: ignore[attr-defined]
+            looking.ends(node, value)
+            return value
+    finally:
+        watcher.reset(token)

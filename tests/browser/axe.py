@@ -8,8 +8,12 @@ from importlib.resources import files
 from playwright.sync_api import Page
 
 OUTPUTS = ".jp-OutputArea-output"
+# the body of a front end is of no height and hides what overflows it: axe-core takes all that is in it for invisible
 RUN = """async (selector) => {
+    const { style } = document.body, was = style.overflow;
+    style.overflow = 'visible';
     const found = await axe.run({ include: [[selector]] }, { resultTypes: ['violations'] });
+    style.overflow = was;
     return found.violations.flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.target.join(' ')}: ${node.html.slice(0, 200)}`));
 }"""
 

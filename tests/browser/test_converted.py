@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from playwright.sync_api import BrowserContext, Route
 
-from tests.browser.test_views import VIEWS
+from tests.browser.views import BACKPROPS, FORMULAS, GRAPHS, LIVE, VIEWS
 
 pytestmark = pytest.mark.browser
 
@@ -19,6 +19,8 @@ pytestmark = pytest.mark.browser
 NO_SCRIPTS = [
     f"--HTMLExporter.{name}_url=" for name in ("require_js", "mathjax", "jquery", "mermaid_js", "mermaid_layout_elk_js")
 ]
+# the code of the cells is nbconvert's to print, and lines of 100,000 letters take it most of a minute
+NO_CODE = "() => document.querySelectorAll('.jp-InputArea').forEach((one) => one.remove())"
 READY = "() => [...document.images].every((one) => one.complete && one.naturalWidth > 20 && one.naturalHeight > 10)"
 
 
@@ -54,13 +56,13 @@ def test_every_view_is_a_picture_without_a_network(browser: BrowserContext, conv
     assert asked == []
     assert wrong == []
     assert page.evaluate("() => window.hacked") is None
-    # two graphs, three live views, one backward pass
-    assert page.locator("img[src^='data:image/svg']").count() == 6
+    assert page.locator("img[src^='data:image/svg']").count() == GRAPHS + LIVE + BACKPROPS + FORMULAS
     for panel in ("speed", "lines", "profile", "rewrites"):
         assert page.get_by_text(panel).count() >= 1
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.screenshot(path=screenshots / f"converted-{scheme}.png")
+    page.evaluate(NO_CODE)
     page.emulate_media(media="print")
     pdf = page.pdf()
     assert pdf.startswith(b"%PDF")

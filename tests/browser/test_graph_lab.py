@@ -1,4 +1,4 @@
-"""The graph widget in JupyterLab: its keys are its own, its themes follow, and it closes."""
+"""The graph widget and its kernel in JupyterLab: each hears what the other changes, and it closes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ graph"""
 READ = "(code) => jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.requestExecute({code}).done"
 
 
-def test_it_is_used_by_keys_and_pointer_and_closed(notebook: Callable[[str, Path | list[str]], OpenNotebook]) -> None:
+def test_the_kernel_hears_what_is_shown_and_closes(notebook: Callable[[str, Path | list[str]], OpenNotebook]) -> None:
     opened = notebook("graph", [SHOW])
     (output,) = opened.run_all()
     assert output["data"]["text/plain"].startswith("In[3], graph: 8 ops")
@@ -33,20 +33,10 @@ def test_it_is_used_by_keys_and_pointer_and_closed(notebook: Callable[[str, Path
     page.keyboard.press("Enter")
     page.locator(".tm-boxes > g").first.wait_for()
     page.get_by_role("button", name="kernels", exact=True).click()
-    for theme in ("light", "dark"):
-        opened.use_theme(theme)
-        page.locator(".tm-stage").scroll_into_view_if_needed()
-        page.wait_for_timeout(600)
-        opened.screenshot(f"graph-{theme}")
-    stage = page.locator(".tm-stage")
-    stage.focus()
-    before = page.locator(".jp-Cell").count()
-    for key in ("ArrowDown", "ArrowDown", "b", "x", "/"):  # b and x add and cut cells where JupyterLab hears them
-        page.keyboard.press(key)
+    page.locator(".tm-stage").focus()
+    page.keyboard.press("/")
     page.keyboard.type("sigmoid")
     page.keyboard.press("Enter")
-    assert page.locator(".tm-live").inner_text().startswith("1 of 1: sigmoid")
-    assert page.locator(".jp-Cell").count() == before
     state = "assert (graph.selected, graph.expanded, graph.view) == ('sigma', True, 'kernels')"
     for _ in range(20):  # what the page says of itself goes to the kernel beside the code that asks for it
         reply = page.evaluate(READ, state)
@@ -107,10 +97,5 @@ def test_the_kernel_answers_what_a_graph_asks(notebook: Callable[[str, Path | li
     assert "line 150" in large.locator(".tm-details").inner_text()
     large.get_by_role("button", name="kernels", exact=True).click()
     large.locator(".tm-boxes > g.group", has_text="kernel 1").first.wait_for()
-    for theme in ("light", "dark"):
-        opened.use_theme(theme)
-        shown.scroll_into_view_if_needed()
-        page.wait_for_timeout(600)
-        opened.screenshot(f"graph-details-{theme}")
     assert opened.console_errors == []
     assert opened.offsite_requests == []

@@ -1,4 +1,4 @@
-"""What the kernel says in JupyterLab: Shift-Tab, formulas, the bar of a long computation, the banner of `%tensor_default`."""
+"""What the kernel says in both front ends: Shift-Tab, formulas, the bar of a long computation, the banner of `%tensor_default`."""
 
 import re
 from collections.abc import Callable
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.axe import violations
+from tests.browser.conftest import BOTH
 from tests.browser.lab import OpenNotebook
 
 pytestmark = pytest.mark.browser
@@ -44,6 +46,7 @@ START = """cell => {
     jupyterapp.shell.currentWidget.content.activeCellIndex = cell;
     jupyterapp.commands.execute('notebook:run-cell');
 }"""
+BOX = ".jp-Tooltip-content > *"  # what is ours in the box of Shift-Tab: its frame is the front end's
 METADATA = "() => jupyterapp.shell.currentWidget.context.model.getMetadata('tensormagic')"
 SAVE = "() => jupyterapp.commands.execute('docmanager:save')"
 RESTART = """async () => {
@@ -54,15 +57,16 @@ RESTART = """async () => {
 
 
 @pytest.fixture
-def lab_notebook(notebook: Callable[[str, Path | list[str]], OpenNotebook]) -> OpenNotebook:
+def shown(notebook: Callable[[str, Path | list[str]], OpenNotebook]) -> OpenNotebook:
     opened = notebook("kernel_views", CELLS)
     for cell in range(len(CELLS) - 1):
         opened.page.evaluate(RUN, cell)
     return opened
 
 
-def test_what_the_kernel_says(lab_notebook: OpenNotebook):
-    page = lab_notebook.page
+@pytest.mark.parametrize("notebook", BOTH, indirect=True)
+def test_what_the_kernel_says(request: pytest.FixtureRequest, shown: OpenNotebook):
+    page, frontend = shown.page, request.node.callspec.id
     formula = page.locator(".jp-Cell").nth(2).locator("mjx-container")
     expect(formula.first).to_be_visible(timeout=30_000)
     banner = page.locator(".tm-banner")
@@ -71,26 +75,29 @@ def test_what_the_kernel_says(lab_notebook: OpenNotebook):
     assert page.evaluate(METADATA) == {"default": True}
 
     for theme in ("light", "dark"):
-        lab_notebook.use_theme(theme)
+        shown.use_theme(theme)
         banner.scroll_into_view_if_needed()
         expect(formula.first).to_be_visible()
-        lab_notebook.screenshot(f"formula-and-banner-{theme}")
+        assert violations(page) == []
+        shown.screenshot(f"formula-and-banner-{frontend}-{theme}")
         page.evaluate(SELECT, [3, 4])
         page.keyboard.press("Shift+Tab")
         tooltip = page.locator(".jp-Tooltip")
         expect(tooltip).to_contain_text("lazy float64")
         expect(tooltip.locator("mjx-container").first).to_be_visible()
         expect(tooltip).to_contain_text("0.7365769842")
-        lab_notebook.screenshot(f"shift-tab-{theme}")
+        assert violations(page, BOX) == []
+        shown.screenshot(f"shift-tab-{frontend}-{theme}")
         page.keyboard.press("Escape")
 
         page.evaluate(START, len(CELLS) - 1)
         bar = page.locator(".tm-bar")
         expect(bar).to_contain_text(re.compile(r"computing for \d+ s · turn [\d,]+ of 2,000,000 · by NumPy"))
-        assert 0 < float(bar.locator("progress").get_attribute("value") or 0) < 1
+        assert 0 < float(bar.get_by_role("progressbar", name="Computation").get_attribute("value") or 0) < 1
         page.wait_for_timeout(500)
         bar.scroll_into_view_if_needed()
-        lab_notebook.screenshot(f"computing-{theme}")
+        assert violations(page, ".tm-bar") == []
+        shown.screenshot(f"computing-{frontend}-{theme}")
         bar.get_by_role("button", name="Interrupt").press("Enter")
         expect(bar).to_have_count(0)
         expect(page.locator(".jp-Cell").nth(len(CELLS) - 1)).to_contain_text("KeyboardInterrupt")
@@ -108,5 +115,5 @@ def test_what_the_kernel_says(lab_notebook: OpenNotebook):
     assert page.evaluate(METADATA) == {"default": False}
     page.evaluate(RUN, 5)
     expect(page.locator(".jp-Cell").nth(5).locator(".jp-OutputArea-output").first).to_contain_text("float64")
-    assert not [e for e in lab_notebook.console_errors if "KeyboardInterrupt" not in e]
-    assert not lab_notebook.offsite_requests
+    assert not [e for e in shown.console_errors if "KeyboardInterrupt" not in e]
+    assert not shown.offsite_requests

@@ -31,6 +31,7 @@ if __name__ == "__main__" and any(os.environ.get(name) != value for name, value 
 
 import numpy as np  # noqa: E402 (the settings come first)
 from derivative_programs import BY_HAND, PEERS, Pair, Program, data, lap, tensormagic_function  # noqa: E402
+from first_calls import rows as first_rows  # noqa: E402
 from peer_runs import machine, seconds, taking_part  # noqa: E402
 
 ROUNDS, SPAN = 9, 0.03
@@ -221,8 +222,8 @@ def main() -> None:
         "",
         f"Made by `python benchmarks/derivatives.py`, {dt.datetime.now(dt.UTC).date()}; {machine()}, {', '.join(versions)}.",
         "One thread, malloc's thresholds at 256 MiB. CPU: median milliseconds of process time, in blocks, all in turn; the gradient",
-        "with its value. First call: wall seconds, compiling included (here: waiting for the compiler, with its cache as it is;",
-        "a session answers by NumPy meanwhile). PyTensor: the programs without loops.",
+        "with its value. First call: wall seconds, compiling included (here: waiting for the compiler, with its cache as it is).",
+        "PyTensor: the programs without loops.",
         "",
         "- *logistic*: loss of 10^5 x 30",
         "- *perceptron*: 784-256-10, tanh, softmax and cross entropy, batch 128",
@@ -234,6 +235,13 @@ def main() -> None:
         "|---|---|---:|---:|---:|---:|---:|",
         *rows,
         *([f"\nNot installed: {', '.join(missing)}."] if missing else []),
+        "",
+        "The gradient's first call in a process of its own with an empty cache, wall seconds: until there is a result (here by NumPy, as",
+        "a user has it), and until compiled code has given one. The processes have imported what they need, and the compiler has started.",
+        "",
+        "| program | with | first result, s | compiled code ready, s | a call after that, ms |",
+        "|---|---|---:|---:|---:|",
+        *first_rows(list(data()), list(found)),
         "",
         "Memory of the gradients of loops: the most that one call holds beside its arguments (tracemalloc).",
         "",

@@ -19,6 +19,7 @@ from tensormagic.ir.node import substitute as substitute_nodes
 from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of, substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
+from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
 from tensormagic.ops.leaf import constant, index_node, size_node, size_of
 from tensormagic.ops.move import broadcast, reshape, slice_
 from tensormagic.ops.op import Tangent
@@ -40,7 +41,8 @@ from tensormagic.ops.regions.region import (
 )
 from tensormagic.ops.reverse.residuals import residuals, restored
 from tensormagic.ops.reverse.spans import block_length, in_blocks
-from tensormagic.ops.reverse.support import is_steep
+from tensormagic.ops.reverse.support import DEEPEST, Search, is_steep, support
+from tensormagic.ops.reverse.support_regions import mark, marked
 from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
 from tensormagic.ops.scalars.scalar import logical_not, logical_or
 from tensormagic.ops.update import ADD_AT, set_at
@@ -120,7 +122,7 @@ def _touching(output: Node, total: Node) -> list[Touch] | None:
     """What each addition to ``total`` touches; None where one touches all of it."""
     found: list[Touch] = []
     while output is not total:
-        step = _added_under(output) or _added_to_part(output)
+        step = _added_under(output) or _added_to_part(output) or _added_by_index(output)
         if step is None:
             return None
         output, touch = step
@@ -140,6 +142,18 @@ def _added_to_part(output: Node) -> tuple[Node, Touch] | None:
         return set_at(mark, broadcast(constant(np.True_), part), output["slices"])
 
     return output.args[0], touch
+
+
+def _added_by_index(output: Node) -> tuple[Node, Touch] | None:
+    """What something is added to at places that are given, and these."""
+    if output.op is not SCATTER_ADD:
+        return None
+    base, indices, part = output.args
+
+    def touch(mark: Node) -> Node:
+        return make(SCATTER_SET, (mark, indices, broadcast(constant(np.True_), part.type.shape)), **output.params)
+
+    return base, touch
 
 
 def _where(condition: Node) -> Touch:
@@ -298,11 +312,13 @@ class Rewind:
         for k, output, total in zip(self.fixed, outputs, totals, strict=True):
             if k in masks or not self.operands[k].args or is_tape(total):
                 continue
-            shape = total.type.shape
+            before = mark(total)
             touches = _touching(output, total)
-            if touches and (output.op is not ADD_AT or is_steep(self.operands[k])):
-                mark = stand_in("touched", Type(np.dtype(bool), shape, "array" if shape else "scalar"))
-                found[k] = mark, reduce(lambda marked, touch: touch(marked), touches, mark)
+            if touches and (output.op not in {ADD_AT, SCATTER_ADD} or is_steep(self.operands[k])):
+                found[k] = before, reduce(lambda now, touch: touch(now), touches, before)
+            elif touches is None and is_steep(self.operands[k]):
+                after = support(output, Search(2 * DEEPEST, steep=True, known={total: before}))
+                found |= {} if after is None else {k: (before, marked(after, before))}
         return found
 
     def _outside(self, value: Node) -> tuple[Size, ...] | None:

@@ -1,17 +1,19 @@
 """Where a derivative may differ from zero: what a slice, a mask, a store or a sort leaves out stays 0, also times an infinite slope.
 
-A zero that was computed is a number like any other, and no reason to leave something out: ``sqrt(x)**2`` at 0 has the derivative 1.
+So do the zeros of what no derivative goes through: constants, ``np.eye(3)``, ``x > 1``. A zero that was computed otherwise is a number
+like any other, and no reason to leave something out: ``sqrt(x)**2`` at 0 has the derivative 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import hint
-from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ops.leaf import CONSTANT, INPUT, PARAMETER, constant
 from tensormagic.ops.move import BROADCAST, Slices, broadcast, concatenate, slice_
 
 Apply = Callable[[Node, Node], Node]
@@ -22,7 +24,31 @@ STEEP = frozenset(
     ]
 )
 DEEPEST = 6  # how many operations a search goes down: more than derivatives put between a selection and a product
+_REGIONS = frozenset(["item", "cond", "call", "checkpoint", "loop"])
 MOST_PARTS = 16  # how many parts of one sum are told apart
+
+
+@dataclass(frozen=True)
+class Search:
+    """How it is looked for where a tangent may differ from zero.
+
+    Parameters
+    ----------
+    depth
+        How many operations may still be looked through.
+    steep
+        Whether a slope may be infinite: then zeros of factors are worth a comparison too.
+    known
+        Where tangents that are given may differ from zero.
+    """
+
+    depth: int = DEEPEST
+    steep: bool = False
+    known: Mapping[Node, Node] = field(default_factory=dict[Node, Node])
+
+    def deeper(self) -> Search:
+        """The same one operation further down."""
+        return Search(self.depth - 1, self.steep, self.known)
 
 
 def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> Node:
@@ -42,9 +68,17 @@ def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> 
     if found is not None:
         return found
     result = apply(partial, tangent)
-    if _finite(partial) or (kept := support(tangent, depth)) is None:
+    if _finite(partial):
         return result
-    return _kept(kept, result)
+    kept = support(tangent, Search(depth, steep=result.op.name in STEEP or is_steep(partial)))
+    return result if kept is None else _kept(kept, result)
+
+
+def with_zeros_of(factor: Node, tangent: Node, result: Node) -> Node:
+    """``result``, the product of a factor and a tangent, 0 where a factor that no derivative goes through is, whatever the tangent."""
+    from tensormagic.ops.scalars.scalar import not_equal
+
+    return _kept(not_equal(factor, 0), result) if _may_be_zero(factor) and is_steep(tangent) else result
 
 
 def is_steep(node: Node) -> bool:
@@ -147,12 +181,18 @@ _INSIDE: dict[str, Callable[[Apply, Node, Node, int], Node | None]] = {
 # where something is left out ----------------------------------------------------------------------------------------------
 
 
-def support(node: Node, depth: int = DEEPEST) -> Node | None:
+def support(node: Node, search: Search) -> Node | None:
     """Where a tangent may differ from zero; None for everywhere, and where that is not seen."""
+    if node in search.known:
+        return search.known[node]
+    if node.op.name in _REGIONS:
+        from tensormagic.ops.reverse.support_regions import of_region
+
+        return of_region(node, search.deeper()) if search.depth else None
     if _is_zero(node):
         return _all(node, False)
-    find = _SUPPORT.get(node.op.name) if depth else None
-    return find(node, depth - 1) if find is not None else None
+    find = _SUPPORT.get(node.op.name) if search.depth else None
+    return find(node, search.deeper()) if find is not None else None
 
 
 def _all(node: Node, value: bool) -> Node:
@@ -163,55 +203,103 @@ def _or_all(kept: Node | None, node: Node) -> Node:
     return _all(node, True) if kept is None else kept
 
 
-def _of_move(node: Node, depth: int) -> Node | None:
-    kept = support(node.args[0], depth)
+def _of_move(node: Node, search: Search) -> Node | None:
+    kept = support(node.args[0], search)
     return None if kept is None else make(node.op, (kept, *node.args[1:]), **node.params)
 
 
-def _of_same(node: Node, depth: int) -> Node | None:
-    return support(node.args[0], depth)
+def _of_same(node: Node, search: Search) -> Node | None:
+    return support(node.args[0], search)
 
 
-def _of_join(node: Node, depth: int) -> Node | None:
-    found = [support(a, depth) for a in node.args]
+def _of_join(node: Node, search: Search) -> Node | None:
+    found = [support(a, search) for a in node.args]
     if all(kept is None for kept in found):
         return None
     return concatenate([_or_all(kept, a) for kept, a in zip(found, node.args, strict=True)], node["axis"])
 
 
-def _of_choice(node: Node, depth: int) -> Node | None:
+def _of_choice(node: Node, search: Search) -> Node | None:
     from tensormagic.ops.scalars.scalar import where
 
-    first, second = (support(a, depth) for a in node.args[1:])
+    first, second = (support(a, search) for a in node.args[1:])
     if first is None and second is None:
         return None
     return where(node.args[0], _or_all(first, node), _or_all(second, node))
 
 
-def _of_sum(node: Node, depth: int) -> Node | None:
+def _of_sum(node: Node, search: Search) -> Node | None:
     from tensormagic.ops.scalars.scalar import logical_or
 
-    second = support(node.args[1], depth)
-    first = None if second is None else support(node.args[0], depth)
+    second = support(node.args[1], search)
+    first = None if second is None else support(node.args[0], search)
     return None if first is None or second is None else logical_or(first, second)
 
 
-def _of_product(node: Node, depth: int) -> Node | None:
-    for k in range(2):
-        if _finite(node.args[1 - k]):
-            return support(node.args[k], depth)
-    return None
+def _of_product(node: Node, search: Search) -> Node | None:
+    """Where neither factor is left out, and where a factor that no derivative goes through is not zero."""
+    from tensormagic.ops.scalars.scalar import logical_and, not_equal
+
+    found: Node | None = None
+    for factor, other in (node.args, node.args[::-1]):
+        kept = support(other, search) if search.steep or _finite(factor) else None
+        if kept is None and search.steep and _may_be_zero(factor):
+            kept = not_equal(factor, 0)
+        if kept is not None:
+            found = kept if found is None else logical_and(found, kept)
+    return found
 
 
-def _of_store(node: Node, depth: int) -> Node | None:
+def _of_contraction(node: Node, search: Search) -> Node | None:
+    """Where some product of the sum may differ from zero; looked for where that does not depend on data."""
+    from tensormagic.ops.pointwise import astype
+    from tensormagic.ops.scalars.scalar import greater, not_equal
+
+    if not search.steep:
+        return None
+    found = [support(a, search) for a in node.args]
+    found = [not_equal(a, 0) if s is None and _may_be_zero(a) else s for s, a in zip(found, node.args, strict=True)]
+    found = [s if s is not None and _is_fixed(s) else None for s in found]
+    if all(s is None for s in found):
+        return None
+    parts = [astype(_or_all(s, a), np.float32) for s, a in zip(found, node.args, strict=True)]
+    return greater(make(node.op, parts, **node.params), 0)
+
+
+def _may_be_zero(factor: Node) -> bool:
+    """Whether a factor is one that no derivative goes through, and not known to have no zeros."""
+    value = _unstretched(factor)
+    if value.op is CONSTANT:
+        return not value["bits"].array().all()
+    return _is_unmoved(value, DEEPEST // 2)
+
+
+def _is_unmoved(node: Node, depth: int) -> bool:
+    if not node.types[0].inexact or node.op is CONSTANT or node.op.name == "stop_gradient":
+        return True
+    return depth > 0 and node.args != () and all(_is_unmoved(a, depth - 1) for a in node.args)
+
+
+def _is_fixed(node: Node) -> bool:
+    """Whether a value depends on no data."""
+    level, seen = {node}, set[Node]()
+    for _ in range(2 * DEEPEST):
+        seen |= level
+        if any(n.op in {INPUT, PARAMETER} for n in level):
+            return False
+        level = {a for n in level for a in n.args if a not in seen}
+    return not level
+
+
+def _of_store(node: Node, search: Search) -> Node | None:
     base, *places, value = node.args
-    before, stored = support(base, depth), support(value, depth)
+    before, stored = support(base, search), support(value, search)
     if before is None and stored is None:
         return None
     return make(node.op, (_or_all(before, base), *places, _or_all(stored, value)), **node.params)
 
 
-def _of_added_parts(node: Node, depth: int) -> Node | None:
+def _of_added_parts(node: Node, search: Search) -> Node | None:
     """The union of parts that are added, one after another."""
     from tensormagic.ops.scalars.scalar import logical_or
     from tensormagic.ops.update import SET
@@ -220,12 +308,12 @@ def _of_added_parts(node: Node, depth: int) -> Node | None:
     while base.op is node.op and len(links) < MOST_PARTS:
         links.append(base)
         base = base.args[0]
-    kept = support(base, depth)
+    kept = support(base, search)
     if kept is None:
         return None
     boxes: list[Slices] = []
     for link in links:
-        if support(link.args[1], depth) is None:
+        if support(link.args[1], search) is None:
             boxes = _joined(boxes, link["slices"])
         else:
             sparse.append(link)
@@ -236,7 +324,7 @@ def _of_added_parts(node: Node, depth: int) -> Node | None:
         part = broadcast(constant(np.bool_(True)), tuple(length for _, length, _ in box))
         kept = make(SET, (kept, part), slices=box)
     for link in sparse:
-        part = support(link.args[1], depth)
+        part = support(link.args[1], search)
         if part is not None:
             kept = make(SET, (kept, logical_or(slice_(kept, link["slices"]), part)), slices=link["slices"])
     return kept
@@ -272,37 +360,37 @@ def _join(first: Slices, second: Slices) -> Slices | None:
     return (*first[:axis], (least, most - least, 1), *first[axis + 1 :])
 
 
-def _of_scatter(node: Node, depth: int) -> Node | None:
+def _of_scatter(node: Node, search: Search) -> Node | None:
     from tensormagic.ops.indices.scatter import SCATTER_MAXIMUM, SCATTER_SET
 
     base, indices, part = node.args
-    before = support(base, depth)
+    before = support(base, search)
     if before is None:
         return None
-    added = support(part, depth)
+    added = support(part, search)
     operation = SCATTER_SET if added is None else SCATTER_MAXIMUM  # of truth values, the larger is the disjunction
     return make(operation, (before, indices, _or_all(added, part)), **node.params)
 
 
-def _of_fold(node: Node, depth: int) -> Node | None:
+def _of_fold(node: Node, search: Search) -> Node | None:
     from tensormagic.ops.fold import ANY, fold
 
-    kept = support(node.args[0], depth)
+    kept = support(node.args[0], search)
     return None if kept is None else fold(ANY, kept, node["axes"])
 
 
-def _of_running_sum(node: Node, depth: int) -> Node | None:
+def _of_running_sum(node: Node, search: Search) -> Node | None:
     from tensormagic.ops.fold import CUMSUM, row
     from tensormagic.ops.pointwise import astype
     from tensormagic.ops.scalars.scalar import not_equal
 
-    kept = support(node.args[0], depth)
+    kept = support(node.args[0], search)
     if kept is None:
         return None
     return not_equal(row(CUMSUM, astype(kept, np.int64), node["axes"]), 0)
 
 
-_SUPPORT: dict[str, Callable[[Node, int], Node | None]] = {
+_SUPPORT: dict[str, Callable[[Node, Search], Node | None]] = {
     **dict.fromkeys(("broadcast", "reshape", "transpose", "slice", "gather", "take_along_axis"), _of_move),
     **dict.fromkeys(("negative", "positive", "astype", "conjugate", "divide"), _of_same),
     **dict.fromkeys(("add", "subtract"), _of_sum),
@@ -310,6 +398,7 @@ _SUPPORT: dict[str, Callable[[Node, int], Node | None]] = {
     "concatenate": _of_join,
     "where": _of_choice,
     "multiply": _of_product,
+    "contract": _of_contraction,
     "add_at": _of_added_parts,
     "scatter_add": _of_scatter,
     "sum": _of_fold,

@@ -57,6 +57,8 @@ class Config:
     plain: bool = field(default_factory=lambda: _variable("PLAIN", "0") not in {"", "0"})
     cache_folder: Path = field(default_factory=_default_cache)
 
+    own_level = 0  # how many blocks with a level of their own we are in: what they compute is theirs alone
+
     def __setattr__(self, name: str, value: object) -> None:
         allowed = {
             "math": {"exact", "stable", "real"},
@@ -84,12 +86,15 @@ class Config:
         'exact'
         """
         kept = {name: getattr(self, name) for name in values}
+        own = int(bool(values.get("math")))
+        self.own_level += own
         try:
             for name, value in values.items():
                 if value:
                     setattr(self, name, value)
             yield
         finally:
+            self.own_level -= own
             for name, value in kept.items():
                 setattr(self, name, value)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import threading
 import time
 import weakref
@@ -15,7 +17,7 @@ import numpy as np
 
 from tensormagic.backend import flags, native, reference
 from tensormagic.backend.plan import Plan, plan_graph
-from tensormagic.capture import context, floating
+from tensormagic.capture import context, floating, living
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.config import config
@@ -23,8 +25,8 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Closed, Graph, Guard, check, close
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.size import Size, Symbol, evaluate
-from tensormagic.ops.leaf import CONSTANT, INPUT, PARAMETER, parameter
+from tensormagic.ir.size import Atom, Size, Symbol, evaluate, nodes_of
+from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
 from tensormagic.transform.rewriting import Rewritten, own_rules, rewrite
 
 WORTH_WARNING = 0.5  # seconds of NumPy's time that may be spent to find out which line a warning is about
@@ -210,6 +212,8 @@ def value_of(leaf: Node) -> Any:
     """The value behind a leaf of a graph that is demanded."""
     if leaf in _values:
         return _values[leaf]
+    if leaf.args:  # its value was let go
+        return compute([leaf])[0]
     source = leaf["source"]
     if not isinstance(source, Snapshot):
         raise GuardError(f"{source.name} is a parameter of a function that is being captured: it has no value")
@@ -219,14 +223,23 @@ def value_of(leaf: Node) -> Any:
 def compute(nodes: Sequence[Node]) -> list[Any]:
     """The values of ``nodes``, several in one run; each is computed once and kept while its node lives."""
     with _lock:
-        pending = [n for n in dict.fromkeys(nodes) if n not in _values]
-        for node in [n for n in pending if n.op in {INPUT, CONSTANT}]:
-            _values[node] = _kept(value_of(node) if node.op is INPUT else node.op.evaluate(node, (), int))  # type: ignore[attr-defined]
-        pending = [n for n in pending if n not in _values]
-        if len(pending) == 1 and (found := _at_once_by_numpy(pending[0])) is not None:
+        _let_go(nodes)
+        pending = []
+        for node in dict.fromkeys(nodes):
+            if node in _values:
+                continue
+            if node.op is INPUT or node.op is CONSTANT:
+                _values[node] = _kept(_leaf_value(node))
+            else:
+                pending.append(node)
+        if len(pending) == 1 and (found := _at_once(pending[0])) is not None:
             _values[pending.pop()] = _kept(found)
         if pending:
             closed, values, sizes = _bound(pending)
+            far = len(closed.mapping) > living.LONG and not config.own_level
+            if far and (passed := living.on_the_way(pending, _values.__contains__)):
+                pending += passed
+                closed, values, sizes = _bound(pending)
             program = executable(closed.graph)
             with floating.told(lambda: site.Lens(closed.mapping)):
                 results = (program.by_numpy if floating.raises() else program.run)(sizes, *values)
@@ -235,42 +248,133 @@ def compute(nodes: Sequence[Node]) -> list[Any]:
     return [_values[n] for n in nodes]
 
 
-FEW, SMALL = (
-    6,
-    10_000,
-)  # nodes of one operation with its moves, and their elements: above that, code may be worth compiling
+FEW, SMALL = 32, 10_000  # nodes that NumPy computes one by one, and their elements: above that, compiled code pays
 _PLAIN = {"pointwise", "fold", "move", "contract"}
+_INDICES = {"position", "require", "size"}  # what indices that are data go through
 
 
-def _at_once_by_numpy(node: Node) -> Any:
-    """The value of one small operation of values that are there; None where a graph is to be closed, and where NumPy warns or raises."""
-
-    def is_there(n: Node) -> bool:
-        return n in _values or not n.args
-
-    todo = [n for n in topological([node], stop=is_there) if not is_there(n)]
-    if config.tier == "numba" or not 0 < len(todo) <= FEW or any(n.op.kind not in _PLAIN for n in todo):  # type: ignore[attr-defined]
+def _at_once(node: Node) -> Any:
+    """The value of a small operation of values that are there, or of elements of small arrays; None where a graph is to be closed."""
+    if config.tier == "numba" or own_rules(config.math):
         return None
-    if sum(n.op.kind != "move" for n in todo) > 1 or own_rules(config.math):  # type: ignore[attr-defined]
-        return None
-    leaves = list(dict.fromkeys(a for n in todo for a in n.args if is_there(a)))
-    if any(n.op is PARAMETER for n in leaves):
-        return None
+    for _ in range(FEW):
+        found = _by_numpy(node)
+        if found is not None or not (first := _read_from(node)):
+            return found
+        compute(first)
+    return None
+
+
+def _by_numpy(node: Node) -> Any:
+    """The value of one small operation of values that are there; None where that is more, and where NumPy warns or raises."""
     try:
-        if sum(np.prod([_number(s) for s in n.type.shape]) for n in todo) > SMALL:
+        todo = _few(node)
+        if not todo:
             return None
+        there = {a: _leaf_value(a) for n in todo for a in n.needs if a not in todo}
+        table = dict(there)
+
+        def known(a: Atom) -> int:
+            return int(a.hint if isinstance(a, Symbol) else table[a])  # type: ignore[arg-type]
+
+        def size(s: Size) -> int:
+            return s if isinstance(s, int) else evaluate(s, known)
+
         with np.errstate(all="raise", under="ignore"):
-            there = {n: value_of(n) if n.op is INPUT or n in _values else n.op.evaluate(n, (), _number) for n in leaves}  # type: ignore[attr-defined]
-            table = dict(there)
             for n in todo:
-                table[n] = n.op.evaluate(n, [table[a] for a in n.args], _number)  # type: ignore[attr-defined]
+                for guard in n.op.guards(n) if n.sized_by else ():  # type: ignore[attr-defined]
+                    check(guard, known)
+                table[n] = n.op.evaluate(n, [table[a] for a in n.args], size)  # type: ignore[attr-defined]
     except Exception:  # noqa: BLE001 (what raises or warns does so where lines are known)
         return None
-    return reference.owned([table[node]], list(there.values()))[0]
+    value = table[node]
+    return reference.owned([value], list(there.values()))[0] if isinstance(value, np.ndarray) else value
+
+
+def _few(node: Node) -> list[Node] | None:
+    """What is not there of a node and of what it needs, what is needed first; None where that is more than one small operation.
+
+    Moves are none, nor is what integers and truth values go through: no rule makes these more accurate.
+    """
+    found: set[Node] = set()
+    pending = [node]
+    operations = elements = 0
+    while pending:
+        n = pending.pop()
+        if n in found or not n.needs or n in _values:
+            continue
+        kind: str = n.op.kind  # type: ignore[attr-defined]
+        if kind not in _PLAIN and n.op.name not in _INDICES:
+            return None
+        found.add(n)
+        operations += kind != "move" and any(a.type.inexact for a in (n, *n.args))
+        elements += math.prod([_number(s) for s in n.type.shape])
+        if len(found) > FEW or operations > 1 or elements > SMALL:
+            return None
+        pending += n.needs
+    return sorted(found, key=_age)
+
+
+_age = operator.attrgetter("serial")  # a node is made after what it needs
+
+
+def _read_from(node: Node) -> list[Node]:
+    """Small arrays that are not there, and of which ``node`` reads a part: each is computed once, and not for each part.
+
+    Where data decide how large one is, that comes first. A number that is computed from parts has those alone that no rule makes
+    more accurate together with what is done to them: of integers, and of library calls.
+    """
+    found: dict[Node, None] = {}
+    pending, turns = [node], 0
+    while pending and turns < FEW:
+        part, turns = pending.pop(), turns + 1
+        whole = part
+        while whole.op.kind == "move" and len(whole.args) == 1 and whole not in _values:  # type: ignore[attr-defined]
+            pending += whole.sized_by
+            whole = whole.args[0]
+        if whole in _values or len(whole.types) > 1:
+            continue
+        if _elements(whole) == 1:
+            pending += whole.needs
+        elif whole is not part and (part is node or _stays(whole)) and not any(map(_is_large, whole.args)):
+            found.update(dict.fromkeys(_missing(part, whole)))
+    return list(found)
+
+
+def _missing(part: Node, whole: Node) -> list[Node]:
+    """What is to be computed before a part of an array: what says how large that is, and the array, where it is small."""
+    unknown = [a for s in whole.type.shape for a in nodes_of(s) if a not in _values]
+    return unknown or [whole] * (bool(whole.args) and _elements(part) < _elements(whole) <= SMALL)
+
+
+def _elements(node: Node) -> float:
+    """The number of elements; infinite where data decide it that are not there."""
+    try:
+        return math.prod([_number(s) for s in node.type.shape])
+    except (KeyError, TypeError):
+        return math.inf
+
+
+def _is_large(node: Node) -> bool:
+    return len(node.types) == 1 and SMALL < _elements(node) < math.inf
+
+
+def _stays(node: Node) -> bool:
+    return node.op.kind == "opaque" or not node.type.inexact  # type: ignore[attr-defined]
+
+
+def _leaf_value(node: Node) -> Any:
+    """The value of what is there, or needs no operands."""
+    known = _values.get(node)
+    if known is not None:
+        return known
+    return value_of(node) if node.op is INPUT else node.op.evaluate(node, (), _number)  # type: ignore[attr-defined]
 
 
 def _number(size: Size) -> int:
     """What a size was at capture, or has been computed to be."""
+    if isinstance(size, int):
+        return size
     return evaluate(size, lambda a: int(a.hint if isinstance(a, Symbol) else _values[a]))  # type: ignore[arg-type]
 
 
@@ -286,7 +390,22 @@ def _bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:
         return closed, values, closed.graph.bind([np.shape(v) for v in values])
 
 
+def _let_go(wanted: Sequence[Node]) -> None:
+    """Drop values that nobody has any more, once many have come."""
+    global _fresh
+    if _fresh > living.SEARCH_BYTES:
+        _fresh = 0
+        for node in living.let_go(_values, wanted):
+            del _values[node]
+
+
+_fresh = 0  # bytes of values since then
+
+
 def _kept(value: Any) -> Any:
+    global _fresh
+    if living.is_large(value):
+        _fresh += value.nbytes
     if isinstance(value, np.ndarray) and value.flags.writeable:
         value = value.view() if value.base is not None else value
         value.flags.writeable = False
@@ -298,7 +417,7 @@ def is_computed(node: Node) -> bool:
     return node in _values or node.op is CONSTANT
 
 
-def _at_once(node: Node) -> None:
+def _as_built(node: Node) -> None:
     """Compute a node as soon as code has built it; not one that depends on a region's arguments, which have no values."""
     try:
         compute([node])
@@ -306,6 +425,6 @@ def _at_once(node: Node) -> None:
         return
 
 
-context.at_once.append(_at_once)
+context.at_once.append(_as_built)
 hooks.compute = compute
 hooks.is_computed = is_computed

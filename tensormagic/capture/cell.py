@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, items, namespace, random
+from tensormagic.capture import context, home, items, namespace, random
 from tensormagic.capture.context import Capture, Cell
-from tensormagic.capture.staging.source import as_written, staged_cell
+from tensormagic.capture.staging.source import as_written, is_as_written, staged_cell
 from tensormagic.capture.stores import holding
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer
@@ -79,13 +79,13 @@ def free_names(code: Code, notebook: Mapping[str, Any]) -> list[str]:
 
 
 def lift_inputs(
-    code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None
+    code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None, more: Iterable[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The namespace for captured code, and the inputs in it."""
+    """The namespace for captured code, and the inputs in it; ``more`` are names that only functions of the notebook read."""
     visible: dict[str, Any] = {}
     found: dict[str, Tensor] = {}
     wanted = None if only is None else set(only)
-    for name in free_names(code, notebook):
+    for name in dict.fromkeys([*free_names(code, notebook), *(n for n in more if n in notebook)]):
         value = notebook[name]
         if isinstance(value, Tensor):
             visible[name] = value
@@ -94,7 +94,8 @@ def lift_inputs(
         try:
             tensor = items.input_of(value, name) if wanted is None or name in wanted else None
         except TensorError as error:
-            error.tensor_site = _place(code, name)  # type: ignore[attr-defined]
+            if name in code.parsed.places:
+                error.tensor_site = _place(code, name)  # type: ignore[attr-defined]
             raise
         if tensor is not None:
             found[name] = tensor
@@ -148,8 +149,25 @@ def _globals_of(function: FunctionType) -> list[Any]:
     return [function.__globals__[n] for n in function.__code__.co_names if n in function.__globals__]
 
 
-def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None = None) -> Captured:
+def run_cell(
+    code: Code,
+    notebook: Mapping[str, Any],
+    only: Iterable[str] | None = None,
+    own: dict[str, Any] | None = None,
+    moving: Iterable[str] = (),
+) -> Captured:
     """Capture a cell over the notebook's values.
+
+    Parameters
+    ----------
+    code, notebook
+        The cell, and the values.
+    only
+        The names that are inputs; None for all that can be.
+    own
+        The notebook's own variables: what its functions have for globals.
+    moving
+        Names that gradients are with respect to.
 
     Raises
     ------
@@ -158,14 +176,17 @@ def run_cell(code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None
     """
     capture = Capture(code.cell.label)
     with located(code):
-        visible, found = lift_inputs(code, notebook, only)
+        reach = home.Reach([] if own is None else [notebook[n] for n in free_names(code, notebook)], own or {})
+        visible, found = lift_inputs(code, notebook, only, [n for n in moving if n in reach.reads])
         _one_each(visible, found, notebook)
         random.lift(visible, notebook, capture)
         items.note(capture, found, notebook, code.parsed.reads)
         with holding.lifted(code.cell.source, visible, notebook, found) as held:
             _note_unseen(code, found, visible, held)
-            result, space = execute(code, {**notebook, **visible}, capture)
-    bound = [n for n in code.parsed.binds if n in space and not n.startswith("_")]
+            inside = own if shares(code, reach, moving) else None
+            result, space = execute(code, {**notebook, **visible}, capture, inside)
+    own_names = [n for n in code.parsed.binds if not n.startswith("_")]
+    bound = [n for n in dict.fromkeys([*own_names, *sorted(reach.binds)]) if n in space]
     kept = {n for n in bound if n in notebook and space[n] is visible.get(n, notebook[n])}  # a way that was not taken
     outputs = {n: held.original(restored(space[n])) for n in bound if n not in kept}
     buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh)}
@@ -195,15 +216,38 @@ def _one_each(visible: dict[str, Any], found: dict[str, Tensor], notebook: Mappi
             visible[name] = found[name] = first.setdefault(id(notebook[name]), found[name])
 
 
-def execute(code: Code, space: dict[str, Any], capture: Capture) -> tuple[Any, dict[str, Any]]:
-    """Run the cell's code over ``space``; gives the last expression's value and the namespace."""
+def shared(code: Code, notebook: Mapping[str, Any], moving: Iterable[str]) -> dict[str, Any] | None:
+    """The notebook's variables, where a cell has to run in them: see :func:`shares`."""
+    reach = home.Reach([notebook[n] for n in free_names(code, notebook)], notebook)
+    return notebook if isinstance(notebook, dict) and shares(code, reach, moving) else None
+
+
+def shares(code: Code, reach: home.Reach, moving: Iterable[str]) -> bool:
+    """Whether functions of the notebook read what the cell binds, or what it is differentiated by, or bind variables themselves."""
+    return bool(reach.binds) or not reach.reads.isdisjoint({*home.bound(code.body), *moving})
+
+
+def execute(
+    code: Code, space: dict[str, Any], capture: Capture, own: dict[str, Any] | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """Run the cell's code over ``space``; gives the last expression's value and the namespace.
+
+    ``own`` are the notebook's variables, where these have to hold ``space`` for as long as the cell runs.
+    """
     space = {**space, CAPTURED: namespace.value_of, items.ITEM: items.read_item, "__builtins__": builtins}
+    if own is None:
+        return _executed(code, space, capture), space
+    with home.holding(own, space):
+        return _executed(code, own, capture), dict(own)
+
+
+def _executed(code: Code, space: dict[str, Any], capture: Capture) -> Any:
     with context.capturing(capture):
         exec(code.body, space)  # noqa: S102 (running the user's cell is what this is for)
         result = eval(code.last, space) if code.last is not None else None  # noqa: S307 (as above)
         if capture.refused is not None:  # which the cell took for an error of its own
             raise capture.refused
-    return result, space
+    return result
 
 
 def restored(value: Any) -> Any:
@@ -216,9 +260,10 @@ def restored(value: Any) -> Any:
 
 def at_home(value: Any, notebook: dict[str, Any]) -> Any:
     """A function that the cell has defined, over the notebook's own names: later calls read what these are then."""
-    if not isinstance(value, FunctionType) or CAPTURED not in value.__globals__:
+    if not isinstance(value, FunctionType):
         return value
-    return as_written(value, notebook)
+    made = CAPTURED in value.__globals__ or (value.__globals__ is notebook and not is_as_written(value))
+    return as_written(value, notebook) if made else value
 
 
 class located:  # noqa: N801 (used like a function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Guard
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
-from tensormagic.ir.size import nodes_of
+from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, hint
 
 LIMIT = 100_000  # nodes that one cell may unroll to
@@ -78,6 +79,10 @@ class Capture:
         What ``np.errstate`` said when the capture began; and whether the code has asked for errors that were not asked for then.
     held
         What is gone over by loops whose turns are running.
+    deciding
+        What sizes were taken to be where these decide what is a view in NumPy: noted with the guards once something is stored into.
+    assumed
+        What values were taken for, as data say: an error that is met after that may be none where data say otherwise.
     stores, ordered
         Whether something was stored into; and whether inputs without values were taken to lie in C order.
     """
@@ -100,7 +105,9 @@ class Capture:
     recursions: dict[Any, Any] = field(default_factory=dict)
     errors: dict[str, Any] = field(default_factory=lambda: dict(np.geterr()))
     raising: bool = False
+    assumed: str = ""
     stores: bool = False
+    deciding: list[Guard] = field(default_factory=list)
     ordered: bool = False
     nodes: int = 0
 
@@ -111,13 +118,30 @@ class Capture:
             self.guards.append((size, "==", number))
         return number
 
+    def decides(self, guard: Guard) -> None:
+        """Note what sizes decide what is a view in NumPy: where something is stored into, the graph depends on that."""
+        left, relation, right = guard
+        known = is_at_least(left - right, 0) if relation == ">=" else left == right
+        if not known and not nodes_of(left) and not nodes_of(right):
+            (self.guards if self.stores else self.deciding).append(guard)
+
+    def stored(self) -> None:
+        """Note that something is stored into."""
+        self.stores = True
+        self.guards += self.deciding
+        self.deciding.clear()
+
 
 def settle(size: Size) -> Size:
     """A size of new axes: 0 and 1 are numbers, since they broadcast and reduce in ways of their own; a function notes what it relied on."""
     number = hint(size)
-    if isinstance(size, int) or number is None or number > 1:
+    if isinstance(size, int) or number is None:
         return size
     capture = _current.get()
+    if number > 1:
+        if capture is not None and capture.abstract and not is_at_least(size, 2) and not nodes_of(size):
+            capture.guards.append((size, ">=", 2))
+        return size
     if capture is not None:
         capture.specialise(size)
     return number
@@ -149,17 +173,19 @@ def capturing(capture: Capture) -> Generator[Capture]:
 
 _OWN = ("tensormagic.", "numpy.", "contextlib", "functools")
 _positions: dict[CodeType, list[tuple[int | None, int | None, int | None, int | None]]] = {}
+_spans: dict[tuple[int, int], tuple[CodeType, Cell | None, Site]] = {}  # by the identity of code, whose hash takes long
+_MOST = 4096
 
 
-def _own(frame: FrameType) -> bool:
-    name = frame.f_globals.get("__name__", "")
-    return name in {"numpy", "tensormagic"} or name.startswith(_OWN)
+@functools.cache
+def _own(module: str) -> bool:
+    return module in {"numpy", "tensormagic"} or module.startswith(_OWN)
 
 
 def user_frame() -> FrameType | None:
     """The innermost frame that is the user's."""
     frame: FrameType | None = inspect.currentframe()
-    while frame is not None and _own(frame):
+    while frame is not None and _own(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     return frame
 
@@ -171,15 +197,22 @@ def span(frame: FrameType) -> Site:
 
 def span_at(code: CodeType, instruction: int, line: int) -> Site:
     """The span of one instruction of ``code``."""
+    cell = _cell_of(code.co_filename)
+    place = id(code), instruction
+    known = _spans.get(place)
+    if known is not None and known[0] is code and known[1] is cell:  # a later run of the cell is another
+        return known[2]
+    if len(_spans) > _MOST:
+        _spans.clear()
+        _positions.clear()
     positions = _positions.get(code)
     if positions is None:
-        if len(_positions) > 4096:
-            _positions.clear()
         positions = _positions[code] = list(code.co_positions())
     first, last, column, end_column = positions[instruction // 2]
-    cell = _cell_of(code.co_filename)
     label, run = (cell.label, cell.run) if cell else (code.co_filename.rpartition("/")[2], 0)
-    return Site(label, run, first or line, column or 0, last or line, end_column or 0)
+    found = Site(label, run, first or line, column or 0, last or line, end_column or 0)
+    _spans[place] = code, cell, found
+    return found
 
 
 def _cell_of(filename: str) -> Cell | None:
@@ -193,7 +226,7 @@ def record(node: Node) -> Node:
     capture = _current.get()
     if frame is not None:
         place = span(frame)
-        quiet = tuple(kind for kind, how in errors.items() if how == "ignore" and kind != "under")
+        quiet = tuple([kind for kind, how in errors.items() if how == "ignore" and kind != "under"])
         if capture is not None and capture.abstract and "raise" in errors.values():
             quiet += tuple(f"raise {k}" for k, how in errors.items() if how == "raise" != capture.errors.get(k))
             capture.raising |= any(text.startswith("raise") for text in quiet)

@@ -73,13 +73,12 @@ def _axes_used(item: Any) -> int:
     return int(item.ndim) if dtype is not None and dtype == np.bool_ else 1
 
 
+_LISTS = list | range | np.ndarray
+
+
 def is_array(item: Any) -> bool:
     """Whether an index entry is an array of indices (or a list)."""
-    return (
-        isinstance(item, list | range | np.ndarray)
-        or hasattr(item, "lazy")
-        or (hasattr(item, "ndim") and item.ndim > 0)
-    )
+    return isinstance(item, _LISTS) or hasattr(item, "lazy") or (hasattr(item, "ndim") and item.ndim > 0)
 
 
 def basic(items: list[Any], shape: tuple[Size, ...], as_size: Any) -> Basic:

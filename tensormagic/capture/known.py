@@ -9,6 +9,7 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.numbers import as_python
 from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import Atom, atom, evaluate
 from tensormagic.ir.type import Size, hint
 from tensormagic.ops.leaf import size_node, size_of
 from tensormagic.ops.pointwise import Pointwise
@@ -18,11 +19,20 @@ def static_value(node: Node) -> Any:
     """The value of a node that depends on sizes and constants alone, noting the sizes as fixed; None elsewhere."""
     if node.op.name in _OF_EQUALS and len(node.args) == 2 and node.args[0] is node.args[1] and _is_size(node.args[0]):
         return _OF_EQUALS[node.op.name]  # whatever the size is
-    capture = context.current()
-    order = topological([node])
-    if len(order) > 64 or any(n.op.kind == "leaf" and n.op.name not in {"size", "constant"} for n in order):  # type: ignore[attr-defined]
+    order = _of_sizes(node)
+    if order is None:
         return None
+    capture = context.current()
     values: dict[Node, Any] = {}
+
+    def fixed(a: Atom) -> int:
+        if isinstance(a, Node):
+            return int(values[a])
+        number = capture.specialise(atom(a)) if capture else hint(atom(a))
+        if number is None:
+            raise LookupError
+        return number
+
     for n in order:
         if n.op.name == "size":
             number = capture.specialise(n["size"]) if capture else hint(n["size"])
@@ -30,8 +40,29 @@ def static_value(node: Node) -> Any:
                 return None
             values[n] = number
         else:
-            values[n] = n.op.evaluate(n, [values[a] for a in n.args], lambda s: hint(s) or 0)  # type: ignore[attr-defined]
+            try:
+                values[n] = n.op.evaluate(n, [values[a] for a in n.args], lambda s: evaluate(s, fixed))  # type: ignore[attr-defined]
+            except LookupError:  # a size that was not seen
+                return None
     return values[node]
+
+
+_LIMIT = 64
+
+
+def _of_sizes(node: Node) -> list[Node] | None:
+    """What a node depends on, operands first; None where that is more than sizes and constants, or much."""
+    found: set[Node] = set()
+    pending = [node]
+    while pending:
+        n = pending.pop()
+        if n in found:
+            continue
+        found.add(n)
+        if len(found) > _LIMIT or (n.op.kind == "leaf" and n.op.name not in {"size", "constant"}):  # type: ignore[attr-defined]
+            return None
+        pending += n.needs
+    return topological([node])
 
 
 _OF_EQUALS = {

@@ -38,10 +38,13 @@ def _op(name: str) -> Pointwise:
     return op
 
 
+_OPERANDS = (
+    Tensor | int | float | complex | np.ndarray | np.generic | list | tuple | range
+)  # built once: that takes long
+
+
 def _operand(value: Any) -> bool:
-    return isinstance(
-        value, Tensor | int | float | complex | np.ndarray | np.generic | list | tuple | range
-    ) or hasattr(value, "__array__")
+    return isinstance(value, _OPERANDS) or hasattr(value, "__array__")
 
 
 def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
@@ -50,9 +53,11 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
     def method(self: Tensor, other: Any) -> Any:
         if not _operand(other):
             return NotImplemented
-        if name == "power" and not reflected:
-            return _power(self, other)
-        return build(op, other, self) if reflected else build(op, self, other)
+        if not reflected:
+            return _power(self, other) if name == "power" else build(op, self, other)
+        if type(other) is complex and self.type.form == "scalar" and self.dtype == np.float64:  # a float, to Python
+            return build(op, other, to_form(self.node, "python"))
+        return build(op, other, self)
 
     return method
 
@@ -174,10 +179,17 @@ def _divmod(self: Tensor, other: Any) -> Any:
     return build(scalar.floor_divide, self, other), build(scalar.remainder, self, other)
 
 
+def _reflected_divmod(self: Tensor, other: Any) -> Any:
+    if not _operand(other):
+        return NotImplemented
+    return build(scalar.floor_divide, other, self), build(scalar.remainder, other, self)
+
+
 Tensor.__matmul__ = _matmul  # type: ignore[attr-defined]
 Tensor.__imatmul__ = _matmul_in_place  # type: ignore[attr-defined]
 Tensor.__rmatmul__ = _rmatmul  # type: ignore[attr-defined]
 Tensor.__divmod__ = _divmod  # type: ignore[attr-defined]
+Tensor.__rdivmod__ = _reflected_divmod  # type: ignore[attr-defined]
 
 # ufuncs ---------------------------------------------------------------------------------------------------------------
 
@@ -287,7 +299,20 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
     op = op_of(ufunc)
     if op is None:
         raise unknown(name)
-    return build(op, *_scalars(operands))
+    if isinstance(operands[0], np.generic) and len(operands) > 1:  # ``np.float32(2) ** x``: NumPy calls the ufunc
+        return build(op, *_scalars(operands))
+    return build(op, *_by_loop(op, _scalars(operands)))
+
+
+def _by_loop(op: Pointwise, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Operands of a ufunc: it takes NumPy's loop for numbers too, where operators of numbers round otherwise."""
+    if not op.numbers:
+        return operands
+    nodes = [node_of(v) for v in operands]
+    if any(n.type.form == "array" for n in nodes):
+        return operands
+    strong = next((k for k, n in enumerate(nodes) if n.type.form == "scalar"), None)
+    return operands if strong is None else (*nodes[:strong], to_form(nodes[strong], "array"), *nodes[strong + 1 :])
 
 
 def _scalars(operands: tuple[Any, ...]) -> tuple[Any, ...]:

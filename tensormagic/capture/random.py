@@ -13,6 +13,7 @@ from tensormagic.capture import context
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
+from tensormagic.capture.living import holders
 from tensormagic.capture.names import implements
 from tensormagic.capture.random_methods import FUNCTIONS, METHODS, Draws
 from tensormagic.capture.refusal import refuse
@@ -138,6 +139,7 @@ class LazyGenerator(Draws):
     def __init__(self, buffer: Buffer, *, legacy: bool, origin: Any = None, kind: str = "") -> None:
         self.buffer = buffer
         _STATES.add(buffer)
+        holders[id(buffer)] = buffer
         self.legacy = legacy
         self.origin = origin
         self.kind = kind

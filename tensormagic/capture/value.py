@@ -13,6 +13,7 @@ from tensormagic.capture import context, inputs
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.indexing import basic, expand, has_ellipsis, is_array, lies, put_part
 from tensormagic.capture.known import arithmetic, static_value
+from tensormagic.capture.living import holders
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse
 from tensormagic.capture.stores.place import Buffer, Place, apart_in_numpy, reshapes_in_place
@@ -44,6 +45,7 @@ class Tensor:
         self.place = place
         self._cached: tuple[Place, int, Node] | None = None
         self._origin: str = ""
+        holders[id(self)] = self
 
     # what it is -------------------------------------------------------------------------------------------------------
 
@@ -259,12 +261,13 @@ class Tensor:
     # indexing ---------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Tensor:
-        items = expand(index, self.ndim)
-        if any(is_array(i) or isinstance(i, bool | np.bool_) or _depends_on_data(i) for i in items):
+        node = self.node
+        items = expand(index, node.type.ndim)
+        if any(type(i) not in _BASIC and _is_advanced(i) for i in items):
             return hooks.call_numpy("getitem", (self, items), {})
-        part = basic(items, self.type.shape, as_size)
+        part = basic(items, node.type.shape, as_size)
         if not part.shape and not has_ellipsis(index):
-            return wrap(context.record(to_form(part.take(self.node), "scalar")))  # a NumPy scalar: no view
+            return wrap(context.record(to_form(part.take(node), "scalar")))  # a NumPy scalar: no view
         take = part.take if part.shape else lambda x: to_form(part.take(x), "array")
         return self.view_of(take, lambda old, new: put_part(part, old, new), lambda a: lies(a, items, as_size))
 
@@ -359,9 +362,12 @@ class Tensor:
         self[...] = value
 
 
-def _depends_on_data(item: Any) -> bool:
-    """Whether an index is an integer that is known only when the graph runs."""
-    return isinstance(item, Tensor) and not item.ndim and item.dtype.kind == "b"
+_BASIC = {int, slice, type(None)}
+
+
+def _is_advanced(item: Any) -> bool:
+    """Whether an index entry is an array of indices, or a truth value."""
+    return is_array(item) or isinstance(item, bool | np.bool_) or (isinstance(item, Tensor) and item.dtype.kind == "b")
 
 
 def _restore(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Functions over arrays, traced once for each kind of arguments: ``tm.tensor`` on functions, and NAME of a cell."""
+"""Functions over arrays, traced once for each kind of arguments: ``tm.tensor`` on functions, and what is made of them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ import inspect
 import types
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import context, floating, namespace, random
-from tensormagic.capture.cell import Code, execute
+from tensormagic.capture import context, floating, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.staging.raising import checked
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.tables import in_dtype, is_table, labelled, whole
 from tensormagic.capture.tree import flatten, structure
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, node_of
 from tensormagic.config import config
 from tensormagic.functions.reading import (
     Body,
@@ -31,16 +29,14 @@ from tensormagic.functions.reading import (
     Read,
     called_body,
     captured_body,
-    is_input,
     is_moving,
-    look,
     parameters_of,
     place_of,
     reads_of,
     settled,
 )
 from tensormagic.functions.stores import Stores, stores_of, unchanged
-from tensormagic.ir.errors import ArgumentError, CaptureError, GuardError
+from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
@@ -437,67 +433,4 @@ def of_callable(function: Any) -> Function:
     raise CaptureError(f"{type(function).__name__} is not a function", "Pass a function of arrays.")
 
 
-# cells as functions ---------------------------------------------------------------------------------------------------
-
-
-def cast(value: Any, dtype: str) -> Any:
-    """A floating array, table or NumPy scalar in another dtype; everything else, Python's floats too, as it is."""
-    if dtype and is_table(value):
-        return in_dtype(value, dtype)
-    floating = isinstance(value, np.ndarray | np.floating | Tensor) and value.dtype.kind == "f"
-    return value.astype(dtype) if dtype and floating else value
-
-
-def argument(value: Any, name: str) -> Any:
-    """What a cell sees for an argument: lazy arrays for arrays, floats, Series and DataFrames."""
-    table = labelled(value, name)
-    return table if table is not None else wrap(node_of(value)) if is_input(value) else value
-
-
-def of_cell(
-    code: Code, name: str, inputs: Sequence[str], notebook: Mapping[str, Any], math: str = "", dtype: str = ""
-) -> Function:
-    """A cell as a function of its inputs; one that is not given is read from the notebook at the call.
-
-    ``dtype`` is what floating inputs are cast to, and ``math`` the level of rewriting; empty: their own, and the session's.
-    """
-    inputs = tuple(inputs)
-    free = tuple(n for n in code.parsed.reads if n not in inputs and n in notebook)
-
-    def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        if len(args) > len(inputs):
-            raise ArgumentError(
-                f"{name}() takes {len(inputs)} arguments ({', '.join(inputs)}) but {len(args)} were given"
-            )
-        unknown = sorted(set(options) - set(inputs))
-        if unknown:
-            raise ArgumentError(
-                f"{name}() got an unexpected argument {unknown[0]!r}; its inputs are {', '.join(inputs)}"
-            )
-        given = dict(zip(inputs, args, strict=False))
-        twice = sorted(set(given) & set(options))
-        if twice:
-            raise ArgumentError(f"{name}() got two values for {twice[0]!r}")
-        given |= options
-        missing = [n for n in inputs if n not in given and n not in notebook]
-        if missing:
-            raise ArgumentError(f"{name}() needs {missing[0]!r}: it is neither given nor a variable of the notebook")
-        traced = context.current() is not None
-        found = [given[n] if n in given else look((n, notebook)) if traced else notebook[n] for n in inputs]
-        return tuple([cast(whole(value, n), dtype) for n, value in zip(inputs, found, strict=True)]), {}
-
-    def body(*args: Any) -> Any:
-        held = {n: cast(namespace.value_of(look((n, notebook))), dtype) for n in free if n in notebook}
-        values = {n: argument(v, n) for n, v in zip(inputs, args, strict=True)}
-        capture = context.current() or Capture(name)
-        seen = {**notebook, **held, **values}
-        result, space = unchanged(list(values.values()), name, lambda: execute(code, seen, capture))
-        return space.get(code.parsed.last_name) if code.last is None else result
-
-    made = Function(body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True, math=math)
-    told = f"The cell {code.cell.label}; an argument that is not given is read from the notebook."
-    made.__doc__ = f"{told}\n\n{code.cell.source.strip()}"
-    return made
-
-
-__all__ = ["Function", "Specialisation", "of_callable", "of_cell"]
+__all__ = ["Function", "Specialisation", "of_callable"]

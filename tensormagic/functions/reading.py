@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, namespace, random
+from tensormagic.capture import context, home, namespace, random
+from tensormagic.capture.staging.attributes import Attributes, differs, is_users_class
 from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.source import rebound, staged_code
 from tensormagic.capture.value import node_of, wrap
+from tensormagic.ir.errors import CaptureError
 
 Body = Callable[..., Any]  # lazy arrays in, lazy arrays out
 Read = tuple[str, Mapping[str, Any]]  # a name, and the dictionary that holds it
@@ -148,9 +150,36 @@ def captured_body(function: types.FunctionType, reads: tuple[Read, ...], *, last
 
     def body(*args: Any, **options: Any) -> Any:
         seen = {read[0]: look(read, lasting=lasting) for read in reads if read[0] in read[1]}
-        return _rebind(function, seen, lasting)(*args, **options)
+        made = _rebind(function, seen, lasting)
+        names = sorted({*home.bound(function.__code__), *function.__code__.co_freevars})
+        before = [_held(made, name) for name in names]
+        classes = [Attributes(v) for v in seen.values() if isinstance(v, type) and is_users_class(v)]
+        attributes = [dict(c) for c in classes]
+        result = made(*args, **options)
+        changed = [n for n, value in zip(names, before, strict=True) if _held(made, n) is not value]
+        for own, held in zip(classes, attributes, strict=True):
+            if differs(own, held):
+                own.refill(held)
+                changed.append(f"attributes of {own.owner.__name__}")
+        if changed:
+            raise CaptureError(
+                f"{function.__name__} binds {', '.join(changed)} outside of itself, which a captured function does not",
+                "Return the new value, and bind it where the function is called.",
+            )
+        return result
 
     return body
+
+
+def _held(function: types.FunctionType, name: str) -> Any:
+    """What a function finds under a name of its globals or closure cells; None for nothing."""
+    free = function.__code__.co_freevars
+    if name not in free:
+        return function.__globals__.get(name)
+    try:
+        return (function.__closure__ or ())[free.index(name)].cell_contents
+    except ValueError:  # not filled yet
+        return None
 
 
 def _rebind(function: types.FunctionType, seen: Mapping[str, Any], lasting: bool) -> types.FunctionType:

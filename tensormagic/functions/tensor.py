@@ -11,7 +11,8 @@ import numpy as np
 from tensormagic import session
 from tensormagic.capture import context
 from tensormagic.capture.value import Tensor, node_of, wrap
-from tensormagic.functions.function import Function, cast, of_callable
+from tensormagic.functions.cells import cast
+from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.reading import look
 
 

@@ -204,7 +204,9 @@ def _near(node: Node) -> set[Node]:
 # the driver -----------------------------------------------------------------------------------------------------------
 
 
-def rewrite_nodes(results: Sequence[Node], table: Table) -> tuple[list[Node], Log]:
+def rewrite_nodes(
+    results: Sequence[Node], table: Table, regions: dict[Graph, Graph] | None = None
+) -> tuple[list[Node], Log]:
     """The normal forms of ``results``, and what was done.
 
     Parameters
@@ -213,12 +215,14 @@ def rewrite_nodes(results: Sequence[Node], table: Table) -> tuple[list[Node], Lo
         Nodes of one open graph.
     table
         The rules.
+    regions
+        What graphs inside have become so far: one that stands in several regions is rewritten once.
     """
     log = Log()
     nodes = list(results)
     size = len(topological(nodes))
     fuel = {r: r.fuel * size for r in table.rules if r.fuel}
-    regions: dict[Graph, Graph] = {}
+    regions = {} if regions is None else regions
     while True:
         one = _Pass(nodes, table, fuel, regions)
         nodes = [one.normal(n) for n in nodes]
@@ -232,9 +236,9 @@ def rewrite_nodes(results: Sequence[Node], table: Table) -> tuple[list[Node], Lo
     return nodes, log
 
 
-def rewrite_graph(graph: Graph, table: Table) -> tuple[Graph, Log]:
+def rewrite_graph(graph: Graph, table: Table, regions: dict[Graph, Graph] | None = None) -> tuple[Graph, Log]:
     """The same for a closed graph: its parameters stay, and its guards over the rewritten nodes."""
-    found, log = rewrite_nodes([*graph.results, *graph.checked], table)
+    found, log = rewrite_nodes([*graph.results, *graph.checked], table, regions)
     count = len(graph.results)
     guards = graph.guards_over(dict(zip(graph.checked, found[count:], strict=True)))
     return Graph(graph.parameters, tuple(found[:count]), guards, graph.names), log
@@ -303,7 +307,7 @@ class _Pass:
             return node
         for graph in inner.values():
             if graph not in self.regions:
-                new, log = rewrite_graph(graph, self.table)
+                new, log = rewrite_graph(graph, self.table, self.regions)
                 self.regions[graph] = self.regions[new] = new
                 self.log.fired += log.fired
                 self.log.withheld += log.withheld

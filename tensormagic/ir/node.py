@@ -148,14 +148,19 @@ class Node:
 
 def _nodes_in(params: Params) -> tuple[Node, ...]:
     found: dict[Node, None] = {}
-    pending = [v for k, v in reversed(params) if k != "within"]  # what is known of a value is not needed to have it
+    pending = [  # what is known of a value is not needed to have it
+        v for k, v in reversed(params) if type(v) in _HOLDING and k != "within"
+    ]
     while pending:
         value = pending.pop()
-        if isinstance(value, Dim):
+        if type(value) is Dim:
             found.update(dict.fromkeys(value.nodes))
-        elif type(value) is tuple:
-            pending += reversed(value)
+        else:
+            pending += [v for v in reversed(value) if type(v) in _HOLDING]
     return tuple(found)
+
+
+_HOLDING = (tuple, Dim)  # what may mention nodes
 
 
 _operators: dict[str, Callable[..., Node]] = {}
@@ -194,19 +199,16 @@ def make(op: Operation, args: Iterable[Node] = (), type: Type | None = None, **p
         Hashable parameters.
     """
     args = tuple(args)
-    items = tuple(sorted(params.items()))
+    items = tuple(sorted(params.items()) if len(params) > 1 else params.items())
     key = (op, args, items, type)
     found = _table.get(key)
     if found is not None:
         return found
     inferred = type if type is not None else op.infer(args, params)
     types = (inferred,) if isinstance(inferred, Type) else inferred
+    fresh = Node(op, args, items, types)
     with _lock:
-        found = _table.get(key)
-        if found is None:
-            found = Node(op, args, items, types)
-            _table[key] = found
-    return found
+        return _table.setdefault(key, fresh)
 
 
 @dataclass(frozen=True)

@@ -48,21 +48,23 @@ _sites: weakref.WeakKeyDictionary[Node, set[Site]] = weakref.WeakKeyDictionary()
 
 def record(node: Node, site: Site) -> None:
     """Say that ``node`` came from ``site``; sites of earlier runs of the same cell go."""
-    sites = _sites.setdefault(node, set())
-    stale = {s for s in sites if s.cell == site.cell and s.run < site.run}
-    sites -= stale
-    sites.add(site)
+    sites = _sites.get(node)
+    if sites is None:
+        _sites[node] = {site}
+    else:
+        sites -= {s for s in sites if s.cell == site.cell and s.run < site.run}
+        sites.add(site)
 
 
 def record_new(node: Node, site: Site) -> None:
     """Say that ``node`` came from ``site``, and with it those of its operands that were built for it and have no site yet."""
     record(node, site)
-    pending = [a for a in node.needs if a.needs and a not in _sites]
+    pending = list(node.needs)
     while pending:
         part = pending.pop()
-        if part not in _sites:
-            record(part, site)
-            pending += [a for a in part.needs if a.needs and a not in _sites]
+        if part.needs and part not in _sites:
+            _sites[part] = {site}
+            pending += part.needs
 
 
 def of(node: Node) -> tuple[Site, ...]:

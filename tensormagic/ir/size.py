@@ -92,12 +92,22 @@ class Dim:
         return tuple(a for a in atoms(self) if not isinstance(a, Symbol))
 
     @cached_property
+    def seen(self) -> int | None:
+        """See :func:`hint`."""
+        try:
+            return evaluate(self, _hint_of)
+        except LookupError:
+            return None
+
+    @cached_property
     def least(self) -> int | None:
         """See :func:`lower_bound`."""
         found = _estimate(self, _from_symbols, [_STEPS])
         return found if isinstance(found, int) else None
 
     def __add__(self, other: Size) -> Size:
+        if other == 0:
+            return self
         terms = dict(self.terms)
         for monomial, coefficient in _terms(other):
             terms[monomial] = terms.get(monomial, 0) + coefficient
@@ -143,10 +153,7 @@ def symbol(name: str, hint: int | None = None, least: int = 2) -> Dim:
 
 def hint(size: Size) -> int | None:
     """The number that ``size`` was at capture, where that is known."""
-    try:
-        return evaluate(size, _hint_of)
-    except LookupError:
-        return None
+    return size if isinstance(size, int) else size.seen
 
 
 def _hint_of(a: Atom) -> int:

@@ -23,8 +23,9 @@ from tensormagic.capture.stores.holding import Recast
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
-from tensormagic.functions.function import Function, of_cell
-from tensormagic.functions.function import cast as in_dtype
+from tensormagic.functions.cells import cast as in_dtype
+from tensormagic.functions.cells import of_cell
+from tensormagic.functions.function import Function
 from tensormagic.ir.node import Node
 from tensormagic.notebook.effects import own_iterators, without_effects
 from tensormagic.notebook.gradients import Parted, differentiated, is_container, value_site
@@ -152,7 +153,7 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
     notebook = cast(code, before, options)
     with config.using(math=options.math), taken_back(code, notebook, shell) as kept:
         parted = Parted.of(options.grad, notebook)
-        captured = run_cell(code, parted.space, options.inputs)
+        captured = run_cell(code, parted.space, options.inputs, shell.user_ns, options.grad)
         outcome = _outcome(code, options, captured, parted)
         outcome.kept = kept
         if options.force:
@@ -185,7 +186,9 @@ def run_plain(code: Code, shell: Any, options: Options) -> Outcome:
             redirect_stdout(StringIO()),
         ):
             parted = Parted.of(options.grad, notebook)
-            captured = run_cell(without_effects(code, notebook), parted.space, options.inputs)
+            captured = run_cell(
+                without_effects(code, notebook), parted.space, options.inputs, shell.user_ns, options.grad
+            )
             outcome = _outcome(code, options, captured, parted)
             gradients, moving, read, wholes = outcome.gradients, outcome.moving, outcome.inputs, outcome.wholes
             session.compute([t.node for t in gradients.values()])

@@ -82,6 +82,8 @@ def same(left: Size, right: Size) -> bool:
 
 def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
     """NumPy's broadcasting of shapes; only an extent that is 1 in the code is stretched."""
+    if shapes and all(s == shapes[0] for s in shapes[1:]):
+        return shapes[0]
     rank = max((len(s) for s in shapes), default=0)
     result: list[Size] = []
     for axis in range(rank):

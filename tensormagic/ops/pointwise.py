@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +53,8 @@ class Pointwise(Op):
         The function in simpler ops, which the planner puts in its place.
     linearise, back
         The tangent, and the transpose, of a function that is linear or not holomorphic, in place of ``partials``.
+    numbers
+        By dtype kind, Python's operator for numbers, where NumPy's scalars round otherwise than its arrays.
     """
 
     kind = "pointwise"
@@ -64,6 +67,7 @@ class Pointwise(Op):
     body: Callable[..., Node] | None = field(default=None, repr=False)
     linearise: Callable[[Node, Sequence[Tangent]], Tangent] | None = field(default=None, repr=False)
     back: Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]] | None = field(default=None, repr=False)
+    numbers: Mapping[str, Callable[..., Value]] = field(default_factory=dict, repr=False)
     arity: int = 1
     commutative: bool = False
 
@@ -82,30 +86,27 @@ class Pointwise(Op):
 
     def resolve(self, types: Sequence[Type]) -> Signature:
         """The dtypes of the loop for operands of these types (NEP 50)."""
-        if any(t.dtype.kind not in "biufc" for t in types):
-            raise DTypeError(f"{self.name} does not take operands of type {', '.join(map(str, types))}")
-        weak = [python_kind(t) if t.form == "python" else t.dtype for t in types]
-        operands: list[Weak] = [np.dtype(w) if w is bool else w for w in weak]
-        if all(t.form == "python" for t in types):
-            operands = [t.dtype for t in types]
         try:
-            resolve = self.dtypes or ufunc_dtypes(self.numpy)  # type: ignore[arg-type]
-            return resolve(operands)
+            return _loop(self, tuple([(t.dtype, t.form == "python") for t in types]))
         except TypeError as error:
-            shown = ", ".join(map(str, types))
-            raise DTypeError(f"{self.name} does not take operands of type {shown}: {error}") from None
+            shown, why = ", ".join(map(str, types)), f": {error}" if str(error) else ""
+            raise DTypeError(f"{self.name} does not take operands of type {shown}{why}") from None
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         types = [a.type for a in args]
         shape = broadcast_shapes([t.shape for t in types])
-        _, out = self.resolve([Type(t.dtype, t.shape) for t in types])
+        _, out = self.resolve([Type(t.dtype, t.shape) if t.form == "python" else t for t in types])
         weak = not shape and all(t.form == "python" for t in types) and out.kind in "bifc"
         return Type(out, shape, "python" if weak else "array" if shape else "scalar")
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         del size
         strong = [np.asarray(v)[()] if a.type.form == "python" else v for v, a in zip(values, node.args, strict=True)]
-        value = self.numpy(*strong)
+        operator = self.numbers.get(node.args[0].type.dtype.kind) if self.numbers and not node.type.shape else None
+        if operator is not None and all(a.type.form != "array" for a in node.args):
+            value = operator(*(np.asarray(v)[()] for v in strong))
+        else:
+            value = self.numpy(*strong)
         return as_form(value, node.type.form) if not node.type.shape else value
 
     def scalar_source(self, node: Node) -> str | None:
@@ -142,6 +143,18 @@ class Pointwise(Op):
 
     def expand(self, node: Node) -> Node | None:
         return self.body(*node.args) if self.body else None
+
+
+@functools.cache
+def _loop(op: Pointwise, operands: tuple[tuple[np.dtype[Any], bool], ...]) -> Signature:
+    """The dtypes of the loop of an op for operands of these dtypes, each with whether it is weak."""
+    if any(dtype.kind not in "biufc" for dtype, _ in operands):
+        raise TypeError
+    alone = all(weak for _, weak in operands)
+    given: list[Weak] = [
+        python_kind(Type(t, (), "python")) if weak and not alone and t.kind != "b" else t for t, weak in operands
+    ]
+    return (op.dtypes or ufunc_dtypes(op.numpy))(given)  # type: ignore[arg-type]
 
 
 def total(terms: Sequence[Node]) -> Tangent:

@@ -299,6 +299,15 @@ def test_no_turn_leaves_a_list_empty():
     assert captured(30.0) == []
 
 
+@pytest.mark.parametrize("use", [lambda x, v: x if x.sum() > v else -x, lambda x, v: x[x > v]])
+def test_what_does_not_fit_the_sum_of_a_list_may_fit_that_of_an_empty_one(use):
+    def f(x, y, k):
+        return use(x, sum([y * 2 for _ in range(k.max())]))
+
+    with pytest.raises(CaptureError, match=r"a list may be empty in .*, as data say"):
+        tm.tensor(f)(X, np.ones((2, 2)), np.array([0]))
+
+
 def test_an_element_that_is_not_there():
     def f(x):
         out = []

@@ -221,3 +221,29 @@ def test_one_element_that_data_choose_is_stretched_in_a_store(tier: str):
 def test_the_gradient_of_what_is_stretched(t: float, expected: list[int]):
     found = tm.grad(lambda x: (one_of_some(np.zeros(3), x, t) ** 2).sum())(np.arange(5.0))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, float])
+@pytest.mark.parametrize(
+    "source", ["e ** s", "s ** e", "pow(e, 1.5)", "1.5 ** e", "np.power(e, s)", "np.asarray(e) ** s", "e **= s\ne"]
+)
+def test_powers_of_numbers_round_as_numpy_s_do(kind, source: str):
+    for k in range(12):
+        check(source, e=kind(0.37 + k * 0.61), s=kind(1.7 - k / 9))
+
+
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128, complex])
+def test_absolute_values_of_complex_numbers_round_as_numpy_s_do(kind):
+    for k in range(12):
+        check(
+            "v = np.array([abs(e) for _ in range(3)])\nabs(e), np.abs(e), np.abs(np.array([e, e])), v",
+            e=kind(0.37 + k * 0.61 + 1.3j),
+        )
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "c16", "?"])
+@pytest.mark.parametrize(
+    "source", ["1j + y[1]", "1j - y[1]", "1j * y[1]", "1j / y[0]", "1j ** y[0]", "(1j * y[0]) * z", "divmod(5.0, y[0])"]
+)
+def test_a_python_number_before_one_of_numpy_s(source: str, dtype: str):
+    check(source, y=np.array([1, 0, 2]).astype(dtype), z=np.ones(2, np.complex64))

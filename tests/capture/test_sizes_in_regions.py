@@ -105,3 +105,24 @@ def test_a_size_that_rewriting_finds_is_checked_too(count: int, tier: str, monke
     with pytest.raises(CaptureError, match="not stretched where they happen to be 1"):
         tm.tensor(program)(np.array([0.5]), np.zeros(count, int))
     assert np.array_equal(tm.tensor(program)(np.array([0.5]), np.zeros(1, int)), [2.0])
+
+
+def as_far_as(x: Any, y: Any, k: Any) -> Any:
+    total = 0.0
+    for i in range(len(y)):
+        if k[0] > i:
+            total = total + x[i]
+    return total
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_an_index_in_a_branch_is_checked_for_other_sizes_of_what_the_loop_goes_over(
+    tier: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    captured = tm.tensor(as_far_as)
+    for rows, turns, most in [(6, 6, 6), (40, 90, 30), (9, 7, 7)]:
+        given = np.arange(float(rows)), np.zeros(turns), np.array([most, 0])
+        assert captured(*given) == as_far_as(*given)
+    with pytest.raises(IndexError):
+        captured(np.ones(40), np.zeros(90), np.array([90, 0]))

@@ -222,3 +222,9 @@ def test_order_statistics_of_what_data_leave_empty(name, tier, monkeypatch):
                 continue
         for ours, numpys in zip(captured(x, t), expected, strict=True):
             np.testing.assert_array_equal(ours, numpys)
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_a_median_is_never_negative_zero(name: str):
+    rows = np.array([[-0.0, 0.0, -0.0], [-0.0, -0.0, -0.0], [-1.0, -0.0, 2.0]])
+    check(f"np.{name}(x, axis=1), np.{name}(x[:, :2], axis=1), np.{name}(x)", x=rows)

@@ -274,3 +274,32 @@ REFUSED = {
 def test_refused(name: str):
     source, message = REFUSED[name]
     refused(source, message, **NAMES)
+
+
+def first_columns(x, y):
+    v = x[:, : len(y)].reshape(-1)
+    v[...] = 7.0
+    return v.sum()
+
+
+def rows_of_a_part(x, y):
+    v = x[len(y) :, 1:].ravel()
+    v[...] = 7.0
+    return v.sum()
+
+
+def three_of_one_row(x, y):
+    v = x[: len(y), :3].reshape((-1,))
+    v[...] = 7.0
+    return v.sum()
+
+
+@pytest.mark.parametrize("function", [first_columns, rows_of_a_part, three_of_one_row])
+@pytest.mark.parametrize("back", [1, -1])
+def test_sizes_decide_whether_a_reshape_is_a_view(function, back):
+    captured = tm.tensor(function)
+    for rows, columns, n in [(4, 5, 3), (4, 3, 3), (4, 5, 3), (4, 5, 5), (4, 3, 2), (3, 5, 2), (5, 3, 2)][::back]:
+        x, y = np.ones((rows, columns)), np.zeros(n)
+        theirs = x.copy()
+        assert captured(x, y) == function(theirs, y)
+        assert np.array_equal(x, theirs)

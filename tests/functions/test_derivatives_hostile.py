@@ -10,7 +10,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.capture.cell import compile_cell
-from tensormagic.functions.function import of_cell
+from tensormagic.functions.cells import of_cell
 from tensormagic.ir.errors import ConstantGradientWarning, DifferentiationError
 
 RNG = np.random.default_rng(3)

@@ -262,6 +262,39 @@ def test_closures():
     assert f(3.0) == 6.0
 
 
+def test_names_outside_that_a_function_binds_are_refused():
+    def make():
+        k = 0.0
+
+        def counted(x):
+            nonlocal k
+            k = k + 1
+            return x * k
+
+        def of_helper(x):
+            return counted(x) + 1
+
+        class Holder:
+            n = 0.0
+
+        def in_a_class(x):
+            Holder.n = Holder.n + x[1]
+            return x + Holder.n
+
+        return counted, of_helper, in_a_class
+
+    for function in (*make(), _binds_a_global):
+        with pytest.raises(CaptureError, match="outside of itself"):
+            tm.tensor(function)(np.ones(3))
+    assert "bound_by_a_function" not in globals()
+
+
+def _binds_a_global(x):
+    global bound_by_a_function
+    bound_by_a_function = x.sum()
+    return x + bound_by_a_function
+
+
 def test_results_alias_nothing():
     f = tm.tensor(lambda x, y: (x, x, x[1:], y.T, x + 0))
     x, y = np.arange(3.0), np.ones((2, 2))

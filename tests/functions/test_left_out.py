@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.ops.reverse import spans
 
+ROOT = np.sqrt(2)
 X = np.array([0.0, 1.0, 2.0])  # the logarithm of the first is -inf, and its slope is infinite
 
 
@@ -71,7 +73,132 @@ PROGRAMS = {
     "a store by index": (stored_by_index, [0, 1, 0.5]),
     "a store by mask": (stored_by_mask, [0, 1, 0.5]),
     "an addition to a part": (added, [0, 1, 0.5]),
+    "zeros of a factor": (lambda x: (np.sqrt(x) * np.array([0.0, 1.0, 1.0])).sum(), [0, 0.5, 0.5 / ROOT]),
+    "zeros of integers": (lambda x: (np.arange(3) * np.sqrt(x)).sum(), [0, 0.5, 1 / ROOT]),
+    "a mask as a factor": (lambda x: (np.sqrt(x) * (x > 0.5)).sum(), [0, 0.5, 0.5 / ROOT]),
+    "zeros of a matrix": (lambda x: (np.sqrt(x) @ np.eye(3))[1:].sum(), [0, 0.5, 0.5 / ROOT]),
+    "zeros in einsum": (lambda x: np.einsum("i,ij->j", np.sqrt(x), np.eye(3))[1:].sum(), [0, 0.5, 0.5 / ROOT]),
+    "rows of a product": (lambda x: (np.log(x[:, None]) @ np.ones((1, 2)))[1:].sum(), [0, 2, 1]),
+    "norm of order 0.5": (lambda x: np.linalg.norm(x, 0.5), [0, 1 + ROOT, (1 + ROOT) / ROOT]),
+    "norm of order -1": (lambda x: np.linalg.norm(x, -1), [0, 0, 0]),
+    "norm of order -2, all zeros": (lambda x: np.linalg.norm(x - tm.stop_gradient(x), -2), [0, 0, 0]),
 }
+
+
+def stored_in_turns(x):
+    y = np.log(x)
+    for i in range(3):
+        y[0] = x[1] * i
+    return y.sum()
+
+
+def stored_while(x):
+    y = np.log(x)
+    i = 0
+    while i < 2:
+        y[i] = x[1] * i
+        i = i + 1
+    return y.sum()
+
+
+def stored_by_indices_in_turns(x):
+    y = np.log(x)
+    places = np.array([[0, 1], [0, 2]])
+    for i in range(2):
+        y[places[i]] = x[1]
+    return y.sum()
+
+
+def computed_in_turns(x):
+    y = x
+    for i in range(3):
+        y = np.sqrt(x) * i
+        y[0] = x[1] * i
+    return y.sum()
+
+
+def turned(x):
+    y, z = np.log(x), np.sqrt(x)
+    for _ in range(3):
+        y, z = z, y * 2
+        y[0] = 1.0
+        z[0] = x[1]
+    return (y + z).sum()
+
+
+def read_by_indices_in_turns(x):
+    y = np.log(x)
+    places = np.array([[1, 2], [2, 1], [1, 1]])
+    total = 0.0
+    for i in range(3):
+        total = total + y[places[i]].sum() * i
+    return total
+
+
+def shifted(x):
+    y = np.log(x)
+    for _ in range(2):
+        y = np.concatenate([x[1:2], y[1:]])
+    return y.sum()
+
+
+def scalar_in_turns(x):
+    y = np.log(x[0])
+    for i in range(3):
+        y = x[1] * i
+    return y + x[2]
+
+
+def chosen(x):
+    y = np.log(x)
+    if x[1] > 0:
+        y[0] = x[1]
+    return y.sum()
+
+
+def chosen_in_turns(x):
+    y = np.log(x)
+    for i in range(3):
+        if x[i] < 0.5:
+            y[i] = x[1]
+    return y.sum()
+
+
+def loops_in_loops(x):
+    y = np.log(x)
+    for j in range(2):
+        for i in range(2):
+            y[i] = x[1] * j
+    return y.sum()
+
+
+def checkpointed(x):
+    return tm.checkpoint(lambda y, first: np.concatenate([first, y[1:]]))(np.log(x), x[1:2]).sum()
+
+
+def long(x):
+    y = np.log(x)
+    for _ in range(80):
+        y = np.sin(y) + 0.1 * y
+        y[0] = x[1] * x[2]
+    return y.sum()
+
+
+REGIONS = {
+    "stored in turns": (stored_in_turns, [0, 3, 0.5]),
+    "stored while": (stored_while, [0, 1, 0.5]),
+    "stored by indices in turns": (stored_by_indices_in_turns, [0, 3, 0]),
+    "computed in turns": (computed_in_turns, [0, 3, 1 / ROOT]),
+    "turned": (turned, [0, 6, 2 + 1 / ROOT]),
+    "read by indices in turns": (read_by_indices_in_turns, [0, 5, 0.5]),
+    "shifted": (shifted, [0, 2, 0.5]),
+    "a number in turns": (scalar_in_turns, [0, 2, 1]),
+    "chosen": (chosen, [0, 2, 0.5]),
+    "chosen in turns": (chosen_in_turns, [0, 2, 0.5]),
+    "loops in loops": (loops_in_loops, [0, 2, 0.5]),
+    "a checkpoint": (checkpointed, [0, 2, 0.5]),
+}
+COMPILED_REGIONS = ["stored in turns", "chosen in turns"]
 COMPILED = ["slices apart", "indices that repeat", "sort", "maximum", "diff", "a store", "cumsum", "outer"]
 
 
@@ -92,6 +219,65 @@ def test_what_is_left_out_has_no_slope(name):
     function, expected = PROGRAMS[name]
     close(tm.grad(function)(X), expected)
     assert np.isfinite(tm.hessian(function)(X)).all()
+
+
+@pytest.mark.parametrize("name", REGIONS)
+def test_what_loops_and_branches_leave_out_has_no_slope(name):
+    function, expected = REGIONS[name]
+    close(tm.grad(function)(X), expected)
+    second_order(function)
+
+
+def second_order(function):
+    """What is left out is so at the second order; for the others, differences of the gradient say the same."""
+    second = tm.hessian(function)(X)
+    assert (second[0] == 0).all()
+    assert (second[:, 0] == 0).all()
+    steps = 1e-5 * np.eye(3)[1:]
+    differences = [(tm.grad(function)(X + step) - tm.grad(function)(X - step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose(second[1:], differences, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["zeros of a factor", "zeros of a matrix", "rows of a product", "norm of order 0.5"])
+def test_zeros_of_factors_have_no_slope_at_the_second_order(name):
+    second_order(PROGRAMS[name][0])
+
+
+def test_what_loops_in_blocks_leave_out_has_no_slope(monkeypatch):
+    monkeypatch.setattr(spans, "MOST_BYTES", 0)
+    in_blocks = tm.grad(long)
+    assert "checkpoint(" in tm.trace(in_blocks, X).text
+    expected = in_blocks(np.array([1.0, 1.0, 2.0]))  # the first element is stored over
+    assert (expected[1:] != 0).all()
+    close(in_blocks(X), [0.0, *expected[1:]])
+
+
+def test_forward_mode_leaves_out_what_a_factor_does():
+    def product(x):
+        return np.sqrt(x) * np.array([0.0, 1.0, 1.0])
+
+    close(tm.jvp(product, (X,), (np.ones(3),))[1], [0, 0.5, 0.5 / ROOT])
+    close(tm.jacobian(product)(X), np.diag([0, 0.5, 0.5 / ROOT]))
+
+
+def test_what_is_not_left_out_keeps_its_slope():
+    assert tm.grad(lambda x: (np.sqrt(x) @ np.eye(3)).sum())(X)[0] == np.inf
+    assert tm.grad(lambda x: (np.sqrt(x) * (x < 0.5)).sum())(X)[0] == np.inf
+
+    def stored_elsewhere(x):
+        y = np.sqrt(x)
+        for i in range(3):
+            y[1] = x[2] * i
+        return y.sum()
+
+    close(tm.grad(stored_elsewhere)(X), [np.inf, 0, 2 + 0.5 / ROOT])
+
+
+@pytest.mark.parametrize("name", COMPILED_REGIONS)
+def test_compiled_loops_agree(name, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    function, expected = REGIONS[name]
+    close(tm.grad(function)(X), expected)
 
 
 @pytest.mark.parametrize("name", COMPILED)

@@ -12,6 +12,7 @@ from tensormagic.ir.site import Site
 from tensormagic.ir.type import Type, array, symbol
 from tensormagic.ops.leaf import constant, parameter
 from tensormagic.ops.move import broadcast
+from tensormagic.ops.regions.control import cond
 from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
@@ -370,3 +371,14 @@ def test_time_is_linear_in_nodes(monkeypatch):
 def test_wild_nodes_are_no_part_of_replacements():
     built = [f.node for f in [r.apply(log(1 + x)) for r in logarithm] if f]
     assert all(n.op is not WILD for b in built for n in topological([b]))
+
+
+def test_a_graph_in_many_regions_is_rewritten_once():
+    flag = parameter(0, array(np.bool_))
+    inner = parameter(1, array(np.float64, n))
+    ways = [Graph((flag, inner), (negative(negative(inner)) * k,)) for k in (2.0, 3.0)]
+    for _ in range(16):  # each two levels deeper stands in two others: 2**16 places
+        choices = [cond(flag, *order, [flag, inner])[0] for order in (ways, ways[::-1])]
+        ways = [Graph((flag, inner), (choice,)) for choice in choices]
+    _, log = rewrite_graph(ways[0], rules(signs))
+    assert sum(f.rule.name == "signs" for f in log.fired) <= 4

@@ -87,6 +87,8 @@ def _vector_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> 
         return astype(reduced(folds.SUM, astype(scalar.not_equal(x, 0), size.type.dtype)), size.type.dtype)
     if order == 1:
         return reduced(folds.SUM, size)
+    if order < 1:  # where an element is 0, it is least: the derivative by it is 0, as that of the size
+        size = scalar.where(scalar.equal(x, 0), 0, size)
     total = reduced(folds.SUM, scalar.power(size, order))
     zero = scalar.equal(total, 0)
     exponent = float(np.reciprocal(np.float64(order)))

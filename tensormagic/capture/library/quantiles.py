@@ -312,7 +312,8 @@ def _median(name: str, *, skip: bool) -> Callable[..., Any]:
             low, high = scalar.floor_divide(n - 1, 2), scalar.floor_divide(n, 2)
         else:
             low, high = (size_node(apply("floordiv", rows.length - k, 2)) for k in (1, 0))
-        middle = (rows.take(_rowwise(low, rows)) + rows.take(_rowwise(high, rows))) / 2
+        both = rows.take(_rowwise(low, rows)) + rows.take(_rowwise(high, rows))
+        middle = (both + constant(x.type.dtype.type(0))) / 2  # a mean, which is never -0.0
         result = rows.unless_spoilt(middle)
         return into_out(rows.widened(result) if given(keepdims) and keepdims else result, out, name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -337,26 +337,54 @@ def staged_branch(
     functions = functions or ways
     world = World(functions)
     slots = {name: world.slot(functions[0], name) for name in names}
+    unneeded = {slots[name] for name in names if name not in needed}
+    why = f"only one way of the `if` in {here()} binds it"
+    if (raising := _both_ways(world, predicate, ways, functions, why, unneeded)) is not None:
+        ways[1 - raising]()
+
+
+def staged_value(predicate: Node, ways: Ways, functions: Sequence[Any] = ()) -> Any:
+    """The value of one of two expressions, with what they do."""
+    world = World(functions or ways)
+    holder: list[Any] = [None]
+    why = f"it is bound in an expression in {here()}, and whether that is evaluated depends on data"
+    if (raising := _both_ways(world, predicate, ways, (), why, result=Slot(holder, 0, "the value"))) is not None:
+        return ways[1 - raising]()
+    return holder[0]
+
+
+def _both_ways(
+    world: World,
+    predicate: Node,
+    ways: Ways,
+    functions: Sequence[Any],
+    why: str,
+    unneeded: Container[Slot] = (),
+    result: Slot | None = None,
+) -> int | None:
+    """Trace both ways, and do what either does; gives the number of a way that only raises, where the other one is to be run."""
     outcomes = (attempt(world, ways[0], may_raise=True), attempt(world, ways[1], may_raise=True))
     raising = only_raises(outcomes)
     if raising is not None:
         _check_way(predicate, raising, outcomes, world)
-        ways[1 - raising]()
-        return
-    why = f"only one way of the `if` in {here()} binds it"
-    choice = Choice(predicate, {*world.nodes(), predicate}, outcomes, why, functions=functions)
+        return raising
+    stored = list(dict.fromkeys(b for o in outcomes for b in o.buffers))  # states of generators, too
+    known = {*world.nodes(), predicate, *(b.node for b in stored)}
+    choice = Choice(predicate, known, outcomes, why, functions=functions)
     choice.arrays = {id(a) for a, _ in world.arrays}
-    for buffer in sorted(dict.fromkeys(b for o in outcomes for b in o.buffers), key=lambda b: (b.depends, b.born)):
+    for buffer in sorted(stored, key=lambda b: (b.depends, b.born)):
         choice.store(buffer)
-    unneeded = {slots[name] for name in names if name not in needed}
     choice.slots += dict.fromkeys(s for o in outcomes for s in o.slots)
-    for slot in dict.fromkeys(s for o in outcomes for s in o.slots):
+    for slot in choice.slots:
         if slot in unneeded:
             choice.steps.append(lambda _of, slot=slot: slot.set(UNBOUND))
             continue
         first, second = (o.slots.get(slot, slot.get()) for o in outcomes)
         choice.name(slot, first, second)
+    if result is not None:
+        choice.name(result, outcomes[0].result, outcomes[1].result)
     attempt(world, choice.finish, lambda _result: True)  # all of it, or nothing where an array refuses a store
+    return None
 
 
 def _check_way(predicate: Node, way: int, outcomes: tuple[Outcome, Outcome], world: World) -> None:
@@ -376,29 +404,6 @@ def here() -> str:
     """The user's line that is being run."""
     frame = context.user_frame()
     return "the code" if frame is None else str(context.span(frame))
-
-
-def staged_value(predicate: Node, ways: Ways, functions: Sequence[Any] = ()) -> Any:
-    """The value of one of two expressions."""
-    world = World(functions or ways)
-    outcomes = (attempt(world, ways[0], may_raise=True), attempt(world, ways[1], may_raise=True))
-    raising = only_raises(outcomes)
-    if raising is not None:
-        _check_way(predicate, raising, outcomes, world)
-        return ways[1 - raising]()
-    changed = {s for o in outcomes for s in o.slots}
-    if any(s.name != CHECKS for s in changed) or any(o.buffers for o in outcomes):
-        raise NeedsPython(
-            "an expression changes something, and whether it is evaluated depends on data", "Write it as a statement."
-        )
-    holder: list[Any] = [None]
-    choice = Choice(predicate, {*world.nodes(), predicate}, outcomes, "")
-    choice.arrays = {id(a) for a, _ in world.arrays}
-    choice.name(Slot(holder, 0, "the value"), outcomes[0].result, outcomes[1].result)
-    for slot in changed:
-        choice.name(slot, *(o.slots.get(slot, slot.get()) for o in outcomes))
-    choice.finish()
-    return holder[0]
 
 
 def joined(first: Node, second: Callable[[], Any], functions: Sequence[Any], op: Pointwise) -> Any:

@@ -120,9 +120,16 @@ def _stand_in(function: Any) -> Any:
 def _own(function: Any) -> Any:
     """Ours for a function of Python's, of NumPy's or of SciPy's, where that would not know lazy values."""
     try:
-        return _known(function)
+        return (_known if _holds_nothing(function) else _known.__wrapped__)(function)
     except TypeError:  # not hashable: an object of the user's
         return function
+
+
+def _holds_nothing(function: Any) -> bool:
+    """Whether a function may be remembered: what belongs to an object, or is the user's, would keep arrays alive."""
+    if type(function) is FunctionType:
+        return _is_librarys(function)
+    return isinstance(getattr(function, "__self__", None), ModuleType | None)
 
 
 @lru_cache(maxsize=4096)

@@ -197,6 +197,9 @@ class GrownList(Journaled):
         error = CaptureError(
             f"a list is empty{where}, as data say: what is made of it is of another type than it is captured with"
         )
+        capture = context.current()
+        if capture is not None:
+            capture.assumed = f"a list may be empty{where}, as data say, and is taken not to be"
         raising.note(raising.wait(scalar.greater(self.count.node, 0), error))
         return node
 

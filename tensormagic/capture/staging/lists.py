@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,10 @@ def own_lists(
 ) -> None:
     """Have lists grow in a turn: those that the running code reaches by one of ``names`` alone, and ``more``."""
     inside = {
-        id(v) for container, _ in world.containers if isinstance(container, list | dict) for v in _items(container)
+        id(v)
+        for container, _ in world.containers
+        if isinstance(container, list | MutableMapping)
+        for v in _items(container)
     }
     slots = [s for s in world.variables.values() if type(s.get()) is list]
     for slot in slots:
@@ -65,7 +68,7 @@ def own_lists(
 
 
 def _items(container: Any) -> list[Any]:
-    return list(container.values()) if isinstance(container, dict) else container
+    return list(container.values()) if isinstance(container, MutableMapping) else container
 
 
 def appended(outcome: Outcome) -> list[Append]:

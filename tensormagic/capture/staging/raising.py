@@ -261,10 +261,21 @@ def turns_raise(error: Exception, ran: Node) -> bool:
 
 def _tellable(error: Exception) -> Exception:
     """An error that can be made again from its texts and numbers."""
+    error = _doubted(error)
     own = type(error).__module__.partition(".")[0] not in {"tensormagic", "builtins"}
     if not own and all(type(a) in _PLAIN for a in error.args):
         return error
     return next((k for k in _KINDS if isinstance(error, k)), RuntimeError)(str(error))
+
+
+def _doubted(error: Exception) -> Exception:
+    """An error that was met, as a refusal where other data might not lead to it."""
+    capture = context.current()
+    met = isinstance(error, _KINDS) and not isinstance(error, CaptureError | GuardError)
+    if capture is None or not capture.assumed or not capture.abstract or not met:
+        return error
+    said = f"{capture.assumed}: what follows ends in {type(error).__name__}: {error}"
+    return CaptureError(said, "Ask whether it is empty before it is used: `if values:`.")
 
 
 def settle() -> None:
@@ -303,7 +314,7 @@ def checked(body: Callable[..., Any]) -> Callable[..., Any]:
         outer, capture.checks[CHECKS] = capture.checks[CHECKS], 0
         given = {t.place.buffer: t.place.buffer.version for t in flatten((args, options))[0] if isinstance(t, Tensor)}
         try:
-            result = given_back(body(*args, **options))
+            result = given_back(_met(body, args, options))
             token = capture.checks[CHECKS]
             if capture.refused is not None:
                 raise capture.refused
@@ -312,6 +323,17 @@ def checked(body: Callable[..., Any]) -> Callable[..., Any]:
         return result if not isinstance(token, Tensor) else _after(token.node, result, given)
 
     return run
+
+
+def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What ``body`` gives; an error that other data might not lead to is a refusal."""
+    try:
+        return body(*args, **options)
+    except Exception as error:
+        doubted = _doubted(error)
+        if doubted is error:
+            raise
+        raise doubted from error
 
 
 def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:

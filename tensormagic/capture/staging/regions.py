@@ -46,13 +46,19 @@ def _handed_in(results: Sequence[Node], order: Sequence[Node], inside: set[Node]
     used = [a for n in order if n in inside and n not in own for a in n.needs]
     free = [n for n in dict.fromkeys([*used, *results]) if n not in inside and n.op is not CONSTANT]
     bound = {bare_symbol(s) for n in (*own, *free) for s in n.type.shape}
-    needed = dict.fromkeys(a for n in order if n in inside for a in _symbols(n))
+    bounds = [v for n in free if (v := n.params.get("within"))]  # of a loop's index, in a branch
+    needed = dict.fromkeys(a for n in order if n in inside for a in _symbols(n)) | dict.fromkeys(_symbols_in(bounds))
     return free + [broadcast(constant(False), (atom(a),)) for a in needed if a not in bound]
 
 
 def _symbols(node: Node) -> Iterable[Symbol]:
     """The sizes that a node mentions."""
-    stack: list[Any] = [*node.params.values(), *(t.shape for t in node.types)]
+    return _symbols_in([*node.params.values(), *(t.shape for t in node.types)])
+
+
+def _symbols_in(values: Iterable[Any]) -> Iterable[Symbol]:
+    """The sizes in nested values."""
+    stack = list(values)
     while stack:
         value = stack.pop()
         if isinstance(value, Dim):

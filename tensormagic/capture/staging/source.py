@@ -103,6 +103,11 @@ def as_written(function: FunctionType, space: dict[str, Any]) -> FunctionType:
     return rebound(function, code, space)
 
 
+def is_as_written(function: FunctionType) -> bool:
+    """Whether a function has the code that the user wrote, and not what was made of that."""
+    return _plain.get(_where(function.__code__), function.__code__) is function.__code__
+
+
 # functions ------------------------------------------------------------------------------------------------------------
 
 

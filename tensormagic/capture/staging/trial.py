@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import astuple, dataclass, field
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -12,6 +13,15 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.staging.attributes import (
+    Attributes,
+    containers_of,
+    differs,
+    is_longer,
+    is_users_class,
+    is_users_module,
+    refill,
+)
 from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.value import Tensor
@@ -81,7 +91,7 @@ class Slot:
                 return self.holder.cell_contents
             except ValueError:
                 return UNBOUND
-        if isinstance(self.holder, dict):
+        if isinstance(self.holder, MutableMapping):
             return self.holder.get(self.key, UNBOUND)
         return self.holder[self.key]
 
@@ -127,6 +137,7 @@ class World:
         self.grown: list[tuple[list[Any], list[Any]]] = []  # what it has appended to these
         self.readers: dict[Any, list[FunctionType]] = {}  # the functions that name a variable
         self._seen: set[int] = set()
+        self._classes: set[type] = set()
         self._pending: deque[Any] = deque(functions)
         self._bytes = 0
         while self._pending and len(self._seen) < MOST:
@@ -160,17 +171,22 @@ class World:
             self._look_at_function(value)
         elif isinstance(value, MethodType):
             self._pending += [value.__func__, value.__self__]
-        elif isinstance(value, list | deque | set | bytearray):
-            self.containers.append((value, value.copy()))
-            self._pending += list(value)
-        elif isinstance(value, dict):
-            self.containers.append((value, dict(value)))
-            self._pending += list(value.values())
+        elif isinstance(value, list | deque | set | bytearray | array | dict):
+            self._look_at_container(value)
         elif isinstance(value, tuple | frozenset):
             self._pending += list(value)
         elif isinstance(value, Journaled):
             self._pending.append(value.state)
         else:
+            self._look_at_object(value)
+
+    def _look_at_container(self, value: Any) -> None:
+        numbers = isinstance(value, bytearray | array)
+        self.containers.append(
+            (value, dict(value) if isinstance(value, dict) else value[:] if numbers else value.copy())
+        )
+        self._pending += () if numbers else value.values() if isinstance(value, dict) else value
+        if hasattr(value, "__dict__"):
             self._look_at_object(value)
 
     def _look_at_array(self, value: np.ndarray[Any, Any]) -> None:
@@ -190,15 +206,24 @@ class World:
             if name in space or name in stored:
                 self._pending.append(self._variable(space, name, name).get())
                 self.readers.setdefault((id(space), name), []).append(function)
+        self.containers.append((function.__dict__, dict(function.__dict__)))
         self._pending += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        self._pending += function.__dict__.values()
 
     def _look_at_object(self, value: Any) -> None:
-        inside = getattr(value, "__dict__", None)
+        kind: Any = value if isinstance(value, type) else type(value)
+        for own in (c for c in kind.__mro__ if c not in self._classes and is_users_class(c)):
+            held = Attributes(own)
+            self._classes.add(own)
+            self.containers.append((held, dict(held)))
+            self._pending += [getattr(v, "__func__", v) for v in vars(own).values()]
+        if isinstance(value, type):
+            return
         module = type(value).__module__.partition(".")[0]
-        if isinstance(inside, dict) and module not in _FOREIGN:
+        for inside in containers_of(value) if module not in _FOREIGN or is_users_module(value) else ():
             self.containers.append((inside, dict(inside)))
-            self._pending += list(inside.values())
-        wrapped = inside.get("__wrapped__") if isinstance(inside, dict) else None
+            self._pending += () if isinstance(value, ModuleType) else inside.values()
+        wrapped = getattr(value, "__dict__", {}).get("__wrapped__")
         if isinstance(wrapped, FunctionType):
             self._pending.append(wrapped)
 
@@ -210,7 +235,7 @@ class World:
         found = {slot: held[slot] for key, slot in self.variables.items() if held[slot] is not self.values[key]}
         self.grown = []
         for container, before in self.containers:
-            if id(container) in self.growing and _is_longer(container, before):
+            if id(container) in self.growing and is_longer(container, before):
                 self.grown.append((container, container[len(before) :]))
                 continue
             for key in _changed(container, before):
@@ -228,11 +253,11 @@ class World:
             if slot.get() is not self.values[key]:
                 slot.set(self.values[key])
         for container, before in self.containers:
-            if _differs(container, before):
-                _refill(container, before)
-        for array, before in self.arrays:
-            if not np.array_equal(array, before, equal_nan=array.dtype.kind in "fc"):
-                array[...] = before
+            if differs(container, before):
+                refill(container, before)
+        for held, before in self.arrays:
+            if not np.array_equal(held, before, equal_nan=held.dtype.kind in "fc"):
+                held[...] = before
 
     @property
     def has_no_tensors(self) -> bool:
@@ -253,7 +278,7 @@ def _unasked(node: Node) -> Iterator[Node]:
         yield node
 
 
-_PLAIN = (str, bytes, int, float, complex, bool, type(None), ModuleType, type, np.generic, np.dtype, np.ufunc, Node)
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), np.generic, np.dtype, np.ufunc, Node)
 _FOREIGN = {"numpy", "scipy", "tensormagic", "builtins", "functools", "itertools", "matplotlib", "pandas", "IPython"}
 
 
@@ -268,38 +293,17 @@ def _stored_globals(code: CodeType) -> frozenset[str]:
     return frozenset(found)
 
 
-def _differs(container: Any, before: Any) -> bool:
-    if isinstance(container, dict):
-        return list(container) != list(before) or any(container[k] is not v for k, v in before.items())
-    if isinstance(container, list | deque):
-        return len(container) != len(before) or any(a is not b for a, b in zip(container, before, strict=True))
-    return container != before
-
-
 def _changed(container: Any, before: Any) -> Iterator[Any]:
     """The keys of items of a container that have changed; raises where there are more or fewer of them."""
-    if not _differs(container, before):
+    if not differs(container, before):
         return
-    kind = type(container).__name__
-    if isinstance(container, dict) and container.keys() == before.keys():
+    kind = "class" if isinstance(container, Attributes) else type(container).__name__
+    if isinstance(container, MutableMapping) and container.keys() == before.keys():
         yield from (k for k, v in before.items() if container[k] is not v)
     elif isinstance(container, list | deque) and len(container) == len(before):
         yield from (k for k, v in enumerate(before) if container[k] is not v)
     else:
         raise Grows(f"a {kind} grows or shrinks, as often as data say", "Use an array that is as large as needed.")
-
-
-def _is_longer(container: list[Any], before: list[Any]) -> bool:
-    more = len(container) > len(before)
-    return more and all(a is b for a, b in zip(container, before, strict=False))
-
-
-def _refill(container: Any, before: Any) -> None:
-    container.clear()
-    if isinstance(container, dict | set):
-        container.update(before)
-    else:
-        container.extend(before)
 
 
 # trials ---------------------------------------------------------------------------------------------------------------

@@ -139,11 +139,19 @@ def _is_own(value: Any) -> bool:
     kind = type(value)
     if isinstance(value, ModuleType | type | Tensor) or not hasattr(value, "__dict__"):
         return False
-    module = sys.modules.get(kind.__module__)
-    file = getattr(module, "__file__", None)
-    return (
-        kind is SimpleNamespace or kind.__module__ in {"__main__", "builtins"} or (file is not None and is_users(file))
-    )
+    return kind is SimpleNamespace or kind.__module__ in {"__main__", "builtins"} or _is_of_users_file(kind)
+
+
+def _methods(value: Any) -> list[FunctionType]:
+    """The functions of a class that the user has written, or of an object of one."""
+    kind = value if isinstance(value, type) else type(value)
+    classes = (c for c in kind.__mro__ if c.__module__ in {"__main__", "builtins"} or _is_of_users_file(c))
+    return [v for c in classes for v in vars(c).values() if isinstance(v, FunctionType)]
+
+
+def _is_of_users_file(kind: type) -> bool:
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return file is not None and is_users(file)
 
 
 class _Search:
@@ -171,11 +179,7 @@ class _Search:
             return _code_stores(value.__code__) or any(
                 self.stores(f, depth + 1) for f in called if isinstance(f, FunctionType)
             )
-        if not _is_own(value):
-            return False
-        return any(
-            self.stores(v, depth) for c in type(value).__mro__ for v in vars(c).values() if isinstance(v, FunctionType)
-        )
+        return (_is_own(value) or isinstance(value, type)) and any(self.stores(v, depth) for v in _methods(value))
 
     # lazy arrays for arrays -------------------------------------------------------------------------------------------
 
@@ -195,6 +199,9 @@ class _Search:
             self._function(value)
         elif _is_own(value):
             self._entries(vars(value), list(vars(value)), lambda k: f"{name}.{k}")
+        if _is_own(value) or isinstance(value, type):
+            for method in _methods(value):
+                self.walk(method, name)
 
     def _entries(self, holder: Any, keys: Iterable[Any], name: Callable[[Any], str]) -> None:
         for key in keys:

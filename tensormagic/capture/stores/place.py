@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ from tensormagic.capture import context
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Size, hint
+from tensormagic.ir.type import Size, hint, product
 from tensormagic.ops.move import squeezes
 
 Forward = Callable[[Node], Node]
@@ -134,7 +134,7 @@ class Buffer:
         """Replace the value, and have whoever is trying code out note what it was."""
         capture = context.current()
         if capture is not None:
-            capture.stores = True
+            capture.stored()
             for journal in capture.journals:
                 journal.setdefault(self, (self.node, self.version, self.stored))
         self.node = node
@@ -171,6 +171,8 @@ class Place:
         if self.parent is None or self.moved is None:
             return self.buffer.layout()
         base = self.parent.layout()
+        if base is not None:
+            _note_extents(self.read().type.shape, self.parent.read().type.shape)
         try:
             return None if base is None else self.moved(base)
         except (IndexError, ValueError):  # an extent that is not known yet
@@ -194,6 +196,23 @@ class Place:
     def view(self, forward: Forward, backward: Backward | None, moved: Callable[[Layout], Layout]) -> Place:
         """A view of this place."""
         return Place(self.buffer, self, forward, backward, moved)
+
+
+def _note_extents(part: Sequence[Size], whole: Sequence[Size]) -> None:
+    """Note which axes of a part are as long as those of the whole, and which have one element: that decides what is contiguous."""
+    capture = context.current()
+    if capture is None or product(tuple(part)) == product(tuple(whole)):  # all of it
+        return
+    if len(part) != len(whole):
+        for size in (*part, *whole):
+            capture.decides((size, "==", hint(size) or 0))
+        return
+    for own, all_of_it in zip(part, whole, strict=True):
+        n, most = hint(own), hint(all_of_it)
+        if n is None or most is None:
+            continue
+        capture.decides((own, "==", all_of_it) if n == most else (all_of_it, ">=", own + 1))
+        capture.decides((own, "==", n) if n < 2 else (own, ">=", 2))
 
 
 def apart_in_numpy(buffer: Buffer, copy: Buffer, what: str) -> None:

@@ -165,7 +165,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
     in_place = reshapes_in_place(self.place.layout(), self.type.shape, reshaped.type.shape)
     capture = context.current()
     if capture is not None:
-        capture.stores = True  # how an argument lies decides whether this is an error
+        capture.stored()  # how an argument lies decides whether this is an error
     if self.ndim and hint(self.type.size) != 0:
         if in_place is None:
             refuse(

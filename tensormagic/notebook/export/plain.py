@@ -16,7 +16,8 @@ from tensormagic.capture import random
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
-from tensormagic.functions.function import Function, cast
+from tensormagic.functions.cells import cast
+from tensormagic.functions.function import Function
 from tensormagic.ir.errors import CaptureError, TensorError
 from tensormagic.ir.graph import Closed
 from tensormagic.notebook.export.body import Body

@@ -4,6 +4,7 @@
 # Scalar functions are imported from here, in whichever file they stand.
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ from tensormagic.ir.node import Node, install_operators
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.pointwise import astype, multiply_by, total
 from tensormagic.ops.reverse.squares import is_sum_of_squares
-from tensormagic.ops.reverse.support import scaled
+from tensormagic.ops.reverse.support import scaled, with_zeros_of
 from tensormagic.ops.scalars.comparison import (  # noqa: F401 (as above)
     bitwise_and,
     bitwise_or,
@@ -81,7 +82,7 @@ def _product_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequen
 def _product_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     left, right = node.args
     terms = [(right, tangents[0]), (left, tangents[1])]
-    return total([multiply_by(p, t) for p, t in terms if t is not None])
+    return total([with_zeros_of(p, t, multiply_by(p, t)) for p, t in terms if t is not None])
 
 
 def _quotient_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
@@ -179,6 +180,7 @@ power = leaf(
     source="power({0}, {1})",
     partials=_power_partials,
     domain=(0.2, 3.0),
+    numbers={"f": operator.pow},
     doc="The first number to the power of the second.",
 )
 square = leaf("square", source=dict.fromkeys("fiu", "{0} * {0}"), partials=lambda _out, x: 2 * x, doc="The square.")
@@ -420,6 +422,7 @@ absolute = leaf(
     source={"f": "abs({0})", "i": "abs({0})", "u": "{0}", "b": "{0}"},
     linearise=_absolute_tangent,
     domain=(0.05, INF),
+    numbers={"c": abs},
     doc="The absolute value.",
 )
 real = leaf(

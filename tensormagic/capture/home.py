@@ -1,0 +1,148 @@
+"""The notebook's own variables, where its functions look names up: they hold what a cell sees while it runs, where that matters."""
+
+from __future__ import annotations
+
+import dis
+import functools
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.value import Tensor
+
+_MOST = 2000  # objects that are looked at, and items of one container
+_ATOMS = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    np.ndarray,
+    np.generic,
+    np.dtype,
+    np.ufunc,
+    Tensor,
+    ModuleType,
+)
+_PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what these lead to, by attributes
+    (MethodType, ("__func__", "__self__")),
+    (functools.partial, ("func", "args", "keywords")),
+    (np.vectorize, ("pyfunc",)),
+    ((staticmethod, classmethod), ("__func__",)),
+    (property, ("fget", "fset")),
+)
+_LIBRARIES = {"numpy", "scipy", "pandas", "matplotlib", "IPython", "builtins"}
+_WHOLE = {"globals", "vars", "eval", "exec", "get_ipython"}  # lead to every variable
+_MISSING: Any = object()
+
+
+@lru_cache(maxsize=4096)
+def _named(code: CodeType, *operations: str) -> frozenset[str]:
+    """The names that these operations of code are about, and of the code inside it."""
+    found = {step.argval for step in dis.get_instructions(code) if step.opname in operations}
+    return frozenset(found.union(*(_named(part, *operations) for part in code.co_consts if isinstance(part, CodeType))))
+
+
+def bound(code: CodeType) -> frozenset[str]:
+    """The names that a cell's code binds, loop counters and those of its functions too."""
+    return _named(code, "STORE_NAME", "STORE_GLOBAL", "DELETE_NAME", "DELETE_GLOBAL")
+
+
+class Reach:
+    """What a notebook's functions read and bind among its variables, by name: those that some values lead to.
+
+    Parameters
+    ----------
+    values
+        What a cell reads.
+    home
+        The notebook's variables: what their functions have for globals.
+    """
+
+    def __init__(self, values: Iterable[Any], home: Mapping[str, Any]) -> None:
+        self.home = home
+        self.reads: set[str] = set()
+        self.binds: set[str] = set()
+        self._seen: set[int] = set()
+        self._pending = list(values)
+        while self._pending and len(self._seen) < _MOST:
+            value = self._pending.pop()
+            if not isinstance(value, _ATOMS) and id(value) not in self._seen:
+                self._seen.add(id(value))
+                self._look(value)
+
+    def _look(self, value: Any) -> None:
+        if isinstance(value, FunctionType):
+            self._function(value)
+        elif (names := next((names for kinds, names in _PARTS if isinstance(value, kinds)), None)) is not None:
+            self._pending += [getattr(value, n, None) for n in names]
+        elif isinstance(value, list | tuple | set | frozenset | dict):
+            items = islice(value.values() if isinstance(value, dict) else value, _MOST)
+            self._pending += [v for v in items if not isinstance(v, _ATOMS)]
+        elif _module(type(value)) == "tensormagic":
+            self._captured(value)
+        elif isinstance(value, type):
+            self._pending += [p for c in value.__mro__ if _is_users(c) for p in vars(c).values()]
+        elif _is_users(type(value)):
+            self._pending += [type(value), getattr(value, "__dict__", None)]
+
+    def _function(self, function: FunctionType) -> None:
+        for cell in function.__closure__ or ():
+            self._pending.append(_content(cell))
+        self._pending += [*(function.__defaults__ or ()), getattr(function, "__wrapped__", None)]
+        if function.__globals__ is self.home:
+            self.binds |= _named(function.__code__, "STORE_GLOBAL", "DELETE_GLOBAL")
+            names = _named(function.__code__, "LOAD_GLOBAL", "LOAD_NAME")
+            self._read(names)
+            if not _WHOLE.isdisjoint(names):
+                self.reads.update(self.home)
+
+    def _captured(self, value: Any) -> None:
+        """A captured function of the notebook: it says itself what it reads."""
+        reads = [name for name, space in getattr(value, "reads", ()) if space is self.home]
+        filled = getattr(value, "parameters", ()) if getattr(value, "fills", False) else ()
+        self._read([*reads, *filled])
+        self._pending.append(getattr(value, "__wrapped__", None))
+
+    def _read(self, names: Iterable[str]) -> None:
+        self.reads.update(names)
+        self._pending += [self.home[n] for n in names if n in self.home]
+
+
+def _module(kind: type) -> str:
+    """The package of a class: of some, `__module__` is no text."""
+    name: Any = kind.__module__
+    return name.partition(".")[0] if isinstance(name, str) else ""
+
+
+def _is_users(kind: type) -> bool:
+    return _module(kind) not in _LIBRARIES
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+@contextmanager
+def holding(home: dict[str, Any], space: Mapping[str, Any]) -> Generator[dict[str, Any]]:
+    """The notebook's variables, with what is in ``space`` among them; put back afterwards."""
+    before = dict(home)
+    home.update(space)
+    try:
+        yield home
+    finally:
+        for name in [n for n in home if n not in before]:
+            del home[name]
+        for name, value in before.items():
+            if home.get(name, _MISSING) is not value:
+                home[name] = value

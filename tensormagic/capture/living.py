@@ -1,0 +1,92 @@
+"""The lazy arrays that somebody still has: which values are worth keeping beside what is asked for, and which need not be kept.
+
+So a variable that each run of a cell computes from itself, ``w = w - rate * grad_w``, starts from a value and not from all runs before,
+and the large values that it had before are let go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.ir import site
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.type import hint
+from tensormagic.ops.opaque import ITEM
+
+LONG = 100  # nodes of one demand, above which it keeps values on the way
+MOST_BYTES = 64 << 20  # of one value that is kept
+SEARCH_BYTES = 256 << 20  # of values that are computed before it is looked for those that nobody has any more
+LARGE = 4096  # bytes of a value that is let go; smaller ones cost no more than what says how they are computed
+
+
+class Holder(Protocol):
+    """A lazy array, or the state of a generator."""
+
+    @property
+    def node(self) -> Node: ...
+
+
+holders: WeakValueDictionary[int, Holder] = WeakValueDictionary()  # by identity: lazy arrays compare by element
+
+
+def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
+    """The nodes of lazy arrays that ``wanted`` are computed from, and that are worth a value.
+
+    Between cells, what was bound before the cell that ran last, and of that the last ones on each way. Where a cell asks for a number on
+    its way, all of them: it goes on from some of them, and may ask again at each turn of a loop.
+
+    Parameters
+    ----------
+    wanted
+        What is to be computed.
+    is_known
+        Which nodes have values already.
+    """
+    held = {t.node for t in list(holders.values())}.difference(wanted)
+    stops = {n for n in held if not is_known(n) and _is_small(n)}
+    if context.current() is not None:
+        below = set(topological(wanted, stop=is_known))
+        return [
+            n for n in stops if n in below or (n.op is ITEM and n.args[0] in below)
+        ]  # a draw gives the next state, too
+    newest = max((cell.run for cell in context.cells.values()), default=0)
+    stops = {n for n in stops if _is_older(n, newest)}
+    order = topological(wanted, stop=lambda n: n in stops or is_known(n))
+    return [n for n in order if n in stops]
+
+
+def _is_small(node: Node) -> bool:
+    size = hint(node.type.size) if node.args and len(node.types) == 1 else None
+    return size is not None and size * node.type.dtype.itemsize <= MOST_BYTES
+
+
+def _is_older(node: Node, newest: int) -> bool:
+    """Whether something else than the newest run of a cell has built it: within a cell, what is computed on the way stays fused."""
+    return not newest or any(s.run != newest for s in site.of(node))
+
+
+def let_go(values: Mapping[Node, Any], wanted: Iterable[Node]) -> list[Node]:
+    """The nodes whose values are large, and that no lazy array needs: one that has no value yet needs those that it is computed from.
+
+    A gradient that goes back through them computes them again.
+
+    Parameters
+    ----------
+    values
+        The values that are kept.
+    wanted
+        What is about to be computed.
+    """
+    ends = [*wanted, *(t.node for t in list(holders.values()))]
+    needed = set(topological(ends, stop=values.__contains__))
+    return [n for n, v in list(values.items()) if n not in needed and n.args and is_large(v)]
+
+
+def is_large(value: Any) -> bool:
+    """Whether a value takes more memory than how it is computed."""
+    return isinstance(value, np.ndarray) and value.nbytes >= LARGE

@@ -1,0 +1,146 @@
+"""What containers hold that code may change: lists, dictionaries, and the attributes of the user's classes."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections import deque
+from collections.abc import Iterator, Mapping, MutableMapping
+from types import FunctionType, MemberDescriptorType, ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tensormagic.capture.staging.source import is_users
+
+__all__ = ["Attributes", "containers_of", "differs", "is_longer", "is_users_class", "is_users_module", "refill"]
+
+_users: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+
+class Attributes(MutableMapping[str, Any]):
+    """The attributes of a class itself, but for those that Python gives it.
+
+    Parameters
+    ----------
+    owner
+        The class.
+    """
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self.owner)[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self.owner, name, value)
+
+    def __delitem__(self, name: str) -> None:
+        delattr(self.owner, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in list(vars(self.owner)) if not name.startswith("__"))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def refill(self, before: Mapping[str, Any]) -> None:
+        """Put back what it held."""
+        for name in [n for n in self if n not in before]:
+            del self[name]
+        for name, value in before.items():
+            if self.get(name, self) is not value:
+                self[name] = value
+
+
+class Slotted(Attributes):
+    """The attributes of an object for which its classes have ``__slots__``."""
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return object.__getattribute__(self.owner, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        object.__setattr__(self.owner, name, value)
+
+    def __delitem__(self, name: str) -> None:
+        object.__delattr__(self.owner, name)
+
+    def __iter__(self) -> Iterator[str]:
+        names = (
+            n for kind in type(self.owner).__mro__ for n, v in vars(kind).items() if isinstance(v, MemberDescriptorType)
+        )
+        return (n for n in names if n in self)
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(name, self) is not self  # type: ignore[call-overload]
+
+
+def containers_of(value: Any) -> Iterator[MutableMapping[str, Any]]:
+    """What holds the attributes of an object of the user's classes, beside these classes themselves."""
+    inside = getattr(value, "__dict__", None)
+    if isinstance(inside, dict):
+        yield inside
+    if any(
+        isinstance(v, MemberDescriptorType)
+        for kind in type(value).__mro__
+        if is_users_class(kind)
+        for v in vars(kind).values()
+    ):
+        yield Slotted(value)
+
+
+def is_users_class(kind: type) -> bool:
+    """Whether a class is written in a notebook, or in a file of the user's."""
+    if kind not in _users:
+        _users[kind] = _is_users(kind)
+    return _users[kind]
+
+
+def _is_users(kind: type) -> bool:
+    if kind.__module__ == "__main__":
+        return True
+    if any(isinstance(v, FunctionType) and is_users(v.__code__.co_filename) for v in vars(kind).values()):
+        return True
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return kind.__module__ != "builtins" and file is not None and is_users(file)
+
+
+def is_users_module(value: Any) -> bool:
+    """Whether a value is a module of the user's: from a file of theirs, or made by hand."""
+    if not isinstance(value, ModuleType):
+        return False
+    file = getattr(value, "__file__", None)
+    return value.__spec__ is None if file is None else is_users(file)
+
+
+def differs(container: Any, before: Any) -> bool:
+    """Whether a container holds other objects than it did, or in another order."""
+    if isinstance(container, MutableMapping):
+        return list(container) != list(before) or any(container[k] is not v for k, v in before.items())
+    if isinstance(container, list | deque):
+        return len(container) != len(before) or any(a is not b for a, b in zip(container, before, strict=True))
+    return container != before
+
+
+def is_longer(container: list[Any], before: list[Any]) -> bool:
+    """Whether a list holds what it did, and more behind it."""
+    more = len(container) > len(before)
+    return more and all(a is b for a, b in zip(container, before, strict=False))
+
+
+def refill(container: Any, before: Any) -> None:
+    """Have a container hold what it did."""
+    if isinstance(container, Attributes):
+        container.refill(before)
+        return
+    if isinstance(container, array):
+        container[:] = before
+        return
+    container.clear()
+    if isinstance(container, dict | set):
+        container.update(before)
+    else:
+        container.extend(before)

@@ -1,0 +1,78 @@
+"""Cells as functions: NAME of a cell, called with its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, namespace
+from tensormagic.capture.cell import Code, execute, shared
+from tensormagic.capture.tables import in_dtype, is_table, labelled, whole
+from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.functions.function import Function
+from tensormagic.functions.reading import is_input, look
+from tensormagic.functions.stores import unchanged
+from tensormagic.ir.errors import ArgumentError
+
+
+def cast(value: Any, dtype: str) -> Any:
+    """A floating array, table or NumPy scalar in another dtype; everything else, Python's floats too, as it is."""
+    if dtype and is_table(value):
+        return in_dtype(value, dtype)
+    floating = isinstance(value, np.ndarray | np.floating | Tensor) and value.dtype.kind == "f"
+    return value.astype(dtype) if dtype and floating else value
+
+
+def argument(value: Any, name: str) -> Any:
+    """What a cell sees for an argument: lazy arrays for arrays, floats, Series and DataFrames."""
+    table = labelled(value, name)
+    return table if table is not None else wrap(node_of(value)) if is_input(value) else value
+
+
+def of_cell(
+    code: Code, name: str, inputs: Sequence[str], notebook: Mapping[str, Any], math: str = "", dtype: str = ""
+) -> Function:
+    """A cell as a function of its inputs; one that is not given is read from the notebook at the call.
+
+    ``dtype`` is what floating inputs are cast to, and ``math`` the level of rewriting; empty: their own, and the session's.
+    """
+    inputs = tuple(inputs)
+    free = tuple(n for n in code.parsed.reads if n not in inputs and n in notebook)
+
+    def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if len(args) > len(inputs):
+            raise ArgumentError(
+                f"{name}() takes {len(inputs)} arguments ({', '.join(inputs)}) but {len(args)} were given"
+            )
+        unknown = sorted(set(options) - set(inputs))
+        if unknown:
+            raise ArgumentError(
+                f"{name}() got an unexpected argument {unknown[0]!r}; its inputs are {', '.join(inputs)}"
+            )
+        given = dict(zip(inputs, args, strict=False))
+        twice = sorted(set(given) & set(options))
+        if twice:
+            raise ArgumentError(f"{name}() got two values for {twice[0]!r}")
+        given |= options
+        missing = [n for n in inputs if n not in given and n not in notebook]
+        if missing:
+            raise ArgumentError(f"{name}() needs {missing[0]!r}: it is neither given nor a variable of the notebook")
+        traced = context.current() is not None
+        found = [given[n] if n in given else look((n, notebook)) if traced else notebook[n] for n in inputs]
+        return tuple([cast(whole(value, n), dtype) for n, value in zip(inputs, found, strict=True)]), {}
+
+    def body(*args: Any) -> Any:
+        held = {n: cast(namespace.value_of(look((n, notebook))), dtype) for n in free if n in notebook}
+        values = {n: argument(v, n) for n, v in zip(inputs, args, strict=True)}
+        capture = context.current()  # there is one whenever a captured function's body runs
+        seen = {**notebook, **held, **values}
+        own = shared(code, notebook, inputs)
+        result, space = unchanged(list(values.values()), name, lambda: execute(code, seen, capture, own))  # type: ignore[arg-type]
+        return space.get(code.parsed.last_name) if code.last is None else result
+
+    made = Function(body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True, math=math)
+    told = f"The cell {code.cell.label}; an argument that is not given is read from the notebook."
+    made.__doc__ = f"{told}\n\n{code.cell.source.strip()}"
+    return made

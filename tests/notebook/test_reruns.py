@@ -1,0 +1,57 @@
+"""Cells that run again and again on what they have computed: each run starts from a value, and gradients go all the way back."""
+
+import numpy as np
+import pytest
+
+from tensormagic import session
+from tensormagic.capture import living
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """How many nodes each run had."""
+    found = []
+    bound = session._bound
+
+    def counted(nodes):
+        found.append(len(bound(nodes)[0].mapping))
+        return bound(nodes)
+
+    monkeypatch.setattr(session, "_bound", counted)
+    return found
+
+
+def test_runs_of_a_cell_start_from_values(notebook, sizes, monkeypatch):
+    monkeypatch.setattr(living, "LONG", 30)
+    notebook.ok("import numpy as np\nX, w = np.eye(3) + 1, np.zeros(3)")
+    for _ in range(15):
+        notebook.ok("%%tensor --grad w --show none\nloss = np.mean((X @ w - 1) ** 2)\nloss")
+        notebook.ok("w = w - 0.01 * grad_w\nprint(float(loss))")
+    assert max(sizes) < 50
+    matrix, w = np.eye(3) + 1, np.zeros(3)
+    for _ in range(15):
+        w = w - 0.01 * 2 / 3 * matrix.T @ (matrix @ w - 1)
+    np.testing.assert_allclose(notebook["w"], w, rtol=1e-12)
+
+
+def test_what_one_cell_computes_on_the_way_stays_fused(notebook, monkeypatch):
+    monkeypatch.setattr(living, "LONG", 1)
+    notebook.ok("%%tensor --show none\nz = np.sin(w + 1) * w\nloss = (z * z).sum()\nloss")
+    assert not session.is_computed(notebook["z"].node)
+    notebook.ok("%%tensor --show none --math real\n(z * 3).sum()")
+    assert not session.is_computed(notebook["z"].node)  # its value is not that of another level
+    notebook.ok("%%tensor --show none\n(z * 2).sum()")
+    assert session.is_computed(notebook["z"].node)
+
+
+def test_a_gradient_goes_back_through_what_was_let_go(notebook, monkeypatch):
+    monkeypatch.setattr(living, "SEARCH_BYTES", 0)
+    monkeypatch.setattr(living, "LARGE", 8)
+    notebook.ok("import numpy as np\nx = np.array([1.0, 2.0])")
+    notebook.ok("%%tensor --show none\ny = x * x")
+    for _ in range(6):
+        notebook.ok("y = y * y * 0.9\nprint(y)")
+    notebook.ok("%%tensor --grad x --show none\ntotal = y.sum()\ntotal")
+    x = np.array([1.0, 2.0])
+    factor = 0.9**63
+    np.testing.assert_allclose(notebook["grad_x"], 128 * x**127 * factor, rtol=1e-12)

@@ -233,11 +233,14 @@ def record(node: Node) -> Node:
         site.record_new(node, replace(place, quiet=quiet) if quiet else place)
     if capture is not None:
         fails = bool(capture.attempts) and _may_fail(capture, node)
-        if fails and capture.abstract:
-            raise CaptureError(
+        if fails and (capture.abstract or capture.trials):
+            error = CaptureError(
                 "a `try` around what may fail when the function runs, not while it is captured, is not captured",
                 "Ask beforehand whether it fails, with `if`, in place of `try` and `except`.",
             )
+            for running in capture.trials[-1:]:  # which the code may catch
+                running.spoiled = running.spoiled or error
+            raise error
         if (fails or "raise" in errors.values()) and not capture.abstract:
             for compute in at_once:  # in a `try`, where it fails decides what runs then
                 compute(node)
@@ -258,6 +261,12 @@ _FAILING = set(  # ops that may raise when the graph runs
 )
 
 
+def may_fail(node: Node) -> bool:
+    """Whether an operation may raise when the graph runs, whatever the sizes."""
+    whole = node.op.name == "power" and node.type.dtype.kind in "iu"
+    return whole or node.op.name in _FAILING or node.op.name.startswith("scatter")
+
+
 def _may_fail(capture: Capture, node: Node) -> bool:
     """Whether what was built in a `try` may raise when the graph runs."""
     pending, seen = [node], set[Node]()
@@ -266,9 +275,9 @@ def _may_fail(capture: Capture, node: Node) -> bool:
         if one in seen or one in capture.safe:
             continue
         seen.add(one)
-        whole = one.op.name == "power" and one.type.dtype.kind in "iu"
-        sized = any(nodes_of(s) for t in one.types for s in t.shape)
-        if whole or sized or one.op.name in _FAILING or one.op.name.startswith("scatter"):
+        given = [] if getattr(one.op, "kind", "") == "fold" else [t for a in one.args for t in a.types]
+        sized = any(nodes_of(s) for t in (*one.types, *given) for s in t.shape)
+        if sized or may_fail(one):
             return True
         pending += one.needs
     return False

@@ -147,7 +147,15 @@ def trace(body: Body, given: Given, names: Sequence[str], label: str) -> Trace:
         args, options = given.build(
             iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)])
         )
-        result = unchanged((args, options), label, lambda: body(*args, **options))
+        try:
+            result = unchanged((args, options), label, lambda: body(*args, **options))
+        except (TypeError, ValueError) as error:
+            if isinstance(error.__cause__, CaptureError):  # which NumPy met, and said something else
+                raise CaptureError(
+                    f"{label} hands what is being captured to NumPy's own code, which needs the value ({error})",
+                    "Store into arrays that np.array, np.zeros, … make, or that are computed from arguments.",
+                ) from error
+            raise
         found, build = flatten(result)
         nodes = [node_of(v) for v in found]
         stores = stores_of(label, tensors, found, ordered=capture.stores and capture.ordered)

@@ -143,8 +143,11 @@ def _narrow_branches(node: Node, used: set[int]) -> list[Node | None]:
     kept = sorted(used)
     graphs = {name: g for name, g in node.params.items() if isinstance(g, Graph)}
     first = int(op.chooses)
-    reach = [_reached([g.results[k] for k in kept], g) for g in graphs.values()]
-    own = [k for k in range(len(node.args) - first) if any(k in r for r in reach)]
+    read = [([g.results[k] for k in kept], g) for g in graphs.values()]
+    needed = set[int]().union(*(_reached(results, g) for results, g in read))
+    while more := set[int]().union(*(_saying_sizes(g, needed, results) for results, g in read)):
+        needed |= more  # what one graph reads has sizes in another that this may have only from operands that neither reads
+    own = sorted(needed)
     if len(kept) == len(node.types) and len(own) == len(node.args) - first:
         return list(items(node))
     narrow = {n: graph_over([g.parameters[k] for k in own], [g.results[k] for k in kept], g) for n, g in graphs.items()}

@@ -300,7 +300,7 @@ def test_an_early_return_is_of_the_kind_of_the_last_one():
 
 @pytest.mark.parametrize(("ours", "numpys"), [(np.float32(1.5), 1.5), (2.0, 2), (np.zeros(2), np.zeros(2, int))])
 def test_a_promotion_is_taken_for_equal_only_where_there_was_one(ours: Any, numpys: Any):
-    assert close(ours, numpys, "", 0.0, promoted=True)
+    assert close(ours, numpys, "", 0.0, promoted=True) == "promoted"
     with pytest.raises(AssertionError):
         close(ours, numpys, "", 0.0)
     with pytest.raises(AssertionError):

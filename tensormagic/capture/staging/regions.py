@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import context
 from tensormagic.capture.staging.trial import UnlikeDTypesError, UnlikeShapesError
-from tensormagic.ir.graph import NOT_STRETCHED, Graph, bare_symbol, close
+from tensormagic.ir.graph import NOT_STRETCHED, Graph, Guard, bare_symbol, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute
 from tensormagic.ir.type import Type, python_kind
@@ -30,7 +31,7 @@ def around(results: Sequence[Node], stand_ins: Sequence[Node], *, runs: bool = T
     order = topological(results, stop=lambda n: n in own)
     inside = set(own)
     for node in order:
-        if any(a in inside for a in node.needs) or (node.op.name in {"require", "position"} and not runs):
+        if any(a in inside for a in node.needs) or (not runs and context.may_fail(node)):
             inside.add(node)
     return _handed_in(results, order, inside, own)
 
@@ -79,19 +80,24 @@ def fitting(graph: Graph, operands: Sequence[Node], runs: Node | None, first: in
     ``runs`` says whether the graph runs, None where it does for sure; its ``first`` parameters are no operands.
     """
     symbols: dict[Any, Size] = {}
+    owners: dict[Any, int] = {}
     checked, open_sizes = list(operands), list[tuple[int, Size, Size]]()
     for k, (p, operand) in enumerate(zip(graph.parameters[first:], operands, strict=True)):
         for inner, outer in zip(p.type.shape, operand.type.shape, strict=True):
             symbol = bare_symbol(inner)
             if symbol is not None and symbol not in symbols:
-                symbols[symbol] = outer
+                symbols[symbol], owners[symbol] = outer, k
             else:
                 open_sizes.append((k, inner, outer))
-    for k, inner, outer in open_sizes:
-        if all(a in symbols for a in atoms(inner)):
-            wanted = substitute(inner, symbols)
-            if wanted != outer and (nodes_of(wanted) or nodes_of(outer)):
-                checked[k] = _equal(checked[k], size_node(wanted), size_node(outer), runs)
+    relations = [(k, (substitute(s, symbols), "==", t)) for k, s, t in open_sizes if owners.keys() >= set(atoms(s))]
+    for left, relation, right in graph.guards:
+        own = {*atoms(left), *atoms(right)}
+        if own and owners.keys() >= own:
+            k = max(owners[a] for a in own)
+            relations.append((k, (substitute(left, symbols), relation, substitute(right, symbols))))
+    for k, guard in relations:
+        if guard[0] != guard[2] and (nodes_of(guard[0]) or nodes_of(guard[2])):
+            checked[k] = _related(checked[k], guard, runs)
     return checked
 
 
@@ -100,11 +106,15 @@ def fitting_ways(ways: Sequence[Graph], operands: Sequence[Node], predicate: Nod
     return fitting(ways[1], fitting(ways[0], operands, predicate), scalar.logical_not(predicate))
 
 
-def _equal(node: Node, left: Node, right: Node, runs: Node | None) -> Node:
-    """``node``, where two sizes are equal: as outside of regions, a size that depends on data is not stretched where it happens to be 1."""
-    fits = scalar.equal(left, right)
+def _related(node: Node, guard: Guard, runs: Node | None) -> Node:
+    """``node``, where a relation of sizes holds: as outside of regions, a size that depends on data is not stretched where it happens to be 1."""
+    left, right = size_node(guard[0]), size_node(guard[2])
+    least = guard[1] == ">="
+    fits = scalar.greater_equal(left, right) if least else scalar.equal(left, right)
     if runs is not None:
         fits = scalar.logical_or(fits, scalar.logical_not(runs))
+    if least:
+        return require(node, fits, "a size that depends on data is less than it has to be")
     one = scalar.logical_or(scalar.equal(left, 1), scalar.equal(right, 1))
     stretched = scalar.logical_or(fits, scalar.logical_not(one))
     node = require(node, stretched, f"sizes do not fit: 1 and another one. {NOT_STRETCHED}", "promotion")
@@ -140,6 +150,10 @@ def settled(start: Node, t: Type, ran: Node, what: str) -> Node:
 
 def _holds(dtype: np.dtype[Any], value: np.ndarray[Any, Any]) -> bool:
     """Whether numbers of a dtype can be a number."""
+    if value.dtype.kind == "c" and dtype.kind != "c":
+        return not value.imag.any() and _holds(dtype, value.real)
+    if dtype.kind == "c" and value.dtype.kind != "c":
+        dtype = dtype.type(0).real.dtype
     with np.errstate(all="ignore"):
         back = value.astype(dtype).astype(value.dtype)
     return np.array_equal(back, value, equal_nan=value.dtype.kind in "fc")

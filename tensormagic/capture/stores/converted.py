@@ -1,4 +1,4 @@
-"""What Python's numbers, and lists of them, become in an array: integers that do not fit its dtype are NumPy's errors."""
+"""What numbers, and lists of them, become in an array: integers that do not fit its dtype are NumPy's errors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ from tensormagic.ops.effects.checks import fits
 from tensormagic.ops.leaf import constant
 
 
-def value_of(value: Any, dtype: np.dtype[Any]) -> Node:
-    """A value that goes into an array of ``dtype``; Python numbers have to fit it."""
+def value_of(value: Any, dtype: np.dtype[Any], *, basic: bool = False) -> Node:
+    """A value that goes into an array of ``dtype``; Python numbers have to fit it.
+
+    NumPy's scalars have to fit signed integers, where they are in a list, or stored by a ``basic`` index.
+    """
+    if basic and isinstance(value, np.generic) and dtype.kind == "i":
+        np.zeros(1, dtype)[0] = value  # NumPy's own error
     if isinstance(value, list | tuple | int | float | complex | str) and not has_lazy(value) and np.ndim(value) <= 32:
         found = np.asarray(value, dtype)
         return constant(found) if _has_text(value) else node_of(value)
-    return node_of(_fitting(value, dtype) if dtype.kind in "iu" else value)
+    return node_of(_fitting(value, dtype, basic) if dtype.kind in "iu" else value)
 
 
 def _has_text(value: Any) -> bool:
@@ -26,14 +31,20 @@ def _has_text(value: Any) -> bool:
     return any(map(_has_text, value)) if isinstance(value, list | tuple) else isinstance(value, str)
 
 
-def _fitting(value: Any, dtype: np.dtype[Any]) -> Any:
-    """``value``, whose Python numbers raise where integers of ``dtype`` do not hold them."""
+def _fitting(value: Any, dtype: np.dtype[Any], scalars: bool) -> Any:
+    """``value``, whose numbers raise where integers of ``dtype`` do not hold them."""
     if isinstance(value, Tensor):
-        return wrap(fits(value.node, dtype)) if value.type.form == "python" else value
+        form = value.type.form
+        return wrap(fits(value.node, dtype)) if form == "python" or (scalars and _checks(form, dtype)) else value
     if not has_lazy(value):
         return value
     rows = stacked(value)
     if rows is None:
-        return [_fitting(v, dtype) for v in value]
+        return [_fitting(v, dtype, True) for v in value]
     types = value.types if hasattr(value, "types") else [v.type for v in value[:1]]
-    return wrap(fits(rows, dtype) if {t.form for t in types} == {"python"} else rows)
+    return wrap(fits(rows, dtype) if all(_checks(t.form, dtype) for t in types) else rows)
+
+
+def _checks(form: str, dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy looks at whether a number of a form fits."""
+    return form == "python" or (form == "scalar" and dtype.kind == "i")

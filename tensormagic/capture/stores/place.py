@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -204,15 +204,22 @@ def _note_extents(part: Sequence[Size], whole: Sequence[Size]) -> None:
     if capture is None or product(tuple(part)) == product(tuple(whole)):  # all of it
         return
     if len(part) != len(whole):
-        for size in (*part, *whole):
-            capture.decides((size, "==", hint(size) or 0))
+        _note_all((*part, *whole))
         return
     for own, all_of_it in zip(part, whole, strict=True):
         n, most = hint(own), hint(all_of_it)
         if n is None or most is None:
             continue
-        capture.decides((own, "==", all_of_it) if n == most else (all_of_it, ">=", own + 1))
+        more, less = (own, all_of_it) if n > most else (all_of_it, own)  # a view may be longer: reshaped, or broadcast
+        capture.decides((own, "==", all_of_it) if n == most else (more, ">=", less + 1))
         capture.decides((own, "==", n) if n < 2 else (own, ">=", 2))
+
+
+def _note_all(extents: Sequence[Size]) -> None:
+    """Note extents, each as the number that it was."""
+    capture = context.current()
+    for size in extents if capture is not None else ():
+        capture.decides((size, "==", hint(size) or 0))
 
 
 def apart_in_numpy(buffer: Buffer, copy: Buffer, what: str) -> None:
@@ -292,16 +299,36 @@ def in_memory_order(value: Any) -> bool:
     return steps == sorted(steps, reverse=True)
 
 
-def reshapes_in_place(layout: Layout | None, before: tuple[Size, ...], after: tuple[Size, ...]) -> bool | None:
-    """Whether NumPy reshapes what lies so without a copy; None where data decide."""
+def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
+    """Whether NumPy reshapes what lies there without a copy; None where data decide."""
+    layout, before = place.layout(), place.read().type.shape
     if layout is None:
         return None
     if layout.flags.c_contiguous:
         return True
     if any(hint(s) is None for s in (*before, *after)):
         return None
+    if len(after) > 1 or not _is_dense(layout):  # which axes NumPy can merge, extents decide, and those of what it is a part of
+        _note_all((*after, *_extents_of(place)))
     try:
         np.reshape(layout, tuple(hint(s) or 7 for s in after), copy=False)
     except ValueError:
         return False
+    return True
+
+
+def _extents_of(place: Place | None) -> Generator[Size]:
+    """The extents of a place, and of all that it is a view of."""
+    while place is not None:
+        yield from place.read().type.shape
+        place = place.parent
+
+
+def _is_dense(layout: Layout) -> bool:
+    """Whether an array fills its memory, its axes in any order and direction: then extents do not decide which of them follow each other."""
+    filled = 1
+    for step, extent in sorted((abs(step), n) for step, n in zip(layout.strides, layout.shape, strict=True) if n > 1):
+        if step != filled:
+            return False
+        filled *= extent
     return True

@@ -198,7 +198,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if is_advanced(spelt):
         store(resolve(self, spelt), value_of(value, self.dtype), self.dtype)
         return
-    node = value_of(value, self.dtype)
+    node = value_of(value, self.dtype, basic=True)
     part = basic(spelt, self.type.shape, as_size)
     if node.type.ndim and not part.shape and not any(i is Ellipsis for i in items):
         node = _only_element(node, self.dtype)

@@ -162,7 +162,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
         )
     _may_reshape(self)
     reshaped = self.reshape(shape)
-    in_place = reshapes_in_place(self.place.layout(), self.type.shape, reshaped.type.shape)
+    in_place = reshapes_in_place(self.place, reshaped.type.shape)
     capture = context.current()
     if capture is not None:
         capture.stored()  # how an argument lies decides whether this is an error

@@ -72,19 +72,24 @@ def not_zero(x: Node, message: str) -> Node:
 
 
 def fits(number: Node, dtype: np.dtype[Any]) -> Node:
-    """Numbers of Python's own that integers of ``dtype`` hold, as NumPy converts them; others are errors when the graph runs."""
+    """Numbers of Python's own that integers of ``dtype`` hold, as NumPy converts them; others are errors when the graph runs.
+
+    So are NumPy's scalars of another dtype that go into an array of signed integers.
+    """
     limits, message = np.iinfo(dtype), f"a Python number is out of bounds for {dtype}"
     low, high = int(limits.min), int(limits.max)
-    if number.type.dtype.kind not in "if" or (number.op is REQUIRE and number["message"] == message):
+    own, weak = number.type.dtype, number.type.form == "python"
+    known = number.op is REQUIRE and number["message"] == message
+    if own.kind not in "iuf" or known or (not weak and np.can_cast(own, dtype)):
         return number
-    if number.type.dtype.kind == "f":
+    if own.kind == "f":
         number = require(number, scalar.logical_not(scalar.isnan(number)), "cannot convert float NaN to integer")
         whole = scalar.trunc(number)
         holds = [scalar.greater_equal(whole, float(low)), scalar.less(whole, float(high + 1))]
     else:
         size = None if number.type.shape else as_size(number)
-        above = low <= _LEAST or (size is not None and is_at_least(size, low))
-        below = high >= -1 - _LEAST or (size is not None and is_at_least(high - size, 0))
+        above = low <= _LEAST or own.kind == "u" or (size is not None and is_at_least(size, low))
+        below = (own.kind != "u" and high >= -1 - _LEAST) or (size is not None and is_at_least(high - size, 0))
         holds = [] if above else [scalar.greater_equal(number, low)]
         holds += [] if below else [scalar.less_equal(number, high)]
     return require(number, functools.reduce(scalar.logical_and, holds), message, "overflow") if holds else number

@@ -1,0 +1,78 @@
+"""What is traced, and does not run: turns of loops that have none, what follows an error in a ``try``, ways that are complex."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tests.capture.harness import cell
+
+
+def rows(y: Any) -> Any:
+    kept = y[y > 7]
+    total = np.zeros(2)
+    for _ in range(len(kept)):
+        total = total + kept[[0, -1]]
+    return total
+
+
+@pytest.mark.parametrize("y", [np.array([1.0, 2.0]), np.array([8.0, 9.0, 1.0])])
+def test_what_a_turn_reads_may_not_be_there_where_there_is_no_turn(y: Any):
+    assert np.array_equal(tm.tensor(rows)(y), rows(y))
+
+
+def solved(a: Any, n: Any) -> Any:
+    total = np.zeros(2)
+    for _ in range(n):
+        total = total + np.linalg.solve(a, np.ones(2))
+    return total
+
+
+def test_what_is_singular_is_no_error_where_there_is_no_turn():
+    f = tm.tensor(solved)
+    assert np.array_equal(f(np.eye(2), 3), solved(np.eye(2), 3))
+    assert np.array_equal(f(np.zeros((2, 2)), 0), np.zeros(2))
+    with pytest.raises(np.linalg.LinAlgError):
+        f(np.zeros((2, 2)), 1)
+
+
+TRIED = """
+turn = 0
+while turn < 3:
+    turn += 1
+    try:
+        x += np.diff(y[1:k[-1]:-1])
+    except (TypeError, ValueError):
+        x[...] = 2
+    else:
+        x[0] = 3
+"""
+
+
+@pytest.mark.parametrize("last", [1, 0])
+def test_a_size_that_data_decide_is_tried_by_python_in_a_loop(last: int):
+    given = {"x": np.ones((2, 2)), "y": np.array([1.0, 4.0, 9.0]), "k": np.array([1, 0, last])}
+    ours: dict[str, Any] = {"np": np, **copy.deepcopy(given)}
+    numpys: dict[str, Any] = {"np": np, **copy.deepcopy(given)}
+    exec(TRIED, numpys)
+    found = cell(TRIED, ours)
+    stored = {b.name: tm.session.compute([b.node])[0] for b in found.stores}
+    assert np.array_equal(stored["x"], numpys["x"])
+
+
+def test_a_way_that_is_complex_does_not_warn():
+    def f(x: Any, s: Any) -> Any:
+        value = 1.5
+        if s > 0:
+            value = x[0]
+        return value * 2
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tm.tensor(f)(np.array([1 + 2j]), 1.0)
+    assert found == 2 + 4j

@@ -1,0 +1,60 @@
+"""Regions that give what is read of them: their narrower graphs keep the operands that say the sizes of those that are left."""
+
+import numpy as np
+import pytest
+
+from tensormagic.ir.size import symbol
+from tensormagic.ir.type import Type
+from tensormagic.ops.fold import reduce_sum
+from tensormagic.ops.interpret import run
+from tensormagic.ops.regions.branches import cond
+from tensormagic.ops.regions.loops import while_loop
+from tensormagic.ops.regions.region import graph_over, stand_in
+from tensormagic.ops.scalars.scalar import less
+from tensormagic.transform.tidy import tidied
+
+FLOAT = np.dtype(np.float64)
+ARRAY, SHORTER = np.arange(4.0), np.arange(2.0)
+
+
+def number(name):
+    return stand_in(name, Type(FLOAT, (), "scalar"))
+
+
+def array(name, size):
+    return stand_in(name, Type(FLOAT, (size,)))
+
+
+def two_sizes():
+    """An array and one that is 2 shorter, which alone says how long both are."""
+    few = symbol("few", None, 0)
+    return array("x", few + 2), array("v", few)
+
+
+def own_size():
+    return array("x", symbol("n")), array("v", symbol("any", None, 0))
+
+
+def evaluated(results, parameters, values):
+    return run(graph_over(parameters, tidied(results, exact=True)), values)
+
+
+@pytest.mark.parametrize("number_is", [1.0, 9.0])
+def test_what_one_branch_reads_has_the_size_that_another_has_it_by(number_is):
+    a, (x, v) = number("a"), two_sizes()
+    left = graph_over([a, x, v], [a, a])
+    b, (y, w) = number("b"), own_size()
+    right = graph_over([b, y, w], [reduce_sum(y, (0,)), reduce_sum(w, (0,))])
+    outer = (number("a"), array("x", 4), array("v", 2))
+    first = cond(less(outer[0], 5.0), left, right, outer)[0]
+    assert evaluated([first], outer, [np.float64(number_is), ARRAY, SHORTER]) == [number_is if number_is < 5 else 6]
+
+
+def test_what_the_test_of_a_loop_reads_has_the_size_that_the_body_has_it_by():
+    a, (x, v) = number("a"), two_sizes()
+    body = graph_over([a, x, v], [a + 1.0])
+    b, (y, w) = number("b"), own_size()
+    test = graph_over([b, y, w], [less(b, reduce_sum(y, (0,)))])
+    outer = (number("a"), array("x", 4), array("v", 2))
+    (end,) = while_loop(test, body, outer[:1], outer[1:])
+    assert evaluated([end], outer, [np.float64(0), ARRAY, SHORTER]) == [6]

@@ -143,11 +143,7 @@ def _narrow_branches(node: Node, used: set[int]) -> list[Node | None]:
     kept = sorted(used)
     graphs = {name: g for name, g in node.params.items() if isinstance(g, Graph)}
     first = int(op.chooses)
-    read = [([g.results[k] for k in kept], g) for g in graphs.values()]
-    needed = set[int]().union(*(_reached(results, g) for results, g in read))
-    while more := set[int]().union(*(_saying_sizes(g, needed, results) for results, g in read)):
-        needed |= more  # what one graph reads has sizes in another that this may have only from operands that neither reads
-    own = sorted(needed)
+    own = sorted(_read_by_any([(g, [g.results[k] for k in kept]) for g in graphs.values()]))
     if len(kept) == len(node.types) and len(own) == len(node.args) - first:
         return list(items(node))
     narrow = {n: graph_over([g.parameters[k] for k in own], [g.results[k] for k in kept], g) for n, g in graphs.items()}
@@ -156,6 +152,27 @@ def _narrow_branches(node: Node, used: set[int]) -> list[Node | None]:
     for k, end in zip(kept, ends, strict=True):
         result[k] = end
     return result
+
+
+def _read_by_any(
+    graphs: Sequence[tuple[Graph, Sequence[Node]]], needed: Iterable[int] = (), first: int = 0
+) -> set[int]:
+    """The operands that the results of graphs on the same ones need, or that say a size in one of these graphs.
+
+    Parameters
+    ----------
+    graphs
+        Each with those of its results that are wanted.
+    needed
+        Operands that are kept in any case.
+    first
+        How many parameters stand before those for the operands.
+    """
+    found = {*(k + first for k in needed), *(k for g, results in graphs for k in _reached(results, g))}
+    # what one graph reads may have a size in another that only operands which neither reads say there
+    while more := {k for g, results in graphs for k in _saying_sizes(g, found, results)}:
+        found |= more
+    return {k - first for k in found if k >= first}
 
 
 def _reached(results: Sequence[Node], graph: Graph) -> set[int]:
@@ -191,10 +208,9 @@ def _narrow_loop(node: Node, used: set[int]) -> list[Node | None]:
     if test is not None:
         needed |= {k for k in _reached(test.results, test) if k < carries} - still
     while True:
-        results = [body.results[k] for k in sorted(needed)]
-        reached = {k - first for k in _reached(results, body) if k >= first}
-        reached |= set() if test is None else _reached(test.results, test)
-        reached |= set() if test is None else _saying_sizes(test, reached | needed, test.results)
+        read = [(body, [body.results[k] for k in sorted(needed)])]
+        read += [] if test is None else [(test, test.results)]
+        reached = _read_by_any(read, needed, first)
         more = {k for k in reached if k < carries} - still - needed
         if not more:
             break

@@ -236,3 +236,8 @@ def test_a_store_on_one_way_into_what_the_other_way_shares(first: float):
     expected = copy.deepcopy(given)
     assert tm.tensor(program)(*given) == program(*expected)
     assert_equal(given[0], expected[0], "x")
+
+
+def test_a_new_shape_of_what_has_two_names_after_a_loop_is_refused():
+    with pytest.raises(CaptureError, match="a new shape of an array that may be z"):
+        cell("for j in k:\n    v = z = z + 0\nv.shape = -1\n", {"np": np, "z": np.ones((2, 3)), "k": np.arange(3)})

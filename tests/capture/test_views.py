@@ -303,3 +303,55 @@ def test_sizes_decide_whether_a_reshape_is_a_view(function, back):
         theirs = x.copy()
         assert captured(x, y) == function(theirs, y)
         assert np.array_equal(x, theirs)
+
+
+def pairs(x):
+    v = x.reshape(-1, 2)
+    s = v.ravel()
+    s[0] = 7.0
+    return v.sum()
+
+
+def pairs_of_columns(x):
+    v = x.T.reshape(2, -1)
+    v[...] = 7.0
+    return v.sum()
+
+
+def every_other_column(x):
+    v = x[:, ::2].reshape(-1)
+    v[...] = 7.0
+    return v.sum()
+
+
+def pairs_of_every_other_row(x):
+    v = x[::2].reshape(-1, 2)
+    v[...] = 7.0
+    return v.sum()
+
+
+def row_by_row(x):
+    v = np.broadcast_to(x[:1], x.shape).ravel()
+    x[0] = 7.0
+    return v.sum()
+
+
+@pytest.mark.parametrize("function", [pairs, pairs_of_columns, every_other_column, pairs_of_every_other_row, row_by_row])
+@pytest.mark.parametrize("back", [1, -1])
+def test_sizes_decide_where_the_elements_of_a_reshape_lie(function, back):
+    captured = tm.tensor(function)
+    for shape in [(3, 4), (4, 4), (3, 2), (2, 2), (6, 2), (4, 6), (3, 6), (1, 4)][::back]:
+        x = np.ones(shape)
+        theirs = x.copy()
+        assert captured(x) == function(theirs)
+        assert np.array_equal(x, theirs)
+
+
+def test_one_program_flattens_transposed_arrays_of_any_sizes():
+    def flat(x):
+        v = x.T.reshape(-1)
+        v[...] = 7.0
+        return v.sum()
+
+    graph = tm.tensor(flat).graph(np.ones((3, 4)))
+    assert not any(relation == "==" for _, relation, _ in graph.guards)

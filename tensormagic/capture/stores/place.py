@@ -218,8 +218,9 @@ def _note_extents(part: Sequence[Size], whole: Sequence[Size]) -> None:
 def _note_all(extents: Sequence[Size]) -> None:
     """Note extents, each as the number that it was."""
     capture = context.current()
-    for size in extents if capture is not None else ():
-        capture.decides((size, "==", hint(size) or 0))
+    if capture is not None:
+        for size in extents:
+            capture.decides((size, "==", hint(size) or 0))
 
 
 def apart_in_numpy(buffer: Buffer, copy: Buffer, what: str) -> None:
@@ -301,15 +302,16 @@ def in_memory_order(value: Any) -> bool:
 
 def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
     """Whether NumPy reshapes what lies there without a copy; None where data decide."""
-    layout, before = place.layout(), place.read().type.shape
+    layout = place.layout()
     if layout is None:
         return None
     if layout.flags.c_contiguous:
         return True
-    if any(hint(s) is None for s in (*before, *after)):
+    extents = (*after, *_extents_of(place))
+    if any(hint(s) is None for s in extents):
         return None
-    if len(after) > 1 or not _is_dense(layout):  # which axes NumPy can merge, extents decide, and those of what it is a part of
-        _note_all((*after, *_extents_of(place)))
+    if len(after) > 1 or not _is_dense(layout):  # then extents decide which axes NumPy can merge
+        _note_all(extents)
     try:
         np.reshape(layout, tuple(hint(s) or 7 for s in after), copy=False)
     except ValueError:
@@ -325,7 +327,7 @@ def _extents_of(place: Place | None) -> Generator[Size]:
 
 
 def _is_dense(layout: Layout) -> bool:
-    """Whether an array fills its memory, its axes in any order and direction: then extents do not decide which of them follow each other."""
+    """Whether an array fills its memory, its axes in any order and direction."""
     filled = 1
     for step, extent in sorted((abs(step), n) for step, n in zip(layout.strides, layout.shape, strict=True) if n > 1):
         if step != filled:

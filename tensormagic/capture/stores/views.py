@@ -160,6 +160,11 @@ def _set_shape(self: Tensor, shape: Any) -> None:
         refuse(
             f"a new shape of the notebook's {name}", f"Write {name} = {name}.reshape(...), which binds the name anew."
         )
+    if self.place.buffer.overlaps:
+        refuse(
+            f"a new shape of an array that may be {' or '.join(self.place.buffer.overlaps)}, as data decide,",
+            "Use x = x.reshape(...), which binds the name anew.",
+        )
     _may_reshape(self)
     reshaped = self.reshape(shape)
     in_place = reshapes_in_place(self.place, reshaped.type.shape)

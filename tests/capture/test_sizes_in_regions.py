@@ -7,6 +7,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
+from tests.capture.harness import check
 
 
 def loop(x: Any, chosen: Any, k: Any, y: Any) -> Any:
@@ -126,3 +127,18 @@ def test_an_index_in_a_branch_is_checked_for_other_sizes_of_what_the_loop_goes_o
         assert captured(*given) == as_far_as(*given)
     with pytest.raises(IndexError):
         captured(np.ones(40), np.zeros(90), np.array([90, 0]))
+
+
+@pytest.mark.parametrize("low", [0.0, 2.0])
+def test_a_branch_of_which_less_is_read_keeps_what_says_its_sizes(low: float):
+    x = np.arange(16.0).reshape(4, 4) + low
+    program = """for i in range(1, len(w)):
+    s = w[2:]
+found = 0 * z
+if not (w > 1).all():
+    for row in x:
+        found = z
+else:
+    w[2:] = 7
+"""
+    check(program, x=x, w=x[:, 0], z=np.ones((2, 2, 2)))

@@ -8,7 +8,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
-from tests.capture.harness import assert_equal, captured, check
+from tests.capture.harness import assert_equal, captured, cell, check
 
 SAME = {
     "one array with two names on both ways": "if s > 0:\n    u = v = x + 1\nelse:\n    u = v = x * 2\nu[0] = 5\nw = v + 0",

@@ -58,16 +58,3 @@ def test_what_the_test_of_a_loop_reads_has_the_size_that_the_body_has_it_by():
     outer = (number("a"), array("x", 4), array("v", 2))
     (end,) = while_loop(test, body, outer[:1], outer[1:])
     assert evaluated([end], outer, [np.float64(0), ARRAY, SHORTER]) == [6]
-
-
-def test_a_loop_in_one_branch_beside_a_store_into_an_end_in_the_other():
-    x = np.arange(16.0).reshape(4, 4)
-    space = {"np": np, "x": x, "w": x[:, 0], "z": np.ones((2, 2, 2))}
-    source = """for i in range(1, w.shape[-1]):
-    s = w[2:]
-if (w > 1).all():
-    for row in x:
-        v = z
-else:
-    w[2:] = 7
-"""

@@ -114,7 +114,8 @@ def _related(node: Node, guard: Guard, runs: Node | None) -> Node:
     if runs is not None:
         fits = scalar.logical_or(fits, scalar.logical_not(runs))
     if least:
-        return require(node, fits, "a size that depends on data is less than it has to be")
+        said = "a size that depends on data is less than it has to be. Ask for it first, by an if around this code"
+        return require(node, fits, said, "promotion")
     one = scalar.logical_or(scalar.equal(left, 1), scalar.equal(right, 1))
     stretched = scalar.logical_or(fits, scalar.logical_not(one))
     node = require(node, stretched, f"sizes do not fit: 1 and another one. {NOT_STRETCHED}", "promotion")

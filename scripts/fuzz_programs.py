@@ -26,16 +26,17 @@ PATIENCE = 900  # seconds of the clock, for a program that waits for a compiler
 HEAD = """# Random programs against NumPy
 
 Made by `python scripts/fuzz_programs.py N SEED [--compiled] --write`. Programs with even numbers are run as cells, those with odd ones
-as functions, at four sizes of their arguments. *Untaken*: an error in code that is traced and that Python does not run with these
-arguments. *Unread*: NumPy raises where a value is made that nobody reads, and that is not computed: an index out of bounds, a name
-that is not bound, an empty list that is stacked, a number that does not fit a dtype. *Errors*: NumPy and tensormagic raise alike. *Promoted*: equal values, of which some
+as functions, at four sizes of their arguments. *Errors*: NumPy and tensormagic raise alike. *Promoted*: equal values, of which some
 are of the wider of two dtypes, since data choose between two numbers of different dtypes. *Digits*: equal but for the sign of a zero
-or a last digit, in programs with powers, `clip` or `median`, which NumPy computes otherwise by how an array lies in memory ("–": not told
-apart in that run).
+or a last digit, in programs with powers, `clip` or `median`, which NumPy computes otherwise by how an array lies in memory ("–": not
+told apart in that run). *Untaken*: an error in code that is traced and that Python does not run with these arguments. *Unread*: NumPy
+raises where a value is made that nobody reads, and that is not computed: an index out of bounds, a name that is not bound, an empty
+list that is stacked, a number that does not fit a dtype.
 
-| date | machine | versions | tier | form | programs | first | equal | promoted | errors | refused | digits | untaken | unread | slow | different |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+{columns}
+{rule}
 """
+COLUMNS = "date machine versions tier form programs first equal promoted errors refused digits untaken unread slow different".split()
 
 
 class LateError(BaseException):
@@ -77,7 +78,11 @@ def write(count: int, first: int, form: str, ended: collections.Counter[str]) ->
         for how in ("same", "promoted", "error", "refused", "digits", "untaken", "unread", "slow", "different")
     ]
     cells = [dt.datetime.now(tz=dt.UTC).date(), platform.machine(), versions, tm.config.tier, form, count, first]
-    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
+    text = (
+        PAGE.read_text(encoding="utf-8")
+        if PAGE.exists()
+        else HEAD.format(columns=f"| {' | '.join(COLUMNS)} |", rule="|---" * len(COLUMNS) + "|")
+    )
     PAGE.write_text(text + "| " + " | ".join(map(str, [*cells, *counts])) + " |\n", encoding="utf-8")
 
 

@@ -336,7 +336,9 @@ def row_by_row(x):
     return v.sum()
 
 
-@pytest.mark.parametrize("function", [pairs, pairs_of_columns, every_other_column, pairs_of_every_other_row, row_by_row])
+@pytest.mark.parametrize(
+    "function", [pairs, pairs_of_columns, every_other_column, pairs_of_every_other_row, row_by_row]
+)
 @pytest.mark.parametrize("back", [1, -1])
 def test_sizes_decide_where_the_elements_of_a_reshape_lie(function, back):
     captured = tm.tensor(function)

@@ -76,3 +76,9 @@ def test_a_way_that_is_complex_does_not_warn():
         warnings.simplefilter("error")
         found = tm.tensor(f)(np.array([1 + 2j]), 1.0)
     assert found == 2 + 4j
+
+
+def test_a_while_of_one_turn_makes_an_empty_list_as_python_does():
+    code = "t = 0\nwhile t < 1:\n    t += 1\n    v = np.array([y for i in range(k.max())])\n"
+    found = cell(code, {"np": np, "y": np.ones(3), "k": np.zeros(2, int)}).outputs["v"]
+    assert found.shape == (0,)

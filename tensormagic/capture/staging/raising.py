@@ -172,8 +172,13 @@ def wait(holds: Node, error: Exception, place: tuple[Any, ...] = (), before: Any
 
 
 def note(token: Any) -> None:
-    """What stands for all checks so far."""
+    """Have ``token`` stand for all checks so far."""
     _checks()[CHECKS] = token
+
+
+def noted() -> Any:
+    """What stands for all checks so far."""
+    return _checks()[CHECKS]
 
 
 def _checks() -> dict[str, Any]:

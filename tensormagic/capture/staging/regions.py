@@ -31,9 +31,15 @@ def around(results: Sequence[Node], stand_ins: Sequence[Node], *, runs: bool = T
     order = topological(results, stop=lambda n: n in own)
     inside = set(own)
     for node in order:
-        if any(a in inside for a in node.needs) or (not runs and context.may_fail(node)):
+        if any(a in inside for a in node.needs) or (not runs and (context.may_fail(node) or _may_not_fit(node))):
             inside.add(node)
     return _handed_in(results, order, inside, own)
+
+
+def _may_not_fit(node: Node) -> bool:
+    """Whether an operation is an error for some sizes that depend on data."""
+    guards: Any = getattr(node.op, "guards", None)
+    return guards is not None and any(nodes_of(g[0]) or nodes_of(g[2]) for g in guards(node))
 
 
 def below(results: Sequence[Node], known: set[Node]) -> list[Node]:
@@ -107,7 +113,7 @@ def fitting_ways(ways: Sequence[Graph], operands: Sequence[Node], predicate: Nod
 
 
 def _related(node: Node, guard: Guard, runs: Node | None) -> Node:
-    """``node``, where a relation of sizes holds: as outside of regions, a size that depends on data is not stretched where it happens to be 1."""
+    """``node``, where a relation of sizes holds: a size that depends on data is not stretched where it happens to be 1, as outside."""
     left, right = size_node(guard[0]), size_node(guard[2])
     least = guard[1] == ">="
     fits = scalar.greater_equal(left, right) if least else scalar.equal(left, right)

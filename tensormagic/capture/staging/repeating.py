@@ -266,14 +266,19 @@ def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | N
     Gives whether to go on, None where the loop is done; and what stands in the way of staging it.
     """
 
-    def run() -> bool | Node:
+    checks, computes = raising.noted(), can_compute()
+
+    def run() -> tuple[bool | Node, bool]:
         turn()
-        return truth(test())
+        return truth(test()), raising.noted() is checks or not computes
+
+    def stands(found: tuple[bool | Node, bool]) -> bool:
+        return isinstance(found[0], bool) and found[1]  # Python runs what relies on something that it can look at
 
     try:
-        outcome = attempt(World((turn, test)), run, lambda result: isinstance(result, bool))
-        if isinstance(outcome.result, bool):
-            return outcome.result, None
+        going, sure = attempt(World((turn, test)), run, stands).result
+        if isinstance(going, bool):
+            return (going, None) if sure else (True, NeedsPython("a turn relies on what data say"))
     except Grows as error:
         if can_compute():
             return True, error

@@ -1,9 +1,13 @@
 """Regions that give what is read of them: their narrower graphs keep the operands that say the sizes of those that are left."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
-from tensormagic.ir.size import symbol
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, symbol
 from tensormagic.ir.type import Type
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.interpret import run
@@ -17,30 +21,30 @@ FLOAT = np.dtype(np.float64)
 ARRAY, SHORTER = np.arange(4.0), np.arange(2.0)
 
 
-def number(name):
+def number(name: str) -> Node:
     return stand_in(name, Type(FLOAT, (), "scalar"))
 
 
-def array(name, size):
+def array(name: str, size: Size) -> Node:
     return stand_in(name, Type(FLOAT, (size,)))
 
 
-def two_sizes():
+def two_sizes() -> tuple[Node, Node]:
     """An array and one that is 2 shorter, which alone says how long both are."""
     few = symbol("few", None, 0)
     return array("x", few + 2), array("v", few)
 
 
-def own_size():
+def own_size() -> tuple[Node, Node]:
     return array("x", symbol("n")), array("v", symbol("any", None, 0))
 
 
-def evaluated(results, parameters, values):
+def evaluated(results: list[Node], parameters: Sequence[Node], values: list[Any]) -> list[Any]:
     return run(graph_over(parameters, tidied(results, exact=True)), values)
 
 
 @pytest.mark.parametrize("number_is", [1.0, 9.0])
-def test_what_one_branch_reads_has_the_size_that_another_has_it_by(number_is):
+def test_what_one_branch_reads_has_the_size_that_another_has_it_by(number_is: float):
     a, (x, v) = number("a"), two_sizes()
     left = graph_over([a, x, v], [a, a])
     b, (y, w) = number("b"), own_size()

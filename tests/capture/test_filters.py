@@ -6,6 +6,7 @@ import scipy.integrate
 import scipy.signal
 
 import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import check, refused
 
 RNG = np.random.default_rng(0)
@@ -139,3 +140,22 @@ def test_one_function_serves_kernels_of_either_size():
     for left, right in (((4, 6), (2, 3)), ((2, 3), (4, 6)), ((5, 5), (5, 5)), ((7, 4), (3, 2))):
         a, b = RNG.normal(size=left), RNG.normal(size=right)
         np.testing.assert_allclose(function(a, b), scipy.signal.convolve2d(a, b, "valid"), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["valid", "same", "full"])
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_which_of_two_rows_is_longer_may_depend_on_data(mode: str, tier: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    weights = np.array([1.0, 2.0, 4.0])
+    convolved = tm.tensor(lambda x: np.convolve(x[x > 0], weights, mode))
+    turned = tm.tensor(lambda x: np.convolve(weights, x[x > 0], mode))
+    correlated = tm.tensor(lambda x: np.correlate(x[x > 0], weights, mode))
+    for x in (np.array([1.0, -1, 2, 3, 5]), np.array([1.0, -1, -1]), np.array([1.0, 3, -1])):
+        kept = x[x > 0]
+        assert np.allclose(convolved(x), np.convolve(kept, weights, mode), rtol=1e-15)
+        assert np.allclose(turned(x), np.convolve(weights, kept, mode), rtol=1e-15)
+        if mode == "full" or len(kept) >= len(weights):
+            assert np.allclose(correlated(x), np.correlate(kept, weights, mode), rtol=1e-15)
+        else:
+            with pytest.raises(CaptureError, match="shorter than the second one"):
+                correlated(x)

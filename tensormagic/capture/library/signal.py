@@ -16,6 +16,7 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply, hint
 from tensormagic.ops.convolution import convolve
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.indices import sorting
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import size_node
@@ -312,7 +313,10 @@ def convolve_(a: Any, v: Any, mode: Any = "full") -> Any:
     x, y = _row(a, "a"), _row(v, "v")
     if mode != "full" and _ordered(x.type.shape[0], y.type.shape[0]):
         x, y = y, x
-    return done(_centre(convolve(x, y), x.type.shape[0], y.type.shape[0], mode))
+    n, m = x.type.shape[0], y.type.shape[0]
+    if hint(n) is None or hint(m) is None:  # which one is longer is known when the graph runs
+        n, m = apply("max", n, m), apply("min", n, m)
+    return done(_centre(convolve(x, y), n, m, mode))
 
 
 @implements(np.correlate)
@@ -325,6 +329,10 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     n, m = x.type.shape[0], y.type.shape[0]
     if mode == "full":
         return done(whole)
+    if hint(n) is None or hint(m) is None:
+        longer = scalar.greater_equal(size_node(n), size_node(m))
+        message = "np.correlate of an array whose length depends on data, and that is shorter than the second one, is not captured"
+        whole, n, m = require(whole, longer, message, "capture"), apply("max", n, m), apply("min", n, m)
     if not _ordered(n, m):
         return done(_centre(whole, n, m, mode))
     if mode == "same":  # NumPy correlates the longer with the shorter and turns the result round

@@ -36,7 +36,24 @@ list that is stacked, a number that does not fit a dtype.
 {columns}
 {rule}
 """
-COLUMNS = "date machine versions tier form programs first equal promoted errors refused digits untaken unread slow different".split()
+COLUMNS = [
+    "date",
+    "machine",
+    "versions",
+    "tier",
+    "form",
+    "programs",
+    "first",
+    "equal",
+    "promoted",
+    "errors",
+    "refused",
+    "digits",
+    "untaken",
+    "unread",
+    "slow",
+    "different",
+]
 
 
 class LateError(BaseException):

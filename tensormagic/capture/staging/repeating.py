@@ -265,7 +265,6 @@ def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | N
 
     Gives whether to go on, None where the loop is done; and what stands in the way of staging it.
     """
-
     checks, computes = raising.noted(), can_compute()
 
     def run() -> tuple[bool | Node, bool]:

@@ -288,10 +288,12 @@ def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
         return "error"
     unread = (
         "could not be broadcast",
+        "could not broadcast",
         "need at least one array",
         "mismatch in its core dimension",
         "out of bounds for",
         "cannot reshape",
+        "zero-size",
     )
     if isinstance(numpys, IndexError | NameError) or any(text in str(numpys) for text in unread):
         return "unread"

@@ -241,3 +241,22 @@ def test_a_store_on_one_way_into_what_the_other_way_shares(first: float):
 def test_a_new_shape_of_what_has_two_names_after_a_loop_is_refused():
     with pytest.raises(CaptureError, match="a new shape of an array that may be z"):
         cell("for j in k:\n    v = z = z + 0\nv.shape = -1\n", {"np": np, "z": np.ones((2, 3)), "k": np.arange(3)})
+
+
+def test_one_plain_array_with_two_names_in_a_branch_is_refused_and_run_by_python_in_a_cell():
+    code = "for r in w:\n    for i in range(2):\n        a = np.stack([7.0, 7.0])\n        b = a = a + 0\n    a[k[0]] = 5\nb[1] = 1\n"
+    space = {"np": np, "w": np.ones((2, 2)), "k": np.zeros(1, int)}
+    found = cell(code, space).outputs
+    assert np.array_equal(found["a"], [5, 1])
+    assert np.array_equal(found["b"], [5, 1])
+
+    def chosen(c, k):
+        if c > 0:
+            a = b = np.stack([7.0, 7.0])
+        else:
+            a = b = np.stack([1.0, 1.0])
+        a[k] = 1
+        return a, b
+
+    with pytest.raises(CaptureError, match="hold one array, and it is not captured"):
+        tm.tensor(chosen)(1.0, 0)

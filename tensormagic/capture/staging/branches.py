@@ -16,7 +16,7 @@ from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, beside, common_type, fitting_ways, graph_of, of_type, zeros_of
-from tensormagic.capture.staging.sharing import Leaf, arrays_of, follow, keep_out, pairs, reached
+from tensormagic.capture.staging.sharing import Leaf, arrays_of, follow, keep_out, once_each, pairs, reached
 from tensormagic.capture.staging.trial import (
     CHECKS,
     UNBOUND,
@@ -368,6 +368,8 @@ def _both_ways(
     if raising is not None:
         _check_way(predicate, raising, outcomes, world)
         return raising
+    for outcome in outcomes:
+        once_each(outcome.slots)
     stored = list(dict.fromkeys(b for o in outcomes for b in o.buffers))  # states of generators, too
     known = {*world.nodes(), predicate, *(b.node for b in stored)}
     choice = Choice(predicate, known, outcomes, why, functions=functions)

@@ -17,7 +17,17 @@ from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, split
 from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
 from tensormagic.capture.staging.merged import INTERNAL, Parts, apart
 from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
-from tensormagic.capture.staging.sharing import Leaf, Turns, arrays_of, follow, keep_out, lost, pairs, reached
+from tensormagic.capture.staging.sharing import (
+    Leaf,
+    Turns,
+    arrays_of,
+    follow,
+    keep_out,
+    lost,
+    once_each,
+    pairs,
+    reached,
+)
 from tensormagic.capture.staging.trial import UNBOUND, Grows, Journaled, NeedsPython, Outcome, Slot, World, attempt
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
@@ -136,6 +146,7 @@ class Loop:
             self._stores()
             if self.settled and not learnt:
                 self.appended = appended(self.outcome)
+                once_each(self.outcome.slots)
                 self._unshared()
                 self._none_lost()
                 return

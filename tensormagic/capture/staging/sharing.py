@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.staging.merged import Partial, is_number
-from tensormagic.capture.staging.trial import UNBOUND
+from tensormagic.capture.staging.trial import UNBOUND, NeedsPython, Slot
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
@@ -36,6 +38,23 @@ def arrays_of(value: Any) -> list[Leaf]:
     """For each number and array in a value, in order, the lazy array that it is."""
     leaves = [] if value is UNBOUND else [v for v in flatten(value)[0] if is_number(v)]
     return [v if isinstance(v, Tensor) and v.type.form == "array" else None for v in leaves]
+
+
+def once_each(slots: Mapping[Slot, Any]) -> None:
+    """Raise where two names hold parts of one array of NumPy's own: each of them would become an array by itself."""
+    found: dict[int, Slot] = {}
+    for slot, value in slots.items():
+        for leaf in [] if value is UNBOUND else flatten(value)[0]:
+            if not isinstance(leaf, np.ndarray):
+                continue
+            whole = leaf
+            while isinstance(whole.base, np.ndarray):
+                whole = whole.base
+            if found.setdefault(id(whole), slot) is not slot:
+                raise NeedsPython(
+                    f"{found[id(whole)].name} and {slot.name} hold one array, and it is not captured",
+                    "Make it with np.array, or work on a copy.",
+                )
 
 
 def reached(leaf: Leaf) -> set[Buffer]:

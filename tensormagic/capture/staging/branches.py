@@ -27,6 +27,7 @@ from tensormagic.capture.staging.trial import (
     World,
     attempt,
     can_compute,
+    unasked,
 )
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
@@ -371,7 +372,7 @@ def _both_ways(
     for outcome in outcomes:
         once_each(outcome.slots)
     stored = list(dict.fromkeys(b for o in outcomes for b in o.buffers))  # states of generators, too
-    known = {*world.nodes(), predicate, *(b.node for b in stored)}
+    known = {*world.nodes(), predicate, *(n for b in stored for n in unasked(b.node))}
     choice = Choice(predicate, known, outcomes, why, functions=functions)
     choice.arrays = {id(a) for a, _ in world.arrays}
     for buffer in sorted(stored, key=lambda b: (b.depends, b.born)):

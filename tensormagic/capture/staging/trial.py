@@ -268,14 +268,14 @@ class World:
 
     def nodes(self) -> set[Node]:
         """The values of the lazy arrays that are known before the code runs."""
-        return {part for t in self.tensors for n in (t.place.buffer.node, t.node) for part in _unasked(n)}
+        return {part for t in self.tensors for n in (t.place.buffer.node, t.node) for part in unasked(n)}
 
 
-def _unasked(node: Node) -> Iterator[Node]:
+def unasked(node: Node) -> Iterator[Node]:
     """A value, without asking whether it is there: that is asked where it is used."""
     if node.op is REQUIRE and node["error"] in {"name", "capture"}:
         for part in node.args:
-            yield from _unasked(part)
+            yield from unasked(part)
     else:
         yield node
 

@@ -260,3 +260,17 @@ def test_one_plain_array_with_two_names_in_a_branch_is_refused_and_run_by_python
 
     with pytest.raises(CaptureError, match="hold one array, and it is not captured"):
         tm.tensor(chosen)(1.0, 0)
+
+
+def test_a_store_by_a_mask_of_a_part_of_the_array_itself_is_refused():
+    def turned(y):
+        y[y > 0] = y[::-1]
+        return y
+
+    def of_a_copy(y):
+        y[y > 0] = y[::-1].copy()
+        return y
+
+    with pytest.raises(CaptureError, match="which NumPy changes while it is read"):
+        tm.tensor(turned)(np.array([1.0, 2.0]))
+    assert np.array_equal(tm.tensor(of_a_copy)(np.array([1.0, 2.0])), [2.0, 1.0])

@@ -196,6 +196,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     items = entries(index)
     spelt = spread(items, self.ndim)
     if is_advanced(spelt):
+        _copied(self, spelt, value)
         store(resolve(self, spelt), value_of(value, self.dtype), self.dtype)
         return
     node = value_of(value, self.dtype, basic=True)
@@ -204,6 +205,16 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         node = _only_element(node, self.dtype)
     new = as_stored(node, self.dtype, part.shape)
     self.place.write(context.record(put_part(part, self.node, new)))
+
+
+def _copied(x: Tensor, items: Items, value: Any) -> None:
+    """Refuse what NumPy reads while it changes it: by one mask over all axes it stores without a copy."""
+    masked = len(items) == 1 and is_mask(items[0]) and getattr(items[0], "ndim", 0) == x.ndim
+    if masked and isinstance(value, Tensor) and value.place.buffer is x.place.buffer and value.place is not x.place:
+        refuse(
+            "a store by a mask of a part of the array itself, which NumPy changes while it is read,",
+            "Store a copy of that part: x[mask] = part.copy().",
+        )
 
 
 def _only_element(node: Node, dtype: np.dtype[Any]) -> Node:

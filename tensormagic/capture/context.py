@@ -232,7 +232,7 @@ def record(node: Node) -> Node:
             capture.raising |= any(text.startswith("raise") for text in quiet)
         site.record_new(node, replace(place, quiet=quiet) if quiet else place)
     if capture is not None:
-        fails = bool(capture.attempts) and _may_fail(capture, node)
+        fails = bool(capture.attempts) and _has_new_that_may_fail(capture, node)
         if fails and (capture.abstract or capture.trials):
             error = CaptureError(
                 "a `try` around what may fail when the function runs, not while it is captured, is not captured",
@@ -262,12 +262,16 @@ _FAILING = set(  # ops that may raise when the graph runs
 
 
 def may_fail(node: Node) -> bool:
-    """Whether an operation may raise when the graph runs, whatever the sizes."""
+    """Whether an operation may raise when the graph runs: for some values, or for some sizes that depend on data."""
     whole = node.op.name == "power" and node.type.dtype.kind in "iu"
-    return whole or node.op.name in _FAILING or node.op.name.startswith("scatter")
+    guards: Any = getattr(node.op, "guards", None)
+    sized = guards is not None and any(nodes_of(g[0]) or nodes_of(g[2]) for g in guards(node))
+    if getattr(node.op, "kind", "") == "fold" and node.op.start is None:  # type: ignore[attr-defined]  # an extremum of nothing
+        sized = any(nodes_of(s) for s in node.args[0].type.shape)
+    return whole or sized or node.op.name in _FAILING or node.op.name.startswith("scatter")
 
 
-def _may_fail(capture: Capture, node: Node) -> bool:
+def _has_new_that_may_fail(capture: Capture, node: Node) -> bool:
     """Whether what was built in a `try` may raise when the graph runs."""
     pending, seen = [node], set[Node]()
     while pending:

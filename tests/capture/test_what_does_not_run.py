@@ -82,3 +82,9 @@ def test_a_while_of_one_turn_makes_an_empty_list_as_python_does():
     code = "t = 0\nwhile t < 1:\n    t += 1\n    v = np.array([y for i in range(k.max())])\n"
     found = cell(code, {"np": np, "y": np.ones(3), "k": np.zeros(2, int)}).outputs["v"]
     assert found.shape == (0,)
+
+
+@pytest.mark.parametrize("above", [9, 2])
+def test_the_least_of_what_may_be_nothing_is_tried_where_python_tries_it(above: int):
+    code = f"try:\n    m = x[x > {above}].min()\nexcept ValueError:\n    m = -1.0\n"
+    assert float(cell(code, {"np": np, "x": np.arange(4.0)}).outputs["m"]) == (-1.0 if above == 9 else 3.0)

@@ -31,15 +31,9 @@ def around(results: Sequence[Node], stand_ins: Sequence[Node], *, runs: bool = T
     order = topological(results, stop=lambda n: n in own)
     inside = set(own)
     for node in order:
-        if any(a in inside for a in node.needs) or (not runs and (context.may_fail(node) or _may_not_fit(node))):
+        if any(a in inside for a in node.needs) or (not runs and context.may_fail(node)):
             inside.add(node)
     return _handed_in(results, order, inside, own)
-
-
-def _may_not_fit(node: Node) -> bool:
-    """Whether an operation is an error for some sizes that depend on data."""
-    guards: Any = getattr(node.op, "guards", None)
-    return guards is not None and any(nodes_of(g[0]) or nodes_of(g[2]) for g in guards(node))
 
 
 def below(results: Sequence[Node], known: set[Node]) -> list[Node]:

@@ -47,3 +47,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if marked and not _has_gpu():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+
+
+@pytest.fixture
+def run_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many nodes each demand had."""
+    from tensormagic import session
+
+    found: list[int] = []
+    bound = session._bound
+
+    def counted(nodes):
+        made = bound(nodes)
+        found.append(len(made[0].mapping))
+        return made
+
+    monkeypatch.setattr(session, "_bound", counted)
+    return found

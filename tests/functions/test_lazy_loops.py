@@ -17,20 +17,6 @@ def one_tier(monkeypatch):
 
 
 @pytest.fixture
-def sizes(monkeypatch):
-    """How many nodes each run had."""
-    found = []
-    bound = session._bound
-
-    def counted(nodes):
-        found.append(len(bound(nodes)[0].mapping))
-        return bound(nodes)
-
-    monkeypatch.setattr(session, "_bound", counted)
-    return found
-
-
-@pytest.fixture
 def eager_search(monkeypatch):
     """It is looked for values that nobody has at each demand, however small they are."""
     monkeypatch.setattr(living, "SEARCH_BYTES", 0)
@@ -46,14 +32,14 @@ height = tm.tensor(loss)
 X = np.arange(5.0)
 
 
-def test_where_only_a_number_is_asked_for_each_turn_starts_from_a_value(sizes):
+def test_where_only_a_number_is_asked_for_each_turn_starts_from_a_value(run_sizes):
     w, expected, found = tm.tensor(X), X, []
     for _ in range(70):
         w = w - 0.01 * slope(w)
         expected = expected - 0.02 * (expected - 3)
         found.append(float(height(w)))
-    assert max(sizes) < 2 * living.LONG
-    assert len(set(sizes[-30:])) < 25  # the same few graphs over and over
+    assert max(run_sizes) < 2 * living.LONG
+    assert len(set(run_sizes[-30:])) < 25  # the same few graphs over and over
     assert found[-1] == pytest.approx(((expected - 3) ** 2).sum(), rel=1e-12)
     np.testing.assert_allclose(w, expected, rtol=1e-12)
 

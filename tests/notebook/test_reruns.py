@@ -1,33 +1,18 @@
 """Cells that run again and again on what they have computed: each run starts from a value, and gradients go all the way back."""
 
 import numpy as np
-import pytest
 
 from tensormagic import session
 from tensormagic.capture import living
 
 
-@pytest.fixture
-def sizes(monkeypatch):
-    """How many nodes each run had."""
-    found = []
-    bound = session._bound
-
-    def counted(nodes):
-        found.append(len(bound(nodes)[0].mapping))
-        return bound(nodes)
-
-    monkeypatch.setattr(session, "_bound", counted)
-    return found
-
-
-def test_runs_of_a_cell_start_from_values(notebook, sizes, monkeypatch):
+def test_runs_of_a_cell_start_from_values(notebook, run_sizes, monkeypatch):
     monkeypatch.setattr(living, "LONG", 30)
     notebook.ok("import numpy as np\nX, w = np.eye(3) + 1, np.zeros(3)")
     for _ in range(15):
         notebook.ok("%%tensor --grad w --show none\nloss = np.mean((X @ w - 1) ** 2)\nloss")
         notebook.ok("w = w - 0.01 * grad_w\nprint(float(loss))")
-    assert max(sizes) < 50
+    assert max(run_sizes) < 50
     matrix, w = np.eye(3) + 1, np.zeros(3)
     for _ in range(15):
         w = w - 0.01 * 2 / 3 * matrix.T @ (matrix @ w - 1)

@@ -144,7 +144,8 @@ def test_dtypes_of_gradients(dtype):
 
 def test_stability():
     if tm.config.math == "exact":
-        assert np.isnan(tm.grad(lambda x: np.log(1 + np.exp(x)))(1000.0))
+        with np.errstate(over="ignore", invalid="ignore"):  # a cell's equal formula may be alive, and be warned of
+            assert np.isnan(tm.grad(lambda x: np.log(1 + np.exp(x)))(1000.0))
     else:
         assert tm.grad(lambda x: np.log(1 + np.exp(x)))(1000.0) == 1.0
     assert tm.grad(lambda x: np.where(x > 0, np.sqrt(np.where(x > 0, x, 1.0)), 0.0).sum())(

@@ -153,6 +153,7 @@ function build(model, el, hear) {
   let marked = [], held = false;
   function remake() {
     if (held) return;
+    let anew = false;
     picture().panels.forEach((panel, k) => {
       const mark = JSON.stringify(panel);
       if (mark === marked[k]) return;
@@ -162,8 +163,10 @@ function build(model, el, hear) {
       if (old) old.replaceWith(made);
       if (inside >= 0) [...made.querySelectorAll("*"), made][inside]?.focus({ preventScroll: true });
       marked[k] = mark;
+      anew = true;
     });
-    later();
+    if (anew) draw(); // at once: a part that is not drawn yet says no values to screen readers
+    else later();
   }
   function renew() {
     if (picture().panels.length !== parts.length || picture().shape.length !== shape) {
@@ -172,10 +175,10 @@ function build(model, el, hear) {
     }
     if (picture().version !== version) [seen, trail, version] = [[], [], picture().version];
     sweep = readSweep(picture(), model.get("_sweep"));
+    hearExact();
     remake();
     descent.offered();
     say();
-    hearExact();
   }
   let shape = picture().shape.length, version = picture().version;
   stage.addEventListener("pointerdown", () => { held = true; }, true);
@@ -210,7 +213,6 @@ function build(model, el, hear) {
   dark.addEventListener("change", later);
   themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
   renew();
-  draw();
   return { end() {
     cancelAnimationFrame(frame);
     clearTimeout(timer);

@@ -108,9 +108,13 @@ def needed(step: Step) -> list[Node]:
 
 
 def below(operand: Node) -> list[Node]:
-    """What a call of NumPy needs for an operand: the node below moves, and the integers that their shapes mention."""
+    """What a call of NumPy needs for an operand: the node below moves, and the integers that their shapes mention.
+
+    An operand without axes is stored itself.
+    """
     found: list[Node] = []
-    while operand.types[0].shape and is_inline_move(operand):
+    has_axes = bool(operand.types[0].shape)
+    while has_axes and is_inline_move(operand):
         found += operand.sized_by
         operand = operand.args[0]
     return [*found, *operand.sized_by, operand]

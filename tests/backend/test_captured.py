@@ -111,3 +111,7 @@ def test_a_loop_that_draws() -> None:
         return hits, rng.random()
 
     alike(hit, 3)
+
+
+def test_an_element_at_a_computed_place_for_a_call_of_numpy() -> None:
+    alike(lambda x, y, k: x // y[k[-1]], np.array([[4.25, 3.0]]), np.array([5.0, 2.0]), np.array([0, 1]))

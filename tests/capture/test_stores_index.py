@@ -145,6 +145,7 @@ ERRORS = {
     "values that do not fit a mask": "y[y > 0] = v[:2]",
     "too many values for a mask": "y[y > 1] = v",
     "values for a mask that is true nowhere": "y[y > 99] = v",
+    "a number for a mask, too often": "y[y > 0] = np.full(2, v.sum())",
     "mask of another length": "y[v > 0] = 1",
     "mask and values of two axes": "y[y > 0] = np.ones((1, 1))",
     "complex": "y[k] = 1j",

@@ -205,6 +205,11 @@ def test_a_shape_that_does_not_fit_comes_before_imaginary_parts():
     check("x.flat[0] = 1j", x=np.zeros(3))
 
 
+@pytest.mark.parametrize("source", ["u.flat[1] = -2.0", "u.flat[1] = 300", "u.flat[1] = k.tolist()[0]", "u.flat[:1] = 300"])
+def test_what_a_single_element_of_flat_does_not_hold_is_a_value_error(source: str):
+    check(source, u=np.zeros(3, np.uint8), k=np.array([300, 1]))
+
+
 def test_one_element_is_stored_as_a_truth_value():
     check("b[1] = x[:1]\nb[2] = x[2:]", b=np.zeros(3, bool), x=np.arange(3.0))
     check("b[1] = x", b=np.zeros(3, bool), x=np.arange(3.0))

@@ -294,6 +294,7 @@ def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
         "out of bounds for",
         "cannot reshape",
         "zero-size",
+        "inhomogeneous",
     )
     if isinstance(numpys, IndexError | NameError) or any(text in str(numpys) for text in unread):
         return "unread"

@@ -22,7 +22,12 @@ def unselected(value: Node, places: Node, axis: int, size: Size) -> Node | None:
     if order is None:
         return None
     rank = value.type.ndim
+    counts = {n.args[1].type.shape[0] for n in order if n.op is GATHER and _same_places(n.args[1], places)}
+    counts.add(places.type.shape[0])
     for node in order:
+        stretched = node.op is BROADCAST and not _renames(node) and node.type.ndim >= rank - axis
+        if stretched and node.type.shape[axis - rank] not in {1, *counts}:
+            return None  # to a size that is not the number of places as it is written: the store compares the two
         found[node] = _whole(node, found, places, axis - rank, size)
         if found[node] is None:
             return None

@@ -31,6 +31,7 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, hint, product
+from tensormagic.ops.effects.checks import fits
 from tensormagic.ops.fold import CUMSUM, row
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices.gather import gather
@@ -84,6 +85,9 @@ def at_places(values: Node, places: Node) -> Node:
 # x.flat ---------------------------------------------------------------------------------------------------------------
 
 
+_SINGLE = "Error setting single item of array."
+
+
 class Flat:
     """``x.flat``: the elements in C order, read as copies, stored into the array."""
 
@@ -112,9 +116,15 @@ class Flat:
                 "a store into x.flat of a part of x itself, which NumPy changes while it is read,",
                 "Store a copy of that part: x.flat[...] = part.copy().",
             )
-        if isinstance(value, complex) and line.dtype.kind not in "bc" and isinstance(index, int | np.integer):
-            raise ValueError("Error setting single item of array.")
-        node = storable(value_of(value, line.dtype), line.dtype)
+        single = isinstance(index, int | np.integer)
+        if isinstance(value, complex) and line.dtype.kind not in "bc" and single:
+            raise ValueError(_SINGLE)
+        if isinstance(value, Tensor) and value.type.form == "python" and line.dtype.kind in "iu" and single:
+            value = wrap(fits(value.node, line.dtype, "value"))
+        try:
+            node = storable(value_of(value, line.dtype), line.dtype)
+        except OverflowError as error:
+            raise (ValueError(_SINGLE) if single else error) from None
         if node.type.size == 0:
             return
         items = spread(entries(index), 1)

@@ -71,7 +71,7 @@ def not_zero(x: Node, message: str) -> Node:
     return require(x, scalar.not_equal(x, 0), message, "division")
 
 
-def fits(number: Node, dtype: np.dtype[Any]) -> Node:
+def fits(number: Node, dtype: np.dtype[Any], error: str = "overflow") -> Node:
     """Numbers of Python's own that integers of ``dtype`` hold, as NumPy converts them; others are errors when the graph runs.
 
     So are NumPy's scalars of another dtype that go into an array of signed integers.
@@ -92,7 +92,7 @@ def fits(number: Node, dtype: np.dtype[Any]) -> Node:
         below = (own.kind != "u" and high >= -1 - _LEAST) or (size is not None and is_at_least(high - size, 0))
         holds = [] if above else [scalar.greater_equal(number, low)]
         holds += [] if below else [scalar.less_equal(number, high)]
-    return require(number, functools.reduce(scalar.logical_and, holds), message, "overflow") if holds else number
+    return require(number, functools.reduce(scalar.logical_and, holds), message, error) if holds else number
 
 
 _LEAST = -(2**63)  # of the integers that stand for Python's

@@ -37,12 +37,8 @@ def alternatives_of(value: Tensor, is_older: Callable[[Buffer], bool]) -> list[A
 
 
 def _may_be_stored_into(place: Place) -> bool:
-    buffer, one = place.buffer, place
-    while one.parent is not None:
-        if one.backward is None:
-            return False
-        one = one.parent
-    return buffer.writeable and not buffer.overlaps and not buffer.away
+    buffer = place.buffer
+    return bool(place.writeable) and not buffer.overlaps and not buffer.away
 
 
 def attach(value: Tensor, alternatives: Sequence[Alternative]) -> bool:

@@ -16,7 +16,7 @@ from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, beside, common_type, fitting_ways, graph_of, of_type, zeros_of
-from tensormagic.capture.staging.sharing import Leaf, arrays_of, follow, keep_out, once_each, pairs, reached
+from tensormagic.capture.staging.sharing import Leaf, arrays_of, follow, keep_out, once_each, pairs, reached, writeable
 from tensormagic.capture.staging.trial import (
     CHECKS,
     UNBOUND,
@@ -133,7 +133,7 @@ class Choice:
             return
         self._known(slot, first, second)
         one, other = self._alike(slot, self._apart(0, first), self._apart(1, second), first, second)
-        what = f"the two ways give {slot.name}"
+        what = f"the two ways give {slot.said}"
         numbers = [self.pair(a, b, what) for a, b in zip(one.nodes, other.nodes, strict=True)]
         conditions = [
             self._condition(merged.both(a, b, lambda x, y: x) is None, a, b)
@@ -151,7 +151,7 @@ class Choice:
             value = pending.pop()
             if id(value) in self.arrays:
                 raise NeedsPython(
-                    f"{slot.name} is one array or another, as data say, and one of them is not captured",
+                    f"{slot.said} is one array or another, as data say, and one of them is not captured",
                     "Make it with np.array, or work on a copy.",
                 )
             pending += [value.base] if isinstance(value, np.ndarray) else []
@@ -174,7 +174,7 @@ class Choice:
             raise self._unlike(slot, first, second)
         zeros = [zeros_of(n.type) for n in there.nodes]
         sides = (zeros, there.nodes) if first is UNBOUND else (there.nodes, zeros)
-        what = f"the two ways give {slot.name}"
+        what = f"the two ways give {slot.said}"
         numbers = [self.pair(a, b, what) for a, b in zip(*sides, strict=True)]
         true, false = constant(True), constant(False)
         conditions: list[int | None] = []
@@ -203,7 +203,7 @@ class Choice:
             for first, second, n, c, asked in zip(*sides, numbers, conditions, places, strict=True):
                 defined = None if c is None else of(c)
                 known = self._same(first, second) if defined is None else None
-                made.append(merged.result(of(n), defined, slot.name, self.why) if known is None else known)
+                made.append(merged.result(of(n), defined, slot.said, self.why) if known is None else known)
                 found = (
                     None if asked is None else [Alternative(of(k) if isinstance(k, int) else k, p) for k, p in asked]
                 )
@@ -257,6 +257,7 @@ class Choice:
             shared[j].append(found[i].value.place.buffer)
         follow(zip([b.value for b in found], shared, strict=True))
         for one, known in zip(found, placed, strict=True):
+            one.value.place.buffer.writeable = writeable(one.first, one.second)
             if not known or not one.places:
                 keep_out(one.value, one.first, one.second)
 

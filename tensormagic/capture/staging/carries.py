@@ -146,9 +146,9 @@ class CarriedSlot:
         for value, condition in zip(self.values, self.conditions, strict=True):
             node = value.fresh()
             if condition is None:
-                self.given.append(Tensor(Place(Buffer(node, name=self.slot.name))))
+                self.given.append(Tensor(Place(Buffer(node, name=self.slot.said))))
             else:
-                self.given.append(Partial(node, condition.fresh(), self.slot.name, why))
+                self.given.append(Partial(node, condition.fresh(), self.slot.said, why))
         self.slot.set(self.parts.build(self.given))
 
 

@@ -27,6 +27,7 @@ from tensormagic.capture.staging.sharing import (
     once_each,
     pairs,
     reached,
+    writeable,
 )
 from tensormagic.capture.staging.trial import UNBOUND, Grows, Journaled, NeedsPython, Outcome, Slot, World, attempt
 from tensormagic.capture.stores.place import Buffer, serials
@@ -119,15 +120,15 @@ class Loop:
         """Carry what a slot holds: ``value``, or zeros in the form of ``like``, where it holds nothing yet."""
         parts = apart(value) if like is None else like
         if not parts.numeric:
-            raise NeedsPython(f"{slot.name} changes from turn to turn, and is no number", "Use numbers and arrays.")
+            raise NeedsPython(f"{slot.said} changes from turn to turn, and is no number", "Use numbers and arrays.")
         self._check_sizes(slot, parts)
         starts = list(parts.nodes) if like is None else [zeros_of(n.type) for n in parts.nodes]
-        values = [Carry(slot.name, s, s.type) for s in starts]
+        values = [Carry(slot.said, s, s.type) for s in starts]
         conditions: list[Carry | None] = []
         for defined in parts.defined:
             start = constant(False) if like is not None else defined
             known = start is None or (like is not None and slot.name.startswith(INTERNAL))
-            conditions.append(None if known or start is None else Carry(slot.name, start, python(bool)))
+            conditions.append(None if known or start is None else Carry(slot.said, start, python(bool)))
         self.carried[slot] = CarriedSlot(slot, parts, values, conditions)
 
     def _carry_buffer(self, buffer: Buffer) -> None:
@@ -248,7 +249,7 @@ class Loop:
             if condition is not None:
                 self.settled &= condition.settle(self.label, constant(True) if defined is None else defined)
             elif defined is not None and not slot.name.startswith(INTERNAL):
-                carried.conditions[k] = Carry(slot.name, constant(True), python(bool))
+                carried.conditions[k] = Carry(slot.said, constant(True), python(bool))
                 self.settled = False
 
     def _stores(self) -> None:
@@ -280,8 +281,8 @@ class Loop:
             return
         if not self._alone(carried):
             raise NeedsPython(
-                f"{self.label} stores into {carried.slot.name} and binds it anew: which array is stored into differs from turn to turn",
-                f"Store into a copy, or bind {carried.slot.name} only once.",
+                f"{self.label} stores into {carried.slot.said} and binds it anew: which array is stored into differs from turn to turn",
+                f"Store into a copy, or bind {carried.slot.said} only once.",
             )
 
     def _alone(self, carried: CarriedSlot) -> bool:
@@ -361,7 +362,7 @@ class Loop:
         self._share(made, list(starts))
 
     def _result(self, slot: Slot, node: Node, defined: Node | None) -> Tensor:
-        return merged.result(node, defined, slot.name, f"{self.label} may have no turn, or none that binds it")
+        return merged.result(node, defined, slot.said, f"{self.label} may have no turn, or none that binds it")
 
     def _share(self, made: Sequence[tuple[Any, Any, list[Tensor]]], slots: list[Slot]) -> None:
         """Note which arrays share memory in Python: with arrays made before the loop, and among each other."""
@@ -382,6 +383,7 @@ class Loop:
         for start, end, tensors in made:
             for value, *leaves in zip(tensors, arrays_of(start) or [None] * len(tensors), arrays_of(end), strict=True):
                 keep_out(value, *leaves)
+                value.place.buffer.writeable = writeable(*(leaves[1:] if self.once else leaves))
 
     def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry], list[Node | None]]], list[tuple[Slot, Any]]]:
         """What the last turn leaves in names that no turn reads: numbers with a carry each, and other values.
@@ -407,7 +409,7 @@ class Loop:
         sizes = [a for n in parts.nodes for s in n.type.shape for a in nodes_of(s)]
         if self._own_leaves() & set(topological(sizes)):
             raise NeedsPython(
-                f"{self.label} gives {slot.name} a shape that differs from turn to turn",
+                f"{self.label} gives {slot.said} a shape that differs from turn to turn",
                 "Fill an array of the largest size.",
             )
 
@@ -419,7 +421,7 @@ class Loop:
     def _ends(self, slot: Slot, parts: Parts) -> tuple[list[Carry], list[Node | None]]:
         """The carries of what the last turn leaves, and whether its name is bound without a turn."""
         if not parts.numeric or any(d is not None for d in parts.defined):
-            raise NeedsPython(f"{slot.name} is no number, and is read behind {self.label}", "Use numbers and arrays.")
+            raise NeedsPython(f"{slot.said} is no number, and is read behind {self.label}", "Use numbers and arrays.")
         self._check_sizes(slot, parts)
         before = slot.get()
         starts = [zeros_of(n.type) for n in parts.nodes]
@@ -434,7 +436,7 @@ class Loop:
             starts, defined = list(old.nodes), list(old.defined)
         carries: list[Carry] = []
         for start, end in zip(starts, parts.nodes, strict=True):
-            carry = Carry(slot.name, start, start.type)
+            carry = Carry(slot.said, start, start.type)
             while not carry.settle(self.label, end):
                 pass
             carry.fresh()

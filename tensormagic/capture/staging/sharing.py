@@ -52,7 +52,7 @@ def once_each(slots: Mapping[Slot, Any]) -> None:
                 whole = whole.base
             if found.setdefault(id(whole), slot) is not slot:
                 raise NeedsPython(
-                    f"{found[id(whole)].name} and {slot.name} hold one array, and it is not captured",
+                    f"{found[id(whole)].said} and {slot.said} hold one array, and it is not captured",
                     "Make it with np.array, or work on a copy.",
                 )
 
@@ -93,6 +93,12 @@ def keep_out(value: Tensor, *leaves: Leaf) -> None:
     found = [text for leaf in leaves if leaf is not None for text in leaf.place.buffer.overlaps]
     if value.type.form == "array":
         own.overlaps += [text for text in dict.fromkeys(found) if text not in own.overlaps]
+
+
+def writeable(*leaves: Leaf) -> bool | None:
+    """Whether an array that is one of these may be stored into; None where data decide that."""
+    found = {leaf.place.writeable for leaf in leaves if leaf is not None}
+    return found.pop() if len(found) == 1 else None if found else True
 
 
 def _listen(value: Tensor) -> None:
@@ -153,9 +159,12 @@ class Turns:
         self.is_known = is_known
         self.older: dict[Any, set[Buffer]] = {}
         self.others: dict[Any, set[Any]] = {}
+        self.writeable: dict[Any, bool | None] = {}
 
     def install(self, given: dict[Any, Tensor]) -> None:
-        """Have stand-ins share what is known so far."""
+        """Have stand-ins share what is known so far, and be read-only where they are."""
+        for key, value in given.items():
+            value.place.buffer.writeable = self.writeable.get(key, True)
         follow(
             (t, [*self.older.get(k, ()), *(given[o].place.buffer for o in self.others.get(k, ()) if o in given)])
             for k, t in given.items()
@@ -170,6 +179,11 @@ class Turns:
         own = {t.place.buffer for t in given.values()}
         sides = [[reached(held.get(k)) for k in keys] for held in (before, after)]
         size = self._size()
+        known_writeable = dict(self.writeable)
+        for key in keys:
+            first, last = before.get(key), after.get(key)
+            kept = last is not None and last.place.buffer is given[key].place.buffer
+            self.writeable[key] = writeable(first, None if kept else last)
         for key, *reaches in zip(keys, *sides, strict=True):
             old = {b for b in set().union(*reaches) if b.born < opened and b not in own}
             known = self.older.setdefault(key, set())
@@ -177,7 +191,7 @@ class Turns:
         for i, j in pairs(sides):
             self.others.setdefault(keys[i], set()).add(keys[j])
             self.others.setdefault(keys[j], set()).add(keys[i])
-        return self._size() > size
+        return self._size() > size or any(known_writeable.get(k, True) != w for k, w in self.writeable.items())
 
     def _size(self) -> int:
         return sum(map(len, self.older.values())) + sum(map(len, self.others.values()))

@@ -77,12 +77,17 @@ class Slot:
     holder, key
         A closure cell and None, or a container and the index of an item.
     name
-        For messages.
+        Of the variable.
     """
 
     holder: Any
     key: Any
     name: str
+
+    @property
+    def said(self) -> str:
+        """What messages call it: a variable of our own holds what is returned."""
+        return "the result" if self.name.startswith("__tensor_") else self.name
 
     def get(self) -> Any:
         """What it holds."""

@@ -39,6 +39,8 @@ class Buffer:
     shared
         Buffers of arrays that share the array's memory, each with what it holds after a store: a function of what it held and of
         what this one holds.
+    writeable
+        Whether it may be stored into; None where data decide that.
     stored
         Whether the code itself has stored into it.
     away
@@ -61,7 +63,7 @@ class Buffer:
     array: Any = None
     name: str = ""
     version: int = 0
-    writeable: bool = True
+    writeable: bool | None = True
     overlaps: list[str] = field(default_factory=list)
     shared: list[tuple[Buffer, Callable[[Node, Node], Node]]] = field(default_factory=list)
     stored: bool = False
@@ -102,6 +104,11 @@ class Buffer:
 
     def store(self, node: Node) -> None:
         """Replace the value."""
+        if self.writeable is None:
+            name = self.name or "an array"
+            raise CaptureError(
+                f"{name} may be read-only, as data decide: a store into it is not captured", "Store into a copy."
+            )
         if not self.writeable:
             raise ValueError("assignment destination is read-only")
         if self.away:
@@ -183,6 +190,16 @@ class Place:
         if self.parent is None or self.forward is None:
             return self.buffer.node
         return self.forward(self.parent.read())
+
+    @property
+    def writeable(self) -> bool | None:
+        """Whether it may be stored into; None where data decide that."""
+        one = self
+        while one.parent is not None:
+            if one.backward is None:
+                return False
+            one = one.parent
+        return self.buffer.writeable
 
     def write(self, node: Node) -> None:
         """Store a new value, through the views, into the buffer."""

@@ -1,0 +1,48 @@
+"""Arrays that branches and loops give are read-only where NumPy's are; where data decide that, a store is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tensormagic.ir.errors import CaptureError
+from tests.capture.harness import captured, check
+
+X = np.arange(6.0).reshape(2, 3)
+READ_ONLY = {
+    "of a loop": "for i in range(k[0]):\n    v = np.broadcast_to(i, (2,))\nv[0] = 5",
+    "of a fixed loop": "for i in range(3):\n    v = np.broadcast_to(i, (2,))\nv[0] = 5",
+    "of both ways": (
+        "if x[0, 0] < 1:\n    v = np.broadcast_to(x[0, 0], (2,))\nelse:\n    v = np.broadcast_to(x[0, 1], (2,))\nv[0] = 5"
+    ),
+    "before and after a turn": "w = np.broadcast_to(x[0, 0], (2,))\nfor i in range(k[0]):\n    w = w.T\nw[0] = 4",
+    "in a later turn": "v = np.ones(2)\nfor i in range(k[0]):\n    v[0] = 3\n    v = np.broadcast_to(v, (2,))",
+    "a diagonal": "for i in range(k[0]):\n    u = np.diagonal(x)\nu[0] = 4",
+}
+EITHER = {
+    "of one way": "if x[0, 0] < 1:\n    v = np.broadcast_to(x[0, 0], (2,))\nelse:\n    v = np.ones(2)\nv[0] = 5",
+    "of an expression": "v = np.broadcast_to(x[0, 0], (2,)) if x[0, 0] < 1 else np.ones(2)\nv[0] = 5",
+    "of a function": (
+        "def f(a):\n    if a.sum() > 100:\n        return np.ones(3)\n    return np.broadcast_to(a[0, 0], (3,))\n"
+        "v = f(x)\nv[0] = 5"
+    ),
+    "an argument, or not": "v = x\nif x[0, 0] < 1:\n    v = np.broadcast_to(x[0, 0], (2, 3))\nv[0] = 5",
+}
+
+
+@pytest.mark.parametrize("name", READ_ONLY)
+def test_a_store_is_the_error_of_numpy(name: str):
+    check(READ_ONLY[name], x=X, k=np.array([2]))
+
+
+def test_a_loop_that_does_not_store_twice():
+    for turns in (0, 1):
+        check(READ_ONLY["in a later turn"], x=X, k=np.array([turns]))
+
+
+@pytest.mark.parametrize("name", EITHER)
+def test_a_store_is_refused_where_data_decide(name: str):
+    error = captured(EITHER[name], {"x": X.copy(), "np": np}).error
+    assert isinstance(error, CaptureError)
+    assert "may be read-only, as data decide" in str(error)
+    assert "__tensor" not in str(error)

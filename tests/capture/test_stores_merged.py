@@ -205,7 +205,9 @@ def test_a_shape_that_does_not_fit_comes_before_imaginary_parts():
     check("x.flat[0] = 1j", x=np.zeros(3))
 
 
-@pytest.mark.parametrize("source", ["u.flat[1] = -2.0", "u.flat[1] = 300", "u.flat[1] = k.tolist()[0]", "u.flat[:1] = 300"])
+@pytest.mark.parametrize(
+    "source", ["u.flat[1] = -2.0", "u.flat[1] = 300", "u.flat[1] = k.tolist()[0]", "u.flat[:1] = 300"]
+)
 def test_what_a_single_element_of_flat_does_not_hold_is_a_value_error(source: str):
     check(source, u=np.zeros(3, np.uint8), k=np.array([300, 1]))
 
@@ -279,3 +281,9 @@ def test_a_store_by_a_mask_of_a_part_of_the_array_itself_is_refused():
     with pytest.raises(CaptureError, match="which NumPy changes while it is read"):
         tm.tensor(turned)(np.array([1.0, 2.0]))
     assert np.array_equal(tm.tensor(of_a_copy)(np.array([1.0, 2.0])), [2.0, 1.0])
+
+
+def test_a_view_of_an_array_of_numpys_own_that_a_loop_binds():
+    source = "flag = np.expand_dims(0, 0)\nfor i in {}:\n    e = np.atleast_2d(flag)\ne[0] += 1"
+    for turns in ("range(3)", "range(k[0])"):
+        check(source.format(turns), k=np.array([2]))

@@ -291,6 +291,7 @@ def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
         "could not broadcast",
         "need at least one array",
         "mismatch in its core dimension",
+        "not aligned",
         "out of bounds for",
         "cannot reshape",
         "zero-size",

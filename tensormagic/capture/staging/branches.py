@@ -6,8 +6,6 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from tensormagic.capture import context
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
@@ -16,7 +14,18 @@ from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, beside, common_type, fitting_ways, graph_of, of_type, zeros_of
-from tensormagic.capture.staging.sharing import Leaf, arrays_of, follow, keep_out, once_each, pairs, reached, writeable
+from tensormagic.capture.staging.sharing import (
+    Leaf,
+    arrays_of,
+    follow,
+    keep_out,
+    memory,
+    none_held,
+    once_each,
+    pairs,
+    reached,
+    writeable,
+)
 from tensormagic.capture.staging.trial import (
     CHECKS,
     UNBOUND,
@@ -30,7 +39,6 @@ from tensormagic.capture.staging.trial import (
     unasked,
 )
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, topological
@@ -91,7 +99,7 @@ class Choice:
     functions
         The two ways as functions of staged code, where they are statements.
     arrays
-        The ids of NumPy's own arrays that the code could reach before.
+        The memory of NumPy's own arrays that the code could reach before.
     """
 
     predicate: Node
@@ -131,7 +139,7 @@ class Choice:
         if first is UNBOUND or second is UNBOUND:
             self._in_one(slot, first, second)
             return
-        self._known(slot, first, second)
+        none_held((first, second), self.arrays, slot)
         one, other = self._alike(slot, self._apart(0, first), self._apart(1, second), first, second)
         what = f"the two ways give {slot.said}"
         numbers = [self.pair(a, b, what) for a, b in zip(one.nodes, other.nodes, strict=True)]
@@ -143,18 +151,6 @@ class Choice:
 
     def _apart(self, way: int, value: Any) -> Parts:
         return self.outcomes[way].seen(lambda: apart(value))
-
-    def _known(self, slot: Slot, *values: Any) -> None:
-        """Raise where a name would be a copy of an array that others know, and that is not captured."""
-        pending = [v for given in values for v in flatten(given)[0]]
-        while pending:
-            value = pending.pop()
-            if id(value) in self.arrays:
-                raise NeedsPython(
-                    f"{slot.said} is one array or another, as data say, and one of them is not captured",
-                    "Make it with np.array, or work on a copy.",
-                )
-            pending += [value.base] if isinstance(value, np.ndarray) else []
 
     def _alike(self, slot: Slot, one: Parts, other: Parts, first: Any, second: Any) -> tuple[Parts, Parts]:
         if one.form != other.form or not one.numeric:
@@ -375,7 +371,7 @@ def _both_ways(
     stored = list(dict.fromkeys(b for o in outcomes for b in o.buffers))  # states of generators, too
     known = {*world.nodes(), predicate, *(n for b in stored for n in unasked(b.node))}
     choice = Choice(predicate, known, outcomes, why, functions=functions)
-    choice.arrays = {id(a) for a, _ in world.arrays}
+    choice.arrays = {memory(a) for a, _ in world.arrays}
     for buffer in sorted(stored, key=lambda b: (b.depends, b.born)):
         choice.store(buffer)
     choice.slots += dict.fromkeys(s for o in outcomes for s in o.slots)

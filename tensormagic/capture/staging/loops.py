@@ -24,6 +24,8 @@ from tensormagic.capture.staging.sharing import (
     follow,
     keep_out,
     lost,
+    memory,
+    none_held,
     once_each,
     pairs,
     reached,
@@ -223,18 +225,20 @@ class Loop:
         self.settled = False
         before = slot.get()
         if before is UNBOUND:
-            self._carry(slot, None, like=self._apart(value))
+            self._carry(slot, None, like=self._apart(slot, value))
         else:
             self._carry(slot, before)
 
-    def _apart(self, value: Any) -> Parts:
+    def _apart(self, slot: Slot, value: Any) -> Parts:
+        if not merged.same_value(value, slot.get()):
+            none_held([value], {memory(a) for a, _ in self.world.arrays}, slot)
         return self.outcome.seen(lambda: apart(value))
 
     def _compare(self, carried: CarriedSlot, value: Any) -> None:
         slot = carried.slot
         if value is UNBOUND:
             raise NeedsPython(f"a turn unbinds {slot.name}", "Leave the del out.")
-        parts = self._apart(value)
+        parts = self._apart(slot, value)
         if parts.form != carried.parts.form:
             raise merged.unlike(slot.name, f"{self.label} turns", (slot.get(), value))
         unchanged = all(e is c.value for e, c in zip(parts.nodes, carried.values, strict=True))
@@ -303,8 +307,8 @@ class Loop:
         if self.buffers or any(isinstance(v, Tensor) for v in starts):
             return True
         carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
-        last = [v for s, v in self.outcome.slots.items() if s not in self.carried and v is not UNBOUND]
-        ends = [c.end for c in carries if c.end is not None] + [n for v in last for n in self._apart(v).nodes]
+        last = [(s, v) for s, v in self.outcome.slots.items() if s not in self.carried and v is not UNBOUND]
+        ends = [c.end for c in carries if c.end is not None] + [n for one in last for n in self._apart(*one).nodes]
         ends += [n for a in self.appended for n in a.parts.nodes]
         stand_ins = {index, *(c.stand_in for c in carries)}
         nodes = topological(ends, stop=lambda n: n in stand_ins)
@@ -400,7 +404,7 @@ class Loop:
             elif self.once and (value is None or type(value) in {bool, int, float, complex, str}):
                 plain.append((slot, value))  # the same in every turn
             else:
-                parts = self._apart(value)
+                parts = self._apart(slot, value)
                 found.append((slot, parts, *self._ends(slot, parts)))
         return found, plain
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,16 +45,28 @@ def once_each(slots: Mapping[Slot, Any]) -> None:
     found: dict[int, Slot] = {}
     for slot, value in slots.items():
         for leaf in [] if value is UNBOUND else flatten(value)[0]:
-            if not isinstance(leaf, np.ndarray):
-                continue
-            whole = leaf
-            while isinstance(whole.base, np.ndarray):
-                whole = whole.base
-            if found.setdefault(id(whole), slot) is not slot:
+            if isinstance(leaf, np.ndarray) and found.setdefault(memory(leaf), slot) is not slot:
                 raise NeedsPython(
-                    f"{found[id(whole)].said} and {slot.said} hold one array, and it is not captured",
+                    f"{found[memory(leaf)].said} and {slot.said} hold one array, and it is not captured",
                     "Make it with np.array, or work on a copy.",
                 )
+
+
+def memory(array: np.ndarray[Any, Any]) -> int:
+    """The id of what has the memory of one of NumPy's own arrays."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return id(array)
+
+
+def none_held(values: Iterable[Any], known: Collection[int], slot: Slot) -> None:
+    """Raise where what a slot would hold is a part of one of NumPy's own arrays that others know, by their ``memory``."""
+    leaves = (leaf for value in values for leaf in flatten(value)[0])
+    if any(isinstance(leaf, np.ndarray) and memory(leaf) in known for leaf in leaves):
+        raise NeedsPython(
+            f"{slot.said} is one array or another, as data say, and one of them is not captured",
+            "Make it with np.array, or work on a copy.",
+        )
 
 
 def reached(leaf: Leaf) -> set[Buffer]:

@@ -8,21 +8,35 @@ from collections.abc import Iterable, Iterator, Sequence
 from tensormagic.capture.staging.jumps import STOPS
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_LEAVES = (ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, ast.alias)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
-    """``root`` and what is below it, but not what is inside functions and classes."""
+    """``root`` and what is below it, but not what is inside functions and classes, nor operators and contexts."""
     pending = [root]
     while pending:
         node = pending.pop()
         yield node
+        if isinstance(node, _LEAVES):
+            continue
         if not isinstance(node, _SCOPES):
-            pending += list(ast.iter_child_nodes(node))
+            pending += _children(node)
         elif not isinstance(node, ast.Lambda):  # what is worked out where the function is made
             pending += [*node.decorator_list, *_outer_parts(node)]
         else:
             pending += _outer_parts(node)
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [v for v in value if isinstance(v, ast.AST)]
+        elif isinstance(value, ast.AST) and value._fields:  # operators and contexts have none
+            found.append(value)
+    return found
 
 
 def _outer_parts(scope: ast.AST) -> list[ast.AST]:

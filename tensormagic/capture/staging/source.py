@@ -149,7 +149,7 @@ def is_users(filename: str) -> bool:
 
 def _stage(code: CodeType) -> CodeType | None:
     node = _found(code)
-    if node is None or any(name not in _identifiers(node) for name in (*code.co_freevars, *code.co_names)):
+    if node is None or not _identifiers(node).issuperset((*code.co_freevars, *code.co_names)):
         return None  # not its source, or not any more
     node = copy.deepcopy(node)
     if isinstance(node, ast.Lambda):

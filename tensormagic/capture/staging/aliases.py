@@ -14,8 +14,8 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.staging.sharing import reach
+from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.source import PART_NAME, is_users
-from tensormagic.capture.staging.trial import Slot
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ops.effects.checks import REQUIRE

@@ -26,12 +26,11 @@ from tensormagic.capture.staging.sharing import (
     reached,
     writeable,
 )
+from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import (
     CHECKS,
-    UNBOUND,
     NeedsPython,
     Outcome,
-    Slot,
     UnlikeDTypesError,
     World,
     attempt,

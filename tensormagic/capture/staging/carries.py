@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from tensormagic.capture.staging.merged import Partial, Parts
 from tensormagic.capture.staging.regions import grown_type, of_type
-from tensormagic.capture.staging.trial import NeedsPython, Slot
+from tensormagic.capture.staging.slots import Slot
+from tensormagic.capture.staging.trial import NeedsPython
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node

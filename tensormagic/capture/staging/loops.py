@@ -31,7 +31,8 @@ from tensormagic.capture.staging.sharing import (
     reached,
     writeable,
 )
-from tensormagic.capture.staging.trial import UNBOUND, Grows, Journaled, NeedsPython, Outcome, Slot, World, attempt
+from tensormagic.capture.staging.slots import UNBOUND, Slot
+from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, Outcome, World, attempt
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor

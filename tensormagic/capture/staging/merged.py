@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.context import span_at
-from tensormagic.capture.staging.trial import UNBOUND, NeedsPython
+from tensormagic.capture.staging.slots import UNBOUND
+from tensormagic.capture.staging.trial import NeedsPython
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of

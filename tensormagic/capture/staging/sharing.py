@@ -11,7 +11,8 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.staging.merged import Partial, is_number
-from tensormagic.capture.staging.trial import UNBOUND, NeedsPython, Slot
+from tensormagic.capture.staging.slots import UNBOUND, Slot
+from tensormagic.capture.staging.trial import NeedsPython
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import astuple, dataclass, field
 from functools import lru_cache
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from tensormagic.capture.staging.attributes import (
     is_users_module,
     refill,
 )
+from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.value import Tensor
@@ -33,16 +34,6 @@ DEPTH = 40  # of trials within trials
 CHECKS = "__tensor_checks__"  # what ``Capture.checks`` holds
 MOST = 20_000  # values that are looked at
 ARRAY_BYTES = 2**24  # of arrays that are copied, in case the code stores into them
-
-
-class Unbound:
-    """What a name holds that is not bound."""
-
-    def __repr__(self) -> str:
-        return "unbound"
-
-
-UNBOUND: Any = Unbound()
 
 
 class NeedsPython(CaptureError):  # noqa: N818 (says what to do about it)
@@ -65,52 +56,7 @@ class Grows(NeedsPython):
     """A list or a dictionary grows as data say."""
 
 
-# where values are held ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Slot:
-    """A variable, or an item of a list or a dictionary.
-
-    Parameters
-    ----------
-    holder, key
-        A closure cell and None, or a container and the index of an item.
-    name
-        Of the variable.
-    """
-
-    holder: Any
-    key: Any
-    name: str
-
-    @property
-    def said(self) -> str:
-        """What messages call it: a variable of our own holds what is returned."""
-        return "the result" if self.name.startswith("__tensor_") else self.name
-
-    def get(self) -> Any:
-        """What it holds."""
-        if isinstance(self.holder, CellType):
-            try:
-                return self.holder.cell_contents
-            except ValueError:
-                return UNBOUND
-        if isinstance(self.holder, MutableMapping):
-            return self.holder.get(self.key, UNBOUND)
-        return self.holder[self.key]
-
-    def set(self, value: Any) -> None:
-        """Have it hold ``value``."""
-        if isinstance(self.holder, CellType):
-            if value is not UNBOUND:
-                self.holder.cell_contents = value
-            elif self.get() is not UNBOUND:
-                del self.holder.cell_contents
-        elif value is UNBOUND:
-            self.holder.pop(self.key, None)
-        else:
-            self.holder[self.key] = value
+# what code can reach --------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4096)
@@ -483,9 +429,12 @@ def refuse_caught(error: Exception) -> None:
 
 
 def place_of(error: Exception) -> tuple[Any, ...] | None:
-    """Where the user's code has met an error that may wait for the graph to run, if data decide whether the code runs; else None."""
+    """Where the user's code has met an error that may wait for the graph to run, if data decide whether the code runs; else None.
+
+    What NumPy makes of a refusal that it has met is no error of the code's.
+    """
     capture, trace, found = context.current(), error.__traceback__, None
-    if capture is None or not capture.abstract:
+    if capture is None or not capture.abstract or isinstance(error.__cause__, CaptureError):
         return None
     while trace is not None:
         if is_users(trace.tb_frame.f_code.co_filename):

@@ -1,0 +1,63 @@
+"""Where values are held: variables, and items of lists and dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from types import CellType
+from typing import Any
+
+
+class Unbound:
+    """What a name holds that is not bound."""
+
+    def __repr__(self) -> str:
+        return "unbound"
+
+
+UNBOUND: Any = Unbound()
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """A variable, or an item of a list or a dictionary.
+
+    Parameters
+    ----------
+    holder, key
+        A closure cell and None, or a container and the index of an item.
+    name
+        Of the variable.
+    """
+
+    holder: Any
+    key: Any
+    name: str
+
+    @property
+    def said(self) -> str:
+        """What messages call it: a variable of our own holds what is returned."""
+        return "the result" if self.name.startswith("__tensor_") else self.name
+
+    def get(self) -> Any:
+        """What it holds."""
+        if isinstance(self.holder, CellType):
+            try:
+                return self.holder.cell_contents
+            except ValueError:
+                return UNBOUND
+        if isinstance(self.holder, MutableMapping):
+            return self.holder.get(self.key, UNBOUND)
+        return self.holder[self.key]
+
+    def set(self, value: Any) -> None:
+        """Have it hold ``value``."""
+        if isinstance(self.holder, CellType):
+            if value is not UNBOUND:
+                self.holder.cell_contents = value
+            elif self.get() is not UNBOUND:
+                del self.holder.cell_contents
+        elif value is UNBOUND:
+            self.holder.pop(self.key, None)
+        else:
+            self.holder[self.key] = value

@@ -1,0 +1,35 @@
+"""Arrays that NumPy itself makes while code is captured: a store of what is not known yet is refused, wherever it stands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+
+
+def store_in_a_branch(x, flag):
+    v = np.reshape(flag, (-1,))
+    if x.sum() > 3:
+        v[0] = x[0, 0]
+    return v
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0])
+def test_a_store_in_a_branch_is_no_error_of_the_users(value: float):
+    with pytest.raises(CaptureError, match="hands what is being captured to NumPy's own code"):
+        tm.tensor(store_in_a_branch)(np.full((4, 2), value), True)
+
+
+def test_a_store_in_a_loop_of_a_varying_number_of_turns():
+    def stored(x, flag):
+        for i in range(2):
+            for _ in range(i, x.shape[-1]):
+                v = np.reshape(flag, (-1,))
+                v[0] = i
+            x = x * 2
+        return v, x
+
+    for left, right in zip(tm.tensor(stored)(np.ones((4, 2)), True), stored(np.ones((4, 2)), True), strict=True):
+        np.testing.assert_array_equal(left, right)

@@ -286,8 +286,9 @@ class Driver:
                 self.lines.append("fault = zeros(4, int64)")
                 after.append(f"if fault[0]: raised({self.constant('f', printed.faults)}, fault)")
             elif entry.kind == "traded":
-                items.append("id(traded)")
-                after += self._trade(entry)
+                name = f"traded{len(items)}"
+                items.append(f"id({name})")
+                after += self._trade(entry, name)
             else:
                 items.append(f"id({self._array(entry.key)})")
         self.names[f"table{number}"] = struct.Struct(f"{len(items) + 1}q").pack
@@ -308,14 +309,14 @@ class Driver:
         self.lines.append(f"{tile} = empty({room}, {self.dtype(entry.key)})")
         return tile
 
-    def _trade(self, entry: Entry) -> list[str]:
-        """What arrays are called after they have traded places."""
+    def _trade(self, entry: Entry, traded: str) -> list[str]:
+        """What arrays are called after they have traded places; a kernel that is left early does not say it."""
         names = [self._array(owner) for owner in entry.key]
-        self.lines.append(f"traded = empty({len(names)}, int64)")
+        self.lines.append(f"{traded} = zeros({len(names)}, int64)")
         both = ", ".join(names)
         return [
             f"places = ({both})",
-            f"{both} = {', '.join(f'places[traded[{k}]]' for k in range(len(names)))}",
+            f"{both} = {', '.join(f'places[{traded}[{k}]]' for k in range(len(names)))}",
             "del places",
         ]
 

@@ -115,3 +115,17 @@ def test_a_loop_that_draws() -> None:
 
 def test_an_element_at_a_computed_place_for_a_call_of_numpy() -> None:
     alike(lambda x, y, k: x // y[k[-1]], np.array([[4.25, 3.0]]), np.array([5.0, 2.0]), np.array([0, 1]))
+
+
+def test_two_arrays_of_one_kernel_that_trade_places_each_for_itself() -> None:
+    def swapped(x: Any, y: Any, k: Any) -> Any:
+        x, y = x.copy(), y.copy()
+        if k[0] > 0:
+            if k[1] > 0:
+                x[::2], x[1::2] = x[1::2], x[::2].copy()
+            if k[2] > 0:
+                y[::2], y[1::2] = y[1::2], y[::2].copy()
+        return x, y
+
+    for k in ([0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]):
+        alike(swapped, np.arange(4.0), np.arange(4.0) + 9, np.array(k))

@@ -407,14 +407,17 @@ def _block(
 
 
 def _apart(results: Sequence[Node], carries: Sequence[Node | None], number: int) -> list[Node]:
-    """Results of which no two arrays are the same, and that are all computed here: copies, where that is not so."""
-    kept = [c if r is c else None for r, c in zip_longest(results, carries)]
-    seen = {n for n in kept if n is not None}
+    """Results of which no two arrays are the same, and that are all computed here: copies, where that is not so.
+
+    What is carried may trade places with what is carried beside it; for a result that is not carried it is copied.
+    """
+    seen = {r for r, c in zip(results, carries, strict=False) if r is c}
     found: list[Node] = []
-    for result, own in zip(results, kept, strict=False):
+    for result, carry in zip_longest(results, carries):
         node = result
-        if own is None and result.type.shape:
-            fresh = result in carries or (is_marked(result, number) and kind_of(result) != "view")
+        if result is not carry and result.type.shape:
+            trades = carry is not None and result in carries
+            fresh = trades or (is_marked(result, number) and kind_of(result) != "view")
             node = result if fresh else marked(stop_gradient(result), number)
             while node in seen:
                 node = marked(stop_gradient(node), number)

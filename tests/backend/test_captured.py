@@ -129,3 +129,15 @@ def test_two_arrays_of_one_kernel_that_trade_places_each_for_itself() -> None:
 
     for k in ([0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]):
         alike(swapped, np.arange(4.0), np.arange(4.0) + 9, np.array(k))
+
+
+def test_a_branch_that_keeps_an_array_beside_what_it_stores_into_it() -> None:
+    def kept(x: Any, z: Any) -> Any:
+        v = z
+        if x[0] < 5:
+            z = z + 0
+            v[0] = 0
+        return v, z, np.minimum(z, 1)
+
+    for first in (1.0, 9.0):
+        alike(kept, np.array([first]), np.arange(4) - 2)

@@ -179,6 +179,7 @@ def test_a_formula_of_what_a_mask_selects_is_a_choice():
 
 def test_what_is_not_captured_is_refused():
     refused("np.hypot.at(y, k, 1)", "np.hypot.at", **NAMES)
+    refused("np.add.at(np.diagonal(x[0]), k, 1)", "read-only array", **NAMES)
 
 
 GRADIENTS = {

@@ -463,6 +463,8 @@ def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, value: Any) -> None
         refuse(f"np.{name}.at on an array that is not the cell's own", "Use an array that the cell reads by its name.")
     if name not in _AT or op is None:
         refuse(f"np.{name}.at", f"Those of {', '.join(_AT)} are captured.")
+    if x.place.writeable is False:
+        refuse(f"np.{name}.at into a read-only array, where NumPy does not look at that,", "Store into a copy.")
     items = spread(entries(index), x.ndim)
     values = node_of(value)
     values = astype(values, values.type.dtype) if values.type.form != "python" else constant(np.asarray(0)) + values

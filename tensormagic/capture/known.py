@@ -92,8 +92,7 @@ def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
     """The node of a pointwise op; sums and products of sizes stay sizes."""
     if op.name in _ON_SIZES and all(n.type.form == "python" for n in nodes):
         left, right = (size_of(n) for n in nodes)
-        if left is not None and right is not None and not (isinstance(left, int) and isinstance(right, int)):
-            if isinstance(left, int) and op.name in {"floor_divide", "remainder"}:
-                return op(*nodes)
+        plain = isinstance(left, int) and (isinstance(right, int) or op.name in {"floor_divide", "remainder"})
+        if left is not None and right is not None and not plain:
             return size_node(_ON_SIZES[op.name](left, right))
     return op(*(as_python(op.name, nodes) if all(n.type.form == "python" for n in nodes) else nodes))

@@ -1,4 +1,4 @@
-"""Python's numbers as operands: huge integers, truth values in arithmetic, complex numbers in comparisons."""
+"""Python's numbers as operands: huge integers, truth values in arithmetic, complex numbers in comparisons, integers divided by zero."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.errors import DTypeError
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, as_size
+from tensormagic.ir.size import is_at_least
+from tensormagic.ops.effects.checks import not_zero
+from tensormagic.ops.leaf import constant_value
 from tensormagic.ops.pointwise import astype
 
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
@@ -22,6 +25,12 @@ _LOGIC = {
     "logical_not",
     "where",
     *_COMPARISONS,
+}
+
+_DIVISIONS = {
+    "divide": "division by zero",
+    "floor_divide": "integer division or modulo by zero",
+    "remainder": "integer modulo by zero",
 }
 
 
@@ -57,5 +66,14 @@ def as_python(op: str, nodes: Sequence[Node]) -> list[Node]:
     }:
         raise DTypeError(f"{op} is not supported between complex numbers", "Compare their absolute values.")
     if op not in _LOGIC and all(n.type.dtype.kind == "b" for n in nodes):
-        return [astype(n, np.int64) for n in nodes]
+        nodes = [astype(n, np.int64) for n in nodes]
+    if op in _DIVISIONS and all(n.type.dtype.kind in "biu" for n in nodes):
+        return [nodes[0], _divisor(nodes[1], _DIVISIONS[op])]
     return list(nodes)
+
+
+def _divisor(node: Node, message: str) -> Node:
+    """An integer that Python divides by: zero is an error when the graph runs, where it is not known to be none."""
+    size, value = as_size(node), constant_value(node)
+    known = value is not None and value.all()
+    return node if known or (size is not None and is_at_least(size, 1)) else not_zero(node, message)

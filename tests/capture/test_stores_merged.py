@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.capture.staging import alternatives
 from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import assert_equal, captured, cell, check
 
@@ -287,3 +288,19 @@ def test_a_view_of_an_array_of_numpys_own_that_a_loop_binds():
     source = "flag = np.expand_dims(0, 0)\nfor i in {}:\n    e = np.atleast_2d(flag)\ne[0] += 1"
     for turns in ("range(3)", "range(k[0])"):
         check(source.format(turns), k=np.array([2]))
+
+
+@pytest.mark.parametrize("store", ["v[0] = 9", "x[0] = 9", "y[0] = 9"])
+def test_a_store_into_one_of_many_places_takes_a_time_in_proportion(store: str, monkeypatch: pytest.MonkeyPatch):
+    calls: list[int] = []
+    made = alternatives._choose
+    monkeypatch.setattr(alternatives, "_choose", lambda *given: (calls.append(1), made(*given))[1])
+
+    def counted(turns: int) -> int:
+        calls.clear()
+        source = "v = x" + "\nif k[0] > {0}:\n    v, x = x, y[::-1]" * turns + f"\n{store}\na = v + x"
+        check(source.replace("{0}", "1"), x=np.arange(3.0), y=np.arange(3.0) * 2, k=np.array([2]))
+        return len(calls)
+
+    few, many = counted(4), counted(8)
+    assert 0 < few < many <= 8 * few  # less than a third power: it has doubled with each branch

@@ -292,6 +292,7 @@ def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
         "need at least one array",
         "mismatch in its core dimension",
         "not aligned",
+        "non-broadcastable output operand",
         "cannot convert float",
         "out of bounds for",
         "cannot reshape",

@@ -81,16 +81,20 @@ class _Chosen:
                 capture.listeners.append((source, self.refresh))
 
     def refresh(self) -> None:
-        """Read anew what one of the places has become."""
+        """One of the places has changed: what it has become is read when it is asked for."""
         own = self.own()
         if own is None or self.storing:
             return
-        node = own.node
-        for one in self.alternatives:
-            new = of_type(one.place.read(), own.node.type)
-            node = _choose(one.holds, new, node, [one.place.buffer.node, own.node])
-        own.put(node)
+        own.put_late(self._now)
         _tell(own)
+
+    def _now(self, was: Node) -> Node:
+        """What the array is, after it ``was`` something."""
+        node = was
+        for one in self.alternatives:
+            new = of_type(one.place.read(), was.type)
+            node = _choose(one.holds, new, node, [one.place.buffer.node, node])
+        return node
 
     def store(self, node: Node) -> None:
         """Store into whichever place it is."""

@@ -24,7 +24,7 @@ from tensormagic.capture.staging.attributes import (
 )
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.source import is_users
-from tensormagic.capture.stores.place import Buffer, serials
+from tensormagic.capture.stores.place import Buffer, ask_all, serials
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
@@ -328,8 +328,9 @@ def _held(buffer: Buffer) -> Held:
 
 
 def _fill(values: dict[Buffer, Held]) -> None:
-    for buffer, held in values.items():
-        buffer.node, buffer.version, buffer.stored = held
+    for buffer, (node, version, stored) in values.items():
+        buffer.hold(node)
+        buffer.version, buffer.stored = version, stored
 
 
 def trial() -> Trial | None:
@@ -371,6 +372,7 @@ def attempt(
             f"branches within branches, {DEPTH} deep: a function that calls itself as data say, and does more than return that",
             "Return the call itself, with what is known so far among its arguments; or write a loop.",
         )
+    ask_all()  # of what there is before
     journal: dict[Buffer, Held] = {}
     running = Trial()
     start = next(serials)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import weakref
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,8 +90,10 @@ class Buffer:
     def __getattr__(self, name: str) -> Any:
         if name not in {"node", "first"} or "make" not in self.__dict__:
             raise AttributeError(name)
-        self.node = self.first = self.__dict__.pop("make")()
-        return self.node
+        _late.discard(self)
+        made = self.__dict__.pop("make")()
+        lies_as(self.__dict__.setdefault("node", made), self.__dict__.setdefault("first", made))
+        return self.__dict__[name]
 
     def layout(self) -> Layout | None:
         """Where the elements lie in NumPy; None where that is not known."""
@@ -139,14 +142,47 @@ class Buffer:
 
     def put(self, node: Node) -> None:
         """Replace the value, and have whoever is trying code out note what it was."""
+        self._change()
+        self.hold(node)
+        lies_as(node, self.first)
+
+    def hold(self, node: Node) -> None:
+        """Have a value, and none that is still to be made."""
+        if self in _late:
+            _late.discard(self)
+            del self.__dict__["make"]
+        self.node = node
+
+    def put_late(self, make: Callable[[Node], Node]) -> None:
+        """Replace the value by one that is made of what it was when it is asked for, or when code is tried out."""
+        if self in _late:
+            self.version = next(serials)
+            return
+        self._change()
+        was = self.node
+        del self.node
+        self.__dict__["make"] = lambda: make(was)
+        _late.add(self)
+
+    def _change(self) -> None:
         capture = context.current()
         if capture is not None:
             capture.stored()
             for journal in capture.journals:
-                journal.setdefault(self, (self.node, self.version, self.stored))
-        self.node = node
+                if self not in journal:
+                    journal[self] = self.node, self.version, self.stored
         self.version = next(serials)
-        lies_as(node, self.first)
+
+
+_late: weakref.WeakSet[Buffer] = weakref.WeakSet()
+
+
+def ask_all() -> None:
+    """Make all values that have been waiting to be asked for."""
+    while _late:
+        for buffer in list(_late):
+            if buffer in _late:
+                buffer.node  # noqa: B018 (which makes it)
 
 
 @dataclass(frozen=True, eq=False)

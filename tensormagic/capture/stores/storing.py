@@ -333,6 +333,8 @@ class Arranged:
 
     def values(self, value: Node, *, stretch: bool = True) -> Node:
         """A value that is stored, broadcast as by :func:`fitted`, with the axes that are chosen from first."""
+        if self.result == (0,) and value.type.shape[-1:] == (0,):
+            value = reshape(value, (0,))  # NumPy takes any number of rows of nothing
         value = fitted(value, self.result, _MISMATCH, stretch=stretch)
         count, at = len(self.shape), self.position
         others = [k for k in range(value.type.ndim) if not at <= k < at + count]

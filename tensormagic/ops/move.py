@@ -97,8 +97,10 @@ def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
             elif not same(extent, shape[k]):
                 text = " ".join(show(s) for s in shapes)
                 raise ShapeError(f"operands could not be broadcast together with shapes {text}")
-            elif isinstance(shape[k], int):
-                extent = shape[k]
+            elif isinstance(shape[k], int) or (nodes_of(extent) and not nodes_of(shape[k])):
+                extent = shape[
+                    k
+                ]  # what does not depend on data: the result has it where the other turns out to be 1, too
         result.append(extent)
     return tuple(result)
 

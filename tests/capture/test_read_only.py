@@ -46,3 +46,17 @@ def test_a_store_is_refused_where_data_decide(name: str):
     assert isinstance(error, CaptureError)
     assert "may be read-only, as data decide" in str(error)
     assert "__tensor" not in str(error)
+
+
+def test_what_a_loop_gives_may_have_gaps_and_is_then_flattened_into_a_copy():
+    error = captured(
+        "for i in k:\n    y = np.broadcast_to(z, (2, 3))\nv = y.ravel()\nv[0] = 2",
+        {"k": np.arange(3), "z": X[0].copy(), "np": np},
+    ).error
+    assert isinstance(error, CaptureError)
+    check("for i in k:\n    y = x + i\nv = y.ravel()\nv[0] = 2", x=X, k=np.arange(3))
+
+
+def test_the_shape_of_a_value_that_is_stored_over_does_not_hang_on_a_size_that_data_decide():
+    source = "for i in reversed(range(k[0])):\n    v = np.maximum(y[i:1], x)\nv[...] = 2"
+    check(source, x=np.ones((2, 2)), y=np.array([0.0, 2.0]), k=np.array([1]))

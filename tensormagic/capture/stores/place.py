@@ -101,7 +101,7 @@ class Buffer:
         if isinstance(self.array, np.ndarray):
             strides = [s // self.array.itemsize for s in self.array.strides]
             return np.lib.stride_tricks.as_strided(_NOWHERE, self.array.shape, strides)
-        if not in_c_order(self.first):
+        if not in_c_order(self.first) or _may_have_gaps(self.first):
             return None
         return np.lib.stride_tricks.as_strided(_NOWHERE, shape, [math.prod(shape[k + 1 :]) for k in range(len(shape))])
 
@@ -306,6 +306,55 @@ def in_c_order(node: Node) -> bool:
             return False
         pending += _of_order(found)
     return True
+
+
+def _may_have_gaps(first: Node) -> bool:
+    """Whether what a branch or a loop gives may be a part of another array, whose elements lie apart."""
+    while first.op.name == "require":
+        first = first.args[0]
+    if not _is_region(first):
+        return False
+    pending: list[tuple[Node, Any]] = [(first, None)]
+    seen: set[tuple[Node, Any]] = set()
+    while pending:
+        node, around = found = pending.pop()
+        if found in seen or not node.types[0].shape:
+            continue
+        seen.add(found)
+        name = node.op.name
+        if name in {"slice", "transpose"} or (name == "broadcast" and node.args[0].type.shape):
+            return True
+        if name == "input" and not _has_no_gaps(getattr(node["source"], "value", None)):
+            return True
+        if name == "parameter" and around is not None:
+            pending += _handed_on(node["index"], *around)
+        elif _is_region(node):
+            region, number = _result_of(node)
+            graphs = [g for n, g in region.params.items() if isinstance(g, Graph) and n != "test"]
+            pending += [(graph.results[number], (region, around)) for graph in graphs]
+        elif name in {"reshape", "require"} or getattr(node.op, "kind", "") == "update":
+            pending.append((node.args[0], around))
+    return False
+
+
+def _result_of(node: Node) -> tuple[Node, int]:
+    return (node.args[0], node["index"]) if node.op.name == "item" else (node, 0)
+
+
+def _is_region(node: Node) -> bool:
+    return any(isinstance(p, Graph) for p in _result_of(node)[0].params.values())
+
+
+def _handed_on(number: int, region: Node, around: Any) -> Generator[tuple[Node, Any]]:
+    """What parameter ``number`` of the graphs of a region is: an operand; where it is carried, what a turn gives, too."""
+    yield region.args[number + (region.op.name == "cond")], around
+    body, first = region.params.get("body"), int(region.op.name == "loop")
+    if body is not None and first <= number < first + len(body.results):
+        yield body.results[number - first], (region, around)
+
+
+def _has_no_gaps(value: Any) -> bool:
+    return not isinstance(value, np.ndarray) or bool(value.flags.c_contiguous)
 
 
 def _keeps_order(node: Node) -> bool:

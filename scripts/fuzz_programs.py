@@ -28,8 +28,9 @@ HEAD = """# Random programs against NumPy
 Made by `python scripts/fuzz_programs.py N SEED [--compiled] --write`. Programs with even numbers are run as cells, those with odd ones
 as functions, at four sizes of their arguments. *Errors*: both raise, alike, or each the first that it meets of
 several errors: here shapes are looked at before there are values. *Promoted*: equal values, of which some are of the wider of two
-dtypes, since data choose between two numbers of different dtypes; or an attribute that a number of Python's own has not, and a lazy
-one has. *Digits*: equal but for the sign of a zero or a last digit, in programs with powers, `clip` or `median`, which NumPy computes
+dtypes, since data choose between two numbers of different dtypes; or an attribute, or an index, that a number of Python's own has not,
+and a lazy one has.
+*Digits*: equal but for the sign of a zero or a last digit, in programs with powers, `clip` or `median`, which NumPy computes
 otherwise by how an array lies in memory ("–": not told apart in that run). *Untaken*: an error in code that is traced and that Python
 does not run with these arguments. *Unread*: NumPy raises where a value is made that nobody reads, and that is not computed: an index
 out of bounds, a name that is not bound, an empty list that is stacked, a number that does not fit a dtype, a fold or a new shape of

@@ -177,7 +177,7 @@ def _is_promoted(ours: Any, numpys: Any) -> bool:
         return False
     dtype = np.asarray(ours).dtype
     other = numpys if type(numpys) in {bool, int, float, complex} else np.asarray(numpys).dtype
-    return np.result_type(dtype, other) == dtype or (dtype.kind == "c" and np.can_cast(other, dtype, "same_kind"))
+    return np.result_type(dtype, other) == dtype or (dtype.kind in "fc" and np.can_cast(other, dtype, "same_kind"))
 
 
 @contextlib.contextmanager
@@ -258,7 +258,8 @@ def judged(ours: BaseException, numpys: BaseException | None, seen: list[str], a
 
     A number that control flow has ``promoted`` may not fit where the one that it is would have.
     """
-    if numpys is not None and isinstance(ours, ShapeError):  # shapes are looked at before there are values
+    shape = isinstance(ours, ShapeError) or "could not broadcast" in str(ours)
+    if numpys is not None and shape:  # shapes are looked at before there are values
         return "error"
     if is_refusal(ours):
         if not places(ours):
@@ -281,7 +282,7 @@ def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
 
     Python's numbers are lazy arrays here, and have the attributes of these.
     """
-    if isinstance(numpys, AttributeError) and re.match(r"'(bool|int|float|complex)' object", str(numpys)):
+    if isinstance(numpys, AttributeError | TypeError) and re.match(r"'(bool|int|float|complex)' object", str(numpys)):
         return "promoted"
     late = isinstance(numpys, NameError) and any(isinstance(v, NameError) for v in outputs)
     if late or isinstance(numpys, Warning):

@@ -6,10 +6,10 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rules import not_negative, plain
 from tensormagic.ir.type import lower_bound
 from tensormagic.ops.fold import LOG_SOFTMAX, LOGSUMEXP, MAX, MIN, PROD, SOFTMAX, SUM, count, fold, row, spread
-from tensormagic.ops.leaf import size_node
+from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast, expand_dims, reshape, squeezes
 from tensormagic.ops.pointwise import Pointwise, astype
-from tensormagic.ops.scalars.scalar import divide, exp, log, multiply, negative, subtract
+from tensormagic.ops.scalars.scalar import add, divide, exp, log, multiply, negative, subtract
 from tensormagic.transform.rewriting.notation import exact, real, stable
 
 Axes = tuple[int, ...]
@@ -58,7 +58,9 @@ def axes_of_one(node: Node) -> Node | None:
     x = node.args[0]
     if not x.type.shape or any(x.type.shape[k] != 1 for k in node["axes"]) or x.type.dtype != node.type.dtype:
         return None
-    return reshape(x, node.type.shape)
+    found = reshape(x, node.type.shape)
+    begins = node.op is SUM and node.type.inexact  # at 0, to which -0 is added
+    return add(found, constant(node.type.dtype.type(0))) if begins else found
 
 
 @exact(roots="max min any all", heads="broadcast")

@@ -33,8 +33,8 @@ and a lazy one has.
 *Digits*: equal but for the sign of a zero or a last digit, in programs with powers, `clip` or `median`, which NumPy computes
 otherwise by how an array lies in memory ("–": not told apart in that run). *Untaken*: an error in code that is traced and that Python
 does not run with these arguments. *Unread*: NumPy raises where a value is made that nobody reads, and that is not computed: an index
-out of bounds, a name that is not bound, an empty list that is stacked, a number that does not fit a dtype, a fold or a new shape of
-too few elements, a part of an array that is stored over.
+out of bounds, a name that is not bound, an empty list that is stacked, rows of several lengths, a number that does not fit a dtype,
+operands that do not fit, a fold or a new shape of too few elements, a part of an array that is stored over.
 
 {columns}
 {rule}

@@ -60,3 +60,10 @@ def test_what_a_loop_gives_may_have_gaps_and_is_then_flattened_into_a_copy():
 def test_the_shape_of_a_value_that_is_stored_over_does_not_hang_on_a_size_that_data_decide():
     source = "for i in reversed(range(k[0])):\n    v = np.maximum(y[i:1], x)\nv[...] = 2"
     check(source, x=np.ones((2, 2)), y=np.array([0.0, 2.0]), k=np.array([1]))
+
+
+def test_a_part_that_both_ways_bind_is_flattened_into_a_copy():
+    x = np.arange(8.0).reshape(4, 2)
+    w = x[:, :1]
+    source = "for t in range(2):\n    if x.ravel()[t] >= 0:\n        v = w[None]\n    a = v[::2].ravel()\nx[3] = 77"
+    check(source, x=x, w=w)

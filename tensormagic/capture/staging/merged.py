@@ -30,7 +30,7 @@ class Partial(Tensor):
 
     def __init__(self, raw: Node, defined: Node, name: str, why: str) -> None:
         message = f"{name} is not bound here: {why}"
-        buffer = Buffer(require(raw, defined, message, "name"), name=name)
+        buffer = Buffer(require(raw, defined, message, "name"), name=name, merged=True)
         buffer.followers.append(lambda: buffer.put(require(buffer.node, defined, message, "name")))
         super().__init__(Place(buffer))
         self.raw = raw
@@ -132,7 +132,7 @@ def both(first: Node | None, second: Node | None, choose: Callable[[Node, Node],
 
 def result(node: Node, defined: Node | None, name: str, why: str) -> Tensor:
     """The lazy array for what a region gave to a name."""
-    return Tensor(Place(Buffer(node, name=name))) if defined is None else Partial(node, defined, name, why)
+    return Tensor(Place(Buffer(node, name=name, merged=True))) if defined is None else Partial(node, defined, name, why)
 
 
 def unlike(name: str, what: str, values: Sequence[Any], lines: Sequence[str] = ("", "")) -> NeedsPython:

@@ -56,6 +56,8 @@ class Buffer:
         Buffers that it may share memory with, where data decide whether it does.
     alternatives, through
         The places of which it is one where data say so; and what stores into whichever it is.
+    merged
+        Whether a branch or a loop gave it: then it may be a part of another array.
     first
         The value that it was made with, which decides where the elements lie.
     """
@@ -74,6 +76,7 @@ class Buffer:
     origins: list[Buffer] = field(default_factory=list)
     alternatives: list[Any] = field(default_factory=list)
     through: Callable[[Node], None] | None = None
+    merged: bool = False
     first: Node = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,7 +104,7 @@ class Buffer:
         if isinstance(self.array, np.ndarray):
             strides = [s // self.array.itemsize for s in self.array.strides]
             return np.lib.stride_tricks.as_strided(_NOWHERE, self.array.shape, strides)
-        if not in_c_order(self.first) or _may_have_gaps(self.first):
+        if not in_c_order(self.first) or (self.merged and _may_have_gaps(self.first)):
             return None
         return np.lib.stride_tricks.as_strided(_NOWHERE, shape, [math.prod(shape[k + 1 :]) for k in range(len(shape))])
 
@@ -310,10 +313,6 @@ def in_c_order(node: Node) -> bool:
 
 def _may_have_gaps(first: Node) -> bool:
     """Whether what a branch or a loop gives may be a part of another array, whose elements lie apart."""
-    while first.op.name == "require":
-        first = first.args[0]
-    if not _is_region(first):
-        return False
     pending: list[tuple[Node, Any]] = [(first, None)]
     seen: set[tuple[Node, Any]] = set()
     while pending:
@@ -324,7 +323,7 @@ def _may_have_gaps(first: Node) -> bool:
         name = node.op.name
         if name in {"slice", "transpose"} or (name == "broadcast" and node.args[0].type.shape):
             return True
-        if name == "input" and not _has_no_gaps(getattr(node["source"], "value", None)):
+        if name == "input" and not _has_no_gaps(node["source"]):
             return True
         if name == "parameter" and around is not None:
             pending += _handed_on(node["index"], *around)
@@ -353,8 +352,11 @@ def _handed_on(number: int, region: Node, around: Any) -> Generator[tuple[Node, 
         yield body.results[number - first], (region, around)
 
 
-def _has_no_gaps(value: Any) -> bool:
-    return not isinstance(value, np.ndarray) or bool(value.flags.c_contiguous)
+def _has_no_gaps(source: Any) -> bool:
+    """Whether the elements of an input follow each other: of an argument that is checked at the call, where it matters."""
+    original = getattr(source, "original", None)
+    value = original() if callable(original) else getattr(source, "value", None)  # the value may be a copy without gaps
+    return bool(value.flags.c_contiguous) if isinstance(value, np.ndarray) else original is None
 
 
 def _keeps_order(node: Node) -> bool:

@@ -9,6 +9,15 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 
 
+def is_met_by_numpy(error: BaseException) -> bool:
+    """Whether an error is what NumPy's own code has made of a refusal: it chains that, but for single elements of ``flat``."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    inside = trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith("tensormagic.")
+    return isinstance(error.__cause__, CaptureError) or (not inside and "Error setting single item" in str(error))
+
+
 def refuse(what: str, advice: str) -> NoReturn:
     """Say that the user's line cannot be captured."""
     raise CaptureError(f"{what} is not captured", advice)

@@ -18,6 +18,7 @@ from tensormagic.capture import context, floating, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import check_dtype
+from tensormagic.capture.refusal import is_met_by_numpy
 from tensormagic.capture.staging.raising import checked
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
@@ -150,11 +151,12 @@ def trace(body: Body, given: Given, names: Sequence[str], label: str) -> Trace:
         try:
             result = unchanged((args, options), label, lambda: body(*args, **options))
         except (TypeError, ValueError) as error:
-            if isinstance(error.__cause__, CaptureError):  # which NumPy met, and said something else
-                raise CaptureError(
+            if is_met_by_numpy(error):
+                refusal = CaptureError(
                     f"{label} hands what is being captured to NumPy's own code, which needs the value ({error})",
                     "Store into arrays that np.array, np.zeros, … make, or that are computed from arguments.",
-                ) from error
+                )
+                raise refusal.with_traceback(error.__traceback__) from error  # which ends at the user's line
             raise
         found, build = flatten(result)
         nodes = [node_of(v) for v in found]

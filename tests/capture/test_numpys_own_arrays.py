@@ -33,3 +33,14 @@ def test_a_store_in_a_loop_of_a_varying_number_of_turns():
 
     for left, right in zip(tm.tensor(stored)(np.ones((4, 2)), True), stored(np.ones((4, 2)), True), strict=True):
         np.testing.assert_array_equal(left, right)
+
+
+def test_a_store_of_a_single_element_of_flat_is_refused():
+    def stored(x, flag):
+        v = np.reshape(flag, (-1,))
+        v.flat[0] = x[0]
+        return v
+
+    with pytest.raises(CaptureError, match="hands what is being captured to NumPy's own code") as caught:
+        tm.tensor(stored)(np.ones(2), True)
+    assert "v.flat[0] = x[0]" in str(caught.traceback[-1].statement)

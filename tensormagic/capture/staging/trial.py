@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.refusal import is_met_by_numpy
 from tensormagic.capture.staging.attributes import (
     Attributes,
     containers_of,
@@ -436,7 +437,7 @@ def place_of(error: Exception) -> tuple[Any, ...] | None:
     What NumPy makes of a refusal that it has met is no error of the code's.
     """
     capture, trace, found = context.current(), error.__traceback__, None
-    if capture is None or not capture.abstract or isinstance(error.__cause__, CaptureError):
+    if capture is None or not capture.abstract or is_met_by_numpy(error):
         return None
     while trace is not None:
         if is_users(trace.tb_frame.f_code.co_filename):

@@ -1,5 +1,6 @@
 """The TensorMagic kernel over Jupyter's protocol: everything a Python kernel does, with the extension loaded."""
 
+import time
 from pathlib import Path
 from typing import ClassVar
 
@@ -32,6 +33,15 @@ class TestProtocol(jupyter_kernel_test.KernelTests):
         codes = [sample["code"] for sample in self.code_execute_result]
         reply = self.history_helper(codes, output=False, raw=True, hist_access_type="tail", n=len(codes))
         assert [code for _, _, code in reply["content"]["history"]] == codes
+
+    def test_completion(self):  # on a busy machine IPython's completer answers without jedi at first
+        self.flush_channels()
+        deadline = time.monotonic() + 30
+        found: set[str] = set()
+        while not found and time.monotonic() < deadline:
+            self.kc.complete("zi")
+            found = set(self.get_non_kernel_info_reply()["content"]["matches"])
+        super().test_completion()
 
     def run_code(self, code: str) -> str:
         """Run code that prints, and return what it printed."""

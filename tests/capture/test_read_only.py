@@ -17,6 +17,10 @@ READ_ONLY = {
     ),
     "before and after a turn": "w = np.broadcast_to(x[0, 0], (2,))\nfor i in range(k[0]):\n    w = w.T\nw[0] = 4",
     "in a later turn": "v = np.ones(2)\nfor i in range(k[0]):\n    v[0] = 3\n    v = np.broadcast_to(v, (2,))",
+    "of NumPy's own in a loop": "for i in range(2):\n    v = np.broadcast_to(3, (2,))\n    if x[0, 0] > 4:\n        break\nv[0] = 5",
+    "of NumPy's own on both ways": (
+        "if x[0, 0] > 4:\n    v = np.broadcast_to(3, (2,))\nelse:\n    v = np.broadcast_to(4, (2,))\nv[0] = 5"
+    ),
     "a diagonal": "for i in range(k[0]):\n    u = np.diagonal(x)\nu[0] = 4",
 }
 EITHER = {

@@ -21,6 +21,7 @@ from tensormagic.capture.staging.sharing import (
     keep_out,
     memory,
     none_held,
+    numbers_of,
     once_each,
     pairs,
     reached,
@@ -191,14 +192,18 @@ class Choice:
         self, slot: Slot, like: Parts, numbers: list[int], conditions: list[int | None], values: tuple[Any, Any]
     ) -> None:
         sides = [arrays_of(v) or [None] * len(numbers) for v in values]
+        given = zip(*(numbers_of(v) or [None] * len(numbers) for v in values), strict=True)
+        may = [writeable(*pair) for pair in given]
         places = [self._places(a, b) for a, b in zip(*sides, strict=True)]
 
         def bind(of: Callable[[int], Node]) -> None:
             made: list[Tensor] = []
-            for first, second, n, c, asked in zip(*sides, numbers, conditions, places, strict=True):
+            for first, second, n, c, asked, may_be in zip(*sides, numbers, conditions, places, may, strict=True):
                 defined = None if c is None else of(c)
                 known = self._same(first, second) if defined is None else None
                 made.append(merged.result(of(n), defined, slot.said, self.why) if known is None else known)
+                if known is None:
+                    made[-1].place.buffer.writeable = may_be
                 found = (
                     None if asked is None else [Alternative(of(k) if isinstance(k, int) else k, p) for k, p in asked]
                 )
@@ -252,7 +257,6 @@ class Choice:
             shared[j].append(found[i].value.place.buffer)
         follow(zip([b.value for b in found], shared, strict=True))
         for one, known in zip(found, placed, strict=True):
-            one.value.place.buffer.writeable = writeable(one.first, one.second)
             if not known or not one.places:
                 keep_out(one.value, one.first, one.second)
 

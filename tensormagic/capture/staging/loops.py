@@ -26,6 +26,7 @@ from tensormagic.capture.staging.sharing import (
     lost,
     memory,
     none_held,
+    numbers_of,
     once_each,
     pairs,
     reached,
@@ -388,7 +389,9 @@ class Loop:
         for start, end, tensors in made:
             for value, *leaves in zip(tensors, arrays_of(start) or [None] * len(tensors), arrays_of(end), strict=True):
                 keep_out(value, *leaves)
-                value.place.buffer.writeable = writeable(*(leaves[1:] if self.once else leaves))
+            for k, value in enumerate(tensors):
+                held = [numbers_of(v)[k:] for v in ([end] if self.once else [start, end])]
+                value.place.buffer.writeable = writeable(*(v[0] for v in held if v))
 
     def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry], list[Node | None]]], list[tuple[Slot, Any]]]:
         """What the last turn leaves in names that no turn reads: numbers with a carry each, and other values.

@@ -37,8 +37,12 @@ def reach(buffer: Buffer) -> set[Buffer]:
 
 def arrays_of(value: Any) -> list[Leaf]:
     """For each number and array in a value, in order, the lazy array that it is."""
-    leaves = [] if value is UNBOUND else [v for v in flatten(value)[0] if is_number(v)]
-    return [v if isinstance(v, Tensor) and v.type.form == "array" else None for v in leaves]
+    return [v if isinstance(v, Tensor) and v.type.form == "array" else None for v in numbers_of(value)]
+
+
+def numbers_of(value: Any) -> list[Any]:
+    """The numbers and arrays in a value, NumPy's own among them, in order."""
+    return [] if value is UNBOUND else [v for v in flatten(value)[0] if is_number(v)]
 
 
 def once_each(slots: Mapping[Slot, Any]) -> None:
@@ -108,9 +112,10 @@ def keep_out(value: Tensor, *leaves: Leaf) -> None:
         own.overlaps += [text for text in dict.fromkeys(found) if text not in own.overlaps]
 
 
-def writeable(*leaves: Leaf) -> bool | None:
+def writeable(*numbers: Any) -> bool | None:
     """Whether an array that is one of these may be stored into; None where data decide that."""
-    found = {leaf.place.writeable for leaf in leaves if leaf is not None}
+    found = {v.place.writeable for v in numbers if isinstance(v, Tensor) and v.type.form == "array"}
+    found |= {bool(v.flags.writeable) for v in numbers if isinstance(v, np.ndarray)}
     return found.pop() if len(found) == 1 else None if found else True
 
 

@@ -14,6 +14,8 @@ from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.form import to_form
@@ -88,10 +90,23 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
         if short is not None:
             return store_result(self, arithmetic(short, [self.node]), short.name)
         operand = node_of(other)
-        _check_cast(op.resolve([self.type, operand.type])[1], self.dtype, op.name)
+        try:
+            _check_cast(op.resolve([self.type, operand.type])[1], self.dtype, op.name)
+        except DTypeError:
+            _refuse_chosen(operand)
+            raise
         return store_result(self, arithmetic(op, [self.node, operand]), op.name)
 
     return method
+
+
+def _refuse_chosen(number: Node) -> None:
+    """In a ``try``, refuse a number that data choose, and that is of a dtype which does not fit: it may be of another one."""
+    capture = context.current()
+    chosen = number.args[0] if number.op.name == "item" else number
+    regions = any(isinstance(p, Graph) for p in chosen.params.values())
+    if capture is not None and capture.attempts and regions and not number.type.shape:
+        refuse("an error in a `try`, where data decide whether it is met,", "Ask with `if` whether it would be met.")
 
 
 def store_result(target: Tensor, node: Any, name: str, *, reduced: bool = False) -> Tensor:

@@ -12,9 +12,9 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stores.place import is_region
 from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
-from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
 from tensormagic.ops.contract import matmul
@@ -103,9 +103,7 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
 def _refuse_chosen(number: Node) -> None:
     """In a ``try``, refuse a number that data choose, and that is of a dtype which does not fit: it may be of another one."""
     capture = context.current()
-    chosen = number.args[0] if number.op.name == "item" else number
-    regions = any(isinstance(p, Graph) for p in chosen.params.values())
-    if capture is not None and capture.attempts and regions and not number.type.shape:
+    if capture is not None and capture.attempts and is_region(number) and not number.type.shape:
         refuse("an error in a `try`, where data decide whether it is met,", "Ask with `if` whether it would be met.")
 
 

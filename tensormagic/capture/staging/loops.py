@@ -387,11 +387,11 @@ class Loop:
             shared[j].append(found[i][0].place.buffer)
         follow((f[0], s) for f, s in zip(found, shared, strict=True))
         for start, end, tensors in made:
-            for value, *leaves in zip(tensors, arrays_of(start) or [None] * len(tensors), arrays_of(end), strict=True):
-                keep_out(value, *leaves)
-            for k, value in enumerate(tensors):
-                held = [numbers_of(v)[k:] for v in ([end] if self.once else [start, end])]
-                value.place.buffer.writeable = writeable(*(v[0] for v in held if v))
+            none = [None] * len(tensors)
+            arrays, numbers = ([form(v) or none for v in (start, end)] for form in (arrays_of, numbers_of))
+            for value, first, last, *held in zip(tensors, *arrays, *numbers, strict=True):
+                keep_out(value, first, last)
+                value.place.buffer.writeable = writeable(*(held[1:] if self.once else held))
 
     def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry], list[Node | None]]], list[tuple[Slot, Any]]]:
         """What the last turn leaves in names that no turn reads: numbers with a carry each, and other values.

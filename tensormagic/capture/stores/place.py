@@ -327,7 +327,7 @@ def _may_have_gaps(first: Node) -> bool:
             return True
         if name == "parameter" and around is not None:
             pending += _handed_on(node["index"], *around)
-        elif _is_region(node):
+        elif is_region(node):
             region, number = _result_of(node)
             graphs = [g for n, g in region.params.items() if isinstance(g, Graph) and n != "test"]
             pending += [(graph.results[number], (region, around)) for graph in graphs]
@@ -340,7 +340,8 @@ def _result_of(node: Node) -> tuple[Node, int]:
     return (node.args[0], node["index"]) if node.op.name == "item" else (node, 0)
 
 
-def _is_region(node: Node) -> bool:
+def is_region(node: Node) -> bool:
+    """Whether a branch or a loop gives a value."""
     return any(isinstance(p, Graph) for p in _result_of(node)[0].params.values())
 
 

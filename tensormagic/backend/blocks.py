@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 from itertools import count, zip_longest
 
-from tensormagic.backend.inline import MARK, Instance, Room, expand_all, is_marked, is_room, marked
+from tensormagic.backend.inline import MARK, Instance, expand_all, is_marked, is_room, marked, room
 from tensormagic.backend.kinds import carried_by, filled_by, is_inline, is_leaf, kind_of, settle, stored_below, stripped
 from tensormagic.backend.lower import IndexTuple, Roots, Stage, axes_of, operand_reads
 from tensormagic.backend.memory import Memory
@@ -431,7 +431,7 @@ def _build_repetition(root: Node, memory: Memory, found: set[Node]) -> Region:
     body: Graph = root["body"]
     filled = filled_by(root)
     starts = tuple(
-        input_node(Room("room"), start.type) if k in filled else start
+        room(start.type) if k in filled else start
         for k, start in enumerate(root.args[first : first + root["carries"]], first)
     )
     constants = root.args[first + root["carries"] :]

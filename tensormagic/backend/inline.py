@@ -12,9 +12,10 @@ from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, make, rebuild, replaced, resized, topological
 from tensormagic.ir.size import Atom, Size, nodes_of, substitute
+from tensormagic.ir.type import Type
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import CONSTANT, IOTA, Source, input_node
+from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, Source
 from tensormagic.ops.move import BROADCAST, CONCATENATE, Move, broadcast, reshape, transpose
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import Pointwise, astype
@@ -42,6 +43,11 @@ def is_growing(node: Node) -> bool:
 def is_room(node: Node) -> bool:
     """Whether a node is an array that holds nothing yet."""
     return isinstance(node.params.get("source"), Room)
+
+
+def room(t: Type, kind: type[Room] = Room) -> Node:
+    """An array that holds nothing yet; the integers in its shape have to be there before it."""
+    return make(INPUT, type=t, source=kind("room"), extents=t.shape)
 
 
 def expand_all(results: Sequence[Node]) -> list[Node]:
@@ -133,7 +139,7 @@ def _product(node: Node) -> Node:
 
 def _joined(node: Node) -> Node:
     """Parts stored one after the other into an array that holds nothing yet."""
-    found = input_node(Room("room"), node.type)
+    found = room(node.type)
     offset: Size = 0
     for part in node.args:
         extents = enumerate(part.type.shape)
@@ -164,7 +170,7 @@ def _begun(node: Node, own: int) -> Node:
     fills = base is not node and base.op is BROADCAST and base.args[0].op is CONSTANT
     if not fills or base.args[0].type.shape or not is_box(node["slices"]) or node.type.dtype != node.args[1].type.dtype:
         return node
-    found = input_node(Room("room"), node.type)
+    found = room(node.type)
     for box in rim(node["slices"], node.type.shape):
         piece = broadcast(base.args[0], tuple(extent for _, extent, _ in box))
         found = marked(make(SET, (found, piece), slices=box), own)
@@ -224,7 +230,7 @@ class Instance:
             if node not in self.memo:
                 new = resized(node, [self.memo[a] for a in node.args], self.sizes)
                 if self.own is not None and is_room(node):
-                    new = input_node(type(node["source"])("room"), new.type)
+                    new = room(new.type, type(node["source"]))
                 elif self.own is not None:
                     new = marked(_begun(new, self.own), self.own)
                 self._put(node, new)

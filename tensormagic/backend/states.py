@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from tensormagic.backend.inline import Room, expand_all, is_box, rim
+from tensormagic.backend.inline import expand_all, is_box, rim, room
 from tensormagic.backend.kinds import graphs_of, kind_of
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, make, replaced, topological
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type
-from tensormagic.ops.leaf import constant_value, input_node, size_of
+from tensormagic.ops.leaf import constant_value, size_of
 from tensormagic.ops.move import reshape, slice_
 from tensormagic.ops.opaque import ITEM, items
 from tensormagic.ops.regions.loops import LOOP
@@ -141,8 +141,8 @@ class _Loop:
         body = graph_over([self.index, *parameters], [later, *now[:-1]], self.body)
         turns: Any = self.turns
         outer = self.operands[k].type.shape
-        room = input_node(Room("room"), Type(self.own[k].type.dtype, (turns + 1, *outer)))
-        start = set_at(room, reshape(self.operands[k], (1, *outer)), _row(0, outer))
+        array = room(Type(self.own[k].type.dtype, (turns + 1, *outer)))
+        start = set_at(array, reshape(self.operands[k], (1, *outer)), _row(0, outer))
         operands = [start, *(self.operands[j] for j in kept)]
         carries = 1 + len(nexts)
         new = make(LOOP, [self.node.args[0], *operands], body=body, carries=carries)

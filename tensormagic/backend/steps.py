@@ -10,6 +10,7 @@ from tensormagic.backend.kinds import is_inline, is_inline_move, stored_below
 from tensormagic.backend.lower import Stage
 from tensormagic.ir.graph import Guard
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ops.leaf import IOTA
 
 
@@ -97,7 +98,8 @@ def needed(step: Step) -> list[Node]:
     """The stored nodes that a step reads; views are what they show."""
     if isinstance(step, Stage):
         found = [n for n, _ in step.reads if n.op is not IOTA]
-        found += [step.root.args[0]] if step.written is not None else []
+        if step.written is not None:
+            found += [step.root.args[0], *(n for s in step.root.type.shape for n in nodes_of(s))]
     elif isinstance(step, Check):
         found = list(step.nodes)
     elif isinstance(step, Node):

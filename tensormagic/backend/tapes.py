@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from tensormagic.backend.inline import DTYPES, Growing, Instance, expand_all
+from tensormagic.backend.inline import DTYPES, Growing, Instance, expand_all, room
 from tensormagic.backend.kinds import graphs_of, kind_of
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
@@ -116,7 +116,7 @@ class _Walk:
             if k < carries and operand.op is not EMPTY:
                 raise _TapeError
             own = Type(p.type.dtype, (LENGTH, *(outside.size(s) for s in shape)))
-            args.append(input_node(Growing("tape"), own) if k < carries else self._array(operand))
+            args.append(room(own, Growing) if k < carries else self._array(operand))
         graphs = {"body": _over(body, inner)}
         if not first:
             test: Graph = node["test"]

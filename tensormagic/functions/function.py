@@ -18,8 +18,7 @@ from tensormagic.capture import context, floating, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import check_dtype
-from tensormagic.capture.refusal import is_met_by_numpy
-from tensormagic.capture.staging.raising import checked
+from tensormagic.capture.staging.raising import checked, refusing
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of
@@ -148,16 +147,8 @@ def trace(body: Body, given: Given, names: Sequence[str], label: str) -> Trace:
         args, options = given.build(
             iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)])
         )
-        try:
+        with refusing(label):
             result = unchanged((args, options), label, lambda: body(*args, **options))
-        except (TypeError, ValueError) as error:
-            if is_met_by_numpy(error):
-                refusal = CaptureError(
-                    f"{label} hands what is being captured to NumPy's own code, which needs the value ({error})",
-                    "Store into arrays that np.array, np.zeros, … make, or that are computed from arguments.",
-                )
-                raise refusal.with_traceback(error.__traceback__) from error  # which ends at the user's line
-            raise
         found, build = flatten(result)
         nodes = [node_of(v) for v in found]
         stores = stores_of(label, tensors, found, ordered=capture.stores and capture.ordered)

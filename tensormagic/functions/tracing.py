@@ -17,6 +17,7 @@ from tensormagic.capture import context
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import check_dtype
+from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.config import config
@@ -93,7 +94,7 @@ def _traced(fun: Any, types: tuple[Any, ...]) -> tuple[Graph, Callable[[Any], An
     tensors = [v for v in arguments if isinstance(v, Tensor)]
     nodes = [t.node for t in tensors]
     capture = Capture(function.name, abstract=True)
-    with context.capturing(capture):
+    with context.capturing(capture), refusing(function.name):
         results, arrange = flatten(function.body(*build(iter(arguments))))
         found = [node_of(v) for v in results]
     refuse_stores(tensors, function.name)

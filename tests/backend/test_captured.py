@@ -141,3 +141,46 @@ def test_a_branch_that_keeps_an_array_beside_what_it_stores_into_it() -> None:
 
     for first in (1.0, 9.0):
         alike(kept, np.array([first]), np.arange(4) - 2)
+
+
+A, MASK = np.arange(6.0).reshape(2, 3), np.array([2.0, 0.0, 1.0])
+JOINS = {
+    "behind": lambda a, k: [np.concatenate([a[0] + 1, k[k > 0]]), np.append(a[1], k[k < 1]), np.pad(k[k > 0], 2)],
+    "beside": lambda a, k: [np.concatenate([a, a[:, k > 0]], 1), np.concatenate([a + 1, a[:, k > 9], a], 1) * 2],
+    "twice": lambda a, k: [np.append(np.append(a[0], k[k > 1]), k[k > 0]).sum()],
+}
+
+
+def join_in_a_loop(a: Any, k: Any) -> Any:
+    found = 0.0
+    for i in range(3):
+        joined = np.concatenate([a, a[:, k > i - 0.5]], 1)
+        found = found + joined.sum() + joined[1, -1]
+    return [found]
+
+
+def join_in_a_branch(a: Any, k: Any) -> Any:
+    found = a.min()
+    if k[0] > 1:
+        joined = np.concatenate([a + 1, a[:, k > 0.5]], 1)
+        found = found + joined.sum() + joined[1, 2]
+    return [found]
+
+
+def part_of_zeros_in_a_loop(a: Any, k: Any) -> Any:
+    found = 0.0
+    for i in range(2):
+        wide = np.zeros((2, int(k[i]) + 1))
+        wide[:, 0] = a[:, i]
+        wide[1, 1:] = i
+        found = found + (wide * np.arange(wide.shape[1])).sum() + wide[1].sum()
+    return [found]
+
+
+@pytest.mark.parametrize(
+    "function", [*JOINS.values(), join_in_a_loop, join_in_a_branch, part_of_zeros_in_a_loop], ids=lambda f: f.__name__
+)
+def test_arrays_of_parts_whose_sizes_data_say(function: Any) -> None:
+    """The parts are stored once it is known how long the whole is."""
+    alike(function, A, MASK)
+    alike(function, A, MASK[::-1])

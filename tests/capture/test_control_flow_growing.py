@@ -308,6 +308,20 @@ def test_what_does_not_fit_the_sum_of_a_list_may_fit_that_of_an_empty_one(use):
         tm.tensor(f)(X, np.ones((2, 2)), np.array([0]))
 
 
+def test_what_python_would_not_meet_with_an_empty_list_is_refused():
+    def f(x, k):
+        rows = [x * i for i in range(k[0])]
+        table = np.array(rows).T
+        if len(table) < 2:
+            last = table + 1
+        return last
+
+    assert f(np.arange(3.0), np.array([0])).size == 0
+    with pytest.raises(CaptureError, match=r"a list may be empty in .*, as data say, and is taken not to be") as caught:
+        tm.tensor(f)(np.arange(3.0), np.array([0]))
+    assert "ends in UnboundLocalError" in str(caught.value)
+
+
 def test_an_element_that_is_not_there():
     def f(x):
         out = []

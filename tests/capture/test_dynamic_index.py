@@ -464,3 +464,28 @@ def test_an_index_out_of_bounds_in_a_loop_without_a_turn():
     assert captured(np.arange(3.0), np.int64(0)) == 0.0
     with pytest.raises(IndexError, match="index 9 is out of bounds"):
         captured(np.arange(3.0), np.int64(2))
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_take_looks_at_no_index_where_there_are_no_rows(tier, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+
+    def taken(x, n):
+        return np.take(x[:n, 1:], [0, -1], axis=1)
+
+    captured = tm.tensor(taken)
+    for columns, rows in itertools.product((1, 3), (0, 2)):
+        x = np.arange(2.0 * columns).reshape(2, columns)
+        given, expected = (outcome(f, x, np.int64(rows)) for f in (captured, taken))
+        assert given is IndexError if expected is IndexError else np.array_equal(given, expected)
+
+
+def test_a_number_that_does_not_fit_stored_into_one_element_of_flat():
+    def stored(x, n, value):
+        x.flat[n] = value
+        return x
+
+    captured = tm.tensor(stored)
+    for value in (3.5, 3, -1, 300, 2.5e9):
+        given, expected = (outcome(f, np.zeros(3, np.uint8), np.int64(1), value) for f in (captured, stored))
+        assert given is expected if isinstance(expected, type) else np.array_equal(given, expected)

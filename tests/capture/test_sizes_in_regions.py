@@ -231,3 +231,29 @@ else:
     for buffer, value in zip(captured.stores, stored, strict=True):
         assert np.array_equal(buffer.array, value)
     assert np.array_equal(captured.outputs["found"].numpy(), np.full(3, 2.0))
+
+
+def untaken_store(x: Any, chosen: Any) -> Any:
+    part, found = x[0, chosen], x * 2
+    if x[0, 0] > 3:
+        found = x + part
+    return found, part
+
+
+def untaken_else(x: Any, chosen: Any) -> Any:
+    part, found = x[0, chosen], x * 2
+    found = found + 1 if x[0, 0] < 3 else x + part
+    return found, part
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("program", [untaken_store, untaken_else])
+def test_a_way_that_is_not_taken_may_not_fit(program: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    x, captured = np.arange(12.0).reshape(3, 4), tm.tensor(program)
+    for chosen in ([True, False, True, False], [True] * 4):
+        for found, expected in zip(captured(x, np.array(chosen)), program(x, np.array(chosen)), strict=True):
+            assert np.array_equal(found, expected)
+    with pytest.raises(ValueError, match="do not fit"):
+        captured(x + 4, np.array([True, False, True, False]))
+    assert np.array_equal(captured(x + 4, np.array([True] * 4))[0], (x + 4) + (x[0] + 4))

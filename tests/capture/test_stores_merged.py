@@ -8,7 +8,10 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.capture.staging import alternatives
+from tensormagic.capture.stores.place import Buffer, ask_all
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
+from tensormagic.ops.leaf import constant
 from tests.capture.harness import assert_equal, captured, cell, check
 
 SAME = {
@@ -20,6 +23,12 @@ SAME = {
     "a view of a view in every turn": "v = x\nfor i in range(4):\n    v = v[::-1]\n    x[0] += 1\nw = v + 0",
     "a way that stores, and one that binds": (
         "for i in range(3):\n    x = x + 1\n    if i % 2:\n        v = x.T\n    else:\n        x[0] = 4\nw = v + 1"
+    ),
+    "one of two parts, in a way that stores into both behind it": (
+        "if s > 1:\n    v = x[0] if x[0, 0] > 5 else x[-1]\n    x[1:][...] = -3\nw = v + 1"
+    ),
+    "one of two, in a turn that stores into both behind it": (
+        "for i in range(2):\n    v = y[0] if x[0, 0] > 5 else x[0] + 0\n    y[...] = v[::-1]\nw = v + 1"
     ),
     "a way that stores after another name was bound": "if s > 9:\n    v = x.T\nelse:\n    x[0] = 4\n    v = x[:1]\nw = v + 1",
 }
@@ -304,3 +313,19 @@ def test_a_store_into_one_of_many_places_takes_a_time_in_proportion(store: str, 
 
     few, many = counted(4), counted(8)
     assert 0 < few < many <= 8 * few  # less than a third power: it has doubled with each branch
+
+
+def test_a_value_that_cannot_be_made_is_asked_for_again():
+    buffer = Buffer(constant(1.0))
+    given = iter([CaptureError("not now"), constant(2.0)])
+
+    def make(_was: Node) -> Node:
+        found = next(given)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    buffer.put_late(make)
+    with pytest.raises(CaptureError, match="not now"):
+        ask_all()
+    assert buffer.node is constant(2.0)

@@ -13,6 +13,8 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
+from tensormagic.ir.type import product
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import axes_of
 from tensormagic.ops.indices import gather, sorting
@@ -62,8 +64,12 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     if mode == "raise" and axis is not None and x.type.ndim:
         number = axes_of(x, axis)[0]
         before, behind = x.type.shape[:number], x.type.shape[number + 1 :]
-        if 0 in before:  # NumPy looks at no index then
+        empty = x.type.shape[number] == 0 and any(nodes_of(s) for s in before)
+        if 0 in before or empty:  # NumPy looks at no index then
             nothing = broadcast(constant(x.type.dtype.type(0)), (*before, *index.type.shape, *behind))
+            if empty:
+                none = scalar.equal(size_node(product((*before, *index.type.shape, *behind))), 0)
+                nothing = require(nothing, none, "cannot do a non-empty take from an empty axes.", "index")
             return into_out(nothing, out, "take")
     if mode != "raise":
         extent = size_node(x.type.size if axis is None else x.type.shape[axes_of(x, axis)[0]])

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.refusal import is_met_by_numpy
 from tensormagic.capture.staging.grown import given_back
 from tensormagic.capture.staging.merged import is_number
 from tensormagic.capture.staging.trial import (
@@ -36,7 +37,7 @@ from tensormagic.ops.scalars import scalar
 
 _QUIET = (np.errstate, warnings.catch_warnings, nullcontext, redirect_stdout)  # managers that catch no error
 _PLAIN = (str, int, float, bool, type(None), bytes)
-_KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError)
+_KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError, UnboundLocalError)
 
 
 class Text(str):  # noqa: SLOT000 (has its pieces beside it)
@@ -281,6 +282,24 @@ def _doubted(error: Exception) -> Exception:
         return error
     said = f"{capture.assumed}: what follows ends in {type(error).__name__}: {error}"
     return CaptureError(said, "Ask whether it is empty before it is used: `if values:`.")
+
+
+@contextmanager
+def refusing(label: str) -> Generator[None]:
+    """Tell errors of a function's code as refusals, where they are none of the user's."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, TypeError | ValueError) and is_met_by_numpy(error):
+            refusal: Exception = CaptureError(
+                f"{label} hands what is being captured to NumPy's own code, which needs the value ({error})",
+                "Store into arrays that np.array, np.zeros, … make, or that are computed from arguments.",
+            )
+        else:
+            refusal = _doubted(error)
+        if refusal is error:
+            raise
+        raise refusal.with_traceback(error.__traceback__) from error  # which ends at the user's line
 
 
 def settle() -> None:

@@ -389,6 +389,7 @@ def attempt(
             raise running.spoiled
         kept = keep(outcome.result)
         if not kept:
+            ask_all()  # as it is now
             outcome.slots = world.changes()
             outcome.grown = world.grown
             outcome.buffers = {b: _held(b) for b in journal if b.born < start}

@@ -93,8 +93,16 @@ class Buffer:
     def __getattr__(self, name: str) -> Any:
         if name not in {"node", "first"} or "make" not in self.__dict__:
             raise AttributeError(name)
+        late = self in _late
         _late.discard(self)
-        made = self.__dict__.pop("make")()
+        make = self.__dict__.pop("make")
+        try:
+            made = make()
+        except BaseException:  # it is asked for again
+            self.__dict__["make"] = make
+            if late:
+                _late.add(self)
+            raise
         lies_as(self.__dict__.setdefault("node", made), self.__dict__.setdefault("first", made))
         return self.__dict__[name]
 

@@ -116,7 +116,8 @@ class Flat:
                 "a store into x.flat of a part of x itself, which NumPy changes while it is read,",
                 "Store a copy of that part: x.flat[...] = part.copy().",
             )
-        single = isinstance(index, int | np.integer)
+        number = isinstance(index, Tensor) and index.type.form != "array" and index.type.dtype.kind in "iu"
+        single = number or isinstance(index, int | np.integer)
         if isinstance(value, complex) and line.dtype.kind not in "bc" and single:
             raise ValueError(_SINGLE)
         if isinstance(value, Tensor) and value.type.form == "python" and line.dtype.kind in "iu" and single:

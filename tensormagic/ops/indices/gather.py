@@ -42,9 +42,10 @@ def gather_shape(x: Node, indices: Node, axis: int) -> tuple[Size, ...]:
 def _gather_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
     x, indices = args
     check_indices(indices)
-    if x.type.shape[params["axis"]] == 0 and (lower_bound(indices.type.size) or 0) > 0:
+    found = _array(x.type.dtype, gather_shape(x, indices, params["axis"]))
+    if x.type.shape[params["axis"]] == 0 and (lower_bound(found.size) or 0) > 0:
         raise BoundsError("cannot do a non-empty take from an empty axes.")
-    return _array(x.type.dtype, gather_shape(x, indices, params["axis"]))
+    return found
 
 
 def _gather_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:

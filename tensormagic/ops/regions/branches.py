@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,12 @@ from tensormagic.ops.regions.region import (
 )
 from tensormagic.ops.reverse.residuals import residuals, restored
 from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
+
+
+def _without_data(left: Type, right: Type) -> Type:
+    """The type of both: sizes that data say in one of them alone, where its graph needs them to fit, are the other's."""
+    pairs = zip(left.shape, right.shape, strict=True)
+    return left.with_shape(tuple(t if nodes_of(s) and not nodes_of(t) else s for s, t in pairs), left.form)
 
 
 def packed(values: Sequence[Any]) -> Any:
@@ -76,8 +83,12 @@ class Branches(Region):
             symbols, needed = matched(graph, self._operands(args), self.name)
             guards += needed
             found = result_types(graph, symbols)
-            guards += agreed(types, found, "the branches give different types") if types is not None else []
-            types = found if types is None else types
+            if types is None:
+                types = found
+                continue
+            differ = agreed(types, found, "the branches give different types")
+            guards += [g for g in differ if bool(nodes_of(g[0])) == bool(nodes_of(g[2]))]
+            types = tuple(starmap(_without_data, zip(types, found, strict=True)))
         return types or (), guards
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type | tuple[Type, ...]:

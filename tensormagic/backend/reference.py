@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, check, checks_after, sizer
+from tensormagic.ir.node import topological
 from tensormagic.ir.size import nodes_of
+from tensormagic.ops.effects.raising import CHECK, name_of
 
 Run = Callable[..., list[Any]]
 
@@ -50,6 +53,23 @@ def compile(graph: Graph) -> Run:
         return [table[r] for r in graph.results]
 
     return run
+
+
+def refusal(graph: Graph, sizes: dict[Any, int], values: Sequence[Any]) -> CaptureError | None:
+    """What a graph refuses as data say: that comes before sizes that do not fit, which may follow from it."""
+    table: dict[Any, Any] = dict(zip(graph.parameters, values, strict=True))
+    size = sizer(sizes, table)
+    refusing = [n for n in graph.nodes if n.op is CHECK and n["error"] == name_of(CaptureError)]
+    for node in topological(refusing, stop=lambda n: n in table):
+        if node in table:
+            continue
+        try:
+            table[node] = node.op.evaluate(node, [table[a] for a in node.args], size)  # type: ignore[attr-defined]
+        except CaptureError as error:
+            return error
+        except Exception:  # noqa: BLE001 (the first error is known)
+            return None
+    return None
 
 
 def owned(results: Sequence[Any], values: Sequence[Any]) -> list[Any]:

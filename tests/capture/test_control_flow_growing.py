@@ -322,6 +322,24 @@ def test_what_python_would_not_meet_with_an_empty_list_is_refused():
     assert "ends in UnboundLocalError" in str(caught.value)
 
 
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_sizes_that_do_not_fit_an_empty_list_are_refused(tier, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+
+    def f(x, k):
+        rows = np.array([np.outer(x, x) for i in range(k[0])])
+        rows.T[...] = rows + 1
+        return rows
+
+    captured = tm.tensor(f)
+    assert f(np.arange(3.0), np.array([0])).size == 0
+    with pytest.raises(CaptureError, match=r"a list is empty in .*, as data say"):
+        captured(np.arange(3.0), np.array([0]))
+    assert np.array_equal(captured(np.arange(3.0), np.array([3])), f(np.arange(3.0), np.array([3])))
+    with pytest.raises(ValueError, match="do not fit"):
+        captured(np.arange(3.0), np.array([2]))
+
+
 def test_an_element_that_is_not_there():
     def f(x):
         out = []

@@ -340,6 +340,18 @@ def test_sizes_that_do_not_fit_an_empty_list_are_refused(tier, monkeypatch):
         captured(np.arange(3.0), np.array([2]))
 
 
+@pytest.mark.parametrize("extreme", [min, max])
+def test_the_extreme_of_an_empty_list(extreme):
+    def f(x, k):
+        return extreme([x[0] * (i - 1) for i in range(k[0])]), extreme(np.median(x) * i for i in range(k[0]))
+
+    captured = tm.tensor(f)
+    assert captured(np.array([2.0, 3.0]), np.array([3])) == f(np.array([2.0, 3.0]), np.array([3]))
+    for function in (f, captured):
+        with pytest.raises(ValueError, match=rf"{extreme.__name__}\(\) arg is an empty sequence"):
+            function(np.array([2.0, 3.0]), np.array([0]))
+
+
 def test_an_element_that_is_not_there():
     def f(x):
         out = []

@@ -299,7 +299,7 @@ def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
         "cannot reshape",
         "zero-size",
         "inhomogeneous",
-        "of an empty sequence",
+        "an empty sequence",
     )
     if isinstance(numpys, IndexError | NameError) or any(text in str(numpys) for text in unread):
         return "unread"

@@ -184,7 +184,7 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
         args = tuple(map(whole, args))
         rows = stacked(args[0]) if len(args) == 1 and not options else None
         if rows is not None:
-            first, rest = ranges.first_and_rest(args[0])
+            first, rest = ranges.first_and_rest(args[0], f"{name}() arg is an empty sequence")
             return first if _is_alone(rows, rest) else _folded(pick, first, rest)
         several = len(args) == 1 and (isinstance(args[0], Tensor | list | tuple) or is_generated(args[0]))
         values = list(args[0]) if several else list(args)

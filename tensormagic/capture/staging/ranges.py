@@ -11,8 +11,10 @@ from tensormagic.capture.library.creation import arange
 from tensormagic.capture.value import Tensor, as_size, extent, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.size import Size, apply
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import size_node
+from tensormagic.ops.leaf import constant, size_node
+from tensormagic.ops.scalars import scalar
 
 
 class Items:
@@ -184,10 +186,13 @@ def items_of(value: Any) -> Items | None:
     return None
 
 
-def first_and_rest(values: Any) -> tuple[Any, Items]:
-    """The first element of a list that one loop has made, and the others."""
+def first_and_rest(values: Any, empty: str = "") -> tuple[Any, Items]:
+    """The first element of a list that one loop has made, and the others; ``empty`` is the error where data say that there is none."""
     if isinstance(values, list | tuple):
         return values[0], Appended(values[0].stack, 1)
+    if empty:
+        there = require(constant(0), scalar.greater(size_node(values.size), 0), empty)
+        return values.element(there), _grown(values, 1)
     return values[0], _grown(values, 1)
 
 

@@ -44,6 +44,10 @@ def test_a_loop_that_does_not_store_twice():
         check(READ_ONLY["in a later turn"], x=X, k=np.array([turns]))
 
 
+def test_sums_into_places_of_read_only_arrays_which_numpy_stores_into():
+    check("y = np.broadcast_to(2, (2,))\nfor row in x:\n    np.add.at(y, [0], 1)\nz = y + 0", x=X)
+
+
 @pytest.mark.parametrize("name", EITHER)
 def test_a_store_is_refused_where_data_decide(name: str):
     error = captured(EITHER[name], {"x": X.copy(), "np": np}).error

@@ -142,7 +142,8 @@ def close(ours: Any, numpys: Any, where: str, rounding: float, *, promoted: bool
     otherwise than several, or in place otherwise than not.
     """
     if promoted and form(ours) != form(numpys) and _is_promoted(ours, numpys):
-        a, b = np.asarray(ours), np.asarray(numpys).astype(np.asarray(ours).dtype)
+        wide = np.result_type(np.asarray(ours).dtype, *([] if np.asarray(ours).dtype.kind in "fc" else [numpys]))
+        a, b = (np.asarray(v).astype(wide) for v in (ours, numpys))
         own = getattr(numpys, "dtype", np.dtype(np.float64))
         _near(a, b, where, max(rounding, 1e-6 if own in {np.dtype("f4"), np.dtype("c8")} else 1e-14))
         return "promoted"
@@ -172,11 +173,16 @@ def _near(a: np.ndarray, b: np.ndarray, where: str, rounding: float) -> None:
 
 
 def _is_promoted(ours: Any, numpys: Any) -> bool:
-    """Whether a value is of the kind that another one, or what it was computed from, was promoted to."""
+    """Whether a value is of the kind that another one, or what it was computed from, was promoted to.
+
+    A whole number that stands in the code takes the dtype of the one that it is beside, which may be less wide than Python's.
+    """
     if not isinstance(ours, np.ndarray | np.generic | int | float | complex) or np.shape(ours) != np.shape(numpys):
         return False
     dtype = np.asarray(ours).dtype
     other = numpys if type(numpys) in {bool, int, float, complex} else np.asarray(numpys).dtype
+    if dtype.kind in "iu" and np.asarray(numpys).dtype.kind in "iu":
+        return True
     return np.result_type(dtype, other) == dtype or (dtype.kind in "fc" and np.can_cast(other, dtype, "same_kind"))
 
 

@@ -85,6 +85,8 @@ def called(function: Any) -> Any:
     own = _own(function)
     if own is not function:
         return own
+    if trial() is not None and isinstance(getattr(function, "__self__", None), np.ufunc) and function.__name__ == "at":
+        return partial(_stored_at, function)
     if trial() is not None and not _is_quiet(function):
         name = getattr(function, "__name__", type(function).__name__)
         raise spoil(
@@ -92,6 +94,13 @@ def called(function: Any) -> Any:
             "Call it outside the loop or the branch, or after the cell.",
         )
     return function
+
+
+def _stored_at(at: Callable[..., None], array: Any, *rest: Any) -> None:
+    """``ufunc.at``, which stores into NumPy's read-only arrays, too: these could not be put back."""
+    if isinstance(array, np.ndarray) and not array.flags.writeable:
+        raise spoil("ufunc.at stores into a read-only array: what depends on data around it", "Store into a copy.")
+    at(array, *rest)
 
 
 def _staged(function: Any) -> Any:

@@ -103,6 +103,8 @@ def kind_of(node: Node) -> str:
     into the loops that use them. ``"fold"``, ``"store"``, ``"sequence"``: loops of their own. ``"region"`` and
     ``"item"``, its results. ``"view"``: other axes over the same memory. ``"library"``: computed by NumPy.
     """
+    if node.op is ITEM:  # a region that has been refused has other results than before
+        return "item" if kind_of(node.args[0]) == "region" else "library"
     known = _kinds.get(node)
     if known is None:
         known = _kinds[node] = _kind(node, inside=False)
@@ -129,8 +131,6 @@ def _kind(node: Node, *, inside: bool) -> str:
         return "leaf" if not node.type.shape and node.type.dtype in DTYPES else "base"
     if op is SIZE or op is IOTA:
         return "leaf"
-    if op is ITEM:
-        return "item" if kind_of(node.args[0]) == "region" else "library"
     if any(t.dtype not in DTYPES or t.form == "tape" for n in (node, *node.args) for t in n.types):
         return "library"
     if is_complex(node) and op.name in _OF_REALS:

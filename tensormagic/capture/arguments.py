@@ -10,13 +10,15 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
-from tensormagic.ir.errors import AxisError
+from tensormagic.ir.errors import AxisError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size
-from tensormagic.ops.effects.checks import fixed
+from tensormagic.ops.effects.checks import fixed, require
 from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import constant
-from tensormagic.ops.move import normalise_axis
+from tensormagic.ops.leaf import constant, size_node
+from tensormagic.ops.move import normalise_axis, same
+from tensormagic.ops.scalars.scalar import equal
 
 MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own mark for an option that is not given)
 
@@ -24,6 +26,20 @@ MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own 
 def given(value: Any) -> bool:
     """Whether an option is given."""
     return value is not None and value is not MISSING
+
+
+def agreeing(node: Node, left: Size, right: Size, message: str) -> Node:
+    """``node``, where two sizes are the same: a ShapeError at once, or a ValueError when the graph runs, where they are not."""
+    if not same(left, right):
+        raise ShapeError(message)
+    if left == right:
+        return node
+    if nodes_of(left) or nodes_of(right):
+        return require(node, equal(size_node(left), size_node(right)), message)
+    capture = context.current()
+    if capture is not None:
+        capture.guards.append((left, "==", right))
+    return node
 
 
 def tensor(value: Any) -> Tensor:

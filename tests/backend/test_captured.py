@@ -184,3 +184,20 @@ def test_arrays_of_parts_whose_sizes_data_say(function: Any) -> None:
     """The parts are stored once it is known how long the whole is."""
     alike(function, A, MASK)
     alike(function, A, MASK[::-1])
+
+
+def test_what_reads_a_region_that_python_runs_waits_for_it() -> None:
+    """The memory of a part has no bound before the branch: it is no kernel, and its results are another step's."""
+
+    def reversed_parts(z: Any, y: Any) -> Any:
+        found = y * 0
+        if z[0] > 5:
+            for i in range(3):
+                found = y + 1
+                y[2 - i :: 2] = y[2 - i :: 2][::-1]
+                if y[0] > 9:
+                    break
+        return found * 2 + 1, y
+
+    for first in (1.0, 9.0):
+        alike(reversed_parts, np.array([first]), np.array([0.0, 5.0, 0.5, 7.0]))

@@ -306,6 +306,7 @@ def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
         "zero-size",
         "inhomogeneous",
         "an empty sequence",
+        "negative integer powers",
     )
     if isinstance(numpys, IndexError | NameError) or any(text in str(numpys) for text in unread):
         return "unread"

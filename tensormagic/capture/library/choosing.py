@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,15 @@ from tensormagic.capture.library.selection import nonzero
 from tensormagic.capture.names import implements
 from tensormagic.capture.numbers import is_huge
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, build, node_of, wrap
+from tensormagic.capture.value import Tensor, build, extent, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import apply, nodes_of
 from tensormagic.ir.type import python
 from tensormagic.ops.effects.checks import in_range
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices import sorting
-from tensormagic.ops.leaf import constant
+from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import broadcast, broadcast_shapes, same
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import bessel, scalar, special
@@ -226,7 +228,11 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     shapes = x.type.shape, y.type.shape
     if len(shapes[0]) != len(shapes[1]) or not all(map(same, *shapes)):
         return False
-    return _python_bool(_equal(x, y, equal_nan).all())
+    if not any(nodes_of(s) or nodes_of(t) for s, t in zip(*shapes, strict=True)):
+        return _python_bool(_equal(x, y, equal_nan).all())
+    common = tuple(slice(0, extent(apply("min", s, t))) for s, t in zip(*shapes, strict=True))
+    alike = [scalar.equal(size_node(s), size_node(t)) for s, t in zip(*shapes, strict=True)]
+    return _python_bool(wrap(reduce(scalar.logical_and, alike, _equal(x[common], y[common], equal_nan).all().node)))
 
 
 def _equal(x: Tensor, y: Tensor, equal_nan: bool) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import done, into_out, one_axis, tensor
+from tensormagic.capture.arguments import agreeing, done, into_out, one_axis, tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -146,7 +146,13 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     rows = [node_of(k) for k in (tensor(keys) if isinstance(keys, Tensor | np.ndarray) else keys)]
     if not rows:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
-    axis = one_axis(axis, rows[0].type.ndim) if rows[0].type.ndim else 0
+    shape, alike = rows[0].type.shape, "all keys need to be the same shape"
+    if any(row.type.ndim != len(shape) for row in rows):
+        raise ShapeError(alike)
+    for k, row in enumerate(rows):
+        for own, extent in zip(row.type.shape, shape, strict=True):
+            rows[k] = agreeing(rows[k], own, extent, alike)
+    axis = one_axis(axis, len(shape)) if shape else 0
     order = sorting.argsort(rows[0], axis, "stable")
     for key in rows[1:]:
         order = gather.take_along_axis(

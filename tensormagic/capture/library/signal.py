@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import done, given, known, one_axis, several_axes, tensor
+from tensormagic.capture.arguments import agreeing, done, given, known, one_axis, several_axes, tensor
 from tensormagic.capture.library.choosing import choose_from
 from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, build, node_of
+from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply, hint
@@ -224,8 +224,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         )
     if knots.ndim != 1 or values.ndim != 1:
         raise ShapeError("Data points must be 1-D sequences")
-    if not same(knots.type.shape[0], values.type.shape[0]):
-        raise ShapeError("fp and xp are not of the same length.")
+    alike = "fp and xp are not of the same length" + ("." if period is None else "")
+    values = wrap(agreeing(values.node, knots.type.shape[0], values.type.shape[0], alike))
     if knots.type.shape[0] == 0:
         raise ShapeError("array of sample points is empty")
     form = places.type.form

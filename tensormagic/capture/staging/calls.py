@@ -85,15 +85,20 @@ def called(function: Any) -> Any:
     own = _own(function)
     if own is not function:
         return own
-    if trial() is not None and isinstance(getattr(function, "__self__", None), np.ufunc) and function.__name__ == "at":
+    return function if trial() is None else _tried(function)
+
+
+def _tried(function: Any) -> Any:
+    """What is called in code that is being tried out, and put back: that cannot be done for every effect."""
+    if isinstance(getattr(function, "__self__", None), np.ufunc) and function.__name__ == "at":
         return partial(_stored_at, function)
-    if trial() is not None and not _is_quiet(function):
-        name = getattr(function, "__name__", type(function).__name__)
-        raise spoil(
-            f"{name}() has an effect outside the graph, or needs values: what depends on data around it",
-            "Call it outside the loop or the branch, or after the cell.",
-        )
-    return function
+    if _is_quiet(function):
+        return function
+    name = getattr(function, "__name__", type(function).__name__)
+    raise spoil(
+        f"{name}() has an effect outside the graph, or needs values: what depends on data around it",
+        "Call it outside the loop or the branch, or after the cell.",
+    )
 
 
 def _stored_at(at: Callable[..., None], array: Any, *rest: Any) -> None:

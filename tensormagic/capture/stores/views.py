@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import done, shape_of, tensor
+from tensormagic.capture.arguments import agreeing, done, shape_of, tensor
 from tensormagic.capture.fancy import is_mask
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
@@ -291,8 +291,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     """``np.place``: the first values where the mask is true, from the start again where there are fewer of them."""
     x = own_array(arr, "np.place")
     chosen, values = node_of(mask), _safe(vals, x.dtype)
-    if not same(chosen.type.size, x.type.size):
-        raise ShapeError("place: mask and data must be the same size")
+    chosen = agreeing(chosen, chosen.type.size, x.type.size, "place: mask and data must be the same size")
     if values.type.size == 0:
         raise ShapeError("Cannot insert from an empty array!")
     _place(Flat(x).lazy, astype(reshape(chosen, (x.type.size,)), np.bool_), storable(values, x.dtype))
@@ -312,8 +311,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     """``np.putmask``: where the mask is true the value of the same place, counted on beyond the end of the values."""
     x = own_array(a, "np.putmask")
     chosen, given = node_of(mask), _safe(values, x.dtype)
-    if not same(chosen.type.size, x.type.size):
-        raise ShapeError("putmask: mask and data must be the same size")
+    chosen = agreeing(chosen, chosen.type.size, x.type.size, "putmask: mask and data must be the same size")
     if given.type.size == 0:
         return
     size = x.type.size

@@ -52,3 +52,15 @@ def test_a_number_of_a_dtype_that_data_choose_is_no_error_to_be_caught():
     error = captured(source, {"x": np.arange(3, dtype=np.int8), "e": np.float64(0.5), "np": np}).error
     assert isinstance(error, CaptureError)
     check(source.replace("max(e, 1)", "e"), x=np.arange(3, dtype=np.int8), e=np.float64(0.5))
+
+
+def test_a_part_of_one_that_one_way_binds():
+    def stored(y, n):
+        x = np.cumsum(n)
+        if y[0] < 3:
+            v = x[::-1]
+        v[...] = v * n
+        return v, x
+
+    with pytest.raises(CaptureError, match="v is one array or another, as data say, and one of them is not captured"):
+        tm.tensor(stored)(np.array([2]), 3)

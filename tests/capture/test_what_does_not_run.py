@@ -88,3 +88,49 @@ def test_a_while_of_one_turn_makes_an_empty_list_as_python_does():
 def test_the_least_of_what_may_be_nothing_is_tried_where_python_tries_it(above: int):
     code = f"try:\n    m = x[x > {above}].min()\nexcept ValueError:\n    m = -1.0\n"
     assert float(cell(code, {"np": np, "x": np.arange(4.0)}).outputs["m"]) == (-1.0 if above == 9 else 3.0)
+
+
+def stored_in_a_way(y: Any, k: Any) -> Any:
+    for _ in range(k[0]):
+        v = y * 2
+    for j in range(k[1]):
+        if k[0] > 0:
+            v[0] = v[0] + j
+    return y.sum() if k[0] == 0 else v.sum()
+
+
+def stored_in_inner_loops(y: Any, k: Any) -> Any:
+    for i in range(2, -1, -1):
+        for _ in range(i + 1, k[0]):
+            v = y * 2
+        for _ in range(i + 1, k[1]):
+            v[::2], v[1:2] = v[1:2], v[::2].copy()
+    return v
+
+
+def stored_after_it_was_bound(y: Any, k: Any) -> Any:
+    if k[0] > 0:
+        v = y * 2
+    v[0] = k[1]
+    for j in range(k[1]):
+        v[1] = v[1] + j
+    return v
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("program", [stored_in_a_way, stored_in_inner_loops, stored_after_it_was_bound])
+def test_a_store_into_what_may_be_unbound_is_asked_for_where_it_runs(
+    program: Any, tier: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    captured, unbound = tm.tensor(program), 0
+    for k in ([0, 0], [0, 2], [2, 0], [3, 2], [2, 2], [1, 3], [2, 3], [3, 3]):
+        try:
+            expected = program(np.array([2.0, 3.0]), np.array(k))
+        except UnboundLocalError:
+            unbound += 1
+            with pytest.raises(UnboundLocalError, match="v is not bound here"):
+                captured(np.array([2.0, 3.0]), np.array(k))
+        else:
+            assert np.array_equal(captured(np.array([2.0, 3.0]), np.array(k)), expected)
+    assert unbound or program is stored_in_a_way

@@ -11,7 +11,7 @@ from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.alternatives import Alternative, alternatives_of, attach
 from tensormagic.capture.staging.carries import differing
-from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, apart
+from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, Question, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, beside, common_type, fitting_ways, graph_of, of_type, zeros_of
 from tensormagic.capture.staging.sharing import (
@@ -139,8 +139,7 @@ class Choice:
         if first is UNBOUND or second is UNBOUND:
             self._in_one(slot, first, second)
             return
-        none_held((first, second), self.arrays, slot)
-        one, other = self._alike(slot, self._apart(0, first), self._apart(1, second), first, second)
+        one, other = self._alike(slot, self._apart(slot, 0, first), self._apart(slot, 1, second), first, second)
         what = f"the two ways give {slot.said}"
         numbers = [self.pair(a, b, what) for a, b in zip(one.nodes, other.nodes, strict=True)]
         conditions = [
@@ -149,7 +148,8 @@ class Choice:
         ]
         self._bind(slot, one, numbers, conditions, (first, second))
 
-    def _apart(self, way: int, value: Any) -> Parts:
+    def _apart(self, slot: Slot, way: int, value: Any) -> Parts:
+        none_held([value], self.arrays, slot)
         return self.outcomes[way].seen(lambda: apart(value))
 
     def _alike(self, slot: Slot, one: Parts, other: Parts, first: Any, second: Any) -> tuple[Parts, Parts]:
@@ -165,7 +165,7 @@ class Choice:
 
     def _in_one(self, slot: Slot, first: Any, second: Any) -> None:
         """A name that one way binds: its value there, and a condition."""
-        there = self._apart(1, second) if first is UNBOUND else self._apart(0, first)
+        there = self._apart(slot, 1, second) if first is UNBOUND else self._apart(slot, 0, first)
         if not there.numeric:
             raise self._unlike(slot, first, second)
         zeros = [zeros_of(n.type) for n in there.nodes]
@@ -264,7 +264,10 @@ class Choice:
         """What a buffer holds afterwards."""
         if buffer.overlaps and buffer.first.op is REQUIRE:
             return  # a name that may be unbound: it is lost with what it shares, whichever way is taken
-        first, second = (o.buffers[buffer][0] if buffer in o.buffers else buffer.node for o in self.outcomes)
+        question = Question.of(buffer.node)
+        first, second = (
+            question.unasked(o.buffers[buffer][0] if buffer in o.buffers else buffer.node) for o in self.outcomes
+        )
         number = self.pair(first, second, f"the two ways store into {buffer.name or 'an array'}")
         stored = any(o.buffers[buffer][2] for o in self.outcomes if buffer in o.buffers)
 
@@ -275,7 +278,7 @@ class Choice:
             buffer.put(node)  # it has changed with what it shares, or was stored into before it was shared
             buffer.stored = buffer.stored or stored
 
-        self.steps.append(lambda of: put(of(number)))
+        self.steps.append(lambda of: put(question.asked(of(number))))
 
     def finish(self) -> None:
         """Build the ``cond``, and do what either way has done."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tensormagic.capture.staging.merged import Partial, Parts
+from tensormagic.capture.staging.merged import NONE, Partial, Parts, Question
 from tensormagic.capture.staging.regions import grown_type, of_type
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.trial import NeedsPython
@@ -72,6 +72,8 @@ class Carry:
         Those whose length differs from turn to turn: it is carried on a tape then.
     stand_in, value, end
         In the last tracing: what it was in the turn, for the graph and for the code; and what the turn made of it.
+    question
+        Whether it is there, where a name may be unbound.
     """
 
     label: str
@@ -81,6 +83,13 @@ class Carry:
     stand_in: Node | None = None
     value: Node | None = None
     end: Node | None = None
+    question: Question = NONE
+
+    @classmethod
+    def of_buffer(cls, label: str, node: Node) -> Carry:
+        """The carry of what an array holds that turns store into."""
+        question = Question.of(node)
+        return cls(label, question.unasked(node), node.type, question=question)
 
     def fresh(self) -> Node:
         """A new stand-in; gives what the code sees of it."""

@@ -136,8 +136,7 @@ class Loop:
         self.carried[slot] = CarriedSlot(slot, parts, values, conditions)
 
     def _carry_buffer(self, buffer: Buffer) -> None:
-        label = buffer.name or "an array"
-        self.buffers.setdefault(buffer, Carry(label, buffer.node, buffer.node.type))
+        self.buffers.setdefault(buffer, Carry.of_buffer(buffer.name or "an array", buffer.node))
 
     # tracing ----------------------------------------------------------------------------------------------------------
 
@@ -199,7 +198,7 @@ class Loop:
     def _turn(self) -> tuple[Any, Any]:
         why = f"{self.label} binds it only in some turns"
         for buffer, carry in self.buffers.items():
-            buffer.put(carry.fresh())
+            buffer.put(carry.question.asked(carry.fresh()))
         for slot in self.slots.values():
             if slot not in self.carried and slot.name not in self.names.entering:
                 slot.set(UNBOUND)
@@ -265,12 +264,12 @@ class Loop:
             if carry is None:
                 self._carry_buffer(buffer)
                 self.settled = False
-            elif node is carry.value and buffer not in self.dropped:
+            elif carry.question.unasked(node) is carry.value and buffer not in self.dropped:
                 del self.buffers[buffer]
                 self.dropped.add(buffer)
                 self.settled = False
             else:
-                self.settled &= carry.settle(self.label, node)
+                self.settled &= carry.settle(self.label, carry.question.unasked(node))
         for carried in list(self.carried.values()):
             if any(t.place.buffer.version for t in carried.given):
                 self._stored_into_carry(carried)
@@ -353,7 +352,8 @@ class Loop:
         for slot, value in plain:
             slot.set(value)
         for buffer in sorted(self.buffers, key=lambda b: (b.depends, b.born)):
-            (buffer.put if buffer.depends else buffer.store)(ends[self.buffers[buffer]])
+            carry = self.buffers[buffer]
+            (buffer.put if buffer.depends else buffer.store)(carry.question.asked(ends[carry]))
         for slot, carried in self.carried.items():
             pairs = zip(carried.values, carried.conditions, strict=True)
             tensors = [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]

@@ -16,8 +16,8 @@ from tensormagic.capture.staging.trial import NeedsPython
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of
-from tensormagic.ir.node import Node
-from tensormagic.ops.effects.checks import require
+from tensormagic.ir.node import Node, rebuild
+from tensormagic.ops.effects.checks import REQUIRE, require
 from tensormagic.ops.leaf import constant
 
 INTERNAL = "__tensor_"
@@ -31,15 +31,37 @@ class Partial(Tensor):
     def __init__(self, raw: Node, defined: Node, name: str, why: str) -> None:
         message = f"{name} is not bound here: {why}"
         buffer = Buffer(require(raw, defined, message, "name"), name=name, merged=True)
-        buffer.followers.append(lambda: buffer.put(require(buffer.node, defined, message, "name")))
+        question = Question.of(buffer.node)
+        buffer.followers.append(lambda: buffer.put(question.asked(buffer.node)))
         super().__init__(Place(buffer))
         self.raw = raw
         self.defined = defined
 
-    @property
-    def intact(self) -> bool:
-        """Whether nothing has been stored into it, which would say that it is there."""
-        return not self.place.buffer.version
+
+@dataclass(frozen=True)
+class Question:
+    """Whether the value that an array holds is there: asked where that is used, and not where code begins that may use it."""
+
+    node: Node | None
+
+    @classmethod
+    def of(cls, node: Node) -> Question:
+        """What is asked before a value; nothing, where it is there for sure."""
+        return cls(node if node.op is REQUIRE and node["error"] == "name" else None)
+
+    def asked(self, node: Node) -> Node:
+        """A value, once this is asked."""
+        if self.node is None or self.unasked(node) is not node:
+            return node
+        return rebuild(self.node, [node, self.node.args[1]])
+
+    def unasked(self, node: Node) -> Node:
+        """A value as it is without that."""
+        asks = self.node is not None and node.op is REQUIRE and node.args[1] is self.node.args[1]
+        return node.args[0] if asks else node
+
+
+NONE = Question(None)
 
 
 def is_number(value: Any) -> bool:
@@ -108,8 +130,11 @@ def apart(value: Any) -> Parts:
         numbers: Iterator[Any] = iter(given)
         return build(iter([next(numbers) if m else v for v, m in zip(leaves, marks, strict=True)]))
 
-    raws = [v.raw if isinstance(v, Partial) and v.intact else node_of(v) for v in numbers]
-    defined = [v.defined if isinstance(v, Partial) and v.intact else None for v in numbers]
+    raws = [
+        Question.of(n).unasked(n) if isinstance(v, Partial) else n
+        for v, n in zip(numbers, map(node_of, numbers), strict=True)
+    ]
+    defined = [v.defined if isinstance(v, Partial) else None for v in numbers]
     return Parts(tuple(raws), tuple(defined), (structure(value), fixed), again)
 
 

@@ -173,6 +173,7 @@ class _Arrangement:
     def __init__(self, memory: Memory, block: Block, steps: Sequence[BlockStep]) -> None:
         self.memory = memory
         self.before = block.before
+        self.copied = block.copied
         self.items: list[Part | Node] = []
         self.number: dict[BlockStep, int] = {}
         self.where: dict[Node, int] = {}
@@ -210,10 +211,12 @@ class _Arrangement:
             return False
         if self._changes_what_is_read(stage, nest):
             return False
-        if not stage.domain or not nest.depths:
-            return self._join_numbers(stage, nest)
-        if any(self.where.get(n) == number for n in hidden_reads(stage)):
+        numbers = not stage.domain or not nest.depths
+        copies = stage.root in self.copied  # before the nest begins
+        if (copies or not numbers) and any(self.where.get(n) == number for n in hidden_reads(stage)):
             return False
+        if numbers:
+            return self._join_numbers(stage, nest)
         own = [(self.owner[n], index) for n, index in stage.reads if self.where.get(n) == number]
         if any(producer.written is not None for producer, _ in own):
             return False

@@ -201,3 +201,19 @@ def test_what_reads_a_region_that_python_runs_waits_for_it() -> None:
 
     for first in (1.0, 9.0):
         alike(reversed_parts, np.array([first]), np.array([0.0, 5.0, 0.5, 7.0]))
+
+
+def test_a_copy_of_elements_that_are_stored_one_by_one() -> None:
+    """A branch that NumPy computes reads them as they were; the copy that is stored into has them all."""
+
+    def kept(x: Any, y: Any, z: Any) -> Any:
+        both = np.array([z.max(), z.max()])
+        if z.sum() < 2:
+            x[1:-1] = (x[:-2] + x[2:]) / 2
+        elif x.sum() > 9 and both.sum() > 7:
+            y[None] = 3
+        both[0] = 1
+        return both, x, y
+
+    for least in (5.0, -3.0):
+        alike(kept, np.ones((2, 3), np.uint8) * 9, np.array([1.0, 2.0, 4.0]), np.arange(8.0).reshape(2, 2, 2) + least)

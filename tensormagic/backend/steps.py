@@ -110,14 +110,14 @@ def needed(step: Step) -> list[Node]:
 
 
 def below(operand: Node) -> list[Node]:
-    """What a call of NumPy needs for an operand: the node below moves, and the integers that their shapes mention.
+    """What a call of NumPy needs for an operand: moves, each of which may be stored, what is below, and the integers of their shapes.
 
     An operand without axes is stored itself.
     """
     found: list[Node] = []
     has_axes = bool(operand.types[0].shape)
     while has_axes and is_inline_move(operand):
-        found += operand.sized_by
+        found += [operand, *operand.sized_by]
         operand = operand.args[0]
     return [*found, *operand.sized_by, operand]
 

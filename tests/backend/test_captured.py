@@ -217,3 +217,18 @@ def test_a_copy_of_elements_that_are_stored_one_by_one() -> None:
 
     for least in (5.0, -3.0):
         alike(kept, np.ones((2, 3), np.uint8) * 9, np.array([1.0, 2.0, 4.0]), np.arange(8.0).reshape(2, 2, 2) + least)
+
+
+def test_zeros_that_a_loop_begins_with_and_numpy_reads() -> None:
+    """The loop stores into them, after they were read."""
+
+    def begun(x: Any, s: Any, m: Any) -> Any:
+        for _ in range(m):
+            if s > 0:
+                v = np.atleast_2d(x)
+        if s > 1:
+            raise ValueError(f"{s} is too large")
+        return v, np.zeros_like(x, dtype=bool), x
+
+    for shape in ((2, 2), (3, 3), (5, 3)):
+        alike(begun, np.ones(shape, bool), 0.5, shape[1])

@@ -315,6 +315,7 @@ def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
         "inhomogeneous",
         "an empty sequence",
         "negative integer powers",
+        "must have the same shape",
     )
     if isinstance(numpys, IndexError | NameError) or any(text in str(numpys) for text in unread):
         return "unread"

@@ -1,9 +1,10 @@
-"""Hold N random programs against plain NumPy: ``python scripts/fuzz_programs.py N [SEED] [--compiled] [--form cell] [--write]``."""
+"""Hold N random programs against plain NumPy: ``fuzz_programs.py N [SEED] [--compiled | --interpreted] [--form cell] [--write]``."""
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import datetime as dt
 import gc
 import platform
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import tensormagic as tm  # noqa: E402 (found by the line above)
+from tests.backend.interpreted import interpreted  # noqa: E402 (as above)
 from tests.programs.random_programs import compare_cell, compare_function, program  # noqa: E402 (as above)
 
 PAGE = ROOT / "benchmarks" / "results" / "fuzz.md"
@@ -26,7 +28,8 @@ SECONDS = 60  # of the processor, for one program
 PATIENCE = 900  # seconds of the clock, for a program that waits for a compiler
 HEAD = """# Random programs against NumPy
 
-Made by `python scripts/fuzz_programs.py N SEED [--compiled] --write`. Programs with even numbers are run as cells, those with odd ones
+Made by `python scripts/fuzz_programs.py N SEED [--compiled | --interpreted] --write` (*interpreted*: the compiled tier's plans, whose
+kernels Python runs, and looks at each access). Programs with even numbers are run as cells, those with odd ones
 as functions, at four sizes of their arguments. *Errors*: both raise, alike, or each the first that it meets of
 several errors: here shapes are looked at before there are values. *Promoted*: equal values, of which some are of the wider of two
 dtypes, since data choose between two numbers of different dtypes; or an attribute, or an index, that a number of Python's own has not,
@@ -91,14 +94,22 @@ def one(seed: int, form: str, refused: collections.Counter[str], rounding: float
     return how
 
 
-def write(count: int, first: int, form: str, ended: collections.Counter[str]) -> None:
+def write(tier: str, options: argparse.Namespace, ended: collections.Counter[str]) -> None:
     """Add a line to the table."""
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
     counts = [
         ended[how]
         for how in ("same", "promoted", "error", "refused", "digits", "untaken", "unread", "slow", "different")
     ]
-    cells = [dt.datetime.now(tz=dt.UTC).date(), platform.machine(), versions, tm.config.tier, form, count, first]
+    cells = [
+        dt.datetime.now(tz=dt.UTC).date(),
+        platform.machine(),
+        versions,
+        tier,
+        options.form,
+        options.count,
+        options.seed,
+    ]
     text = (
         PAGE.read_text(encoding="utf-8")
         if PAGE.exists()
@@ -113,10 +124,12 @@ def main() -> int:
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int, nargs="?", default=0)
     parser.add_argument("--compiled", action="store_true", help="on the Numba tier, to rounding")
+    parser.add_argument("--interpreted", action="store_true", help="as compiled, with kernels that Python runs")
     parser.add_argument("--form", choices=["both", "cell", "function"], default="both")
     parser.add_argument("--write", action="store_true", help=f"add a line to {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
-    tm.config.tier, tm.config.math = "numba" if options.compiled else "numpy", "exact"
+    compiled = options.compiled or options.interpreted
+    tm.config.tier, tm.config.math = "numba" if compiled else "numpy", "exact"
     ended: collections.Counter[str] = collections.Counter()
     refused: collections.Counter[str] = collections.Counter()
     signal.signal(signal.SIGALRM, _late)
@@ -124,14 +137,15 @@ def main() -> int:
     gc.freeze()  # what has been imported stays
     gc.set_threshold(200_000, 20, 20)
     start = time.monotonic()
-    for seed in range(options.seed, options.seed + options.count):
-        ended[one(seed, options.form, refused, 1e-9 if options.compiled else 0.0)] += 1
+    with interpreted() if options.interpreted else contextlib.nullcontext():
+        for seed in range(options.seed, options.seed + options.count):
+            ended[one(seed, options.form, refused, 1e-9 if compiled else 0.0)] += 1
     taken = time.monotonic() - start
     print(f"{options.count} programs in {taken:.0f} s: " + ", ".join(f"{n} {how}" for how, n in sorted(ended.items())))
     for what, n in refused.most_common(40):
         print(f"{n:6d} {what}")
     if options.write:
-        write(options.count, options.seed, options.form, ended)
+        write("interpreted" if options.interpreted else tm.config.tier, options, ended)
     return int(ended["different"] > 0)
 
 

@@ -190,6 +190,12 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+def here() -> str:
+    """The user's line that is being run, for messages."""
+    frame = user_frame()
+    return "the code" if frame is None else str(span(frame))
+
+
 def span(frame: FrameType) -> Site:
     """The span of the expression that ``frame`` is at."""
     return span_at(frame.f_code, frame.f_lasti, frame.f_lineno)

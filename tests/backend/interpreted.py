@@ -89,6 +89,10 @@ def _extremum(total: Any, seen: Any, signs: Any) -> Any:
     return np.copysign(total, -1.0 if signs < 0 else 1.0) if total == 0 else total
 
 
+_OF_NUMPY = """
+floor ceil trunc rint sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan tanh sinh cosh arcsin arccos arctan arctan2 arcsinh arccosh
+arctanh cbrt hypot power logaddexp
+"""
 NAMES: dict[str, Any] = {
     **{
         n: getattr(np, n)
@@ -127,7 +131,7 @@ NAMES: dict[str, Any] = {
             "hypot",
         ]
     },
-    **{n: getattr(np, n) for n in ["power", "logaddexp"]},
+    **{name: getattr(np, name) for name in _OF_NUMPY.split()},
     "erf": scipy.special.erf,
     "erfc": scipy.special.erfc,
     "sigmoid": scipy.special.expit,

@@ -162,6 +162,12 @@ def close(ours: Any, numpys: Any, where: str, rounding: float, *, promoted: bool
     return "same"
 
 
+def _room(rounding: float, given: Iterable[Any]) -> float:
+    """By how much values may differ: where single precision is given, by its last digits, whatever dtype they are stored in then."""
+    single = any(getattr(v, "dtype", None) in {np.dtype("f4"), np.dtype("c8")} for v in given)
+    return max(rounding, 1e-6) if single and rounding else rounding
+
+
 def _near(a: np.ndarray, b: np.ndarray, where: str, rounding: float) -> None:
     """Same integers, and others within ``rounding``."""
     if a.dtype.kind in "biu":
@@ -333,6 +339,7 @@ def _swallow(run: Any) -> None:
 def compare_cell(made: Program, seen: list[str], rounding: float = 0.0) -> str:
     """Hold a program as a cell against NumPy. Gives how it ended: ``"same"``, ``"promoted"``, ``"error"``, ``"refused"`` …"""
     numpys, notebook = (_space(made) for _ in range(2))
+    rounding = _room(rounding, numpys.values())
     theirs, ours = ({n: v for n, v in space.items() if isinstance(v, np.ndarray)} for space in (numpys, notebook))
     error: BaseException | None = None
     try:
@@ -408,6 +415,7 @@ def _call(
     plain: Any, captured: Any, made: Program, variant: int, seen: list[str], rounding: float, several: list[Any]
 ) -> str:
     theirs, ours = (arguments(made.seed, variant, shared=False) for _ in range(2))
+    rounding = _room(rounding, theirs.values())
     error: BaseException | None = None
     expected: Any = None
     result: Any = None

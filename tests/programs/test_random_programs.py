@@ -9,6 +9,7 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.ir.errors import CaptureError, UndefinedError
+from tests.backend.interpreted import interpreted
 from tests.capture.harness import captured, cell, check
 from tests.programs.random_programs import close, compare_cell, compare_function, memory, program
 
@@ -28,6 +29,19 @@ def test_a_share_of_random_programs(kind: str, least: float, first: int) -> None
         made = program(seed, function=kind == "function")
         ended[compare(made, [])] += 1
     assert ended["same"] > least * ended.total(), ended
+
+
+@pytest.mark.parametrize("first", [0, 40])
+def test_a_share_with_the_kernels_that_python_runs(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the planner arranges, each access to memory looked at."""
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    ended: Counter[str] = Counter()
+    with interpreted():
+        for seed in range(first, first + 40):
+            function = seed % 2 == 1
+            compare = compare_function if function else compare_cell
+            ended[compare(program(seed, function=function), [], 1e-9)] += 1
+    assert ended["same"] > 0.5 * ended.total(), ended
 
 
 LEFT_OVER = """

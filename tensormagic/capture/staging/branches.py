@@ -342,7 +342,7 @@ def staged_branch(
     world = World(functions)
     slots = {name: world.slot(functions[0], name) for name in names}
     unneeded = {slots[name] for name in names if name not in needed}
-    why = f"only one way of the `if` in {here()} binds it"
+    why = f"only one way of the `if` in {context.here()} binds it"
     if (raising := _both_ways(world, predicate, ways, functions, why, unneeded)) is not None:
         ways[1 - raising]()
 
@@ -351,7 +351,7 @@ def staged_value(predicate: Node, ways: Ways, functions: Sequence[Any] = ()) -> 
     """The value of one of two expressions, with what they do."""
     world = World(functions or ways)
     holder: list[Any] = [None]
-    why = f"it is bound in an expression in {here()}, and whether that is evaluated depends on data"
+    why = f"it is bound in an expression in {context.here()}, and whether that is evaluated depends on data"
     if (raising := _both_ways(world, predicate, ways, (), why, result=Slot(holder, 0, "the value"))) is not None:
         return ways[1 - raising]()
     return holder[0]
@@ -404,12 +404,6 @@ def _check_way(predicate: Node, way: int, outcomes: tuple[Outcome, Outcome], wor
         return holder[0]
 
     way_raised(predicate, way, outcomes[way], choose)
-
-
-def here() -> str:
-    """The user's line that is being run."""
-    frame = context.user_frame()
-    return "the code" if frame is None else str(context.span(frame))
 
 
 def joined(first: Node, second: Callable[[], Any], functions: Sequence[Any], op: Pointwise) -> Any:

@@ -21,7 +21,9 @@ from tensormagic.capture.staging.recursive import calling, code_that_calls_itsel
 from tensormagic.capture.staging.telling import print_
 from tensormagic.capture.staging.trial import can_compute, spoil, trial
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type, hint, product
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import size_node
@@ -223,10 +225,17 @@ def _is_alone(rows: Node, rest: ranges.Items) -> bool:
 
     It has to be, of arrays that are not true or false; where data say how many there are, that is found when the graph runs.
     """
-    count = rest.count()
-    if isinstance(count, int) or hint(product(rows.type.shape[1:])) == 1 or not may_wait():
+    count, size = rest.count(), product(rows.type.shape[1:])
+    if isinstance(count, int) or hint(size) == 1 or not may_wait():
         return count == 0
-    error = ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
+    error: Exception = CaptureError(
+        f"the largest or the smallest, in {context.here()}, of arrays of which data say how long they are is not captured",
+        "Take one element of each.",
+    )
+    if not nodes_of(size):
+        error = ValueError(
+            "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+        )
     note(wait(scalar.less_equal(size_node(count), 0), error))
     return True
 

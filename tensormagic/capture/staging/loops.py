@@ -12,7 +12,6 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
-from tensormagic.capture.staging.branches import here
 from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, split
 from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
 from tensormagic.capture.staging.merged import INTERNAL, Parts, apart
@@ -84,7 +83,7 @@ class Loop:
         self.names = names
         self.run = run
         self.once = once
-        self.label = f"the loop in {here()}"
+        self.label = f"the loop in {context.here()}"
         self.world = World(functions)
         self.slots = {n: self.world.slot(functions[0], n) for n in names.bound}
         self.carried: dict[Slot, CarriedSlot] = {}

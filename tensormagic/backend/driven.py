@@ -12,6 +12,7 @@ from tensormagic.backend.inline import expand_all
 from tensormagic.backend.kinds import graphs_of, is_library, kind_of, settle
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
+from tensormagic.ops.interpret import bind
 from tensormagic.ops.op import as_form
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 
@@ -61,10 +62,6 @@ def _packed(values: list[Any]) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def _sizes(graph: Graph, values: Sequence[Any]) -> dict[Any, int]:
-    return graph.bind([np.shape(v) for v in values])
-
-
 def _formed(graph: Graph, values: Sequence[Any], first: int) -> list[Any]:
     types = [p.type for p in graph.parameters[first:]]
     return [v if t.shape else as_form(v, t.form) for v, t in zip(values, types, strict=True)]
@@ -73,7 +70,7 @@ def _formed(graph: Graph, values: Sequence[Any], first: int) -> list[Any]:
 def _choice(node: Node, runs: Mapping[str, Run], values: Sequence[Any], flag: int) -> list[Any]:
     name = "then" if values[0] else "otherwise"
     given = _formed(node[name], values[1:], 0)
-    return runs[name](_sizes(node[name], given), *given, flag=flag)
+    return runs[name](bind(node[name], given), *given, flag=flag)
 
 
 def _repetition(node: Node, runs: Mapping[str, Run], values: Sequence[Any], flag: int) -> list[Any]:
@@ -84,14 +81,14 @@ def _repetition(node: Node, runs: Mapping[str, Run], values: Sequence[Any], flag
     state, constants = [_own(v) for v in given[:count]], given[count:]
     turns = range(int(values[0])) if first else None
     sizes: dict[Any, int] | None = None
-    tested = {} if first else _sizes(node["test"], given)
+    tested = {} if first else bind(node["test"], given)
     number = 0
     while number < len(turns) if turns is not None else runs["test"](tested, *state, *constants, flag=flag)[0]:
         if flag and ctypes.c_uint8.from_address(flag).value:
             raise KeyboardInterrupt
         operands = [number, *state, *constants] if first else [*state, *constants]
         if sizes is None:
-            sizes = _sizes(body, operands)
+            sizes = bind(body, operands)
         state = _apart(runs["body"](sizes, *operands, flag=flag))
         number += 1
     return state

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import topological
 from tests.capture.harness import check
 
@@ -254,3 +255,15 @@ def test_compiled_code_agrees(monkeypatch):
     monkeypatch.setattr(tm.config, "tier", "numba")
     for ours, numpys in zip(tm.tensor(program)(X, Y), expected, strict=True):
         np.testing.assert_allclose(ours, numpys, rtol=1e-12)
+
+
+def test_an_axis_of_as_many_as_data_say_is_not_dropped_in_a_store_by_a_mask():
+    def stored(x, u, k):
+        x[u] = x[: k[0], None] * 2
+        return x
+
+    captured = tm.tensor(stored)
+    x, u = np.ones((2, 3)), np.array([True, False])
+    with pytest.raises(CaptureError, match=r"(?s)shape mismatch.*are not dropped where they happen to be 1"):
+        captured(x.copy(), u, np.array([1]))
+    assert np.array_equal(stored(x.copy(), u, np.array([1])), [[2, 2, 2], [1, 1, 1]])

@@ -263,8 +263,7 @@ def fitted(node: Node, shape: tuple[Size, ...], message: str, *, stretch: bool =
     except ShapeError:
         said = message.format(show(given), show(shape))
         if any(nodes_of(s) for s in given[:extra]):
-            advice = "Sizes that depend on data are not dropped where they happen to be 1: write value[0]."
-            raise DataShapeError(said, advice) from None
+            raise DataShapeError(said, _NOT_DROPPED) from None
         if 0 in given and any(nodes_of(s) for s in shape):  # NumPy takes any shape for none
             raise DataShapeError(said, "Store an array of the shape that goes there, or a number.") from None
         raise ShapeError(said) from None
@@ -285,6 +284,7 @@ def _stretched(node: Node, shape: tuple[Size, ...], message: str) -> Node:
     return node
 
 
+_NOT_DROPPED = "Sizes that depend on data are not dropped where they happen to be 1: write value[0]."
 _MISMATCH = "shape mismatch: value array of shape {} could not be broadcast to indexing result of shape {}"
 
 
@@ -398,7 +398,10 @@ def _masked(index: Index, mask: Node, value: Node) -> Node:
     try:
         wide = broadcast(wide, node.type.shape)
     except ShapeError:
-        raise ShapeError(_MISMATCH.format(show(value.type.shape), show((1, *rest)))) from None
+        said = _MISMATCH.format(show(value.type.shape), show((1, *rest)))
+        if any(nodes_of(s) for s in value.type.shape[: max(extra, 0)]):
+            raise DataShapeError(said, _NOT_DROPPED) from None
+        raise ShapeError(said) from None
     return scalar.where(spread_mask(mask, node, at), wide, node)
 
 

@@ -291,8 +291,8 @@ def judged(ours: BaseException, numpys: BaseException | None, seen: list[str], a
     if promoted and isinstance(ours, TypeError):
         return "promoted"
     line, numpys_line = line_of(ours), None if numpys is None else line_of(numpys)
-    if line is not None and numpys_line is not None and numpys_line < line and not isinstance(ours, TensorError):
-        return "error"  # Python's own, in what stands behind what NumPy did not get past
+    if line is not None and numpys_line not in {None, line} and not isinstance(ours, TensorError):
+        return "error"  # Python's own, of another line than the one that NumPy did not get past
     if line is not None and (_on_a_way(ours) or line not in lines_run(lambda: _swallow(again))):
         seen.append("(an error in code that is traced, and not run in NumPy)")
         return "untaken"

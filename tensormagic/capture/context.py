@@ -83,6 +83,8 @@ class Capture:
         What sizes were taken to be where these decide what is a view in NumPy: noted with the guards once something is stored into.
     assumed
         What values were taken for, as data say: an error that is met after that may be none where data say otherwise.
+    undecided
+        The dtypes that numbers, and arrays made of them, would be of in NumPy, as data say, where these are narrower than here.
     stores, ordered
         Whether something was stored into; and whether inputs without values were taken to lie in C order.
     """
@@ -106,6 +108,7 @@ class Capture:
     errors: dict[str, Any] = field(default_factory=lambda: dict(np.geterr()))
     raising: bool = False
     assumed: str = ""
+    undecided: dict[Node, np.dtype[Any]] = field(default_factory=dict[Node, np.dtype[Any]])
     stores: bool = False
     deciding: list[Guard] = field(default_factory=list)
     ordered: bool = False

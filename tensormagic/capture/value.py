@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensormagic.capture import context, inputs
+from tensormagic.capture import context, inputs, undecided
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.indexing import basic, expand, has_ellipsis, is_array, lies, put_part
 from tensormagic.capture.known import arithmetic, static_value
@@ -439,7 +439,7 @@ def _stacked(values: Sequence[Any]) -> Node:
                 "setting an array element with a sequence. The elements have different shapes: "
                 + ", ".join(show(n.type.shape) for n in nodes)
             )
-        return concatenate([expand_dims(astype(n, dtype), (0,)) for n in nodes], 0)
+        return undecided.joined(concatenate([expand_dims(astype(n, dtype), (0,)) for n in nodes], 0), nodes)
     array = np.array(values)
     inputs.check_dtype(array.dtype, "the list")
     return inputs.of_list(values, array)

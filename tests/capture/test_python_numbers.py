@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tests.capture.harness import KINDS, assert_equal, check
+from tensormagic.ir.errors import CaptureError
+from tests.capture.harness import KINDS, assert_equal, captured, check
 
 SMALL = np.arange(3, dtype=np.uint8)
 
@@ -247,3 +248,23 @@ def test_absolute_values_of_complex_numbers_round_as_numpy_s_do(kind):
 )
 def test_a_python_number_before_one_of_numpy_s(source: str, dtype: str):
     check(source, y=np.array([1, 0, 2]).astype(dtype), z=np.ones(2, np.complex64))
+
+
+CHOSEN = "v = 1 if x[0] > 0 else 1.5\n"
+
+
+@pytest.mark.parametrize("array", ["np.array([v, 2])", "np.stack([v, 2])", "np.array([v, v]).reshape(2, 1)"])
+def test_a_float_is_not_stored_into_an_array_that_may_hold_integers(array: str):
+    """NumPy would cut it, as data say."""
+    source = f"{CHOSEN}y = {array}\ny[0] = 0.5\nz = y + 0"
+    error = captured(source, {"x": np.array([2.0]), "np": np}).error
+    assert isinstance(error, CaptureError)
+    assert "an array of which data decide whether it is int64 or float64" in str(error)
+
+
+@pytest.mark.parametrize(
+    "rest", ["np.array([v, 2])\ny[0] = 7", "np.array([v, 2.5])\ny[0] = 0.5", "np.ones(2) * v\ny[0] = 0.5"]
+)
+def test_what_either_array_holds_is_stored(rest: str):
+    for x in (2.0, -2.0):
+        check(f"{CHOSEN}y = {rest}\nz = y * 1.0\ndel v, y", x=np.array([x]))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import undecided
 from tensormagic.capture.arguments import done, extent_number, into_out, known, one_axis, shape_of, tensor
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.library.ordering import as_indices
@@ -68,7 +69,8 @@ def concatenate_(
         raise ShapeError("zero-dimensional arrays cannot be concatenated")
     if axis is None:
         nodes, axis = [reshape(n, (-1,)) for n in nodes], 0
-    return into_out(concatenate(nodes, one_axis(axis, nodes[0].type.ndim)), out, "concatenate")
+    whole = concatenate(nodes, one_axis(axis, nodes[0].type.ndim))
+    return into_out(whole if dtype is not None else undecided.joined(whole, map(node_of, parts)), out, "concatenate")
 
 
 def _joined(rows: Node, axis: int) -> Tensor:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensormagic.capture import context
+import numpy as np
+
+from tensormagic.capture import context, undecided
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.alternatives import Alternative, alternatives_of, attach
@@ -94,6 +96,8 @@ class Choice:
         Those that are bound anew.
     boxes
         The results whose lengths differ between the ways: their types but for that, and the axes.
+    narrower
+        The results that one of the ways gives as a number of another dtype, with that.
     bound
         The numbers and arrays that they then hold.
     functions
@@ -110,6 +114,7 @@ class Choice:
     steps: list[Callable[[Callable[[int], Node]], None]] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list[Slot])
     boxes: dict[int, tuple[Type, tuple[int, ...]]] = field(default_factory=dict[int, tuple[Type, tuple[int, ...]]])
+    narrower: dict[int, np.dtype[Any]] = field(default_factory=dict[int, np.dtype[Any]])
     bound: list[Bound] = field(default_factory=list[Bound])
     functions: Sequence[Any] = ()
     arrays: set[int] = field(default_factory=set[int])
@@ -119,6 +124,9 @@ class Choice:
         axes = () if can_compute() else differing(first.type, second.type)
         alike = second.type.with_shape(first.type.shape, second.type.form) if axes else second.type
         t = merge_type(what, beside(first, alike), beside(second, first.type) if not axes else alike)
+        narrower = [w.dtype for w in (first.type, second.type) if w.dtype != t.dtype]
+        if narrower and not t.shape:
+            self.narrower[len(self.pairs)] = narrower[0]
         if axes:
             self.boxes[len(self.pairs)] = t, axes
             self.pairs.append((boxed(astype(first, t.dtype)), boxed(astype(second, t.dtype))))
@@ -129,6 +137,8 @@ class Choice:
     def _result(self, number: int, chosen: Mapping[tuple[Node, Node], Node]) -> Node:
         """Result ``number`` as the code sees it."""
         found = chosen.get(self.pairs[number], self.pairs[number][0])
+        if number in self.narrower:
+            undecided.note(found, self.narrower[number])
         return context.record(unboxed(found, *self.boxes[number])) if number in self.boxes else found
 
     def name(self, slot: Slot, first: Any, second: Any) -> None:

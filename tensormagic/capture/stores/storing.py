@@ -16,6 +16,7 @@ from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.masked import unselected
+from tensormagic.capture.undecided import refuse_cut
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import BoundsError, DataShapeError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
@@ -195,11 +196,12 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         )
     items = entries(index)
     spelt = spread(items, self.ndim)
+    node = value_of(value, self.dtype, basic=not is_advanced(spelt))
+    refuse_cut(self.place.buffer.first, node)
     if is_advanced(spelt):
         _copied(self, spelt, value)
-        store(resolve(self, spelt), value_of(value, self.dtype), self.dtype)
+        store(resolve(self, spelt), node, self.dtype)
         return
-    node = value_of(value, self.dtype, basic=True)
     part = basic(spelt, self.type.shape, as_size)
     if node.type.ndim and not part.shape and not any(i is Ellipsis for i in items):
         node = _only_element(node, self.dtype)

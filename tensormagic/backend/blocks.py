@@ -125,11 +125,16 @@ class _Attempt:
         return []
 
     def _check_first(self, checks: Sequence[Check]) -> None:
-        """What is read at an integer that a guard is about waits for the guard."""
+        """What may rely on a guard waits for it: kernels, which do not look where they read; and what reads the guard's integers.
+
+        The same integer may be there twice, computed in two ways, where rewriting has made less of one of them.
+        """
         for check in checks:
             for step, found in self.needs.items():
-                uses = step is not check and not isinstance(step, Check) and any(n in found for n in check.nodes)
-                if uses and not self._reaches(step, check):
+                waits = isinstance(step, Stage | Region) or (
+                    isinstance(step, Node) and any(n in found for n in check.nodes)
+                )
+                if waits and not self._reaches(step, check):
                     self._put_before(check, step)
 
     # what is changed in place

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
 from tests.backend.graphs import assert_same
+from tests.capture.harness import cell
 
 
 @pytest.fixture(autouse=True)
@@ -232,3 +234,32 @@ def test_zeros_that_a_loop_begins_with_and_numpy_reads() -> None:
 
     for shape in ((2, 2), (3, 3), (5, 3)):
         alike(begun, np.ones(shape, bool), 0.5, shape[1])
+
+
+def test_sizes_that_do_not_fit_are_found_before_a_kernel_reads() -> None:
+    """In a `try` each value is computed by itself: the size of a part is then known by its value alone."""
+    given = {"w": np.array([[2.0, -1.0], [3.0, 0.5]]), "k": np.array([1, 0, 1]), "np": np}
+    source = "try:\n    w += np.maximum(w[:k[-1]], 3)\nexcept (TypeError, ValueError):\n    pass\n"
+    with pytest.raises(CaptureError, match="sizes do not fit: 1 and 2"):
+        cell(source, given)
+    given["k"] = np.array([1, 0, 2])
+    found = cell(source, given)
+    assert np.array_equal(tm.session.compute([found.stores[0].node])[0], [[5.0, 2.0], [6.0, 3.5]])
+
+
+def test_a_size_that_is_there_twice_is_checked_before_either_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tm.config, "math", "exact")
+
+    def selected(z: Any, x: Any, s: Any) -> Any:
+        v = x[0]
+        for _ in range(2):
+            t = v[v > s] * v
+            for _ in range(0, 3, 2):
+                w = x[[[0], [1]], ::-1]
+                u = v = z + 0
+        return t, u, w
+
+    x = np.arange(8.0).reshape(4, 2) + 5
+    alike(selected, np.array([7.0, 8.0]), x, 1.5)
+    with pytest.raises(CaptureError, match="sizes do not fit: 1 and 2"):
+        tm.tensor(selected)(np.array([1.0, 8.0]), x, 1.5)

@@ -41,7 +41,9 @@ def _within(node: Node, name: str, graph: Graph) -> dict[Node, Node]:
         new[p] = broadcast(inner, p.type.shape)
     if not new:
         return {}
-    changed = graph_over(own, substituted(graph.results, new), graph)
+    results, checked = substituted(graph.results, new), substituted(graph.checked, new)
+    guarded = Graph(graph.parameters, tuple(results), graph.guards_over(dict(zip(graph.checked, checked, strict=True))))
+    changed = graph_over(own, results, guarded)
     params: dict[str, Any] = {**node.params, name: changed}
     ends = items(make(node.op, operands, **params))
     return dict(zip(items(node), ends, strict=True))

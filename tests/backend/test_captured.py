@@ -247,8 +247,12 @@ def test_sizes_that_do_not_fit_are_found_before_a_kernel_reads() -> None:
     assert np.array_equal(tm.session.compute([found.stores[0].node])[0], [[5.0, 2.0], [6.0, 3.5]])
 
 
-def test_a_size_that_is_there_twice_is_checked_before_either_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "math", "exact")
+@pytest.mark.parametrize("math", ["exact", "stable"])
+def test_a_size_that_is_there_twice_is_checked_before_either_is_used(
+    math: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a number is stretched within the loop, in what the size is computed from, too."""
+    monkeypatch.setattr(tm.config, "math", math)
 
     def selected(z: Any, x: Any, s: Any) -> Any:
         v = x[0]

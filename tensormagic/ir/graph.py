@@ -380,7 +380,7 @@ def _unify(
 ) -> tuple[dict[Any, Size], list[Guard]]:
     """Solve equations for symbols; name the symbols that are left ``n0``, ``n1``, … in order of appearance.
 
-    What is ``given`` holds: a node in it, or a function of one, is what an array that is handed in says, and is not computed again.
+    What is ``given`` holds: a node in it is what an array that is handed in says, and is not computed again.
     """
     solved: dict[Any, Size] = {}
     rest: list[Guard] = []
@@ -434,7 +434,7 @@ def _solvable(difference: Size, order: Mapping[Any, int], given: bool) -> tuple[
             continue
         a = monomial[0][0]
         value = (difference - coefficient * atom(a)) * -coefficient
-        if nodes_of(value) or a in atoms(value) or not (isinstance(a, Symbol) or (given and nodes_of(atom(a)))):
+        if nodes_of(value) or a in atoms(value) or not (isinstance(a, Symbol) or (given and isinstance(a, Node))):
             continue
         rank = (a.least if isinstance(a, Symbol) else 3, order.get(a, len(order)))
         if found is None or rank > found[0]:

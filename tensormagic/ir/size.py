@@ -271,7 +271,7 @@ def evaluate(size: Size, value_of: Callable[[Atom], int]) -> int:
 
 
 def substitute(size: Size, replacement: Mapping[Atom, Size]) -> Size:
-    """``size`` with symbols, nodes and functions of these replaced."""
+    """``size`` with symbols and nodes replaced."""
     if isinstance(size, int):
         return size
     alone = bare_atom(size)
@@ -281,12 +281,10 @@ def substitute(size: Size, replacement: Mapping[Atom, Size]) -> Size:
     for monomial, coefficient in size.terms:
         term: Size = coefficient
         for a, power in monomial:
-            if a in replacement:
-                base = replacement[a]
-            elif isinstance(a, Apply):
+            if isinstance(a, Apply):
                 base = apply(a.function, substitute(a.left, replacement), substitute(a.right, replacement))
             else:
-                base = atom(a)
+                base = replacement.get(a, atom(a))
             for _ in range(power):
                 term = term * base
         total = total + term

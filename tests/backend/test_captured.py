@@ -11,7 +11,6 @@ import pytest
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
 from tests.backend.graphs import assert_same
-from tests.capture.harness import cell
 
 
 @pytest.fixture(autouse=True)
@@ -234,17 +233,6 @@ def test_zeros_that_a_loop_begins_with_and_numpy_reads() -> None:
 
     for shape in ((2, 2), (3, 3), (5, 3)):
         alike(begun, np.ones(shape, bool), 0.5, shape[1])
-
-
-def test_sizes_that_do_not_fit_are_found_before_a_kernel_reads() -> None:
-    """In a `try` each value is computed by itself: the size of a part is then known by its value alone."""
-    given = {"w": np.array([[2.0, -1.0], [3.0, 0.5]]), "k": np.array([1, 0, 1]), "np": np}
-    source = "try:\n    w += np.maximum(w[:k[-1]], 3)\nexcept (TypeError, ValueError):\n    pass\n"
-    with pytest.raises(CaptureError, match="sizes do not fit: 1 and 2"):
-        cell(source, given)
-    given["k"] = np.array([1, 0, 2])
-    found = cell(source, given)
-    assert np.array_equal(tm.session.compute([found.stores[0].node])[0], [[5.0, 2.0], [6.0, 3.5]])
 
 
 @pytest.mark.parametrize("math", ["exact", "stable"])

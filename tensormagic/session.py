@@ -387,12 +387,19 @@ def _bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:
     """The graph of ``nodes``, what its parameters are, and the sizes; cut at known values, where their shapes say what sizes are."""
     closed = close_over(nodes)
     values = [value_of(leaf) for leaf in closed.leaves]
+    for guard in closed.before:
+        check(guard, _extent)
     try:
         return closed, values, closed.graph.bind([np.shape(v) for v in values])
     except GuardError:  # a value of half the size of an input does not say what size that has
         closed = close_over(nodes, use_values=False)
         values = [value_of(leaf) for leaf in closed.leaves]
         return closed, values, closed.graph.bind([np.shape(v) for v in values])
+
+
+def _extent(a: Atom) -> int:
+    """The number of a symbol at capture, or of a node."""
+    return int(a.hint if isinstance(a, Symbol) else compute([a])[0])  # type: ignore[arg-type]
 
 
 def _let_go(wanted: Sequence[Node]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.graph import Guard
+from tensormagic.ir.graph import Graph, Guard
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import is_at_least, nodes_of
@@ -277,7 +277,9 @@ def may_fail(node: Node) -> bool:
     sized = guards is not None and any(nodes_of(g[0]) or nodes_of(g[2]) for g in guards(node))
     if getattr(node.op, "kind", "") == "fold" and node.op.start is None:  # type: ignore[attr-defined]  # an extremum of nothing
         sized = any(nodes_of(s) for s in node.args[0].type.shape)
-    return whole or sized or node.op.name in _FAILING or node.op.name.startswith("scatter")
+    if whole or sized or node.op.name in _FAILING or node.op.name.startswith("scatter"):
+        return True
+    return any(may_fail(n) for _, graph in node.param_items if isinstance(graph, Graph) for n in graph.nodes)
 
 
 def _has_new_that_may_fail(capture: Capture, node: Node) -> bool:

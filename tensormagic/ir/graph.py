@@ -206,11 +206,18 @@ def bare_symbol(size: Size) -> Symbol | None:
 
 @dataclass(frozen=True)
 class Closed:
-    """A graph, what stands behind each parameter, and where each old node went."""
+    """A graph, what stands behind each parameter, and where each old node went.
+
+    Parameters
+    ----------
+    before
+        Relations of sizes of which values that were computed before decide whether they hold: no graph checks these.
+    """
 
     graph: Graph
     leaves: tuple[Node, ...]
     mapping: dict[Node, Node]
+    before: tuple[Guard, ...] = ()
 
 
 def close(
@@ -254,11 +261,12 @@ def close(
             sizes.learn(node, mapping[node])
         for place in site.of(node):
             site.record(mapping[node], place)
-    known_guards = [g for g in rest if _is_known(g, replacement)]
-    residual = tuple(dict.fromkeys((sizes.of(a), r, sizes.of(b)) for a, r, b in known_guards))
+    before = tuple(g for g in rest if not _is_known(g, replacement))
+    inside = [g for g in rest if _is_known(g, replacement)] if before else rest
+    residual = tuple(dict.fromkeys((sizes.of(a), r, sizes.of(b)) for a, r, b in inside))
     names = tuple(str(leaf.params.get("source", f"value{k}")) for k, leaf in enumerate(cut))
     graph = Graph(tuple(mapping[leaf] for leaf in cut), tuple(mapping[r] for r in results), residual, names)
-    return Closed(graph, tuple(cut), mapping)
+    return Closed(graph, tuple(cut), mapping, before)
 
 
 @dataclass(frozen=True, eq=False)

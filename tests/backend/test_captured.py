@@ -11,6 +11,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
 from tests.backend.graphs import assert_same
+from tests.capture.harness import cell
 
 
 @pytest.fixture(autouse=True)
@@ -233,6 +234,21 @@ def test_zeros_that_a_loop_begins_with_and_numpy_reads() -> None:
 
     for shape in ((2, 2), (3, 3), (5, 3)):
         alike(begun, np.ones(shape, bool), 0.5, shape[1])
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3])
+def test_sizes_that_do_not_fit_are_found_before_a_kernel_reads(length: int) -> None:
+    """In a `try` each value is computed by itself: the size of a part is then known by its value alone."""
+    given = {"w": np.array([[2.0, -1.0], [3.0, 0.5]]), "k": np.array([1, 0, length]), "np": np}
+    source = "try:\n    w += np.maximum(w[:k[-1]], 3)\nexcept (TypeError, ValueError):\n    missed = 1\n"
+    if length == 1:
+        with pytest.raises(CaptureError, match="sizes do not fit: 1 and 2"):
+            cell(source, given)
+        return
+    found = cell(source, given)
+    assert ("missed" in found.outputs) is (length == 0)
+    stored = [tm.session.compute([b.node])[0] for b in found.stores]
+    assert np.array_equal(stored[0], [[5.0, 2.0], [6.0, 3.5]]) if length else not stored
 
 
 @pytest.mark.parametrize("math", ["exact", "stable"])

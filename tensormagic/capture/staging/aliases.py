@@ -60,7 +60,7 @@ def _was_made(buffer: Buffer) -> bool:
     first = buffer.first
     while first.op is REQUIRE:
         first = first.args[0]
-    given = first.op is INPUT and bool(buffer.name)  # an argument, which whoever calls may know
+    given = first.op is INPUT and bool(buffer.name) and not buffer.merged  # an argument, which whoever calls may know
     return not (given or buffer.array is not None or buffer.shared or buffer.overlaps)
 
 

@@ -13,7 +13,7 @@ from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.alternatives import Alternative, alternatives_of, attach
 from tensormagic.capture.staging.carries import differing
-from tensormagic.capture.staging.merged import INTERNAL, Partial, Parts, Question, apart
+from tensormagic.capture.staging.merged import Partial, Parts, Question, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, beside, common_type, fitting_ways, graph_of, of_type, zeros_of
 from tensormagic.capture.staging.sharing import (
@@ -160,7 +160,7 @@ class Choice:
 
     def _apart(self, slot: Slot, way: int, value: Any) -> Parts:
         none_held([value], self.arrays, slot)
-        return self.outcomes[way].seen(lambda: apart(value))
+        return self.outcomes[way].seen(lambda: apart(value, asked=slot.internal))
 
     def _alike(self, slot: Slot, one: Parts, other: Parts, first: Any, second: Any) -> tuple[Parts, Parts]:
         if one.form != other.form or not one.numeric:
@@ -185,7 +185,7 @@ class Choice:
         true, false = constant(True), constant(False)
         conditions: list[int | None] = []
         for defined in there.defined:
-            if slot.name.startswith(INTERNAL):
+            if slot.internal:
                 conditions.append(None)
                 continue
             ways = (false, defined or true) if first is UNBOUND else (defined or true, false)

@@ -88,7 +88,7 @@ class GrownList(Journaled):
 
     def append(self, value: Any) -> None:
         """``list.append``."""
-        parts = apart(value)
+        parts = apart(value, asked=True)
         if not self._learn(parts) or len(self.state) <= len(self.types):  # its tapes were taken back, with a trial
             raise Untyped(self)
         count = self.state[COUNT]

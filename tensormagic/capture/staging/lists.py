@@ -83,8 +83,8 @@ def appended(outcome: Outcome) -> list[Append]:
 
 
 def _taken(into: list[Any], value: Any) -> Append:
-    parts = apart(value)
-    if not parts.numeric or any(d is not None for d in parts.defined):
+    parts = apart(value, asked=True)
+    if not parts.numeric:
         raise NeedsPython("what a turn appends to a list is no number", "Append numbers and arrays.")
     if any(nodes_of(s) for n in parts.nodes for s in n.type.shape):
         raise NeedsPython(

@@ -14,7 +14,7 @@ from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, split
 from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
-from tensormagic.capture.staging.merged import INTERNAL, Parts, apart
+from tensormagic.capture.staging.merged import Parts, apart
 from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
 from tensormagic.capture.staging.sharing import (
     Leaf,
@@ -130,7 +130,7 @@ class Loop:
         conditions: list[Carry | None] = []
         for defined in parts.defined:
             start = constant(False) if like is not None else defined
-            known = start is None or (like is not None and slot.name.startswith(INTERNAL))
+            known = start is None or (like is not None and slot.internal)
             conditions.append(None if known or start is None else Carry(slot.said, start, python(bool)))
         self.carried[slot] = CarriedSlot(slot, parts, values, conditions)
 
@@ -229,10 +229,10 @@ class Loop:
         else:
             self._carry(slot, before)
 
-    def _apart(self, slot: Slot, value: Any) -> Parts:
+    def _apart(self, slot: Slot, value: Any, *, asked: bool = False) -> Parts:
         if not merged.same_value(value, slot.get()):
             none_held([value], {memory(a) for a, _ in self.world.arrays}, slot)
-        return self.outcome.seen(lambda: apart(value))
+        return self.outcome.seen(lambda: apart(value, asked=asked or slot.internal))
 
     def _compare(self, carried: CarriedSlot, value: Any) -> None:
         slot = carried.slot
@@ -252,7 +252,7 @@ class Loop:
             self.settled &= carry.settle(self.label, end, varies=self.varies)
             if condition is not None:
                 self.settled &= condition.settle(self.label, constant(True) if defined is None else defined)
-            elif defined is not None and not slot.name.startswith(INTERNAL):
+            elif defined is not None and not slot.internal:
                 carried.conditions[k] = Carry(slot.said, constant(True), python(bool))
                 self.settled = False
 
@@ -407,7 +407,7 @@ class Loop:
             elif self.once and (value is None or type(value) in {bool, int, float, complex, str}):
                 plain.append((slot, value))  # the same in every turn
             else:
-                parts = self._apart(slot, value)
+                parts = self._apart(slot, value, asked=True)  # every turn binds it
                 found.append((slot, parts, *self._ends(slot, parts)))
         return found, plain
 
@@ -427,12 +427,12 @@ class Loop:
 
     def _ends(self, slot: Slot, parts: Parts) -> tuple[list[Carry], list[Node | None]]:
         """The carries of what the last turn leaves, and whether its name is bound without a turn."""
-        if not parts.numeric or any(d is not None for d in parts.defined):
+        if not parts.numeric:
             raise NeedsPython(f"{slot.said} is no number, and is read behind {self.label}", "Use numbers and arrays.")
         self._check_sizes(slot, parts)
         before = slot.get()
         starts = [zeros_of(n.type) for n in parts.nodes]
-        unbound = before is UNBOUND and not slot.name.startswith(INTERNAL)
+        unbound = before is UNBOUND and not slot.internal
         defined: list[Node | None] = [constant(False) if unbound else None for _ in starts]
         if not self.once and before is not UNBOUND:
             old = apart(before)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.context import span_at
-from tensormagic.capture.staging.slots import UNBOUND
+from tensormagic.capture.staging.slots import INTERNAL, UNBOUND
 from tensormagic.capture.staging.trial import NeedsPython
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
@@ -19,8 +19,6 @@ from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.node import Node, rebuild
 from tensormagic.ops.effects.checks import REQUIRE, require
 from tensormagic.ops.leaf import constant
-
-INTERNAL = "__tensor_"
 
 
 class Partial(Tensor):
@@ -119,8 +117,8 @@ class _Fixed:
     __hash__ = None  # type: ignore[assignment]
 
 
-def apart(value: Any) -> Parts:
-    """Take a value apart."""
+def apart(value: Any, *, asked: bool = False) -> Parts:
+    """Take a value apart; where it is ``asked`` for, names that may be unbound are so here, as in Python, and not where it is used."""
     leaves, build = flatten(value)
     marks = [is_number(v) for v in leaves]
     fixed = [None if m else _Fixed(v) for v, m in zip(leaves, marks, strict=True)]
@@ -131,10 +129,10 @@ def apart(value: Any) -> Parts:
         return build(iter([next(numbers) if m else v for v, m in zip(leaves, marks, strict=True)]))
 
     raws = [
-        Question.of(n).unasked(n) if isinstance(v, Partial) else n
+        Question.of(n).unasked(n) if isinstance(v, Partial) and not asked else n
         for v, n in zip(numbers, map(node_of, numbers), strict=True)
     ]
-    defined = [v.defined if isinstance(v, Partial) else None for v in numbers]
+    defined = [v.defined if isinstance(v, Partial) and not asked else None for v in numbers]
     return Parts(tuple(raws), tuple(defined), (structure(value), fixed), again)
 
 

@@ -327,7 +327,7 @@ def _turn(
         traced.tells = True
         return [], None
     value, *after = outcome.result
-    parts = outcome.seen(lambda: apart(value))
+    parts = outcome.seen(lambda: apart(value, asked=True))
     if not traced.learn(parts):
         return [], None
     results = [of_type(n, t) for n, t in zip(parts.nodes, traced.types, strict=True)]

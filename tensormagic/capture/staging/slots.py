@@ -8,6 +8,9 @@ from types import CellType
 from typing import Any
 
 
+INTERNAL = "__tensor_"
+
+
 class Unbound:
     """What a name holds that is not bound."""
 
@@ -35,9 +38,14 @@ class Slot:
     name: str
 
     @property
+    def internal(self) -> bool:
+        """Whether it is a variable of our own: what is returned, or whether a jump was taken."""
+        return self.name.startswith(INTERNAL)
+
+    @property
     def said(self) -> str:
         """What messages call it: a variable of our own holds what is returned."""
-        return "the result" if self.name.startswith("__tensor_") else self.name
+        return "the result" if self.internal else self.name
 
     def get(self) -> Any:
         """What it holds."""

@@ -37,7 +37,13 @@ READS = {
     "called": "h = lambda: v\n    if k[1] > 0:\n        return h()\n    return x",
     "appended": "found = [x]\n    for j in range(k[1]):\n        found.append(v)\n    return np.sum(found, axis=0)",
     "asked_between_turns": "n = 0\n    while n < k[1] and v.sum() < 99:\n        n = n + 1\n    return n",
-    "counted": "n = 0\n    for j in range(k[1]):\n        if v[0] > j:\n            n += 1\n            continue\n        n += 2\n    return n",
+    "counted": """n = 0
+    for j in range(k[1]):
+        if v[0] > j:
+            n += 1
+            continue
+        n += 2
+    return n""",
     "inner": "def inner(a):\n        if a > 3:\n            return v\n        return x\n    return inner(k[1])",
 }
 
@@ -69,7 +75,8 @@ def test_a_name_that_may_be_unbound_is_asked_for_where_it_is_read(bind: str, rea
             unbound += expected is None
             assert (found is None) is (expected is None), (k, s)
             for ours, numpys in zip(found or (), expected or (), strict=True):
-                assert np.array_equal(ours, numpys) and ours.dtype == numpys.dtype, (k, s)
+                assert np.array_equal(ours, numpys), (k, s)
+                assert ours.dtype == numpys.dtype, (k, s)
     assert 0 < unbound < 18
 
 

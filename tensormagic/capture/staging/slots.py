@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import CellType
 from typing import Any
 
-
 INTERNAL = "__tensor_"
 
 

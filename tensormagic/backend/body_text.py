@@ -25,7 +25,7 @@ from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, atom, is_at_least, product
 from tensormagic.ops.effects.checks import ERRORS
 from tensormagic.ops.fold import SUM
-from tensormagic.ops.leaf import CONSTANT, SIZE
+from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
 from tensormagic.ops.move import Index
 
 CHUNK = 1024  # elements that are summed in any order, before chunks are added in order
@@ -123,13 +123,15 @@ class Body:
         known = self.memo.get(key) or self.text.scalars.get(key)
         if known is not None:
             return known
-        if is_leaf(node) and not self.text.stored(node):
+        if is_leaf(node) and (
+            node.op is IOTA or not self.text.stored(node)
+        ):  # where it is stored it may be stored into
             return self._leaf(node, index)
         if self.text.stored(node):
             result = self._load(node, index)
         else:
             result = self._taken(node, index) if kind_of(node) == "take" else self._compute(node, index)
-        (self.memo if self.depth_of.get(result, 0) else self.text.scalars)[key] = result
+        (self.memo if self._depth(result) else self.text.scalars)[key] = result
         return result
 
     def _leaf(self, node: Node, index: tuple[Index, ...]) -> str:

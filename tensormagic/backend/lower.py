@@ -26,7 +26,7 @@ from tensormagic.backend.kinds import (
     stripped,
 )
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.size import Size, nodes_of
+from tensormagic.ir.size import Size, Symbol, atom, nodes_of
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.move import BROADCAST, Index
@@ -35,6 +35,7 @@ from tensormagic.ops.update import ADD_AT
 IndexTuple = tuple[Index, ...]
 Read = tuple[Node, IndexTuple]
 
+ANYWHERE = Index(None, 1, atom(Symbol("anywhere", None, 0)))  # along an axis, at the place that an index array says
 MOST_OPS = 48  # in one stage: LLVM's time grows faster than the length of a function
 
 
@@ -287,7 +288,7 @@ def _natural_store(root: Node) -> Natural:
         axis = root["axis"]
         count = 1 if root.op.name.endswith("along_axis") else root.args[1].type.ndim
         body.append((root.args[1], index if root.op.name.endswith("along_axis") else index[axis : axis + count]))
-        written = (*index[:axis], Index(None), *index[axis + count :])
+        written = (*index[:axis], ANYWHERE, *index[axis + count :])
     return domain, frozenset(), (), tuple(body), written
 
 
@@ -324,8 +325,8 @@ def operand_reads(node: Node, index: IndexTuple) -> list[Read]:
         if node.op.name == "gather":
             count = indices.type.ndim
             own = index[axis : axis + count]
-            return [(node.args[0], (*index[:axis], Index(None), *index[axis + count :])), (indices, own)]
-        return [(node.args[0], (*index[:axis], Index(None), *index[axis + 1 :])), (indices, index)]
+            return [(node.args[0], (*index[:axis], ANYWHERE, *index[axis + count :])), (indices, own)]
+        return [(node.args[0], (*index[:axis], ANYWHERE, *index[axis + 1 :])), (indices, index)]
     return [(a, index if a.type.shape else ()) for a in node.args]
 
 

@@ -87,6 +87,15 @@ def test_the_gradient_is_with_respect_to_the_value_at_entry():
     assert by_a.tolist() == [20.0, 2 * 2 * 11.0, 11.0], "elements that both names hold are those of the one stored into"
 
 
+@pytest.mark.parametrize("source", ["a[a == a] = b.ravel()", "a.flat[...] = b.ravel()"])
+def test_what_numpy_changes_while_it_is_read_is_refused_under_another_name(source):
+    x = _base()
+    with pytest.raises(CaptureError, match="which NumPy changes while it is read"):
+        cell(source, {"a": x.T, "b": x})
+    run_both(lambda: {"a": _base().T, "b": _base()}, source)
+    run_both(lambda: dict(zip("ba", (y := _base(), y.T), strict=True)), source.replace("= b", "= b.copy()"))
+
+
 def test_arrays_of_several_dtypes_in_one_memory_are_refused():
     x = np.arange(4.0)
     with pytest.raises(CaptureError, match="shares memory with b"):

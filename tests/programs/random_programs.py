@@ -324,6 +324,8 @@ def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
         "an empty sequence",
         "negative integer powers",
         "must have the same shape",
+        "division by zero",
+        "input values to the",
     )
     if isinstance(numpys, IndexError | NameError) or any(text in str(numpys) for text in unread):
         return "unread"

@@ -13,7 +13,7 @@ from tensormagic.capture import context
 from tensormagic.capture.staging.merged import Partial, is_number
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import NeedsPython
-from tensormagic.capture.stores.place import Buffer
+from tensormagic.capture.stores.place import Buffer, reach
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.graph import Graph
@@ -22,17 +22,6 @@ from tensormagic.ops.effects.checks import REQUIRE, require
 from tensormagic.ops.leaf import constant
 
 Leaf = Tensor | None  # an array of a value; None for what is no array
-
-
-def reach(buffer: Buffer) -> set[Buffer]:
-    """A buffer, and all that may share memory with it, directly or by way of others."""
-    found, pending = set[Buffer](), [buffer]
-    while pending:
-        one = pending.pop()
-        if one not in found:
-            found.add(one)
-            pending += one.origins
-    return found
 
 
 def arrays_of(value: Any) -> list[Leaf]:

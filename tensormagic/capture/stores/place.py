@@ -196,6 +196,23 @@ def ask_all() -> None:
                 buffer.node  # noqa: B018 (which makes it)
 
 
+def reach(buffer: Buffer) -> set[Buffer]:
+    """A buffer, and all that may share memory with it, as data decide, directly or by way of others."""
+    found, pending = set[Buffer](), [buffer]
+    while pending:
+        one = pending.pop()
+        if one not in found:
+            found.add(one)
+            pending += one.origins
+    return found
+
+
+def may_share(first: Buffer, second: Buffer) -> bool:
+    """Whether two buffers may have memory in common: for sure, or as data decide."""
+    one, other = ({m for b in reach(buffer) for m in (b, *(s for s, _ in b.shared))} for buffer in (first, second))
+    return not one.isdisjoint(other)
+
+
 @dataclass(frozen=True, eq=False)
 class Place:
     """A buffer, or the part of a place that a move leads to.

@@ -16,6 +16,7 @@ from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.masked import unselected
+from tensormagic.capture.stores.place import may_share
 from tensormagic.capture.undecided import refuse_cut
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import BoundsError, DataShapeError, DTypeError, ShapeError
@@ -212,7 +213,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 def _copied(x: Tensor, items: Items, value: Any) -> None:
     """Refuse what NumPy reads while it changes it: by one mask over all axes it stores without a copy."""
     masked = len(items) == 1 and is_mask(items[0]) and getattr(items[0], "ndim", 0) == x.ndim
-    if masked and isinstance(value, Tensor) and value.place.buffer is x.place.buffer and value.place is not x.place:
+    other = masked and isinstance(value, Tensor) and value.place is not x.place
+    if other and may_share(value.place.buffer, x.place.buffer):
         refuse(
             "a store by a mask of a part of the array itself, which NumPy changes while it is read,",
             "Store a copy of that part: x[mask] = part.copy().",

@@ -15,7 +15,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
-from tensormagic.capture.stores.place import apart_in_numpy, reshapes_in_place
+from tensormagic.capture.stores.place import apart_in_numpy, may_share, reshapes_in_place
 from tensormagic.capture.stores.storing import (
     as_stored,
     entries,
@@ -111,7 +111,7 @@ class Flat:
     def __setitem__(self, index: Any, value: Any) -> None:
         line = self._line
         own = value.lazy if isinstance(value, Flat) else value
-        if isinstance(own, Tensor) and own.place.buffer is line.place.buffer and own.size != 1:
+        if isinstance(own, Tensor) and own.size != 1 and may_share(own.place.buffer, line.place.buffer):
             refuse(
                 "a store into x.flat of a part of x itself, which NumPy changes while it is read,",
                 "Store a copy of that part: x.flat[...] = part.copy().",

@@ -131,10 +131,11 @@ class Buffer:
                 f"Store into {self.name} itself, or into a copy.",
             )
         if self.overlaps:
+            copied = f"{self.name} = {self.name}.copy()" if self.name else "made with .copy()"
             raise CaptureError(
-                f"{self.name} shares memory with {', '.join(self.overlaps)}, which this cell reads too: "
+                f"{self.name or 'an array'} shares memory with {', '.join(self.overlaps)}, which this cell reads too: "
                 "a store into it is not captured yet",
-                f"Work on a copy, {self.name} = {self.name}.copy(), or run the cell with --plain.",
+                f"Work on a copy, {copied}, or run the cell with --plain.",
             )
         if self.through is not None:
             self.through(node)

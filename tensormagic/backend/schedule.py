@@ -127,7 +127,8 @@ def schedule(block: Block, memory: Memory) -> list[Step]:
             continue
         last = steps[-1] if steps else None
         joins = isinstance(last, Kernel) and not last.regions and not isinstance(item, Region)
-        joins = joins and not (isinstance(item, Nest) and _sized_within(item, last))
+        if joins and isinstance(last, Kernel) and isinstance(item, Nest) and _sized_within(item, last):
+            joins = False
         if joins and isinstance(last, Kernel) and last.ops + getattr(item, "ops", 0) <= MOST_KERNEL_OPS:
             last.parts.append(item)
         else:
@@ -135,9 +136,9 @@ def schedule(block: Block, memory: Memory) -> list[Step]:
     return steps
 
 
-def _sized_within(nest: Nest, kernel: Step | None) -> bool:
-    """Whether an array that a nest makes has a size that the kernel computes."""
-    made = {s.root for s in kernel.stages} if isinstance(kernel, Kernel) else set()
+def _sized_within(nest: Nest, other: Nest | Kernel) -> bool:
+    """Whether an array that a nest makes has a size that another one, or a kernel, computes."""
+    made = {s.root for s in other.stages}
     return any(n in made for s in nest.stages for size in s.root.type.shape for n in nodes_of(size))
 
 
@@ -209,7 +210,7 @@ class _Arrangement:
     def _join(self, stage: Stage, nest: Nest, number: int) -> bool:
         if nest.ops + stage.ops > MOST_NEST_OPS or nest.alone or _stands_alone(stage):
             return False
-        if self._changes_what_is_read(stage, nest):
+        if self._changes_what_is_read(stage, nest) or _sized_within(Nest([stage]), nest):
             return False
         numbers = not stage.domain or not nest.depths
         copies = stage.root in self.copied  # before the nest begins

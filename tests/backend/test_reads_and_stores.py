@@ -109,6 +109,14 @@ PLAIN = {
 }
 
 
+@pytest.mark.parametrize("stop", [-2, -1, 0, 1, 2])
+def test_an_array_of_a_size_that_is_computed_is_made_after_that(stop: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where all that goes into it first is one number, which may be computed beside the size."""
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    joined = made("def f(w, k):\n    return (np.hstack([w, w[:k[-1]]]),)\n")
+    assert_alike(joined, np.array([4.0]), np.array([0, stop]))
+
+
 @pytest.mark.parametrize("body", PLAIN.values(), ids=PLAIN)
 def test_machine_code_reads_what_was_there_then(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tm.config, "tier", "numba")

@@ -16,7 +16,8 @@ from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.living import holders
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse
-from tensormagic.capture.stores.place import Buffer, Place, apart_in_numpy, reshapes_in_place
+from tensormagic.capture.stores.place import Buffer, Place, reshapes_in_place
+from tensormagic.capture.stores.uncertain import apart_in_numpy
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

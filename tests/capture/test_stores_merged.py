@@ -329,3 +329,46 @@ def test_a_value_that_cannot_be_made_is_asked_for_again():
     with pytest.raises(CaptureError, match="not now"):
         ask_all()
     assert buffer.node is constant(2.0)
+
+
+def _reshaped_row(z: Any, s: Any) -> Any:
+    v = z[0] if s <= 0 else z[1]
+    w = v.reshape(-1)
+    z[0] = 7
+    return w
+
+
+def _turned_row(z: Any, s: Any) -> Any:
+    v = z[:1] if s <= 0 else z[1:]
+    w = v.T.ravel()
+    z[0] = 7
+    return w
+
+
+@pytest.mark.parametrize("f", [_reshaped_row, _turned_row])
+@pytest.mark.parametrize("s", [-1.0, 1.0])
+def test_a_new_shape_of_one_row_or_another_is_a_part_of_the_array(f: Any, s: float):
+    given = np.arange(8.0).reshape(2, 2, 2)
+    assert np.array_equal(tm.tensor(f)(given.copy(), s), f(given.copy(), s))
+
+
+def _every_second(z: Any, s: Any) -> Any:
+    v = z[::2] if s <= 0 else z[1::2]
+    w = v.reshape(-1)
+    z[0] = 7
+    return w
+
+
+def _may_be_unbound(z: Any, s: Any) -> Any:
+    if s <= 0:
+        v = z[0]
+    w = v.reshape(-1)
+    z[0] = 7
+    return w
+
+
+@pytest.mark.parametrize("f", [_every_second, _may_be_unbound])
+def test_a_new_shape_of_what_data_choose_is_lost_with_what_it_may_be_a_part_of(f: Any):
+    """NumPy makes a view or a copy, and data decide of what."""
+    with pytest.raises(CaptureError, match="may be a part of"):
+        tm.tensor(f)(np.arange(16.0).reshape(4, 2, 2), -1.0)

@@ -15,7 +15,8 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.source import PART_NAME, is_users
-from tensormagic.capture.stores.place import Buffer, Place, reach
+from tensormagic.capture.stores.place import Buffer, Place
+from tensormagic.capture.stores.uncertain import reach
 from tensormagic.capture.value import Tensor
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.leaf import INPUT

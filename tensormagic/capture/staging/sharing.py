@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
 from tensormagic.capture.staging.merged import Partial, is_number
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import NeedsPython
-from tensormagic.capture.stores.place import Buffer, reach
+from tensormagic.capture.stores.place import Buffer
+from tensormagic.capture.stores.uncertain import listen, reach
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ops.effects.checks import REQUIRE, require
-from tensormagic.ops.leaf import constant
+from tensormagic.ops.effects.checks import REQUIRE
 
 Leaf = Tensor | None  # an array of a value; None for what is no array
 
@@ -90,7 +87,7 @@ def follow(shared: Iterable[tuple[Tensor, Sequence[Buffer]]]) -> None:
             own.overlaps.append(f"{' or '.join(names)}, as data decide")
             told.append(value)
     for value in told:
-        _listen(value)
+        listen(value.place.buffer, value.raw if isinstance(value, Partial) else None)
 
 
 def keep_out(value: Tensor, *leaves: Leaf) -> None:
@@ -106,38 +103,6 @@ def writeable(*numbers: Any) -> bool | None:
     found = {v.place.writeable for v in numbers if isinstance(v, Tensor) and v.type.form == "array"}
     found |= {bool(v.flags.writeable) for v in numbers if isinstance(v, np.ndarray)}
     return found.pop() if len(found) == 1 else None if found else True
-
-
-def _listen(value: Tensor) -> None:
-    """Have a value be lost when something is stored into what it may be a part of."""
-    own = value.place.buffer
-    held, raw = weakref.ref(own), value.raw if isinstance(value, Partial) else None
-
-    def spoil(name: str) -> None:
-        found = held()
-        if found is not None and not _is_lost(found.node):
-            frame = context.user_frame()
-            where = f", in {context.span(frame)}" if frame is not None else ""
-            stored = f"{name}, into which something was stored since{where}"
-            message = f"this value may be a part of {stored}: it is not captured what it is now"
-            found.put(require(found.node if raw is None else raw, constant(False), message, "capture"))
-            for tell in list(found.followers):
-                tell()
-
-    capture = context.current()
-    for source in reach(own) - {own}:
-        tell = functools.partial(spoil, source.name or "another array")
-        source.followers.append(tell)
-        if capture is not None and capture.trials:
-            capture.listeners.append((source, tell))
-
-
-def _is_lost(node: Node) -> bool:
-    while node.op is REQUIRE:
-        if node["error"] == "capture":
-            return True
-        node = node.args[0]
-    return False
 
 
 def lost(results: Iterable[Node], known: set[Node]) -> str | None:

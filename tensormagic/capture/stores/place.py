@@ -197,23 +197,6 @@ def ask_all() -> None:
                 buffer.node  # noqa: B018 (which makes it)
 
 
-def reach(buffer: Buffer) -> set[Buffer]:
-    """A buffer, and all that may share memory with it, as data decide, directly or by way of others."""
-    found, pending = set[Buffer](), [buffer]
-    while pending:
-        one = pending.pop()
-        if one not in found:
-            found.add(one)
-            pending += one.origins
-    return found
-
-
-def may_share(first: Buffer, second: Buffer) -> bool:
-    """Whether two buffers may have memory in common: for sure, or as data decide."""
-    one, other = ({m for b in reach(buffer) for m in (b, *(s for s, _ in b.shared))} for buffer in (first, second))
-    return not one.isdisjoint(other)
-
-
 @dataclass(frozen=True, eq=False)
 class Place:
     """A buffer, or the part of a place that a move leads to.
@@ -305,12 +288,6 @@ def _note_all(extents: Sequence[Size]) -> None:
             capture.decides((size, "==", hint(size) or 0))
 
 
-def apart_in_numpy(buffer: Buffer, copy: Buffer, what: str) -> None:
-    """Note that NumPy may have made a view or a copy, which is not known: nobody may store into either."""
-    copy.overlaps.append("the array that it was made from")
-    buffer.overlaps.append(what)
-
-
 _NOWHERE = np.zeros(1, np.int8)
 _lies_as: WeakKeyDictionary[Node, list[Node]] = WeakKeyDictionary()
 
@@ -347,7 +324,9 @@ def _may_have_gaps(first: Node) -> bool:
             continue
         seen.add(found)
         name = node.op.name
-        if name in {"slice", "transpose"} or (name == "broadcast" and node.args[0].type.shape):
+        if name == "slice" and _is_run(node):
+            pending.append((node.args[0], around))
+        elif name in {"slice", "transpose"} or (name == "broadcast" and node.args[0].type.shape):
             return True
         if name == "input" and not _has_no_gaps(node["source"]):
             return True
@@ -360,6 +339,15 @@ def _may_have_gaps(first: Node) -> bool:
         elif name in {"reshape", "require"} or getattr(node.op, "kind", "") == "update":
             pending.append((node.args[0], around))
     return False
+
+
+def _is_run(part: Node) -> bool:
+    """Whether a slice of what lies in C order without gaps does so, too: a row, or rows that follow each other."""
+    pairs = zip(part["slices"], part.args[0].type.shape, strict=True)
+    parts = [k for k, (taken, extent) in enumerate(pairs) if taken != (0, extent, 1)]
+    last = max(parts, default=0)
+    single = all(length == 1 for _, length, _ in part["slices"][:last])
+    return not parts or (single and (part["slices"][last][1] == 1 or part["slices"][last][2] == 1))
 
 
 def _result_of(node: Node) -> tuple[Node, int]:

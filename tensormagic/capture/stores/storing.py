@@ -16,7 +16,7 @@ from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.masked import unselected
-from tensormagic.capture.stores.place import may_share
+from tensormagic.capture.stores.uncertain import may_share
 from tensormagic.capture.undecided import refuse_cut
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import BoundsError, DataShapeError, DTypeError, ShapeError

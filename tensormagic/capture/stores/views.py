@@ -15,7 +15,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
-from tensormagic.capture.stores.place import apart_in_numpy, may_share, reshapes_in_place
+from tensormagic.capture.stores.place import reshapes_in_place
 from tensormagic.capture.stores.storing import (
     as_stored,
     entries,
@@ -26,6 +26,7 @@ from tensormagic.capture.stores.storing import (
     storable,
     store,
 )
+from tensormagic.capture.stores.uncertain import apart_in_numpy, may_share
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node

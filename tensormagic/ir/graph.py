@@ -261,8 +261,9 @@ def close(
             sizes.learn(node, mapping[node])
         for place in site.of(node):
             site.record(mapping[node], place)
-    before = tuple(g for g in rest if not _is_known(g, replacement))
-    inside = [g for g in rest if _is_known(g, replacement)] if before else rest
+    told = [g for g in (_told(g, equations, replacement) for g in rest) if g[0] != g[2]]
+    before = tuple(g for g in told if not _is_known(g, replacement))
+    inside = [g for g in told if _is_known(g, replacement)]
     residual = tuple(dict.fromkeys((sizes.of(a), r, sizes.of(b)) for a, r, b in inside))
     names = tuple(str(leaf.params.get("source", f"value{k}")) for k, leaf in enumerate(cut))
     graph = Graph(tuple(mapping[leaf] for leaf in cut), tuple(mapping[r] for r in results), residual, names)
@@ -346,6 +347,21 @@ def _within(leaf: Node, new: Callable[[Any], Any]) -> tuple[Size | None, Size | 
 def _is_known(guard: Guard, known: Mapping[Any, Size]) -> bool:
     """Whether a guard is about what the graph computes; what is not, is the size of a value that was computed before."""
     return all(n in known for n in (*nodes_of(guard[0]), *nodes_of(guard[2])))
+
+
+def _told(guard: Guard, equations: Sequence[Guard], known: Mapping[Any, Size]) -> Guard:
+    """A guard with the sizes of arrays among the leaves for what these were computed from, where that is not in the graph."""
+    left, relation, right = guard
+    for size, _, own in equations:
+        if not _is_known((left, relation, right), known) and not _is_known((size, "==", size), known):
+            left, right = (_fewer(side, size, own) for side in (left, right))
+    return left, relation, right
+
+
+def _fewer(side: Size, size: Size, own: Size) -> Size:
+    """One side of a guard with ``own`` for ``size``, where it mentions fewer nodes then."""
+    count = len(nodes_of(side))
+    return next((s for s in (side - size + own, side + size - own) if len(nodes_of(s)) < count), side)
 
 
 def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:

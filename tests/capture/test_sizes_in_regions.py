@@ -257,3 +257,39 @@ def test_a_way_that_is_not_taken_may_not_fit(program: Any, tier: str, monkeypatc
     with pytest.raises(ValueError, match="do not fit"):
         captured(x + 4, np.array([True, False, True, False]))
     assert np.array_equal(captured(x + 4, np.array([True] * 4))[0], (x + 4) + (x[0] + 4))
+
+
+def later_part(x: Any, k: Any, s: Any) -> Any:
+    part = x[k[0] :]
+    if s > 7:
+        found = 3.0
+    elif np.any(part > x):
+        found = 2.0
+    else:
+        found = part.sum()
+    return part, found
+
+
+def shorter_part(x: Any, k: Any, s: Any) -> Any:
+    part, found = x[k[0] :][1:], x * 2
+    if s <= 7:
+        found = found[1:] + part + x[x > 0][1:]
+    return part, found.sum()
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("program", [later_part, shorter_part])
+def test_a_part_whose_size_is_computed_is_checked_on_the_way(program: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    x, captured = np.array([1.0, 2.0, 3.0, 4.0]), tm.tensor(program)
+    for start in (0, 1, 2, 4):
+        for found, expected in zip(
+            captured(x, np.array([start]), 9.0), program(x, np.array([start]), 9.0), strict=True
+        ):
+            assert np.array_equal(found, expected)
+    for found, expected in zip(captured(x, np.array([0]), 1.0), program(x, np.array([0]), 1.0), strict=True):
+        assert np.array_equal(found, expected)
+    with pytest.raises(ValueError, match="do not fit"):
+        captured(x, np.array([1]), 1.0)
+    with pytest.raises(CaptureError, match="not stretched"):
+        captured(x, np.array([2 if program is shorter_part else 3]), 1.0)

@@ -372,3 +372,8 @@ def test_a_new_shape_of_what_data_choose_is_lost_with_what_it_may_be_a_part_of(f
     """NumPy makes a view or a copy, and data decide of what."""
     with pytest.raises(CaptureError, match="may be a part of"):
         tm.tensor(f)(np.arange(16.0).reshape(4, 2, 2), -1.0)
+
+
+def test_one_of_two_parts_whose_sizes_are_computed_is_read_late():
+    source = "if 0 < y[0] < 4:\n    v = z[k[-1]::-2]\nelse:\n    v = z[k[-1]::-2]\nz[1:][::2] = 2\nw = v + 0"
+    check(source, y=np.array([1.0, 2]), z=np.arange(5.0), k=np.array([1, 2]))

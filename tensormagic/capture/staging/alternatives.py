@@ -11,6 +11,7 @@ from tensormagic.capture.staging.regions import below, fitting_ways, graph_of, o
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, hint
 from tensormagic.ops.regions import control
 
@@ -130,6 +131,7 @@ def _choose(holds: Node | None, first: Node, second: Node, known: Sequence[Node]
     """The first value where a condition holds, else the second: each is computed where it is wanted."""
     if holds is None or first is second:
         return first
-    free = list(dict.fromkeys(n for side in ([first], [second]) for n in below(side, {holds, *known})))
+    sizes = [n for value in (first, second) for s in value.type.shape for n in nodes_of(s)]
+    free = list(dict.fromkeys(n for side in ([first], [second]) for n in below(side, {holds, *known, *sizes})))
     graphs = graph_of([first], free), graph_of([second], free)
     return context.record(control.cond(holds, *graphs, fitting_ways(graphs, free, holds))[0])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.staging.trial import UnlikeDTypesError, UnlikeShapesError
+from tensormagic.capture.staging.trial import NeedsPython, UnlikeDTypesError, UnlikeShapesError
 from tensormagic.ir.graph import NOT_STRETCHED, Graph, Guard, bare_symbol, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute
@@ -71,7 +71,13 @@ def _symbols_in(values: Iterable[Any]) -> Iterable[Symbol]:
 def graph_of(results: Sequence[Node], leaves: Sequence[Node]) -> Graph:
     """The graph of ``results`` over ``leaves``."""
     cut = set(leaves)
-    return close(results, lambda n: n in cut, parameter, leaves=leaves).graph
+    closed = close(results, lambda n: n in cut, parameter, leaves=leaves)
+    if closed.before:
+        raise NeedsPython(
+            "sizes of what a branch or a loop takes from around it depend on data in a way that cannot be checked there",
+            "Compute with them outside, or give the arrays sizes that are known.",
+        )
+    return closed.graph
 
 
 def fitting(graph: Graph, operands: Sequence[Node], runs: Node | None, first: int = 0) -> list[Node]:

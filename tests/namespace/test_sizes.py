@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import signal, stats
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
@@ -125,3 +126,38 @@ def test_arrays_of_two_lengths_are_not_equal():
     captured = tm.tensor(equal)
     for b in (A[2:], A[3:], A, A[2:] + 1):
         assert captured(A, b) == equal(A, b)
+
+
+NONE = {
+    "min of an initial": lambda x, m: np.min(x[m], initial=0.1),
+    "max of two axes": lambda x, m: np.max(x[m][:, None] * np.ones((1, 2)), initial=0.1),
+    "max along the first": lambda x, m: np.max(x[m][:, None] * np.ones((1, 2)), axis=0, initial=0.1),
+    "bincount": lambda x, m: np.bincount(x[m].astype(int)),
+    "bincount of a least length": lambda x, m: np.bincount(x[m].astype(int), minlength=2),
+    "gradient": lambda x, m: np.gradient(x[m]),
+    "logpdf": lambda x, m: stats.multivariate_normal.logpdf(x[m][:, None] * np.ones(2), np.zeros(2), np.eye(2)),
+    "fftconvolve": lambda x, m: signal.fftconvolve(np.ones((3, 2)), x[m][:, None] * np.ones(2)),
+}
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("name", NONE)
+def test_of_no_elements_and_of_one(name: str, tier: str, monkeypatch: pytest.MonkeyPatch):
+    """The value, or an error where NumPy and SciPy have one or drop an axis."""
+    monkeypatch.setattr(tm.config, "tier", tier)
+    function, x = NONE[name], np.arange(3.0) + 1
+    captured, given = tm.tensor(function), 0
+    for mask in ([True] * 3, [False] * 3, [True, False, False], [True, True, False]):
+        chosen = np.array(mask)
+        try:
+            found = captured(x, chosen)
+        except CaptureError:
+            continue
+        except ValueError:
+            with pytest.raises(ValueError):  # noqa: PT011 (NumPy's and SciPy's, whatever they say)
+                function(x, chosen)
+            continue
+        expected, given = function(x, chosen), given + 1
+        assert np.shape(found) == np.shape(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert given >= 2

@@ -14,7 +14,9 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import hint
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.matrices import linalg
@@ -253,6 +255,9 @@ def _covariance(mean: Any, cov: Any) -> tuple[Node, Node]:
     return astype(m, np.float64), c
 
 
+_ONE_POINT = "scipy.stats.multivariate_normal of one point, as data say, of which SciPy drops the axis, is not captured"
+
+
 def _normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Node:
     if allow_singular:
         refuse("scipy.stats.multivariate_normal with allow_singular", "Add a small multiple of the unit matrix.")
@@ -263,12 +268,15 @@ def _normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool 
         points = expand_dims(points, (points.type.ndim,)) if d == 1 and points.type.ndim else points
         points = reshape(points, (1, 1)) if not points.type.ndim else points
         points = expand_dims(points, (0,)) if points.type.ndim == 1 else points
-    lead = points.type.shape[:-1]
+    lead = tuple(s for s in points.type.shape[:-1] if s != 1)
     deviations = transpose(reshape(points - m, (-1, d)), (1, 0))
     factor = linalg.cholesky(c)
     whitened = linalg.solve_triangular(factor, deviations, lower=True)
     distance = reduce_sum(whitened * whitened, (0,))
     logdet = 2 * reduce_sum(log(diagonals(factor)), (0,))
+    for s in lead:
+        if nodes_of(s):  # SciPy drops an axis of one point
+            distance = require(distance, scalar.not_equal(size_node(s), 1), _ONE_POINT, "capture")
     total = astype(size_node(d), np.float64) * (2 * _LOG_ROOT_2PI) + logdet
     return reshape(-0.5 * (total + distance), lead)
 

@@ -14,8 +14,10 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, apply, hint
 from tensormagic.ops.contract import LETTERS, einsum
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, flip, reshape
@@ -216,6 +218,14 @@ def _of_any_rank(name: str, in1: Any, in2: Any, mode: str) -> Tensor:
     _checked(mode, "fill")
     if not x.type.ndim:
         return tensor(x) * tensor(y)
+    for s in (*x.type.shape, *y.type.shape):
+        if nodes_of(s):
+            y = require(
+                y,
+                scalar.greater(size_node(s), 0),
+                "a convolution of no elements, as data say, is not captured",
+                "capture",
+            )
     if x.type.ndim > 1 or mode == "valid":
         if _swapped(mode, x, y):
             x, y = y, x

@@ -11,6 +11,7 @@ import numpy as np
 from tensormagic.capture.arguments import at_capture, done, extent_number, known, tensor
 from tensormagic.capture.library.creation import linspace
 from tensormagic.capture.library.ordering import as_indices
+from tensormagic.capture.library.reductions import folded
 from tensormagic.capture.library.signal import diff
 from tensormagic.capture.names import implements
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
@@ -240,7 +241,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     least = as_size(minlength)
     if index.type.size == 0:
         return done(_zeros(least, np.int64))
-    length = scalar.maximum(fold(folds.MAX, index, (0,)) + 1, size_node(least))
+    length = folded(folds.MAX, index, 0, initial=-1) + 1
+    length = scalar.maximum(length, size_node(least))
     return done(scatter_add(_zeros(as_size(wrap(length)), values.type.dtype), index, values))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.value import node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, apply
 from tensormagic.ops import fold as folds
 from tensormagic.ops.fold import axes_of, fold, reduce_sum
@@ -69,10 +71,19 @@ def folded(
         shape = tuple(s for k, s in enumerate(x.type.shape) if k not in axes)
         result = broadcast(_number(initial, x.type.dtype), shape)
         return expand_dims(result, axes) if keepdims else result
-    result = fold(op, x, axes)
+    result = fold(op, x if op.name in _NEUTRAL or not given(initial) else _never_empty(x, axes, initial), axes)
     if given(initial):
         result = _JOIN[op.name](_number(initial, result.type.dtype), result)
     return expand_dims(result, axes) if keepdims else result
+
+
+def _never_empty(x: Node, axes: Sequence[int], initial: Any) -> Node:
+    """``x`` with ``initial`` behind it along axes of which data say how long they are: an extremum of nothing is that."""
+    for axis in axes:
+        if nodes_of(x.type.shape[axis]):
+            shape = tuple(1 if k == axis else s for k, s in enumerate(x.type.shape))
+            x = concatenate([x, broadcast(_number(initial, x.type.dtype), shape)], axis)
+    return x
 
 
 def reduction_of(op: folds.Fold) -> Any:

@@ -14,6 +14,7 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.value import Tensor, build, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, apply, hint
 from tensormagic.ops.convolution import convolve
 from tensormagic.ops.effects.checks import require
@@ -86,6 +87,11 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return concatenate_(parts) if len(parts) > 1 else parts[0]
 
 
+_TOO_SMALL = (
+    "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
+)
+
+
 @implements(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """``np.gradient``: central differences inside, differences of order ``edge_order`` at the ends."""
@@ -99,9 +105,9 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     for k, spacing in zip(axes, spacings, strict=True):
         extent = hint(x.type.shape[k])
         if extent is not None and extent < edge_order + 1:
-            raise ShapeError(
-                "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
-            )
+            raise ShapeError(_TOO_SMALL)
+        if nodes_of(x.type.shape[k]):
+            x = wrap(require(x.node, scalar.greater(size_node(x.type.shape[k]), edge_order), _TOO_SMALL))
         found.append(_derivative(x, k, spacing, edge_order))
     return found[0] if len(axes) == 1 else tuple(found)
 

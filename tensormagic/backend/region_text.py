@@ -10,7 +10,7 @@ from tensormagic.backend.kernel_text import KernelText, Line
 from tensormagic.backend.schedule import Loop, Nest
 from tensormagic.backend.steps import Block, Check, Region
 from tensormagic.ir.errors import DataShapeError, ShapeError
-from tensormagic.ir.graph import NOT_STRETCHED
+from tensormagic.ir.graph import NOT_STRETCHED, singles
 from tensormagic.ir.node import Node
 
 PrintParts = Callable[[KernelText, list[Any]], None]
@@ -34,7 +34,7 @@ def print_check(text: KernelText, check: Check) -> None:
     found: list[Line] = []
     if relation == "==":
         message = "sizes do not fit: {0} and {1}"
-        found.append((f"if ({a}) == 1 or ({b}) == 1:", None))
+        found.append((f"if {' or '.join(f'({text.size(s)}) == 1' for s in singles(check.guard))}:", None))
         fault = text.fault(DataShapeError, message, a, b, advice=NOT_STRETCHED)
         found += indented([(line, None) for line in fault])
     found += [(line, None) for line in text.fault(ShapeError, message, a, b)]

@@ -359,8 +359,9 @@ class Tensor:
         return wrap(context.record(cast))
 
     def fill(self, value: Any) -> None:
-        """``ndarray.fill``."""
-        self[...] = value
+        """``ndarray.fill``; of NumPy's scalars it does nothing, as there."""
+        if self.type.form != "scalar":
+            self[...] = value
 
 
 _BASIC = {int, slice, type(None)}

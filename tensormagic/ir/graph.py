@@ -22,6 +22,7 @@ from tensormagic.ir.size import (
     hint,
     is_at_least,
     nodes_of,
+    without_more,
 )
 from tensormagic.ir.size import substitute as substitute_size
 from tensormagic.ir.type import Type
@@ -152,6 +153,15 @@ def holds(guard: Guard, value_of: Callable[[Any], int]) -> bool:
 NOT_STRETCHED = "Sizes that depend on data are not stretched where they happen to be 1: use np.broadcast_to."
 
 
+def singles(guard: Guard) -> tuple[Size, ...]:
+    """The sizes that an equation may be about: where one of them is 1, NumPy may stretch it.
+
+    An equation that was solved for a symbol may say one more than the size that data decide.
+    """
+    sides = (guard[0], guard[2])
+    return tuple(dict.fromkeys([*sides, *(without_more(s) for s in sides if nodes_of(s))]))
+
+
 def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
     """Raise what NumPy raises for sizes that do not fit, where ``guard`` does not hold."""
     if holds(guard, value_of):
@@ -159,7 +169,7 @@ def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
     left, relation, right = guard
     a, b = evaluate(left, value_of), evaluate(right, value_of)
     if relation == "==":
-        if 1 in {a, b}:
+        if any(evaluate(s, value_of) == 1 for s in singles(guard)):
             raise DataShapeError(f"sizes do not fit: {a} and {b}", NOT_STRETCHED)
         raise ShapeError(f"sizes do not fit: {a} and {b}")
     raise ShapeError(f"a size is {a} where it has to be at least {b}")
@@ -413,6 +423,9 @@ def _unify(
         if left == right:
             continue
         difference = substitute_size(left, solved) - substitute_size(right, solved)
+        if not known and (nodes_of(left) or nodes_of(right)):  # what data say is no size of an array that is not read
+            seen = {a: a.hint for a in atoms(difference) if isinstance(a, Symbol) and a not in order}
+            difference = substitute_size(difference, {a: size for a, size in seen.items() if size is not None})
         if relation == ">=":
             rest += _remaining((left, relation, right), difference)
             continue

@@ -371,6 +371,11 @@ def is_at_least(size: Size, number: int) -> bool:
     return bound is not None and bound >= number
 
 
+def without_more(size: Size) -> Size:
+    """``size`` but for what it is more than that: its constant term, where that is above 0."""
+    return size if isinstance(size, int) else size - max(dict(size.terms).get((), 0), 0)
+
+
 def floor_of_nodes(size: Size) -> Size | None:
     """A size without nodes that ``size`` is never below, as large as what was seen at capture makes it; None for none."""
     return size if isinstance(size, int) else _estimate(size, _seen, [_STEPS])

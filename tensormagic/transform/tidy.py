@@ -185,7 +185,7 @@ def _reached(results: Sequence[Node], graph: Graph) -> set[int]:
 def _saying_sizes(graph: Graph, needed: set[int], results: Sequence[Node]) -> set[int]:
     """Further parameters, so that every size that is mentioned is an axis of some parameter."""
     own = graph.parameters
-    nodes = topological([*results, *(own[k] for k in needed)])
+    nodes = topological([*results, *graph.checked, *(own[k] for k in needed)])
     values = [v for n in nodes for v in (*n.params.values(), *(t.shape for t in n.types))]
     wanted = symbols_in([*values, *(s for g in graph.guards for s in (g[0], g[2]))])
     bound = {bare_symbol(s) for k in needed for s in own[k].type.shape}

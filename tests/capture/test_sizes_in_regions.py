@@ -8,7 +8,7 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.ir.errors import CaptureError
-from tests.capture.harness import cell
+from tests.capture.harness import cell, check
 
 
 def loop(x: Any, chosen: Any, k: Any, y: Any) -> Any:
@@ -293,3 +293,24 @@ def test_a_part_whose_size_is_computed_is_checked_on_the_way(program: Any, tier:
         captured(x, np.array([1]), 1.0)
     with pytest.raises(CaptureError, match="not stretched"):
         captured(x, np.array([2 if program is shorter_part else 3]), 1.0)
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_what_numpy_stretches_in_a_loop_is_refused(tier: str, monkeypatch: pytest.MonkeyPatch):
+    """Also where the loop's sizes are told by the other array: one more than the size that data decide."""
+    monkeypatch.setattr(tm.config, "tier", tier)
+    code = "for i in range(2):\n    w[:-1] += x[u, 1]"
+    x = np.array([[1.5, 2.0, 0.0], [-2.0, -1.0, 3.0]])
+    with pytest.raises(CaptureError, match="not stretched"):
+        session.compute([b.node for b in cell(code, {"x": x, "w": x[0], "u": np.array([True, False])}).stores])
+    found = cell(code, {"x": x, "w": x[0], "u": np.array([True, True])})
+    expected = {"x": x.copy(), "u": np.array([True, True])}
+    expected["w"] = expected["x"][0]
+    exec(code, expected)
+    stored = {b.name: session.compute([b.node])[0] for b in found.stores}
+    assert np.array_equal(stored["x"], expected["x"])
+
+
+def test_a_check_in_a_branch_keeps_what_says_its_sizes():
+    """Where one result is asked for, and the array is that of another one."""
+    check("if s > 1:\n    t = 0\n    w[: t // 2] |= w[w > t]", w=np.zeros((3, 0), np.int8), s=1.5)

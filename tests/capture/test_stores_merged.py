@@ -377,3 +377,19 @@ def test_a_new_shape_of_what_data_choose_is_lost_with_what_it_may_be_a_part_of(f
 def test_one_of_two_parts_whose_sizes_are_computed_is_read_late():
     source = "if 0 < y[0] < 4:\n    v = z[k[-1]::-2]\nelse:\n    v = z[k[-1]::-2]\nz[1:][::2] = 2\nw = v + 0"
     check(source, y=np.array([1.0, 2]), z=np.arange(5.0), k=np.array([1, 2]))
+
+
+def test_a_store_into_no_elements_of_what_data_size_is_refused():
+    """NumPy takes any shape for none."""
+
+    def f(x: Any, k: Any) -> Any:
+        y = x[0] * 1
+        y[[]] = x[1:, : k[0]]
+        return y
+
+    with pytest.raises(CaptureError, match="could not be broadcast"):
+        tm.tensor(f)(np.ones((3, 1)), np.array([0]))
+
+
+def test_a_scalar_is_not_filled():
+    check("v = x[0, 0]\nv.fill(5.5)\nw = v + 1", **ARRAYS)

@@ -65,6 +65,28 @@ def test_a_size_that_data_decide_is_tried_by_python_in_a_loop(last: int):
     assert np.array_equal(stored["x"], numpys["x"])
 
 
+def test_a_size_that_data_decide_is_no_size_of_what_was_stored_over():
+    """The array's old value, with its shape, is not read any more."""
+    source = """
+for i in k:
+    try:
+        x += np.atleast_2d(x[~(x > i)])
+    except ValueError:
+        x[...] = 2
+    else:
+        w[0] = 5
+"""
+    given = np.array([[0, 3, -1, 0], [5, 4, 3, 1], [0, 4, -2, 0]])
+    ours: dict[str, Any] = {"np": np, "x": given.copy(), "k": np.array([2, 0, 1])}
+    ours["w"] = ours["x"][:, ::2]
+    numpys: dict[str, Any] = {**ours, "x": given.copy()}
+    numpys["w"] = numpys["x"][:, ::2]
+    exec(source, numpys)
+    found = cell(source, ours)
+    stored = {b.name: tm.session.compute([b.node])[0] for b in found.stores}
+    assert np.array_equal(stored["x"], numpys["x"])
+
+
 def test_a_way_that_is_complex_does_not_warn():
     def f(x: Any, s: Any) -> Any:
         value = 1.5

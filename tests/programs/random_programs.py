@@ -325,6 +325,7 @@ def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
         "negative integer powers",
         "must have the same shape",
         "division by zero",
+        "modulo",
         "input values to the",
     )
     if isinstance(numpys, IndexError | NameError) or any(text in str(numpys) for text in unread):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.staging.trial import NeedsPython, UnlikeDTypesError, UnlikeShapesError
-from tensormagic.ir.graph import NOT_STRETCHED, Graph, Guard, bare_symbol, close
+from tensormagic.ir.graph import NOT_STRETCHED, Graph, Guard, bare_symbol, close, singles
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute
 from tensormagic.ir.type import Type, python_kind
@@ -122,7 +123,7 @@ def _related(node: Node, guard: Guard, runs: Node | None) -> Node:
     if least:
         said = "a size that depends on data is less than it has to be. Ask for it first, by an if around this code"
         return require(node, fits, said, "promotion")
-    one = scalar.logical_or(scalar.equal(left, 1), scalar.equal(right, 1))
+    one = reduce(scalar.logical_or, (scalar.equal(size_node(s), 1) for s in singles(guard)))
     stretched = scalar.logical_or(fits, scalar.logical_not(one))
     node = require(node, stretched, f"sizes do not fit: 1 and another one. {NOT_STRETCHED}", "promotion")
     return require(node, scalar.logical_or(fits, one), "sizes that depend on data do not fit")

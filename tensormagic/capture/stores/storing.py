@@ -268,7 +268,7 @@ def fitted(node: Node, shape: tuple[Size, ...], message: str, *, stretch: bool =
         said = message.format(show(given), show(shape))
         if any(nodes_of(s) for s in given[:extra]):
             raise DataShapeError(said, _NOT_DROPPED) from None
-        if 0 in given and any(nodes_of(s) for s in shape):  # NumPy takes any shape for none
+        if 0 in (*given, *shape) and any(nodes_of(s) for s in (*given, *shape)):  # NumPy takes any shape for none
             raise DataShapeError(said, "Store an array of the shape that goes there, or a number.") from None
         raise ShapeError(said) from None
 

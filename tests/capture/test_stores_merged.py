@@ -387,8 +387,14 @@ def test_a_store_into_no_elements_of_what_data_size_is_refused():
         y[[]] = x[1:, : k[0]]
         return y
 
-    with pytest.raises(CaptureError, match="could not be broadcast"):
-        tm.tensor(f)(np.ones((3, 1)), np.array([0]))
+    def g(x: Any, k: Any) -> Any:
+        y = x[0] * 1
+        y[k[k > 5]] = x[1:, k[k > 5]]
+        return y
+
+    for function in (f, g):
+        with pytest.raises(CaptureError, match="could not be broadcast"):
+            tm.tensor(function)(np.ones((3, 1)), np.array([0]))
 
 
 def test_a_scalar_is_not_filled():

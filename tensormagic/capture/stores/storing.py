@@ -213,8 +213,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 def _copied(x: Tensor, items: Items, value: Any) -> None:
     """Refuse what NumPy reads while it changes it: by one mask over all axes it stores without a copy."""
     masked = len(items) == 1 and is_mask(items[0]) and getattr(items[0], "ndim", 0) == x.ndim
-    other = masked and isinstance(value, Tensor) and value.place is not x.place
-    if other and may_share(value.place.buffer, x.place.buffer):
+    own = not isinstance(value, Tensor) or value.place is x.place
+    if masked and not own and may_share(value.place.buffer, x.place.buffer):
         refuse(
             "a store by a mask of a part of the array itself, which NumPy changes while it is read,",
             "Store a copy of that part: x[mask] = part.copy().",
@@ -268,7 +268,8 @@ def fitted(node: Node, shape: tuple[Size, ...], message: str, *, stretch: bool =
         said = message.format(show(given), show(shape))
         if any(nodes_of(s) for s in given[:extra]):
             raise DataShapeError(said, _NOT_DROPPED) from None
-        if 0 in (*given, *shape) and any(nodes_of(s) for s in (*given, *shape)):  # NumPy takes any shape for none
+        empty = (any(s == 0 or nodes_of(s) for s in side) for side in (given, shape))
+        if all(empty) and any(nodes_of(s) for s in (*given, *shape)):  # NumPy takes any shape for none
             raise DataShapeError(said, "Store an array of the shape that goes there, or a number.") from None
         raise ShapeError(said) from None
 

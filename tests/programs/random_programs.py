@@ -288,6 +288,8 @@ def judged(ours: BaseException, numpys: BaseException | None, seen: list[str], a
         return "refused"
     if numpys is not None and (alike(ours, numpys) or isinstance(numpys, Warning)):
         return "error"
+    if numpys is not None and _is_unread(numpys) and not isinstance(ours, TensorError):
+        return "error"  # the one that NumPy meets first is of what nobody reads
     if promoted and isinstance(ours, TypeError):
         return "promoted"
     line, numpys_line = line_of(ours), None if numpys is None else line_of(numpys)
@@ -297,6 +299,32 @@ def judged(ours: BaseException, numpys: BaseException | None, seen: list[str], a
         seen.append("(an error in code that is traced, and not run in NumPy)")
         return "untaken"
     raise DifferenceError(f"{type(ours).__name__}: {ours} for {numpys!r}") from ours
+
+
+_UNREAD = (
+    "could not be broadcast",
+    "could not broadcast",
+    "need at least one array",
+    "mismatch in its core dimension",
+    "not aligned",
+    "non-broadcastable output operand",
+    "cannot convert float",
+    "out of bounds for",
+    "cannot reshape",
+    "zero-size",
+    "inhomogeneous",
+    "an empty sequence",
+    "negative integer powers",
+    "must have the same shape",
+    "division by zero",
+    "modulo",
+    "input values to the",
+)
+
+
+def _is_unread(numpys: BaseException) -> bool:
+    """Whether an error may be one of what nobody reads: of an index, a name, or a value that is not computed."""
+    return isinstance(numpys, IndexError | NameError) or any(text in str(numpys) for text in _UNREAD)
 
 
 def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
@@ -309,26 +337,7 @@ def _missed(numpys: BaseException, outputs: Iterable[Any] = ()) -> str:
     late = isinstance(numpys, NameError) and any(isinstance(v, NameError) for v in outputs)
     if late or isinstance(numpys, Warning):
         return "error"
-    unread = (
-        "could not be broadcast",
-        "could not broadcast",
-        "need at least one array",
-        "mismatch in its core dimension",
-        "not aligned",
-        "non-broadcastable output operand",
-        "cannot convert float",
-        "out of bounds for",
-        "cannot reshape",
-        "zero-size",
-        "inhomogeneous",
-        "an empty sequence",
-        "negative integer powers",
-        "must have the same shape",
-        "division by zero",
-        "modulo",
-        "input values to the",
-    )
-    if isinstance(numpys, IndexError | NameError) or any(text in str(numpys) for text in unread):
+    if _is_unread(numpys):
         return "unread"
     raise DifferenceError(f"NumPy raises {numpys!r}")
 

@@ -362,8 +362,8 @@ def _is_known(guard: Guard, known: Mapping[Any, Size]) -> bool:
 def _told(guard: Guard, equations: Sequence[Guard], known: Mapping[Any, Size]) -> Guard:
     """A guard with the sizes of arrays among the leaves for what these were computed from, where that is not in the graph."""
     left, relation, right = guard
-    for size, _, own in equations:
-        if not _is_known((left, relation, right), known) and not _is_known((size, "==", size), known):
+    for size, _, own in () if _is_known(guard, known) else equations:
+        if not _is_known((size, "==", size), known):
             left, right = (_fewer(side, size, own) for side in (left, right))
     return left, relation, right
 

@@ -431,6 +431,8 @@ def _unify(
             continue
         if difference == 0:
             continue
+        if isinstance(difference, int) and (nodes_of(left) or nodes_of(right)):  # of two numbers, as data say
+            check((substitute_size(left, solved), relation, substitute_size(right, solved)), _never)
         target = _solvable(difference, order, known)
         if target is None:
             rest += [] if known and nodes_of(difference) else [(left, relation, right)]
@@ -439,6 +441,10 @@ def _unify(
         solved = {a: substitute_size(s, {symbol: value}) for a, s in solved.items()} | {symbol: value}
     canonical = _canonical(order, solved, rest)
     return {a: substitute_size(s, canonical) for a, s in solved.items()} | canonical, rest
+
+
+def _never(a: Any) -> int:
+    raise GuardError(f"sizes that were taken for equal are not: {a}")
 
 
 def _remaining(guard: Guard, difference: Size) -> list[Guard]:

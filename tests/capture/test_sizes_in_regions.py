@@ -314,3 +314,13 @@ def test_what_numpy_stretches_in_a_loop_is_refused(tier: str, monkeypatch: pytes
 def test_a_check_in_a_branch_keeps_what_says_its_sizes():
     """Where one result is asked for, and the array is that of another one."""
     check("if s > 1:\n    t = 0\n    w[: t // 2] |= w[w > t]", w=np.zeros((3, 0), np.int8), s=1.5)
+
+
+def test_a_size_that_data_make_a_number_that_does_not_fit():
+    source = "v = z @ z[[[0], [1]]]\nv[k[-1], ::-1, k[0]:-2, k[:2]] = z"
+    z = np.arange(8.0).reshape(2, 2, 2)
+    with pytest.raises(ValueError, match="do not fit"):
+        session.compute([cell(source, {"np": np, "z": z, "k": np.array([1, 0])}).outputs["v"].node])
+    check(
+        f"try:\n    {source.replace(chr(10), chr(10) + '    ')}\nexcept ValueError:\n    v = 3", z=z, k=np.array([1, 0])
+    )

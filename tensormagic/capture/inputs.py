@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,7 @@ class Snapshot(Source):
 _nodes: weakref.WeakValueDictionary[int, Node] = weakref.WeakValueDictionary()
 _floats: weakref.WeakValueDictionary[tuple[str, bytes], Node] = weakref.WeakValueDictionary()
 _live: weakref.WeakSet[Snapshot] = weakref.WeakSet()
+_changing = threading.RLock()  # of ``_live``, which threads go over and add to
 
 
 def fingerprint(array: np.ndarray[Any, Any]) -> int:
@@ -56,11 +58,14 @@ def fingerprint(array: np.ndarray[Any, Any]) -> int:
 
 def secure_all() -> None:
     """Copy every large input that pending values still need: called before other code runs."""
-    for snapshot in list(_live):
+    with _changing:
+        live = list(_live)
+    for snapshot in live:
         try:
             snapshot.secure()
         except GuardError:  # lost: whoever asks for its value is told
-            _live.discard(snapshot)
+            with _changing:
+                _live.discard(snapshot)
 
 
 def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -115,7 +120,8 @@ def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
     source = Snapshot(name, kept, original=weakref.ref(array), fingerprint=mark)
     node = input_node(source, open_type(source, array.dtype, array.shape))
     _nodes[id(array)] = node
-    _live.add(source)
+    with _changing:
+        _live.add(source)
     return node
 
 

@@ -7,17 +7,17 @@ import os
 import subprocess
 import sys
 import threading
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tensormagic.backend.worker import receive, send
+from tensormagic.ir.alive import Alive
 
 MOST_STARTS = 2
 MOST_COMPILED = 200  # by one worker: Numba keeps about a megabyte for each kernel
-_every: weakref.WeakSet[Compiler] = weakref.WeakSet()
+_every: Alive[Compiler] = Alive()
 
 
 class Compiler:
@@ -130,12 +130,12 @@ def _end(process: subprocess.Popen[Any]) -> None:
 
 
 def _close_all() -> None:
-    for one in list(_every):
+    for one in _every:
         one.close()
 
 
 def _forget_all() -> None:
-    for one in list(_every):
+    for one in _every:
         one.forget()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.ir.alive import Alive
 from tensormagic.ir.errors import DTypeError, GuardError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
@@ -45,8 +45,7 @@ class Snapshot(Source):
 
 _nodes: weakref.WeakValueDictionary[int, Node] = weakref.WeakValueDictionary()
 _floats: weakref.WeakValueDictionary[tuple[str, bytes], Node] = weakref.WeakValueDictionary()
-_live: weakref.WeakSet[Snapshot] = weakref.WeakSet()
-_changing = threading.RLock()  # of ``_live``, which threads go over and add to
+_live: Alive[Snapshot] = Alive()
 
 
 def fingerprint(array: np.ndarray[Any, Any]) -> int:
@@ -58,14 +57,11 @@ def fingerprint(array: np.ndarray[Any, Any]) -> int:
 
 def secure_all() -> None:
     """Copy every large input that pending values still need: called before other code runs."""
-    with _changing:
-        live = list(_live)
-    for snapshot in live:
+    for snapshot in _live:
         try:
             snapshot.secure()
         except GuardError:  # lost: whoever asks for its value is told
-            with _changing:
-                _live.discard(snapshot)
+            _live.discard(snapshot)
 
 
 def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -120,8 +116,7 @@ def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
     source = Snapshot(name, kept, original=weakref.ref(array), fingerprint=mark)
     node = input_node(source, open_type(source, array.dtype, array.shape))
     _nodes[id(array)] = node
-    with _changing:
-        _live.add(source)
+    _live.add(source)
     return node
 
 

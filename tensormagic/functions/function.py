@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +35,7 @@ from tensormagic.functions.reading import (
     settled,
 )
 from tensormagic.functions.stores import Stores, stores_of, unchanged
+from tensormagic.ir.alive import Alive
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -189,12 +189,12 @@ class Specialisation:
             raise
 
 
-_live: weakref.WeakSet[Function] = weakref.WeakSet()
+_live: Alive[Function] = Alive()
 
 
 def forget_programs() -> None:
     """Let every function trace anew: other rewrite rules are in force."""
-    for function in list(_live):
+    for function in _live:
         function.forget()
 
 

@@ -3,6 +3,7 @@
 import functools
 import math
 import threading
+import traceback
 import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -357,7 +358,7 @@ def test_in_threads():
             for k in range(2, 12):
                 found[n, k] = f(np.ones((k + n, k)), np.ones(k))
         except Exception as error:  # noqa: BLE001 (it is asserted on in the main thread)
-            errors.append(error)
+            errors.append("".join(traceback.format_exception(error)))
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for t in threads:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import weakref
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.ir.alive import Alive
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -186,13 +186,13 @@ class Buffer:
         self.version = next(serials)
 
 
-_late: weakref.WeakSet[Buffer] = weakref.WeakSet()
+_late: Alive[Buffer] = Alive()
 
 
 def ask_all() -> None:
     """Make all values that have been waiting to be asked for."""
     while _late:
-        for buffer in list(_late):
+        for buffer in _late:
             if buffer in _late:
                 buffer.node  # noqa: B018 (which makes it)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -166,15 +167,18 @@ def _spare(old: Node, needed: dict[Node, int], common: set[Node], factor: Callab
     pool = {old: 1}
     missing = dict(needed)
     weighed = beyond = steps = 0
-    while pool and (missing or steps < _STEPS):
-        node, times = pool.popitem()
-        if node in missing:
+    order = topological([old], lambda n: n is not old and n not in common, operator.attrgetter("args"))
+    for node in reversed(order):  # each once, behind all that use it
+        if not missing and steps >= _STEPS:
+            break
+        times = pool.pop(node, 0)
+        if times and node in missing:
             held = min(times, missing[node])
             times -= held
             missing[node] -= held
             if not missing[node]:
                 del missing[node]
-        if node is not old and node not in common:
+        if times and node is not old and node not in common:
             beyond += times
         elif times:
             steps += 1

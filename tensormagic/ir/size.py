@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakValueDictionary
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,19 @@ class Apply:
         return f"{self.function}({self.left}, {self.right})"
 
     @cached_property
+    def atoms(self) -> tuple[Any, ...]:
+        """The symbols and nodes that it mentions."""
+        return tuple(dict.fromkeys([*atoms(self.left), *atoms(self.right)]))
+
+    @cached_property
     def nodes(self) -> tuple[Any, ...]:
         """The nodes that it mentions."""
-        return tuple(dict.fromkeys([*nodes_of(self.left), *nodes_of(self.right)]))
+        return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
     @cached_property
     def key(self) -> str:
         """What orders it among others."""
-        return f"{self.function}({_key(self.left)}, {_key(self.right)})"
+        return _digest(f"{self.function}({_key(self.left)}, {_key(self.right)})")
 
 
 Atom = Any  # Symbol, Apply, or a Node that is an integer without axes
@@ -84,12 +91,18 @@ class Dim:
     @cached_property
     def key(self) -> str:
         """What orders it among others, within a process."""
-        return "+".join(_monomial_text(m, c, _key) for m, c in self.terms) if self.nodes else self._text
+        return _digest("+".join(_monomial_text(m, c, _key) for m, c in self.terms))
+
+    @cached_property
+    def atoms(self) -> tuple[Any, ...]:
+        """The symbols and nodes that it mentions, in order of appearance."""
+        direct = [a for monomial, _ in self.terms for a, _ in monomial]
+        return tuple(dict.fromkeys(inner for a in direct for inner in (a.atoms if isinstance(a, Apply) else (a,))))
 
     @cached_property
     def nodes(self) -> tuple[Any, ...]:
         """The nodes that it mentions, in order of appearance."""
-        return tuple(a for a in atoms(self) if not isinstance(a, Symbol))
+        return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
     @cached_property
     def seen(self) -> int | None:
@@ -164,18 +177,24 @@ def _hint_of(a: Atom) -> int:
 
 
 def size_text(size: Size) -> str:
-    """A size for people: the number that was seen, or the expression."""
+    """A size for people: the number that was seen, or the expression without what is deep inside of it."""
     number = hint(size)
-    return str(size if number is None else number)
+    return text(size, str, 2) if number is None else str(number)
 
 
-def text(size: Size, name: Callable[[Atom], str]) -> str:
-    """A size as an expression, with ``name`` giving that of each symbol and node; in an order that follows from the names."""
+def text(size: Size, name: Callable[[Atom], str], levels: int = -1) -> str:
+    """A size as an expression, with ``name`` giving that of each symbol and node; in an order that follows from the names.
+
+    ``levels`` says how deep it is written out; -1 for all of it.
+    """
     if isinstance(size, int):
         return str(size)
 
     def named(a: Atom) -> str:
-        return f"{a.function}({text(a.left, name)}, {text(a.right, name)})" if isinstance(a, Apply) else name(a)
+        if not isinstance(a, Apply):
+            return name(a)
+        sides = [text(s, name, levels - 1) if levels or isinstance(s, int) else "…" for s in (a.left, a.right)]
+        return f"{a.function}({', '.join(sides)})"
 
     parts = sorted((-len(m), _monomial_text(m, 1, named), _monomial_text(m, c, named)) for m, c in size.terms)
     return "+".join(part for _, _, part in parts).replace("+-", "-")
@@ -218,15 +237,24 @@ def apply(function: str, left: Size, right: Size) -> Size:
     return atom(Apply(function, left, right))
 
 
+_undecided: WeakValueDictionary[Any, Dim] = WeakValueDictionary()
+
+
 def _extreme(function: str, left: Size, right: Size) -> Size:
     """``min`` and ``max``, decided where the sign of the difference is known."""
+    seen = tuple([a.hint for a in (*atoms(left), *atoms(right)) if isinstance(a, Symbol)])  # not told apart by symbols
+    key = function, left, right, seen
+    known = _undecided.get(key)
+    if known is not None:
+        return known
     difference = lower_bound(left - right)
     if difference is not None and difference >= 0:
         return right if function == "min" else left
     difference = lower_bound(right - left)
     if difference is not None and difference >= 0:
         return left if function == "min" else right
-    return atom(Apply(function, left, right))
+    found = _undecided[key] = atom(Apply(function, left, right))
+    return found
 
 
 def _divide_constant(function: str, left: Dim, right: int) -> Size:
@@ -272,6 +300,11 @@ def evaluate(size: Size, value_of: Callable[[Atom], int]) -> int:
 
 def substitute(size: Size, replacement: Mapping[Atom, Size]) -> Size:
     """``size`` with symbols and nodes replaced."""
+    return _substitute(size, replacement, {})
+
+
+def _substitute(size: Size, replacement: Mapping[Atom, Size], done: dict[Apply, Size]) -> Size:
+    """The same, with what has been ``done``: one part of a size may stand at many places of it."""
     if isinstance(size, int):
         return size
     alone = bare_atom(size)
@@ -281,10 +314,13 @@ def substitute(size: Size, replacement: Mapping[Atom, Size]) -> Size:
     for monomial, coefficient in size.terms:
         term: Size = coefficient
         for a, power in monomial:
-            if isinstance(a, Apply):
-                base = apply(a.function, substitute(a.left, replacement), substitute(a.right, replacement))
-            else:
+            if not isinstance(a, Apply):
                 base = replacement.get(a, atom(a))
+            elif a in done:
+                base = done[a]
+            else:
+                sides = (_substitute(s, replacement, done) for s in (a.left, a.right))
+                base = done[a] = apply(a.function, *sides)
             for _ in range(power):
                 term = term * base
         total = total + term
@@ -298,16 +334,9 @@ def substitute_in(value: Any, replacement: Mapping[Atom, Size]) -> Any:
     return tuple(substitute_in(v, replacement) for v in value) if type(value) is tuple else value
 
 
-def atoms(size: Size) -> list[Atom]:
+def atoms(size: Size) -> tuple[Atom, ...]:
     """The symbols and nodes that ``size`` mentions, in order of appearance."""
-    if isinstance(size, int):
-        return []
-    found: dict[Atom, None] = {}
-    for monomial, _ in size.terms:
-        for a, _power in monomial:
-            inner = [*atoms(a.left), *atoms(a.right)] if isinstance(a, Apply) else [a]
-            found.update(dict.fromkeys(inner))
-    return list(found)
+    return size.atoms if isinstance(size, Dim) else ()
 
 
 def product(sizes: tuple[Size, ...]) -> Size:
@@ -347,6 +376,14 @@ def _monomial_text(monomial: Monomial, coefficient: int, name: Callable[[Atom], 
     if coefficient != 1 or not factors:
         factors.insert(0, str(coefficient))
     return "*".join(factors)
+
+
+def _digest(key: str) -> str:
+    """A key, or what stands for a long one: parts that are shared would make it grow without end."""
+    return key if len(key) < _LONGEST_KEY else hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
+
+
+_LONGEST_KEY = 200
 
 
 def _key(a: Any) -> str:

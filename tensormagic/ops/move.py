@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.ir.errors import AxisError, ShapeError
 from tensormagic.ir.node import Node, make
-from tensormagic.ir.size import Size, hint, is_at_least, nodes_of, product
+from tensormagic.ir.size import Size, hint, is_at_least, nodes_of, product, size_text
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
@@ -68,7 +68,7 @@ class Move(Op):
 
 def show(shape: Sequence[Size]) -> str:
     """A shape as NumPy prints it, with the sizes that were seen."""
-    sizes = [str(h if (h := hint(s)) is not None else s) for s in shape]
+    sizes = list(map(size_text, shape))
     return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
 

@@ -260,6 +260,25 @@ def test_a_new_shape_of_what_has_two_names_after_a_loop_is_refused():
         cell("for j in k:\n    v = z = z + 0\nv.shape = -1\n", {"np": np, "z": np.ones((2, 3)), "k": np.arange(3)})
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "v = z if z.sum() > 0.5 else z + 1\nv.shape = -1\nz[1:] *= z[:-1]",
+        "v = z\nif z.sum() > 0.5:\n    v = v.copy()\nv.shape = -1",
+        "a = z + 1\nv = a\nif z.sum() > 0.5:\n    v = v * 2\nv.shape = -1\nb = a.shape",
+        "a = z + 1\nv = a[0] if z.sum() > 0.5 else a[1]\nv.shape = (1, -1)",
+    ],
+)
+def test_a_new_shape_of_what_data_choose_is_refused(code: str):
+    with pytest.raises(CaptureError, match="a new shape of an array that may be (z|another array), as data decide, is"):
+        cell(code, {"np": np, "z": np.ones((2, 3))})
+
+
+def test_a_new_shape_of_what_data_compute_or_of_a_view():
+    check("v = z * 2 if z.sum() > 0.5 else z + 1\nv.shape = -1\nv[0] = 7", z=np.ones((2, 3)))
+    check("a = z + 1\nv = a if z.sum() > 0.5 else a * 2\nw = v[:]\nw.shape = -1\nw[0] = 9", z=np.ones((2, 3)))
+
+
 def test_one_plain_array_with_two_names_in_a_branch_is_refused_and_run_by_python_in_a_cell():
     code = "for r in w:\n    for i in range(2):\n        a = np.stack([7.0, 7.0])\n        b = a = a + 0\n    a[k[0]] = 5\nb[1] = 1\n"
     space = {"np": np, "w": np.ones((2, 2)), "k": np.zeros(1, int)}

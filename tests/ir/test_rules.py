@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tensormagic.ir import site
+from tensormagic.ir import driver
 from tensormagic.ir.driver import Table, lighter, rewrite_graph, rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
@@ -245,6 +246,18 @@ def test_fuel_survives_a_circle():
 )
 def test_lighter(new, old, expected):
     assert lighter(new, old) is expected
+
+
+def test_lighter_looks_at_each_shared_node_once(monkeypatch):
+    weighed = []
+    weigh = driver.weight
+    monkeypatch.setattr(driver, "weight", lambda node: weighed.append(node) or weigh(node))
+    deep = x
+    for _ in range(7):  # 2 ** 7 ways down to x
+        deep = sin(deep) + cos(deep)
+    assert not lighter(deep * y, deep * x)
+    assert lighter(x, deep)
+    assert len(weighed) < 200
 
 
 def test_withheld_where_an_absorbed_operand_has_another_use():

@@ -17,6 +17,7 @@ from tensormagic.ir.type import (
     lower_bound,
     product,
     python,
+    size_text,
     substitute,
     symbol,
 )
@@ -100,6 +101,31 @@ def test_the_normal_form():
     assert divide_exactly(n * m * 6, n * 2) == m * 3
     assert divide_exactly(n + 1, n) is None
     assert product((n, 2, m)) == n * m * 2
+
+
+def _shared(depth, size):
+    """A size whose text doubles with each level, while it has one more part."""
+    for k in range(depth):
+        size = apply("min", size + k % 3, 2 * apply("floordiv", size, 3) + k)
+    return size
+
+
+def test_parts_that_stand_at_many_places_are_replaced_once():
+    a, b = symbol("a"), symbol("b")
+    deep = _shared(60, a)
+    assert atoms(deep) == atoms(a)
+    assert substitute(deep, {atoms(a)[0]: b}) == _shared(60, b)
+    assert len(size_text(deep)) < 200
+    assert size_text(apply("min", a, b)) == "min(a, b)"
+
+
+def test_equal_extremes_keep_what_was_seen():
+    a, b = symbol("a", 3), symbol("b", 5)
+    first = apply("min", a, b)
+    assert hint(first) == 3
+    assert hint(apply("min", symbol("a", 7), symbol("b", 6))) == 6
+    assert hint(apply("min", symbol("a"), symbol("b"))) is None
+    assert apply("min", a, b) is first
 
 
 def test_hints_are_no_part_of_identity():

@@ -172,9 +172,12 @@ def _set_shape(self: Tensor, shape: Any) -> None:
         refuse(
             f"a new shape of the notebook's {name}", f"Write {name} = {name}.reshape(...), which binds the name anew."
         )
-    if self.place.buffer.overlaps:
+    others = [name.removesuffix(", as data decide") for name in self.place.buffer.overlaps]
+    if self.place.parent is None:  # an array that may be another one, and no part of it
+        others += [a.place.buffer.name or "another array" for a in self.place.buffer.alternatives]
+    if others:
         refuse(
-            f"a new shape of an array that may be {' or '.join(self.place.buffer.overlaps)}, as data decide,",
+            f"a new shape of an array that may be {' or '.join(dict.fromkeys(others))}, as data decide,",
             "Use x = x.reshape(...), which binds the name anew.",
         )
     _may_reshape(self)

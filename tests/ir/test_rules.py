@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from tensormagic.ir import site
-from tensormagic.ir import driver
+from tensormagic.ir import driver, site
 from tensormagic.ir.driver import Table, lighter, rewrite_graph, rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 from tensormagic.ir import site
 from tensormagic.ir.errors import DataShapeError, GuardError, ShapeError
@@ -18,10 +18,12 @@ from tensormagic.ir.size import (
     atoms,
     bare_atom,
     evaluate,
+    factors,
     floor_of_nodes,
     hint,
     is_at_least,
     nodes_of,
+    size_text,
     without_more,
 )
 from tensormagic.ir.size import substitute as substitute_size
@@ -156,10 +158,12 @@ NOT_STRETCHED = "Sizes that depend on data are not stretched where they happen t
 def singles(guard: Guard) -> tuple[Size, ...]:
     """The sizes that an equation may be about: where one of them is 1, NumPy may stretch it.
 
-    An equation that was solved for a symbol may say one more than the size that data decide.
+    An equation that was solved for a symbol may say one more than the size that data decide, or so many times that as
+    another axis is long.
     """
     sides = (guard[0], guard[2])
-    return tuple(dict.fromkeys([*sides, *(without_more(s) for s in sides if nodes_of(s))]))
+    computed = [s for s in sides if nodes_of(s)]
+    return tuple(dict.fromkeys([*sides, *map(without_more, computed), *(f for s in computed for f in factors(s))]))
 
 
 def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
@@ -431,8 +435,8 @@ def _unify(
             continue
         if difference == 0:
             continue
-        if isinstance(difference, int) and (nodes_of(left) or nodes_of(right)):  # of two numbers, as data say
-            check((substitute_size(left, solved), relation, substitute_size(right, solved)), _never)
+        if isinstance(difference, int) and (nodes_of(left) or nodes_of(right)):  # of what data say
+            _differ(substitute_size(left, solved), substitute_size(right, solved))
         target = _solvable(difference, order, known)
         if target is None:
             rest += [] if known and nodes_of(difference) else [(left, relation, right)]
@@ -443,8 +447,11 @@ def _unify(
     return {a: substitute_size(s, canonical) for a, s in solved.items()} | canonical, rest
 
 
-def _never(a: Any) -> int:
-    raise GuardError(f"sizes that were taken for equal are not: {a}")
+def _differ(left: Size, right: Size) -> NoReturn:
+    """Raise what two sizes mean that had to be equal, and differ by a number."""
+    if isinstance(left, int) and isinstance(right, int):
+        check((left, "==", right), dict[Any, int]().__getitem__)
+    raise DataShapeError(f"sizes do not fit: {size_text(left)} and {size_text(right)}", NOT_STRETCHED)
 
 
 def _remaining(guard: Guard, difference: Size) -> list[Guard]:

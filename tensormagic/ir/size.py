@@ -413,6 +413,12 @@ def without_more(size: Size) -> Size:
     return size if isinstance(size, int) else size - max(dict(size.terms).get((), 0), 0)
 
 
+def factors(size: Size) -> list[Size]:
+    """What ``size`` is a product of, but for symbols and numbers; nothing for a sum."""
+    terms = _terms(size)
+    return [atom(a) for a, _ in terms[0][0] if not isinstance(a, Symbol)] if len(terms) == 1 else []
+
+
 def floor_of_nodes(size: Size) -> Size | None:
     """A size without nodes that ``size`` is never below, as large as what was seen at capture makes it; None for none."""
     return size if isinstance(size, int) else _estimate(size, _seen, [_STEPS])

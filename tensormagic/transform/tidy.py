@@ -116,12 +116,18 @@ def _merged(read: Mapping[Node, set[int]]) -> dict[Node, Node]:
     groups: dict[object, list[Node]] = {}
     for node in read:
         groups.setdefault((node.op, node.args[:1]), []).append(node)
+    order = {node: k for k, node in enumerate(read)}
+    later: tuple[Node, Node] | None = None
     goals: dict[Node, Node] = {}
     for group in groups.values():
         for small in group:
             wide = next((n for n in group if _does(n, small, read[small])), None)
-            if wide is not None:
+            if wide is not None and order[wide] < order[small]:
                 goals.update(zip(items(small), items(wide), strict=False))
+            elif wide is not None and later is None and small not in topological([wide]):
+                later = small, wide
+    if not goals and later is not None:  # one alone: of two, each may need what the other takes the place of
+        goals.update(zip(items(later[0]), items(later[1]), strict=False))
     return goals
 
 

@@ -13,7 +13,9 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, hint
+from tensormagic.ops.form import to_form
 from tensormagic.ops.regions import control
+from tensormagic.ops.scalars import scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +33,9 @@ def alternatives_of(value: Tensor, is_older: Callable[[Buffer], bool]) -> list[A
         return [Alternative(None, place)] if _may_be_stored_into(place) else None
     if not buffer.origins:
         return []
-    if place.parent is not None or not buffer.alternatives:
+    if place.parent is not None or not isinstance(buffer.choice, _Chosen):
         return None
-    found = [a for a in buffer.alternatives if is_older(a.place.buffer)]
+    found = [a for a in buffer.choice.alternatives if is_older(a.place.buffer)]
     return found if all(_may_be_stored_into(a.place) for a in found) else None
 
 
@@ -72,14 +74,18 @@ class _Chosen:
         self.own = weakref.ref(own)
         self.alternatives = alternatives
         self.storing = False
-        own.alternatives = list(alternatives)
-        own.through = self.store
+        own.choice = self
         capture = context.current()
-        for source in dict.fromkeys(a.place.buffer for a in alternatives):
+        for source in self.between:
             own.origins.append(source)
             source.followers.append(self.refresh)
             if capture is not None and capture.trials:
                 capture.listeners.append((source, self.refresh))
+
+    @property
+    def between(self) -> list[Buffer]:
+        """The buffers of the places."""
+        return list(dict.fromkeys(a.place.buffer for a in self.alternatives))
 
     def refresh(self) -> None:
         """One of the places has changed: what it has become is read when it is asked for."""
@@ -98,20 +104,70 @@ class _Chosen:
         return node
 
     def store(self, node: Node) -> None:
-        """Store into whichever place it is."""
+        """Store into whichever place it is, and from there into whichever that is: into each once from each that may be it."""
+        chosen = _downwards(self)
+        own = self.buffer
+        stored: dict[Buffer, Node | None] = {own: None}  # on what condition; None for always
+        for one in chosen:
+            one.storing = True
+        try:
+            own.put(node)
+            for one in chosen:
+                one.put_on(stored)
+            for one in chosen[1:]:
+                one.storing = False
+            for one in chosen[1:]:
+                one.refresh()
+        finally:
+            for one in chosen:
+                one.storing = False
+        _tell(own)
+
+    @property
+    def buffer(self) -> Buffer:
+        """The buffer, which is still there."""
         own = self.own()
         if own is None:
             raise AssertionError
-        self.storing = True
-        try:
-            own.put(node)
-            for one in self.alternatives:
-                buffer = one.place.buffer
-                value = _through(one.place, of_type(node, one.place.read().type))
-                buffer.store(_choose(one.holds, value, buffer.node, [buffer.node, node]))
-        finally:
-            self.storing = False
-        _tell(own)
+        return own
+
+    def put_on(self, stored: dict[Buffer, Node | None]) -> None:
+        """Store what this holds into the place that it is, where it was ``stored``."""
+        node, reached = self.buffer.node, stored[self.buffer]
+        for one in self.alternatives:
+            buffer = one.place.buffer
+            holds = one.holds if reached is None else reached if one.holds is None else _both(reached, one.holds)
+            value = _through(one.place, of_type(node, one.place.read().type))
+            new = _choose(holds, value, buffer.node, [buffer.node, node])
+            if buffer.choice is None:
+                buffer.store(new)
+            else:  # it is put on to its places after all that it may be
+                buffer.may_store()
+                buffer.put(new)
+                before = stored.get(buffer, holds)
+                stored[buffer] = None if before is None or holds is None else _either(before, holds)
+
+
+def _both(first: Node, second: Node) -> Node:
+    return to_form(scalar.logical_and(first, second), "python")
+
+
+def _either(first: Node, second: Node) -> Node:
+    return to_form(scalar.logical_or(first, second), "python")
+
+
+def _downwards(first: _Chosen) -> list[_Chosen]:
+    """One that is stored into and those that it may be, directly or by way of others: each before those that it may be."""
+    order: dict[_Chosen, None] = {}
+    pending: list[tuple[_Chosen, bool]] = [(first, False)]
+    while pending:
+        one, done = pending.pop()
+        if done:
+            order[one] = None
+        elif one not in order:
+            inner = [b.choice for b in one.between if isinstance(b.choice, _Chosen) and b.choice not in order]
+            pending += [(one, True), *((b, False) for b in inner)]
+    return list(reversed(order))
 
 
 def _tell(buffer: Buffer) -> None:

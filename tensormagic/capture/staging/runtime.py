@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.refusal import refuse
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.branches import joined, staged_branch, staged_value
 from tensormagic.capture.staging.calls import called
@@ -16,7 +17,8 @@ from tensormagic.capture.staging.grown import growing
 from tensormagic.capture.staging.repeating import each, repeat
 from tensormagic.capture.staging.trial import Grows, can_compute, spoil, trial
 from tensormagic.capture.staging.truth import computed, truth, unstaged
-from tensormagic.capture.value import node_of, wrap
+from tensormagic.capture.stores.uncertain import may_share
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.form import to_form
 from tensormagic.ops.scalars import scalar
@@ -30,8 +32,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "==": operator.eq,
     "!=": operator.ne,
-    "is": operator.is_,
-    "is not": operator.is_not,
+    "is": lambda a, b: identical(a, b),
+    "is not": lambda a, b: not identical(a, b),
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
 }
@@ -149,6 +151,15 @@ def compared(names: Sequence[str], first: Any, *rest: Thunk) -> Any:
         return found if k == len(names) - 1 else both(found, lambda: step(k + 1, right))
 
     return step(0, first)
+
+
+def identical(first: Any, second: Any) -> bool:
+    """``is``, where data do not decide which array a name means."""
+    if first is not second and isinstance(first, Tensor) and isinstance(second, Tensor):
+        buffers = first.place.buffer, second.place.buffer
+        if any(b.origins for b in buffers) and may_share(*buffers):
+            refuse("`is` between arrays that may be one, as data decide,", "Compare what decides that.")
+    return first is second
 
 
 def asserted(test: Any, told: Thunk | None) -> None:

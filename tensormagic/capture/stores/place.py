@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,6 +23,15 @@ Forward = Callable[[Node], Node]
 Backward = Callable[[Node, Node], Node]
 serials = itertools.count(1)
 Layout = np.ndarray[Any, Any]  # an array that is never read: what is where in memory
+
+
+class Choice(Protocol):
+    """What stores into whichever of several buffers it is ``between``."""
+
+    @property
+    def between(self) -> Sequence[Buffer]: ...
+
+    def store(self, node: Node) -> None: ...
 
 
 @dataclass(eq=False)
@@ -54,8 +63,8 @@ class Buffer:
         What has to be told of a store.
     origins
         Buffers that it may share memory with, where data decide whether it does.
-    alternatives, through
-        The places of which it is one where data say so; and what stores into whichever it is.
+    choice
+        What stores into the one of several places that it is, as data say; None for memory of its own.
     merged
         Whether a branch or a loop gave it: then it may be a part of another array.
     first
@@ -74,8 +83,7 @@ class Buffer:
     born: int = field(default_factory=lambda: next(serials))
     followers: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     origins: list[Buffer] = field(default_factory=list)
-    alternatives: list[Any] = field(default_factory=list)
-    through: Callable[[Node], None] | None = None
+    choice: Choice | None = None
     merged: bool = False
     first: Node = field(init=False)
 
@@ -118,6 +126,19 @@ class Buffer:
 
     def store(self, node: Node) -> None:
         """Replace the value."""
+        self.may_store()
+        if self.choice is not None:
+            self.choice.store(node)
+            return
+        self.put(node)
+        self.stored = True
+        for other, transfer in self.shared:
+            other.put(transfer(other.node, node))
+        for tell in (t for b in (self, *(other for other, _ in self.shared)) for t in b.followers):
+            tell()
+
+    def may_store(self) -> None:
+        """Refuse what cannot be stored into."""
         if self.writeable is None:
             name = self.name or "an array"
             raise CaptureError(
@@ -137,20 +158,11 @@ class Buffer:
                 "a store into it is not captured yet",
                 f"Work on a copy, {copied}, or run the cell with --plain.",
             )
-        if self.through is not None:
-            self.through(node)
-            return
-        self.put(node)
-        self.stored = True
-        for other, transfer in self.shared:
-            other.put(transfer(other.node, node))
-        for tell in (t for b in (self, *(other for other, _ in self.shared)) for t in b.followers):
-            tell()
 
     @property
     def depends(self) -> bool:
         """Whether data decide what it shares memory with: then it changes with that."""
-        return bool(self.overlaps) or self.through is not None
+        return bool(self.overlaps) or self.choice is not None
 
     def put(self, node: Node) -> None:
         """Replace the value, and have whoever is trying code out note what it was."""

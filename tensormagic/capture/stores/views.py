@@ -174,7 +174,8 @@ def _set_shape(self: Tensor, shape: Any) -> None:
         )
     others = [name.removesuffix(", as data decide") for name in self.place.buffer.overlaps]
     if self.place.parent is None:  # an array that may be another one, and no part of it
-        others += [a.place.buffer.name or "another array" for a in self.place.buffer.alternatives]
+        choice = self.place.buffer.choice
+        others += [] if choice is None else [b.name or "another array" for b in choice.between]
     if others:
         refuse(
             f"a new shape of an array that may be {' or '.join(dict.fromkeys(others))}, as data decide,",
@@ -390,7 +391,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 
 def _stretched(x: Tensor, sizes: tuple[Size, ...]) -> Tensor:
-    whole = tuple(hint(s) or 0 for s in sizes)
+    whole = tuple(7 if (seen := hint(s)) is None else seen for s in sizes)
     return x.view_of(
         lambda n: broadcast(n, sizes) if sizes else to_form(n, "array"), None, lambda a: np.broadcast_to(a, whole)
     )

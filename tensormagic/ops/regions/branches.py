@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -41,10 +40,38 @@ from tensormagic.ops.reverse.residuals import residuals, restored
 from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
 
 
-def _without_data(left: Type, right: Type) -> Type:
-    """The type of both: sizes that data say in one of them alone, where its graph needs them to fit, are the other's."""
-    pairs = zip(left.shape, right.shape, strict=True)
-    return left.with_shape(tuple(t if nodes_of(s) and not nodes_of(t) else s for s, t in pairs), left.form)
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """One of the graphs, with what its symbols are for the operands."""
+
+    graph: Graph
+    operands: Sequence[Node]
+    symbols: Mapping[Any, Size]
+    types: tuple[Type, ...]  # of the results, from outside
+
+    def knows(self, inner: Size, outer: Size) -> bool:
+        """Whether a size of the graph is ``outer``, too, since operands have to fit where the graph runs."""
+        pairs = zip(self.graph.parameters, self.operands, strict=True)
+        axes = (axis for p, o in pairs for axis in zip(p.type.shape, o.type.shape, strict=True))
+        others = ((bare_symbol(own), size) for own, size in axes)
+        return any(a is not None and substitute(inner, {**self.symbols, a: size}) == outer for a, size in others)
+
+
+def _of_both(first: _Way, second: _Way, number: int) -> Type:
+    """The type of a result: where data say a size on one of the ways alone, the one that holds on both.
+
+    A way may know that two sizes are equal where it is taken; on the other way they need not be.
+    """
+    own, other = first.types[number], second.types[number]
+    inner = (way.graph.results[number].type.shape for way in (first, second))
+    shape: list[Size] = []
+    for s, t, mine, theirs in zip(own.shape, other.shape, *inner, strict=True):
+        if bool(nodes_of(s)) == bool(nodes_of(t)):
+            shape.append(s)
+        else:
+            known = [size for way, size, of in ((first, t, mine), (second, s, theirs)) if way.knows(of, size)]
+            shape.append(known[0] if len(known) == 1 else t if nodes_of(s) else s)
+    return own.with_shape(tuple(shape), own.form)
 
 
 def packed(values: Sequence[Any]) -> Any:
@@ -77,19 +104,18 @@ class Branches(Region):
     def _typed(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[tuple[Type, ...], list[Guard]]:
         if self.chooses and (args[0].type.shape or args[0].type.dtype != np.dtype(bool)):
             raise DTypeError(f"the predicate of a cond is a bool, not {args[0].type}")
-        types: tuple[Type, ...] | None = None
+        ways: list[_Way] = []
         guards: list[Guard] = []
         for graph in self.graphs(params).values():
             symbols, needed = matched(graph, self._operands(args), self.name)
             guards += needed
-            found = result_types(graph, symbols)
-            if types is None:
-                types = found
-                continue
-            differ = agreed(types, found, "the branches give different types")
-            guards += [g for g in differ if bool(nodes_of(g[0])) == bool(nodes_of(g[2]))]
-            types = tuple(starmap(_without_data, zip(types, found, strict=True)))
-        return types or (), guards
+            ways.append(_Way(graph, self._operands(args), symbols, result_types(graph, symbols)))
+        if len(ways) == 1:
+            return ways[0].types, guards
+        first, second = ways
+        differ = agreed(first.types, second.types, "the branches give different types")
+        guards += [g for g in differ if bool(nodes_of(g[0])) == bool(nodes_of(g[2]))]
+        return tuple(_of_both(first, second, k) for k in range(len(first.types))) if differ else first.types, guards
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type | tuple[Type, ...]:
         return packed(self._typed(args, params)[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -194,7 +195,7 @@ class Tensor:
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
             raise TypeError("iteration over a 0-d array")
-        return (self[k] for k in range(len(self)))
+        return (self[k] for k in takewhile(lambda k: k < len(self), count()))  # its shape may change meanwhile
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any())

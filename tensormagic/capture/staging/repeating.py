@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -130,9 +131,15 @@ def _go_over(
 
 
 def _listed(items: Items) -> Iterable[Any]:
-    count = items.count()
-    number = int(wrap(size_node(count)).numpy()) if nodes_of(count) else int(extent(count))
-    return (items.at(k) for k in range(number))
+    """As many as there are when it is asked for the next one: an array may get a new shape, a list may grow."""
+    known, number = None, 0
+    for k in itertools.count():
+        count = items.count()
+        if count != known:
+            known, number = count, int(wrap(size_node(count)).numpy()) if nodes_of(count) else int(extent(count))
+        if k >= number:
+            return
+        yield items.at(k)
 
 
 def _turns(items: Iterable[Any], turn: Callable[[Any], None], stop: Thunk | None, names: Names) -> None:

@@ -11,6 +11,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError, UndefinedError
 from tests.capture.control_flow import Cases, M, V, check_gradient, check_value
+from tests.capture.harness import check
 
 CASES = Cases()
 case = CASES.enter
@@ -453,3 +454,16 @@ def test_assert():
     np.testing.assert_array_equal(on_data(V), V)
     with pytest.raises(AssertionError):
         on_data(-V)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "v = np.array([z])\nn = 0\nfor r in v:\n    n += 1\n    v.shape = -1\n    last = r * 1",
+        "v = np.array([z, z])\nn = 0\nfor i, r in enumerate(v):\n    n += 1\n    v.shape = (1, -1)\n    last = r * 1",
+        "v = [z]\nn = 0\nfor r in v:\n    n += 1\n    if n < 4:\n        v.append(r * 2)\nlast = sum(v)",
+        "v = np.array([z])\nn = sum(1 for r in v if not v.sort())\nlast = v[0]",
+    ],
+)
+def test_a_loop_asks_at_each_turn_how_much_there_is(code):
+    check(code, z=np.arange(3.0))

@@ -75,3 +75,11 @@ def test_a_part_that_both_ways_bind_is_flattened_into_a_copy():
     w = x[:, :1]
     source = "for t in range(2):\n    if x.ravel()[t] >= 0:\n        v = w[None]\n    a = v[::2].ravel()\nx[3] = 77"
     check(source, x=x, w=w)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_reshape_of_what_is_stretched_to_a_size_that_data_say_is_refused(start: int):
+    """A view, which cannot be stored into, where the size is 0; else a copy."""
+    code = "v = np.broadcast_to(x[k[0]:], (2, *np.shape(x[k[0]:])))\nw = v.reshape(-1)\nw[0] = 3"
+    error = captured(code, {"x": np.ones((1, 3)), "k": np.array([start]), "np": np}).error
+    assert isinstance(error, CaptureError)

@@ -324,3 +324,55 @@ def test_a_size_that_data_make_a_number_that_does_not_fit():
     check(
         f"try:\n    {source.replace(chr(10), chr(10) + '    ')}\nexcept ValueError:\n    v = 3", z=z, k=np.array([1, 0])
     )
+
+
+def stored_twice(x: Any, y: Any, k: Any) -> Any:
+    v = x[k[k > 0], 0]
+    for _ in range(2):
+        if v.max() > v.min():
+            v[...] = y[::-1]
+    return v
+
+
+def one_way_alone_fits(x: Any, y: Any, k: Any) -> Any:
+    v = x[k[k > 0], 0]
+    v = v + y if v.max() > v.min() else v * 2
+    return v + 1, v.sum()
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("program", [stored_twice, one_way_alone_fits])
+def test_sizes_that_are_equal_on_one_way_are_not_on_the_other(program: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
+    """The result of a branch is as long as data say, whatever the way that is not taken needs."""
+    monkeypatch.setattr(tm.config, "tier", tier)
+    x, captured = np.arange(10.0).reshape(2, 5), tm.tensor(program)
+    for k in ([1, 0, 1], [1, 1, 1, 0, 1, 1], [0, 1, -2]):
+        for y in (np.ones(5), np.arange(5.0)):
+            expected = program(x.copy(), y.copy(), np.array(k))
+            for ours, theirs in zip(captured(x, y, np.array(k)), expected, strict=True):
+                assert np.array_equal(ours, theirs)
+
+
+def test_sizes_that_differ_by_a_number_do_not_fit():
+    def program(z: Any) -> Any:
+        return sum([np.concatenate([z[z < 0], z[: i + 1]]) for i in range(3)])
+
+    with pytest.raises(ValueError, match="do not fit"):
+        tm.tensor(program)(np.array([-1.0, 2.0, 3.0, -4.0, 5.0]))
+
+
+def test_what_numpy_stretches_in_what_a_loop_joins_is_refused():
+    def program(x: Any, k: Any) -> Any:
+        parts = []
+        for _ in range(k.max()):
+            parts.append(np.where(x[x <= 1] > 1, x[x <= 1], x))  # noqa: PERF401 (a list that a loop fills)
+        return np.concatenate(parts)
+
+    captured = tm.tensor(program)
+    fits, stretched, wrong = [[5.0, 1.0], [0.0, 2.0]], [[5.0, 2.0], [3.0, 1.0]], [[1.0, 0.0], [1.0, 2.0]]
+    for k in (np.array([1, 0]), np.array([2, 1])):
+        assert np.array_equal(captured(np.array(fits), k), program(np.array(fits), k))
+        with pytest.raises(CaptureError, match="not stretched"):
+            captured(np.array(stretched), k)
+        with pytest.raises(ValueError, match="do not fit"):
+            captured(np.array(wrong), k)

@@ -279,6 +279,51 @@ def test_a_new_shape_of_what_data_compute_or_of_a_view():
     check("a = z + 1\nv = a if z.sum() > 0.5 else a * 2\nw = v[:]\nw.shape = -1\nw[0] = 9", z=np.ones((2, 3)))
 
 
+@pytest.mark.parametrize("code", ["r = v is z", "r = v is not z", "r = a is v is z", "r = z is v"])
+def test_whether_two_names_are_one_array_as_data_decide_is_refused(code: str):
+    with pytest.raises(CaptureError, match="`is` between arrays that may be one"):
+        cell(f"a = v = z if z.sum() > 0.5 else z + 1\n{code}", {"np": np, "z": np.ones((2, 3))})
+
+
+def test_whether_two_names_are_one_array():
+    check(
+        "a = z if z.sum() > 0.5 else z\nb = z * 2 if z.sum() > 0.5 else z + 1\nc = None\nL = [z, a, b]\n"
+        "r = 1 * (a is z) + 2 * (b is not z) + 4 * (c is None) + 8 * any(q is b for q in L) + 16 * (a is z is L[1])",
+        z=np.ones((2, 3)),
+    )
+
+
+def put_on(x: Any, y: Any, k: Any) -> Any:
+    v, w = x, y
+    for i in range(len(k)):
+        if k[i] > 0:
+            v, w = w, v[::-1]
+        if k[i] > 1:
+            w = x
+    v[0] = 9
+    w[1] += 4
+    return v, w
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("k", [(0, 0, 0), (1, 0, 2), (2, 2, 1), (1, 1, 1), (0, 2, 1)])
+def test_stores_go_on_through_all_that_an_array_may_be(k: tuple[int, ...], tier: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    exact_or_refused(put_on, np.arange(3.0), np.arange(3.0) * 2, np.array(k))
+
+
+def test_a_store_through_many_choices_goes_into_each_once(monkeypatch: pytest.MonkeyPatch):
+    choose, counts = alternatives._choose, []
+    for turns in (4, 8):
+        made = []
+        monkeypatch.setattr(alternatives, "_choose", lambda *a, made=made: made.append(1) or choose(*a))
+        code = "v = x\n" + "if k[0] > 1:\n    v, x = x, y[::-1]\n" * turns + "v[0] = 9\na = v + x"
+        check(code, x=np.arange(3.0), y=np.arange(3.0) * 2, k=np.array([2]))
+        counts.append(len(made))
+    assert counts[0] > 4
+    assert counts[1] < 5 * counts[0]
+
+
 def test_one_plain_array_with_two_names_in_a_branch_is_refused_and_run_by_python_in_a_cell():
     code = "for r in w:\n    for i in range(2):\n        a = np.stack([7.0, 7.0])\n        b = a = a + 0\n    a[k[0]] = 5\nb[1] = 1\n"
     space = {"np": np, "w": np.ones((2, 2)), "k": np.zeros(1, int)}

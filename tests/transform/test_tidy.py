@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, symbol
 from tensormagic.ir.type import Type
@@ -62,3 +63,20 @@ def test_what_the_test_of_a_loop_reads_has_the_size_that_the_body_has_it_by():
     outer = (number("a"), array("x", 4), array("v", 2))
     (end,) = while_loop(test, body, outer[:1], outer[1:])
     assert evaluated([end], outer, [np.float64(0), ARRAY, SHORTER]) == [6]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_wider_branch_that_needs_the_narrower_one_does_not_take_its_place(first: int):
+    def ways(names: Sequence[str], *factors: float) -> list[Graph]:
+        own = [[number(f"{name}{k}") for name in names] for k in range(2)]
+        return [graph_over(p, [n * f for n, f in zip(p, fs, strict=True)]) for p, fs in zip(own, factors, strict=True)]
+
+    a, x = number("a"), number("x")
+    condition = less(a, 5.0)
+    small = cond(condition, *ways("p", (2.0,), (3.0,)), (x,))[0]
+    wide = cond(condition, *ways("pq", (2.0, 4.0), (3.0, 5.0)), (x, small))
+    results = [small, *wide] if first == 0 else [*wide, small]
+    for value in (1.0, 9.0):
+        one, other = (2.0, 8.0) if value < 5 else (3.0, 15.0)
+        expected = [one, one, other] if first == 0 else [one, other, one]
+        assert evaluated(results, (a, x), [np.float64(value), np.float64(1.0)]) == expected

@@ -278,7 +278,7 @@ def close(
     told = [g for g in (_told(g, equations, replacement) for g in rest) if g[0] != g[2]]
     before = tuple(g for g in told if not _is_known(g, replacement))
     inside = [g for g in told if _is_known(g, replacement)]
-    residual = tuple(dict.fromkeys((sizes.of(a), r, sizes.of(b)) for a, r, b in inside))
+    residual = tuple(dict.fromkeys(_settled(g, sizes) for g in inside))
     names = tuple(str(leaf.params.get("source", f"value{k}")) for k, leaf in enumerate(cut))
     graph = Graph(tuple(mapping[leaf] for leaf in cut), tuple(mapping[r] for r in results), residual, names)
     return Closed(graph, tuple(cut), mapping, before)
@@ -317,6 +317,17 @@ class _Sizes:
         size = None if old in self.given else as_size(new)
         if size is not None:
             self.replacement[old] = size
+
+
+def _settled(guard: Guard, sizes: _Sizes) -> Guard:
+    """A guard with its sizes replaced; raises where what data seemed to say does not depend on them, and does not fit what was seen."""
+    left, relation, right = guard
+    new = sizes.of(left), relation, sizes.of(right)
+    if relation == "==" and (nodes_of(left) or nodes_of(right)) and not (nodes_of(new[0]) or nodes_of(new[2])):
+        seen = [hint(s) if hint(own) is None else hint(own) for s, own in ((new[0], left), (new[2], right))]
+        if None not in seen and seen[0] != seen[1]:
+            raise ShapeError(f"sizes do not fit: {seen[0]} and {seen[1]}")
+    return new
 
 
 def _cut(
@@ -435,7 +446,7 @@ def _unify(
             continue
         if difference == 0:
             continue
-        if isinstance(difference, int) and (nodes_of(left) or nodes_of(right)):  # of what data say
+        if (nodes_of(left) or nodes_of(right)) and hint(difference) not in {None, 0}:
             _differ(substitute_size(left, solved), substitute_size(right, solved))
         target = _solvable(difference, order, known)
         if target is None:
@@ -448,10 +459,11 @@ def _unify(
 
 
 def _differ(left: Size, right: Size) -> NoReturn:
-    """Raise what two sizes mean that had to be equal, and differ by a number."""
-    if isinstance(left, int) and isinstance(right, int):
-        check((left, "==", right), dict[Any, int]().__getitem__)
-    raise DataShapeError(f"sizes do not fit: {size_text(left)} and {size_text(right)}", NOT_STRETCHED)
+    """Raise what two sizes mean that had to be equal, and differ whatever data say."""
+    said = f"sizes do not fit: {size_text(left)} and {size_text(right)}"
+    if nodes_of(left) or nodes_of(right):
+        raise DataShapeError(said, NOT_STRETCHED)
+    raise ShapeError(said)
 
 
 def _remaining(guard: Guard, difference: Size) -> list[Guard]:

@@ -179,7 +179,7 @@ def _hint_of(a: Atom) -> int:
 def size_text(size: Size) -> str:
     """A size for people: the number that was seen, or the expression without what is deep inside of it."""
     number = hint(size)
-    return text(size, str, 2) if number is None else str(number)
+    return text(size, lambda a: str(a).partition("#")[0], 2) if number is None else str(number)
 
 
 def text(size: Size, name: Callable[[Atom], str], levels: int = -1) -> str:

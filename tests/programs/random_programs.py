@@ -316,6 +316,7 @@ _UNREAD = (
     "an empty sequence",
     "negative integer powers",
     "must have the same shape",
+    "must match exactly",
     "division by zero",
     "modulo",
     "input values to the",

@@ -14,6 +14,7 @@ from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import Size, apply, hint
 from tensormagic.ops.effects.checks import in_range
 from tensormagic.ops.form import to_form
@@ -219,11 +220,20 @@ def _spaced(low: Node, high: Node, n: Size, *, endpoint: bool) -> tuple[Node, No
     ramp = astype(iota(shape, 0), low.type.dtype)
     if count in {0, -1}:
         return ramp * distance + low, broadcast(constant(np.float64(np.nan)), distance.type.shape)
-    step = distance / astype(size_node(count), low.type.dtype)
-    values = scalar.where(scalar.equal(step, 0), ramp / size_node(count) * distance, ramp * step) + low
+    parts, several = astype(size_node(count), low.type.dtype), scalar.greater(size_node(count), 0)
+    parts = parts if is_at_least(count, 1) else scalar.where(several, parts, np.nan)
+    step = distance / parts
+    values = scalar.where(scalar.equal(step, 0), ramp / parts * distance, ramp * step)
+    values = (values if is_at_least(count, 1) else scalar.where(several, values, ramp * distance)) + low
     if endpoint:  # the last element is the end itself, not what rounding makes of it
-        values = scalar.where(scalar.equal(iota(shape, 0), size_node(n - 1)), high, values)
+        values = scalar.where(_is_last(shape), high, values)
     return values, step
+
+
+def _is_last(shape: tuple[Size, ...]) -> Node:
+    """Which elements are in the last row, where that is not the first one, too."""
+    last = scalar.equal(iota(shape, 0), size_node(shape[0] - 1))
+    return last if is_at_least(shape[0], 2) else scalar.logical_and(last, scalar.greater(size_node(shape[0]), 1))
 
 
 @implements(np.logspace)
@@ -253,7 +263,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     place = iota(values.type.shape, 0)
     values = scalar.where(scalar.equal(place, 0), low, values)
     if endpoint and n != 1:
-        values = scalar.where(scalar.equal(place, size_node(n - 1)), high, values)
+        values = scalar.where(_is_last(values.type.shape), high, values)
     values = values * sign
     if axis:
         order = [*range(1, values.type.ndim)]

@@ -61,7 +61,9 @@ hooks.methods["sort"] = _sort_in_place
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     """``np.take``; an index out of bounds is an IndexError, or with ``mode`` wraps around or is clipped."""
     x, index = node_of(a), as_indices(indices)
-    if mode == "raise" and axis is not None and x.type.ndim:
+    if axis is not None and not x.type.shape:  # one element, along an axis of its own
+        x = reshape(x, (1,))
+    if axis is not None:
         number = axes_of(x, axis)[0]
         before, behind = x.type.shape[:number], x.type.shape[number + 1 :]
         empty = x.type.shape[number] == 0 and any(nodes_of(s) for s in before)

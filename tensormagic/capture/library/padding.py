@@ -19,6 +19,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, lower_bound
 from tensormagic.ops import fold as folds
 from tensormagic.ops.fold import fold
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast, concatenate, flip, reshape, slice_
 from tensormagic.ops.pointwise import astype
@@ -59,7 +60,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
     for axis, (before, after) in enumerate(widths):
         if before or after:
             x = rule(x, axis, before, after)
-    return done(x) if any(map(any, widths)) else tensor(array).copy()
+    return done(to_form(x, "array")) if any(map(any, widths)) or not x.type.shape else tensor(array).copy()
 
 
 def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
@@ -136,6 +137,10 @@ def _joined(x: Node, axis: int, left: tuple[int, Node], right: tuple[int, Node])
     return concatenate(parts, axis)
 
 
+def _between_its_ends(x: Node, axis: int, before: int, after: int) -> Node:
+    return _joined(x, axis, (before, _end(x, axis, 0)), (after, _end(x, axis, -1)))
+
+
 def _ramps(x: Node, axis: int, left: tuple[int, Node], right: tuple[int, Node]) -> Node:
     """``x`` between straight lines from the ends to its edges."""
     parts = [x]
@@ -188,10 +193,12 @@ def _reaches(x: Node, axis: int, most: int) -> bool:
 def _reflected(x: Node, axis: int, before: int, after: int, *, odd: bool, edge: bool) -> Node:
     """``x`` with its mirror image at both ends: again and again, where the image is shorter than the pad."""
     if x.type.shape[axis] == 1:
-        return _joined(x, axis, (before, _end(x, axis, 0)), (after, _end(x, axis, -1)))
+        return _between_its_ends(x, axis, before, after)
     if _reaches(x, axis, max(before, after) + (not edge)):
         return _mirror(_mirror(x, axis, before, odd=odd, edge=edge), axis, after, odd=odd, edge=edge, right=True)
     period = extent_number(x, axis) - (not edge)
+    if not period:
+        return _between_its_ends(x, axis, before, after)
     length = period + (not edge)
     while before or after:
         whole = (length - (not edge)) // period * period

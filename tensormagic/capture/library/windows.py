@@ -12,9 +12,13 @@ from tensormagic.capture.arguments import one_axis, tensor
 from tensormagic.capture.library.creation import arange
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, extent, read_only
+from tensormagic.capture.value import Tensor, extent, read_only, wrap
 from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import hint
+from tensormagic.ops.effects.checks import require
+from tensormagic.ops.leaf import size_node
+from tensormagic.ops.scalars import scalar
 
 
 @implements(np.lib.stride_tricks.sliding_window_view)
@@ -40,7 +44,11 @@ def sliding_window_view(
         length = array.type.shape[at]
         if (seen := hint(length)) is not None and seen < window:
             raise ShapeError("window shape cannot be larger than input array shape")
-        if not isinstance(length, int) and (capture := context.current()) is not None:
+        if nodes_of(length):
+            enough = scalar.greater_equal(size_node(length), window)
+            said = "window shape cannot be larger than input array shape"
+            array = wrap(require(array.node, enough, said))
+        elif not isinstance(length, int) and (capture := context.current()) is not None:
             capture.guards.append((length, ">=", window))
         places = arange(extent(length - window + 1))[:, None] + arange(window)
         taken = array[(slice(None),) * at + (places,)]  # the windows' own axis stands behind the axis of their places

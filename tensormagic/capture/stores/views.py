@@ -167,6 +167,10 @@ def _set_flat(self: Tensor, value: Any) -> None:
 
 
 def _set_shape(self: Tensor, shape: Any) -> None:
+    if self.type.form == "scalar":
+        raise AttributeError("attribute 'shape' of 'numpy.generic' objects is not writable")
+    if self.type.form == "python":
+        raise AttributeError(f"'{self.type}' object has no attribute 'shape'")
     if self.place.parent is None and self.place.buffer.array is not None:
         name = self.place.buffer.name
         refuse(
@@ -328,7 +332,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """``np.copyto``."""
-    if src is dst:
+    if src is dst and not (isinstance(dst, Tensor) and dst.type.form != "array"):
         return  # which NumPy does not mind for read-only arrays either
     x = own_array(dst, "np.copyto")
     node = value_of(src, x.dtype) if type(src) in {int, bool} else node_of(src)

@@ -36,7 +36,7 @@ holders: WeakValueDictionary[int, Holder] = WeakValueDictionary()  # by identity
 
 def _held() -> list[Holder]:
     """Those that are still there; other threads may make more meanwhile."""
-    return [one for one in (reference() for reference in holders.valuerefs()) if one is not None]
+    return [one for reference in holders.valuerefs() if (one := reference()) is not None]
 
 
 def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:

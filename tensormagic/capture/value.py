@@ -264,6 +264,8 @@ class Tensor:
 
     def __getitem__(self, index: Any) -> Tensor:
         node = self.node
+        if node.type.form == "python":
+            raise DTypeError(f"'{node.type}' object is not subscriptable", "It is one of Python's own numbers.")
         items = expand(index, node.type.ndim)
         if any(type(i) not in _BASIC and _is_advanced(i) for i in items):
             return hooks.call_numpy("getitem", (self, items), {})

@@ -57,21 +57,24 @@ class _Way:
         return any(a is not None and substitute(inner, {**self.symbols, a: size}) == outer for a, size in others)
 
 
-def _of_both(first: _Way, second: _Way, number: int) -> Type:
-    """The type of a result: where data say a size on one of the ways alone, the one that holds on both.
+def _of_both(first: _Way, second: _Way, number: int) -> tuple[Type, list[Guard]]:
+    """The type of a result, of sizes that hold on both ways, and what must be equal for that.
 
     A way may know that two sizes are equal where it is taken; on the other way they need not be.
     """
     own, other = first.types[number], second.types[number]
     inner = (way.graph.results[number].type.shape for way in (first, second))
     shape: list[Size] = []
+    guards: list[Guard] = []
     for s, t, mine, theirs in zip(own.shape, other.shape, *inner, strict=True):
-        if bool(nodes_of(s)) == bool(nodes_of(t)):
-            shape.append(s)
-        else:
-            known = [size for way, size, of in ((first, t, mine), (second, s, theirs)) if way.knows(of, size)]
-            shape.append(known[0] if len(known) == 1 else t if nodes_of(s) else s)
-    return own.with_shape(tuple(shape), own.form)
+        known = [] if s == t else [n for way, n, of in ((first, t, mine), (second, s, theirs)) if way.knows(of, n)]
+        if len(known) == 1:
+            shape.append(known[0])
+            continue
+        shape.append(t if nodes_of(s) and not nodes_of(t) else s)
+        if s != t and bool(nodes_of(s)) == bool(nodes_of(t)):
+            guards.append((s, "==", t))
+    return own.with_shape(tuple(shape), own.form), guards
 
 
 def packed(values: Sequence[Any]) -> Any:
@@ -113,9 +116,10 @@ class Branches(Region):
         if len(ways) == 1:
             return ways[0].types, guards
         first, second = ways
-        differ = agreed(first.types, second.types, "the branches give different types")
-        guards += [g for g in differ if bool(nodes_of(g[0])) == bool(nodes_of(g[2]))]
-        return tuple(_of_both(first, second, k) for k in range(len(first.types))) if differ else first.types, guards
+        if not agreed(first.types, second.types, "the branches give different types"):
+            return first.types, guards
+        both = [_of_both(first, second, k) for k in range(len(first.types))]
+        return tuple(t for t, _ in both), guards + [g for _, needed in both for g in needed]
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type | tuple[Type, ...]:
         return packed(self._typed(args, params)[0])

@@ -334,6 +334,16 @@ def stored_twice(x: Any, y: Any, k: Any) -> Any:
     return v
 
 
+def added_where_it_fits(x: Any, y: Any, k: Any) -> Any:
+    v = x[k[k > 0], 0]
+    for _ in range(k.max()):
+        if v.max() > v.min():
+            v[...] += y
+        else:
+            v = v * 2
+    return v
+
+
 def one_way_alone_fits(x: Any, y: Any, k: Any) -> Any:
     v = x[k[k > 0], 0]
     v = v + y if v.max() > v.min() else v * 2
@@ -341,12 +351,12 @@ def one_way_alone_fits(x: Any, y: Any, k: Any) -> Any:
 
 
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
-@pytest.mark.parametrize("program", [stored_twice, one_way_alone_fits])
+@pytest.mark.parametrize("program", [stored_twice, added_where_it_fits, one_way_alone_fits])
 def test_sizes_that_are_equal_on_one_way_are_not_on_the_other(program: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
     """The result of a branch is as long as data say, whatever the way that is not taken needs."""
     monkeypatch.setattr(tm.config, "tier", tier)
-    x, captured = np.arange(10.0).reshape(2, 5), tm.tensor(program)
-    for k in ([1, 0, 1], [1, 1, 1, 0, 1, 1], [0, 1, -2]):
+    x, captured = np.arange(20.0).reshape(4, 5), tm.tensor(program)
+    for k in ([1, 0, 1], [3, 1, 2, 0, 1, 2], [0, 1, -2]):  # of one value, as long as y and of several, one alone
         for y in (np.ones(5), np.arange(5.0)):
             expected = program(x.copy(), y.copy(), np.array(k))
             for ours, theirs in zip(captured(x, y, np.array(k)), expected, strict=True):
@@ -359,6 +369,18 @@ def test_sizes_that_differ_by_a_number_do_not_fit():
 
     with pytest.raises(ValueError, match="do not fit"):
         tm.tensor(program)(np.array([-1.0, 2.0, 3.0, -4.0, 5.0]))
+
+
+def test_a_size_that_data_seem_to_say_and_do_not():
+    def program(y: Any, z: Any, k: Any) -> Any:
+        z[2 : k[-1]] = y
+        return z
+
+    with pytest.raises(ValueError, match="do not fit"):
+        tm.tensor(program)(np.ones(5), np.ones(2), np.array([1, 1]))
+    found = cell("v = np.concatenate([y, y[y > 0]])\ny[y > 0] = v", {"np": np, "y": np.array([1.0, -1.0, 2.0])})
+    with pytest.raises(ValueError, match="do not fit"):
+        session.compute([b.node for b in found.stores])
 
 
 def test_what_numpy_stretches_in_what_a_loop_joins_is_refused():

@@ -67,7 +67,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         number = axes_of(x, axis)[0]
         before, behind = x.type.shape[:number], x.type.shape[number + 1 :]
         empty = x.type.shape[number] == 0 and any(nodes_of(s) for s in before)
-        if 0 in before or empty:  # NumPy looks at no index then
+        if 0 in before or empty or (mode == "clip" and 0 in behind):  # NumPy looks at no index then
             nothing = broadcast(constant(x.type.dtype.type(0)), (*before, *index.type.shape, *behind))
             if empty:
                 none = scalar.equal(size_node(product((*before, *index.type.shape, *behind))), 0)

@@ -89,3 +89,30 @@ def test_what_numbers_have_not(code: str, kind: type[Exception]):
     error = captured(code, names).error
     assert isinstance(error, kind)
     assert not isinstance(error, CaptureError)
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("fold", ["all", "any", "sum", "max(initial=-1)", "min(initial=9)", "max", "min"])
+def test_folds_of_equal_elements_which_may_be_none(fold: str, tier: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    call = fold if "(" in fold else f"{fold}()"
+    space: dict[str, Any] = {"np": np}
+    exec(compiled(f"def f(v, s):\n    return (np.zeros(len(v[v > 0])) + s).{call}\n", f"fold {fold}"), space)
+    ours = tm.tensor(space["f"])
+    for count in (2, 0, 1):
+        v = np.array([1.0] * count + [-1.0] * (3 - count))
+        if count == 0 and fold in {"max", "min"}:
+            with pytest.raises(ValueError, match="zero-size"):
+                ours(v, 2.5)
+        else:
+            assert ours(v, 2.5) == space["f"](v, 2.5)
+
+
+@pytest.mark.parametrize(
+    "made", ["np.stack([5.5, 1.5])", "np.sqrt([4.0, 9.0])", "np.array([1.0, 2.0])", "np.flip([1.0, 2.0])"]
+)
+@pytest.mark.parametrize(
+    "same", ["np.asarray(v)", "np.ascontiguousarray(v)", "np.asanyarray(v, dtype=float)", "np.array(v, copy=False)"]
+)
+def test_an_array_that_numpy_has_computed_is_itself(made: str, same: str):
+    check(f"v = {made}\nw = {same}\nw += 1")

@@ -116,8 +116,7 @@ def array(
     if dtype is not None:
         check_dtype(np.dtype(dtype), "the new array")
     if copy is False:
-        same = isinstance(value, Tensor) and value.type.form == "array" and (dtype is None or value.dtype == dtype)
-        if not same or ndmin > value.ndim:
+        if not _is_array(value, dtype) or ndmin > value.ndim:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
         return value
     if copy is None and ndmin <= np.ndim(value):
@@ -129,11 +128,17 @@ def array(
 
 
 @implements(np.asarray, np.asanyarray)
-def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Tensor:
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Any:
     """``np.asarray``: the array itself, where it is one of this dtype."""
-    if isinstance(a, Tensor) and a.type.form == "array" and not copy and (dtype is None or a.dtype == dtype):
+    if not copy and _is_array(a, dtype) and (isinstance(a, Tensor) or np.asarray(a, order=order) is a):  # type: ignore[call-overload]
         return a
     return array(a, dtype)
+
+
+def _is_array(value: Any, dtype: Any) -> bool:
+    """Whether a value is an array of that dtype, if one is asked for; NumPy's own where NumPy has computed with plain values."""
+    known = isinstance(value, Tensor) and value.type.form == "array"
+    return (known or type(value) is np.ndarray) and (dtype is None or value.dtype == dtype)
 
 
 @implements(np.arange)

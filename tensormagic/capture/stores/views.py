@@ -445,6 +445,8 @@ def einsum_view(x: Tensor, letters: str, out: str) -> Tensor | None:
 def ascontiguousarray(a: Any, dtype: Any = None, **options: Any) -> Any:
     """``np.ascontiguousarray``: the array itself where it lies in C order, else a copy."""
     del options
+    if type(a) is np.ndarray:  # NumPy has computed it with plain values
+        return np.ascontiguousarray(a, dtype)
     x = tensor(a)
     if x.type.form != "array" or not x.ndim:
         return x.reshape(1) if not x.ndim else x

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import not_negative, plain
+from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import lower_bound
 from tensormagic.ops.fold import LOG_SOFTMAX, LOGSUMEXP, MAX, MIN, PROD, SOFTMAX, SUM, count, fold, row, spread
 from tensormagic.ops.leaf import constant, size_node
@@ -81,9 +82,9 @@ def sums_of_equals(node: Node) -> Node | None:
 
 
 def _stretched(node: Node) -> Node | None:
-    """What a fold takes many times, where all its axes are stretched ones of extents that are not 0."""
+    """What a fold takes many times, where all its axes are stretched ones of extents that are known not to be 0."""
     found = spread_of(node.args[0])
-    if found is None or 0 in node.args[0].type.shape:
+    if found is None or not all(is_at_least(node.args[0].type.shape[k], 1) for k in node["axes"]):
         return None
     x, axes = found
     if not set(node["axes"]) <= set(axes):

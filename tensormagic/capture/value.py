@@ -325,7 +325,8 @@ class Tensor:
             return hooks.call_numpy(np.ravel, (self,), {"order": order})
         flat = self.reshape(-1)
         layout = self.place.layout()
-        return flat if layout is None or layout.flags.c_contiguous else flat.copy()
+        copied = flat.place.buffer is not self.place.buffer
+        return flat if copied or layout is None or layout.flags.c_contiguous else flat.copy()
 
     def transpose(self, *axes: Any) -> Tensor:
         """``ndarray.transpose``: a view."""

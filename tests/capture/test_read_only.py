@@ -83,3 +83,11 @@ def test_a_reshape_of_what_is_stretched_to_a_size_that_data_say_is_refused(start
     code = "v = np.broadcast_to(x[k[0]:], (2, *np.shape(x[k[0]:])))\nw = v.reshape(-1)\nw[0] = 3"
     error = captured(code, {"x": np.ones((1, 3)), "k": np.array([start]), "np": np}).error
     assert isinstance(error, CaptureError)
+
+
+@pytest.mark.parametrize("flat", ["v[::2].ravel()", "np.ravel(v[::2])", "np.ascontiguousarray(v[::2])"])
+@pytest.mark.parametrize("stop", [1, 3])
+def test_what_may_be_one_row_is_a_view_or_a_copy_as_data_say(flat: str, stop: int):
+    code = f"v = x[:k[0], :]\nz = {flat}\nz[0] = 9"
+    error = captured(code, {"x": np.ones((4, 3)), "k": np.array([stop]), "np": np}).error
+    assert isinstance(error, CaptureError)

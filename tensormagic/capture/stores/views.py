@@ -453,8 +453,9 @@ def ascontiguousarray(a: Any, dtype: Any = None, **options: Any) -> Any:
     if dtype is not None and x.dtype != dtype:
         return x.astype(dtype)
     layout = x.place.layout()
-    if layout is None:
+    lies = layout is not None and layout.flags.c_contiguous
+    if layout is None or (not lies and any(hint(s) is None for s in x.type.shape)):  # one row lies in C order
         copy = done(x.node)
         apart_in_numpy(x.place.buffer, copy.place.buffer, "what np.ascontiguousarray made of it")
         return copy
-    return x if layout.flags.c_contiguous else done(x.node)
+    return x if lies else done(x.node)

@@ -20,6 +20,8 @@ from tensormagic.ops.effects.checks import require
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.scalars import scalar
 
+_TOO_LARGE = "window shape cannot be larger than input array shape"
+
 
 @implements(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(
@@ -43,11 +45,10 @@ def sliding_window_view(
     for at, window in zip(axes, windows, strict=True):
         length = array.type.shape[at]
         if (seen := hint(length)) is not None and seen < window:
-            raise ShapeError("window shape cannot be larger than input array shape")
+            raise ShapeError(_TOO_LARGE)
         if nodes_of(length):
             enough = scalar.greater_equal(size_node(length), window)
-            said = "window shape cannot be larger than input array shape"
-            array = wrap(require(array.node, enough, said))
+            array = wrap(require(array.node, enough, _TOO_LARGE))
         elif not isinstance(length, int) and (capture := context.current()) is not None:
             capture.guards.append((length, ">=", window))
         places = arange(extent(length - window + 1))[:, None] + arange(window)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import threading
 import weakref
@@ -87,6 +88,12 @@ def packed(value: Any, dtype: np.dtype[Any]) -> Array:
     if array.flags.num & 0x101 != 0x101:  # C_CONTIGUOUS and ALIGNED
         array = np.array(array, dtype, order="C")
     return array
+
+
+def cut(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """The first elements of an array in C order, as many as an array of ``shape`` has; all there are, where it has more."""
+    count = math.prod(shape)
+    return array if array.shape == shape or array.size < count else array.reshape(-1)[:count].reshape(shape)
 
 
 def owned(value: Any, others: tuple[Any, ...]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.buffers import LARGE, growing, owned, packed, pool
+from tensormagic.backend.buffers import LARGE, cut, growing, owned, packed, pool
 from tensormagic.backend.cpu import TILE_ROOM, tile_rows
 from tensormagic.backend.inline import is_growing, is_room
 from tensormagic.backend.kernel_text import Entry, Printed
@@ -85,6 +85,7 @@ class Driver:
             "take": pool.take,
             "growing": growing,
             "packed": packed,
+            "cut": cut,
             "owned": owned,
             "sizer": sizer,
             "tile_rows": tile_rows,
@@ -313,12 +314,11 @@ class Driver:
         """What arrays are called after they have traded places; a kernel that is left early does not say it."""
         names = [self._array(owner) for owner in entry.key]
         self.lines.append(f"{traded} = zeros({len(names)}, int64)")
+        places = [f"places[{traded}[{k}]]" for k in range(len(names))]
+        if len({self._extents(owner) for owner in entry.key}) > 1:  # one has room for more than another
+            places = [f"cut({place}, places[{k}].shape)" for k, place in enumerate(places)]
         both = ", ".join(names)
-        return [
-            f"places = ({both})",
-            f"{both} = {', '.join(f'places[{traded}[{k}]]' for k in range(len(names)))}",
-            "del places",
-        ]
+        return [f"places = ({both})", f"{both} = {', '.join(places)}", "del places"]
 
     def operand(self, node: Node) -> str:
         """A value as NumPy's own functions take it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, hint, nodes_of, product, size_text
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.indices import selection
 from tensormagic.ops.indices.gather import gather
-from tensormagic.ops.leaf import constant, constant_value, size_node
-from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, show, transpose
+from tensormagic.ops.leaf import constant, constant_value, iota, size_node
+from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, reshape, same, show, transpose
 from tensormagic.ops.scalars import scalar
 
 
@@ -104,6 +106,7 @@ def _fitting(mask: Node, x: Node, first: int) -> Node:
     An axis of extent 0 fits every axis, as in NumPy: such a mask selects nothing.
     """
     wanted = x.type.shape[first : first + mask.type.ndim]
+    mask = covering(mask, wanted)
     for axis, (own, extent) in enumerate(zip(wanted, mask.type.shape, strict=True), first):
         if 1 in (own, extent) and own != extent and (nodes_of(own) or nodes_of(extent)):
             refuse("a mask of one element for an axis whose size depends on data", "Select by indices.")
@@ -113,6 +116,22 @@ def _fitting(mask: Node, x: Node, first: int) -> Node:
                 f"but size of corresponding boolean axis is {size_text(extent)}"
             )
     return broadcast(constant(False) if 0 in mask.type.shape else mask, wanted)
+
+
+def covering(mask: Node, wanted: Sequence[Size]) -> Node:
+    """A mask as long as the axes that it covers, where data decide its own extents: as long as these, or 0, when the graph runs."""
+    for axis, (own, extent) in enumerate(zip(wanted, mask.type.shape, strict=False)):
+        if own == extent or not nodes_of(extent) or not same(own, extent):
+            continue
+        size = size_node(extent)
+        fits = scalar.logical_or(scalar.equal(size, 0), scalar.equal(size, size_node(own)))
+        end = broadcast(constant(False), (*mask.type.shape[:axis], 1, *mask.type.shape[axis + 1 :]))
+        places = require(scalar.minimum(iota((own,), 0), size), fits, _NOT_COVERED, "index")
+        mask = gather(concatenate([mask, end], axis), places, axis)
+    return mask
+
+
+_NOT_COVERED = "boolean index did not match indexed array: the size of an axis is not that of the boolean axis"
 
 
 def _selected(x: Node, mask: Node, first: int) -> Node:

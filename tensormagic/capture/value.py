@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensormagic.capture import context, inputs, undecided
+from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.indexing import basic, expand, has_ellipsis, is_array, lies, put_part
 from tensormagic.capture.known import arithmetic, static_value
@@ -78,12 +79,12 @@ class Tensor:
     @property
     def shape(self) -> tuple[Any, ...]:
         """The shape: in captured code sizes stay symbolic, elsewhere they are ints."""
-        return tuple(extent(s) for s in self.type.shape)
+        return tuple(extent(agreed_size(s, self.node, self.place.buffer.first)) for s in self.type.shape)
 
     @property
     def size(self) -> Any:
         """The number of elements."""
-        return extent(self.type.size)
+        return extent(agreed_size(self.type.size, self.node, self.place.buffer.first))
 
     @property
     def nbytes(self) -> Any:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tensormagic as tm
 from tensormagic.ir.size import apply, atom
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import constant, size_node
@@ -23,6 +24,7 @@ from tests.backend.regions import (
     total,
     variable,
 )
+from tests.capture.harness import check
 
 # branches -------------------------------------------------------------------------------------------------------------
 
@@ -77,3 +79,12 @@ def test_loops_in_branches():
     p = variable("p", np.bool_(True))
     found = branch(p, lambda a: repeat(3, [a], lambda k, x: put(x, total(x), k))[0], lambda a: a, V)
     compiled_alike(*found, ulps=16)
+
+
+@pytest.mark.parametrize("start", [3, 1, 0, 4, -2])
+def test_what_a_loop_in_a_branch_trades_is_as_long_as_data_say(start: int, monkeypatch: pytest.MonkeyPatch):
+    """A loop's own array has room for the most; what it leaves in the place of another one has its length."""
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    source = "v = x[k[0]:] + 0\nif k[1] > 1:\n    for r in v:\n        v[...] = 2\nw = v + 1"
+    check(source, x=np.arange(4.0), k=np.array([start, 2]))
+    check(source, x=np.ones((5, 3)), k=np.array([start, 2]))

@@ -361,3 +361,16 @@ def test_derivatives_of_the_exponential_of_a_matrix_are_right_at_order_three():
 def test_options_that_change_nothing_are_taken_and_others_refused():
     check("import scipy.linalg\nscipy.linalg.svd(a, overwrite_a=False, check_finite=False)", 1e-11, a=A)
     refused("import scipy.linalg\nscipy.linalg.eigh(a, type=2)", "type", a=A)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_products_of_one_element_keep_the_sign_of_zero(dtype: str):
+    """NumPy's ``dot`` multiplies these, where ``@`` adds them to a zero."""
+    source = """
+a, b = np.dot(y, z), np.dot(y[y == 0], z)
+c, d, e = np.inner(y, z), np.dot(y[None], z), np.inner(y[None], z[None])
+f, g, h = np.tensordot(y, z, 1), np.tensordot(y[None, None], z[None, None], 1), y.dot(z)
+i, j, m = y @ z, np.inner(y[None, None], z[None]), np.dot(y[None], z[None])
+n = np.vdot(y, z)
+"""
+    check(source, y=np.array([-0.0], dtype), z=np.array([5], dtype))

@@ -1,5 +1,7 @@
 """Sizes that depend on data, of arrays that loops and branches read: what does not fit is an error in every tier, as outside of them."""
 
+import contextlib
+import inspect
 from typing import Any
 
 import numpy as np
@@ -398,3 +400,115 @@ def test_what_numpy_stretches_in_what_a_loop_joins_is_refused():
             captured(np.array(stretched), k)
         with pytest.raises(ValueError, match="do not fit"):
             captured(np.array(wrong), k)
+
+
+EMPTY_ON_ONE_WAY = (
+    "if k[0] > 1:\n    v[...] = v[[]]",
+    "if k[0] > 1:\n    v[::-1] += v[[]]",
+    "if k[0] > 1:\n    v[...] = v[[]]\nelse:\n    v[...] = np.arange(4)",
+    "if k[0] > 1:\n    v[...] = x[0, :3]\nelif k[0] < -1:\n    v += np.zeros(0)",
+    "for i in range(k[0] - 1):\n    v[...] = v[[]]",
+    "i = 1\nwhile i < k[0]:\n    v += np.arange(3)\n    i += 1",
+    "for i in k:\n    if i < k[0] + 1:\n        break\nelse:\n    v[::-1] += np.zeros(0)",
+)
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("way", EMPTY_ON_ONE_WAY)
+def test_a_way_that_would_need_another_number_says_nothing_of_the_size(
+    way: str, tier: str, monkeypatch: pytest.MonkeyPatch
+):
+    """What is stored on a way that is not taken has a size that is written: the array has its own afterwards."""
+    monkeypatch.setattr(tm.config, "tier", tier)
+    source = f"v = x[x < 4]\n{way}\nv[1:] = [5.5, 6.5, 7.5]\nw = v + np.arange(4)\nn = len(v)"
+    check(source, x=np.arange(12.0).reshape(3, 4), k=np.array([1, 2, 0]))
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_lengths_of_what_has_to_fit_inside_of_a_loop(tier: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+
+    def program(v: Any, w: Any, k: Any) -> Any:
+        a, b, n = v[v > 0], w[w > 0], 0
+        for i in range(k.max()):
+            n = n + len(a + b) * i
+        return n
+
+    captured = tm.tensor(program)
+    v, k = np.array([1.0, -1.0, 2.0, 3.0]), np.array([3])
+    assert captured(v, v, k) == program(v, v, k) == 9
+    with pytest.raises((CaptureError, ValueError), match="not stretched"):
+        captured(np.array([1.0, -1.0]), v, k)
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("count", [0, 3, 5])
+def test_masks_as_long_as_data_say(count: int, tier: str, monkeypatch: pytest.MonkeyPatch):
+    """As in NumPy, a mask of no elements fits every axis."""
+    monkeypatch.setattr(tm.config, "tier", tier)
+    source = """
+    m = np.arange(3)[:j[0]] > 0
+    a, b = x[m], x[:, m]
+    w = x[0] + 0
+    w[m] = 7
+    w[m] += 1
+    c = np.zeros((2, 3))
+    c[:, m] = x[:2, m]
+    e = x[m[:, None] & np.ones(3, bool)]
+    """
+    check(inspect.cleandoc(source), x=np.arange(9.0).reshape(3, 3), j=np.array([count]))
+
+
+def test_masks_of_another_length_are_the_error_of_numpy():
+    for j in (1, 2):
+        check("m = np.arange(3)[:j[0]] > 1\na = y[m]", y=np.arange(3.0), j=np.array([j]))
+
+
+def test_a_mask_of_no_elements_in_a_loop():
+    def program(z: Any, e: Any) -> Any:
+        for _ in range(3):
+            e = np.cumsum(z[z[..., 0] > e], axis=None)
+        return e
+
+    for z in ([1, 2, 3], [0, 0, 0], [-1, 0, 3]):
+        ours, theirs = (f(np.array(z), np.array(0)) for f in (tm.tensor(program), program))
+        np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+@pytest.mark.parametrize("kind", ["for", "while"])
+def test_what_only_a_later_turn_raises_is_refused(kind: str):
+    """Whether there is a second turn is known when the graph runs, and what it would raise is no error of the first."""
+
+    def each(y: Any, flag: Any, z: Any, k: Any) -> Any:
+        for _ in range(k.max()):
+            np.clip(y, 1, flag, out=y)
+            flag = z[0]
+        return y
+
+    def repeated(y: Any, flag: Any, z: Any, k: Any) -> Any:
+        i = 0
+        while i < k.max():
+            np.clip(y, 1, flag, out=y)
+            flag, i = z[0], i + 1
+        return y
+
+    captured = tm.tensor(each if kind == "for" else repeated)
+    y, z = np.arange(3, dtype=np.uint8), np.arange(3.0)
+    with pytest.raises(CaptureError, match="first turn of the loop leaves"):
+        captured(y, True, z, np.array([1]))
+    for k, error in (([0], None), ([2], TypeError)):
+        with contextlib.nullcontext() if error is None else pytest.raises(error, match="Cannot cast ufunc"):
+            assert np.array_equal(captured(y, np.float64(4), z, np.array(k)), y)
+
+
+def test_a_refusal_of_a_way_keeps_its_advice():
+    def program(y: Any, v: Any, s: Any) -> Any:
+        if s > 1:
+            y[y > 0] = v
+        return y
+
+    captured = tm.tensor(program)
+    y, v = np.array([1, 2]), np.array([1j, 2j])
+    assert np.array_equal(captured(y, v, 0.5), y)
+    with pytest.raises(TypeError, match=r"Take its \.real first"):
+        captured(y, v, 1.5)

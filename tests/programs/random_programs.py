@@ -126,6 +126,7 @@ def places(error: BaseException) -> bool:
         trace = trace.tb_next
     return (
         hasattr(error, "tensor_site")
+        or hasattr(error, "tensor_sites")
         or str(error).startswith(("f stores", "sizes do not fit"))
         or "line " in str(error)
         or "In[" in str(error)

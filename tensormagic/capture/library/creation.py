@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -77,7 +78,8 @@ def _like(value: Any) -> Any:
         del order, subok, options
         x = node_of(a)
         return _stretched(
-            constant(np.dtype(dtype or x.type.dtype).type(value)), x.type.shape if shape is None else _shape(shape)
+            constant(np.dtype(dtype or x.type.dtype).type(value)),
+            tuple(agreed_size(s, x) for s in x.type.shape) if shape is None else _shape(shape),
         )
 
     return make
@@ -95,7 +97,8 @@ def full_like(
     del order, subok
     x = node_of(a)
     return _stretched(
-        astype(node_of(fill_value), dtype or x.type.dtype), x.type.shape if shape is None else _shape(shape)
+        astype(node_of(fill_value), dtype or x.type.dtype),
+        tuple(agreed_size(s, x) for s in x.type.shape) if shape is None else _shape(shape),
     )
 
 

@@ -38,7 +38,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         return found if found.ndim not in {1, 2} or not found.type.inexact else _added(found)
     _fit("dot", x, y, -1, -2 if y.type.ndim > 1 else -1)
     if x.type.ndim <= 2 and y.type.ndim <= 2:
-        return _done(contract.matmul(x, y))
+        return _done(_of_singles(x, y, x.type.ndim + y.type.ndim - 2) or contract.matmul(x, y))
     left = LETTERS[: x.type.ndim]
     right = LETTERS[x.type.ndim : x.type.ndim + y.type.ndim]
     right = right[:-2] + left[-1] + right[-1:] * (y.type.ndim > 1)
@@ -55,6 +55,16 @@ def _added(product: Tensor) -> Tensor:
     if nodes_of(size):
         zero = scalar.where(scalar.equal(size_node(size), 1), constant(zeros[0]), zero)
     return build(scalar.add, product, zero)
+
+
+def _of_singles(x: Node, y: Node, rank: int) -> Node | None:
+    """The product of arrays of one element, which BLAS does not add to a zero: -0.0 stays that; None for others."""
+    single = [set(n.type.shape) == {1} for n in (x, y)]
+    vectors = x.type.ndim == y.type.ndim == 1
+    if not (all(single) or (any(single) and vectors)) or np.result_type(x.type.dtype, y.type.dtype).char not in "fdFD":
+        return None
+    product = scalar.multiply(*(to_form(reshape(n, ()), "scalar") for n in (x, y)))
+    return reshape(product, (1,) * rank) if rank else product
 
 
 def _exactly(result: Tensor, out: Any) -> Any:
@@ -97,6 +107,8 @@ def inner(a: Any, b: Any) -> Any:
     if not x.type.ndim or not y.type.ndim:
         return strong(build(scalar.multiply, x, y))
     _fit("inner", x, y, -1, -1)
+    if max(x.type.ndim, y.type.ndim) <= 2 and (product := _of_singles(x, y, x.type.ndim + y.type.ndim - 2)) is not None:
+        return _done(product)
     left = LETTERS[: x.type.ndim]
     right = LETTERS[x.type.ndim : x.type.ndim + y.type.ndim - 1]
     return _done(einsum(f"{left},{right}{left[-1]}->{left[:-1]}{right}", x, y))
@@ -129,7 +141,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     out = [c for k, c in enumerate(left) if k not in left_axes] + [
         c for k, c in enumerate(right) if k not in right_axes
     ]
-    result = einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x, y)
+    result = _of_singles(x, y, len(out)) or einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x, y)
     return _done(result if out else to_form(result, "array"))
 
 

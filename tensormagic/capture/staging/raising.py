@@ -268,6 +268,8 @@ def turns_raise(error: Exception, ran: Node) -> bool:
 def _tellable(error: Exception) -> Exception:
     """An error that can be made again from its texts and numbers."""
     error = _doubted(error)
+    if isinstance(error, TensorError) and error.hint:
+        return type(error)(str(error))
     own = type(error).__module__.partition(".")[0] not in {"tensormagic", "builtins"}
     if not own and all(type(a) in _PLAIN for a in error.args):
         return error

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.elements import Stack, stacked
 from tensormagic.capture.library.creation import arange
 from tensormagic.capture.value import Tensor, as_size, extent, wrap
@@ -88,7 +89,7 @@ class Rows(Items):
         self.array = array
 
     def count(self) -> Size:
-        return self.array.type.shape[0]
+        return agreed_size(self.array.type.shape[0], self.array.node, self.array.place.buffer.first)
 
     def at(self, index: Any) -> Any:
         return self.array[index]

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.agreement import related
 from tensormagic.capture.staging.trial import NeedsPython, UnlikeDTypesError, UnlikeShapesError
-from tensormagic.ir.graph import NOT_STRETCHED, Graph, Guard, bare_symbol, close, singles
+from tensormagic.ir.graph import Graph, bare_symbol, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute
 from tensormagic.ir.type import Type, python_kind
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import CONSTANT, INPUT, constant, constant_value, parameter, size_node
+from tensormagic.ops.leaf import CONSTANT, INPUT, constant, constant_value, parameter
 from tensormagic.ops.move import broadcast, same, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import empty_tape
@@ -104,29 +104,13 @@ def fitting(graph: Graph, operands: Sequence[Node], runs: Node | None, first: in
             relations.append((k, (substitute(left, symbols), relation, substitute(right, symbols))))
     for k, guard in relations:
         if guard[0] != guard[2] and (nodes_of(guard[0]) or nodes_of(guard[2])):
-            checked[k] = _related(checked[k], guard, runs)
+            checked[k] = related(checked[k], guard, runs)
     return checked
 
 
 def fitting_ways(ways: Sequence[Graph], operands: Sequence[Node], predicate: Node) -> list[Node]:
     """The operands of a ``cond``, checked for the sizes of the way that is taken."""
     return fitting(ways[1], fitting(ways[0], operands, predicate), scalar.logical_not(predicate))
-
-
-def _related(node: Node, guard: Guard, runs: Node | None) -> Node:
-    """``node``, where a relation of sizes holds: a size that depends on data is not stretched where it happens to be 1, as outside."""
-    left, right = size_node(guard[0]), size_node(guard[2])
-    least = guard[1] == ">="
-    fits = scalar.greater_equal(left, right) if least else scalar.equal(left, right)
-    if runs is not None:
-        fits = scalar.logical_or(fits, scalar.logical_not(runs))
-    if least:
-        said = "a size that depends on data is less than it has to be. Ask for it first, by an if around this code"
-        return require(node, fits, said, "promotion")
-    one = reduce(scalar.logical_or, (scalar.equal(size_node(s), 1) for s in singles(guard)))
-    stretched = scalar.logical_or(fits, scalar.logical_not(one))
-    node = require(node, stretched, f"sizes do not fit: 1 and another one. {NOT_STRETCHED}", "promotion")
-    return require(node, scalar.logical_or(fits, one), "sizes that depend on data do not fit")
 
 
 def of_type(node: Node, t: Type) -> Node:

@@ -18,7 +18,7 @@ from tensormagic.capture.staging.ranges import First, Items, is_lazy, items_of
 from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, World, attempt, can_compute
 from tensormagic.capture.staging.truth import computed, truth, unstaged
 from tensormagic.capture.value import extent, wrap
-from tensormagic.ir.errors import TensorError
+from tensormagic.ir.errors import CaptureError, TensorError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, hint, is_at_least, nodes_of
 from tensormagic.ir.type import python
@@ -121,7 +121,7 @@ def _go_over(
     if items is not None and failed is not None and not isinstance(failed, PlainPython):
         count = items.count()
         if nodes_of(count) and not can_compute():
-            if raising.turns_raise(failed, scalar.greater(size_node(count), 0)):
+            if turns_raise(failed, scalar.greater(size_node(count), 0), lambda: turn(items.at(0)), (turn,)):
                 return
             raise failed
         unstaged(failed)
@@ -244,15 +244,28 @@ def repeat(test: Thunk, turn: Thunk, told: tuple[Sequence[str], ...]) -> None:
                 return
             if failed is None:
                 continue
-        if not isinstance(condition, bool) and _is_over(condition, failed):
+        if not isinstance(condition, bool) and _is_over(condition, failed, turn):
             return
         turn()
         condition = truth(test())
 
 
-def _is_over(condition: Node, failed: Exception | None) -> bool:
+def turns_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequence[Any]) -> bool:
+    """Have the graph raise what the ``first`` turn of a loop raises, where one has ``ran``; whether that can wait."""
+    if raising.place_of(failed) is None or isinstance(failed, CaptureError):
+        return False
+    world = World([getattr(f, "__wrapped__", f) for f in functions])
+    if attempt(world, first, may_raise=True).raised is None:
+        raise NeedsPython(
+            f"the first turn of the loop leaves what ends in an error in another one, and data say how many there are ({failed})",
+            "Let each turn leave what the next one takes: numbers and arrays of one dtype and shape.",
+        ) from failed
+    return raising.turns_raise(failed, ran)
+
+
+def _is_over(condition: Node, failed: Exception | None, turn: Thunk) -> bool:
     """Whether a ``while`` that no region can hold has no further turn: known, or told by an error that a turn would be."""
-    if failed is not None and raising.turns_raise(failed, condition):
+    if failed is not None and turns_raise(failed, condition, turn, (turn,)):
         return True
     if not can_compute() or failed is None:
         raise failed or AssertionError

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.fancy import is_mask, names_any
+from tensormagic.capture.agreement import agreed, open_equations
+from tensormagic.capture.fancy import covering, is_mask, names_any
 from tensormagic.capture.indexing import basic, put_part, spelt_out
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.library.ordering import as_indices
@@ -156,6 +157,7 @@ def _axis(items: Items, k: int) -> int:
 def _mask_fits(x: Tensor, items: Items, k: int, mask: Node) -> Node:
     """The mask that entry ``k`` is, held against the axes that it covers; an extent of 0 fits every axis, as in NumPy."""
     first = _axis(items, k)
+    mask = covering(mask, x.type.shape[first:])
     for axis, extent in enumerate(mask.type.shape, first):
         own = x.type.shape[axis]
         if extent != 0 and not same(own, extent):
@@ -207,6 +209,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if node.type.ndim and not part.shape and not any(i is Ellipsis for i in items):
         node = _only_element(node, self.dtype)
     new = as_stored(node, self.dtype, part.shape)
+    if part.shape == self.type.shape:  # of its own values nothing may be left
+        new = agreed(new, open_equations(self.node))
     self.place.write(context.record(put_part(part, self.node, new)))
 
 

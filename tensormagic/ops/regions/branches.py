@@ -12,7 +12,7 @@ import numpy as np
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, make, topological
-from tensormagic.ir.size import Size, nodes_of, substitute
+from tensormagic.ir.size import Size, bare_atom, nodes_of, substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.interpret import run
 from tensormagic.ops.leaf import constant
@@ -52,9 +52,14 @@ class _Way:
     def knows(self, inner: Size, outer: Size) -> bool:
         """Whether a size of the graph is ``outer``, too, since operands have to fit where the graph runs."""
         pairs = zip(self.graph.parameters, self.operands, strict=True)
-        axes = (axis for p, o in pairs for axis in zip(p.type.shape, o.type.shape, strict=True))
+        axes = [axis for p, o in pairs for axis in zip(p.type.shape, o.type.shape, strict=True)]
+        if (inner, outer) in axes:
+            return True
         others = ((bare_symbol(own), size) for own, size in axes)
-        return any(a is not None and substitute(inner, {**self.symbols, a: size}) == outer for a, size in others)
+        if any(a is not None and substitute(inner, {**self.symbols, a: size}) == outer for a, size in others):
+            return True
+        fit = {a: substitute(own, self.symbols) for own, size in axes if (a := bare_atom(size)) is not None}
+        return substitute(outer, fit) == substitute(inner, self.symbols)
 
 
 def _of_both(first: _Way, second: _Way, number: int) -> tuple[Type, list[Guard]]:
@@ -71,8 +76,8 @@ def _of_both(first: _Way, second: _Way, number: int) -> tuple[Type, list[Guard]]
         if len(known) == 1:
             shape.append(known[0])
             continue
-        shape.append(t if nodes_of(s) and not nodes_of(t) else s)
-        if s != t and bool(nodes_of(s)) == bool(nodes_of(t)):
+        shape.append(s)
+        if s != t:
             guards.append((s, "==", t))
     return own.with_shape(tuple(shape), own.form), guards
 

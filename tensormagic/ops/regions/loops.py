@@ -55,12 +55,11 @@ class Repeat(Region):
         symbols, guards = matched(unindexed(params["body"], first), args[first:], self.name)
         for p in params["body"].parameters[first : first + params["carries"]]:
             symbols.pop(p, None)  # differs from turn to turn
+        own = [p.type for p in params["body"].parameters[first : first + params["carries"]]]
+        entry = [Type(t.dtype, a.type.shape, t.form) for t, a in zip(own, carried, strict=True)]
         types = result_types(params["body"], symbols)
-        entry = [
-            Type(p.type.dtype, a.type.shape, p.type.form)
-            for p, a in zip(params["body"].parameters[first:], carried, strict=False)
-        ]
-        guards += agreed(entry, types, "a carry changes its type")
+        ends = [_kept(*of) for of in zip(own, (r.type for r in params["body"].results), entry, types, strict=True)]
+        guards += agreed(entry, ends, "a carry changes its type")
         if not self.counted:
             guards += matched(params["test"], args, self.name)[1]
             answer = params["test"].results[0].type
@@ -155,6 +154,14 @@ class Repeat(Region):
         from tensormagic.ops.reverse.rewind import Rewind
 
         return Rewind(node, cotangents, wanted, sums).pulled()
+
+
+def _kept(begin: Type, end: Type, entry: Type, outside: Type) -> Type:
+    """What a carry is from ``outside`` after the turns: of a size that no turn changes it is what it was."""
+    if begin.ndim != end.ndim or entry.ndim != end.ndim:
+        return outside
+    sizes = zip(begin.shape, end.shape, entry.shape, outside.shape, strict=True)
+    return outside.with_shape(tuple(before if a == b else after for a, b, before, after in sizes), outside.form)
 
 
 def unindexed(body: Graph, first: int) -> Graph:

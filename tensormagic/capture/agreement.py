@@ -1,0 +1,84 @@
+"""Sizes that data decide and that have to be equal: whoever is told such a size waits for the check of the run."""
+
+from __future__ import annotations
+
+from functools import reduce
+from weakref import WeakKeyDictionary
+
+from tensormagic.ir.graph import NOT_STRETCHED, singles
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, atom, atoms, is_at_least
+from tensormagic.ops.effects.checks import require
+from tensormagic.ops.leaf import size_node
+from tensormagic.ops.op import Guard
+from tensormagic.ops.scalars import scalar
+
+
+def open_equations(node: Node) -> tuple[Guard, ...]:
+    """What has to be equal for an array to have the shape that it is taken to have: a size that may be 1 is chosen among these.
+
+    Only what the values come from is gone through, as long as it has such a size.
+    """
+    if len(node.types) != 1 or all(is_at_least(s, 2) or isinstance(s, int) for s in node.type.shape):
+        return ()
+    found = _known.get(node)
+    if found is None:
+        found = _known[node] = tuple(_found(node))
+    return found
+
+
+_known: WeakKeyDictionary[Node, tuple[Guard, ...]] = WeakKeyDictionary()
+
+
+def _found(node: Node) -> dict[Guard, None]:
+    found: dict[Guard, None] = {}
+    wanted = {a for s in node.type.shape if not is_at_least(s, 2) for a in atoms(s)}
+    pending, seen = [node], {node}
+    while pending:
+        one = pending.pop()
+        guards = getattr(one.op, "guards", None)
+        for guard in guards(one) if guards else ():
+            sides = {guard[0], guard[2]}
+            shapes = [s for t in one.types for s in t.shape]
+            of_size = not sides.isdisjoint(shapes) and any(a in wanted for s in sides for a in atoms(s))
+            if guard[1] == "==" and of_size and not all(is_at_least(s, 2) for s in sides):
+                found[guard] = None
+        for arg in one.args:
+            sizes = (s for t in arg.types for s in t.shape)
+            if arg not in seen and any(a in wanted for s in sizes for a in atoms(s)):
+                seen.add(arg)
+                pending.append(arg)
+    return found
+
+
+def agreed(node: Node, equations: tuple[Guard, ...]) -> Node:
+    """``node``, checked for what has to be equal."""
+    return reduce(lambda found, guard: related(found, guard, None), equations, node)
+
+
+def agreed_size(size: Size, *nodes: Node) -> Size:
+    """A size of arrays as code is told it, which then may do without their values."""
+    if isinstance(size, int) or is_at_least(size, 2):
+        return size
+    own = set(atoms(size))
+    equations = dict.fromkeys(g for n in nodes for g in open_equations(n) if own & {*atoms(g[0]), *atoms(g[2])})
+    return atom(agreed(size_node(size), tuple(equations))) if equations else size
+
+
+def related(node: Node, guard: Guard, runs: Node | None) -> Node:
+    """``node``, where a relation of sizes holds: a size that depends on data is not stretched where it happens to be 1, as outside.
+
+    Where ``runs`` is not None the relation need not hold unless that is true.
+    """
+    left, right = size_node(guard[0]), size_node(guard[2])
+    least = guard[1] == ">="
+    fits = scalar.greater_equal(left, right) if least else scalar.equal(left, right)
+    if runs is not None:
+        fits = scalar.logical_or(fits, scalar.logical_not(runs))
+    if least:
+        said = "a size that depends on data is less than it has to be. Ask for it first, by an if around this code"
+        return require(node, fits, said, "promotion")
+    one = reduce(scalar.logical_or, (scalar.equal(size_node(s), 1) for s in singles(guard)))
+    stretched = scalar.logical_or(fits, scalar.logical_not(one))
+    node = require(node, stretched, f"sizes do not fit: 1 and another one. {NOT_STRETCHED}", "promotion")
+    return require(node, scalar.logical_or(fits, one), "sizes that depend on data do not fit")

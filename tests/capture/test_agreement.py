@@ -1,0 +1,65 @@
+"""Sizes that data decide and that have to be equal: who is told one without the values meets the error, and no wrong number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+from tests.capture.harness import cell, check
+from tests.programs.growing import compiled
+
+TOLD = (
+    "len(v + w)",
+    "(v + w).shape[0] * 2",
+    "(v * w).size",
+    "np.zeros_like(v + w)",
+    "np.ones_like(np.maximum(v, w))",
+    "np.full_like(v + w, 3)",
+    "np.zeros((v + w).shape)",
+    "np.full_like(x[k[k > 1], k[k > 0]], 2)",
+    "len(np.sqrt(v + w)[::-1])",
+)
+STORED = (
+    "r.fill(2)",
+    "r[...] = 2",
+    "r[:] = 2",
+    "r[...] = y[0]",
+    "r.fill(2)\n    r = r + 1",
+    "r[...] = 2\n    r = len(r)",
+)
+PROGRAMS = (*(f"r = {told}" for told in TOLD), *(f"r = v + w\n    {line}" for line in STORED))
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("lines", PROGRAMS)
+def test_who_is_told_a_size_waits_for_the_check(lines: str, tier: str, monkeypatch: pytest.MonkeyPatch):
+    """One element is not stretched, and no size is taken for another one, also where nobody reads the values."""
+    monkeypatch.setattr(tm.config, "tier", tier)
+    source = f"def f(x, y, z, k):\n    v = y[k[k > 0]]\n    w = z[k[k > 1]]\n    {lines}\n    return r\n"
+    space: dict[str, Any] = {"np": np}
+    exec(compiled(source, f"sizes {hash(lines)}"), space)
+    plain, ours = space["f"], tm.tensor(space["f"])
+    x, y = np.arange(16.0).reshape(4, 4), np.arange(4.0)
+    for k in ([2, 3], [0, 0], [3, 2, -1]):  # as many of one as of the other
+        np.testing.assert_array_equal(ours(x, y, y + 1, np.array(k)), plain(x, y, y + 1, np.array(k)), strict=True)
+    for k in ([1, 2, 1], [1, 1, 2, 2]):  # one beside several, and two beside four
+        with pytest.raises((CaptureError, ValueError, IndexError), match=r"not stretched|do not fit"):
+            ours(x, y, y + 1, np.array(k))
+
+
+def test_turns_over_what_does_not_fit():
+    """A loop over an array is told its length, too."""
+    source = "v = y[y > 2]\nw = y[y > 1]\nn = 0\nfor _ in v + w:\n    n = n + 1"
+    check(source, y=np.array([0.0, 3.0, 4.0]))
+    with pytest.raises((CaptureError, ValueError), match="not stretched"):
+        cell(source, {"np": np, "y": np.array([0.0, 2.0, 3.0])}).outputs["n"].numpy()
+
+
+def test_a_size_that_fits_anyway_is_itself():
+    """No check is made where the sizes are one: the graph of a length is as small as it was."""
+    found = cell("v = y[y > 1]\nw = v * 2 + v\nn = len(w)\nm = len(v)", {"np": np, "y": np.arange(4.0)}).outputs
+    assert found["n"] == found["m"] == 2

@@ -301,6 +301,8 @@ class Tensor:
         result = reshape(self.node, sizes)
         sizes = tuple(context.settle(s) for s in result.type.shape)
         result = reshape(self.node, sizes)
+        if not result.type.shape and self.type.form == "scalar":
+            return self
         if not result.type.shape:
             return self.view_of(
                 lambda x: to_form(reshape(x, ()), "array"),

@@ -105,7 +105,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return x
     value = strong(x)
     if not value.type.inexact:
-        return value.copy()
+        return strong(done(to_form(value.node, "scalar"))) if not value.ndim else value.copy()
     if value.dtype.kind == "c":
         parts = [nan_to_num(p.copy(), True, nan, posinf, neginf) for p in (value.real, value.imag)]
         return build(from_parts, *parts).astype(value.dtype)
@@ -312,7 +312,8 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         parts = [round_(p.copy(), decimals) for p in (x.real, x.imag)]
         return into_out(build(from_parts, *parts).astype(x.dtype).node, out, "round")
     if x.dtype.kind in "biu" and decimals >= 0:
-        return into_out(x.copy().node if x.dtype.kind != "b" else scalar.rint(x.node), out, "round")
+        whole = x.node if x.dtype.kind != "b" else scalar.rint(x.node)
+        return into_out(whole if x.ndim else to_form(whole, "scalar"), out, "round")
     if x.dtype.kind == "b":
         refuse("np.round of truth values to negative decimals", "Convert them with astype(int).")
     power = 10.0 ** abs(decimals)
@@ -358,6 +359,7 @@ def sinc(x: Any) -> Any:
 def angle(z: Any, deg: bool = False) -> Any:
     """``np.angle``."""
     x = strong(z)
+    x = x if x.dtype.kind != "b" else x.astype(np.int64)
     result = build(scalar.arctan2, x.imag, x.real)
     return result * (180 / np.pi) if deg else result
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import done, tensor
+from tensormagic.capture.arguments import tensor
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import wrap
 from tensormagic.ir.node import Node
-from tensormagic.ops.scalars import scalar
 
 
 def is_real(node: Node, name: str, function: Callable[[Any], Any], advice: str) -> bool:
@@ -31,4 +30,4 @@ def real_if_close(a: Any, tol: Any = 100) -> Any:
     if x.dtype.kind != "c":
         return x
     whole = is_real(x.node, "np.real_if_close of complex numbers", lambda v: np.real_if_close(v, tol), "take .real.")
-    return done(scalar.real(x.node)) if whole else x
+    return x.real if whole else x

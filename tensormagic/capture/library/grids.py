@@ -12,7 +12,7 @@ from tensormagic.capture.arguments import done, extent_number, shape_of, tensor
 from tensormagic.capture.library.creation import arange, linspace
 from tensormagic.capture.library.joining import concatenate_, stack
 from tensormagic.capture.library.ordering import as_indices
-from tensormagic.capture.names import implements
+from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
@@ -20,7 +20,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
 from tensormagic.ops.effects.checks import in_range
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node
-from tensormagic.ops.move import broadcast, broadcast_shapes, reshape
+from tensormagic.ops.move import reshape
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
@@ -30,15 +30,14 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     """``np.meshgrid``."""
     if indexing not in {"xy", "ij"}:
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
-    rows = [reshape(node_of(x), (-1,)) for x in xi]
+    rows = [tensor(x).reshape(-1) for x in xi]
     order = list(range(len(rows)))
     if indexing == "xy" and len(rows) > 1:
         order[0], order[1] = 1, 0
-    wide = [reshape(x, tuple(-1 if k == order[j] else 1 for k in range(len(rows)))) for j, x in enumerate(rows)]
-    if not sparse and rows:
-        shape = broadcast_shapes([x.type.shape for x in wide])
-        wide = [broadcast(x, shape) for x in wide]
-    return tuple(done(x) for x in wide)
+    wide = [x.reshape(*(-1 if k == order[j] else 1 for k in range(len(rows)))) for j, x in enumerate(rows)]
+    if not sparse:
+        wide = FUNCTIONS[np.broadcast_arrays](*wide)
+    return tuple(x.copy() for x in wide) if copy else tuple(wide)
 
 
 @implements(np.indices)

@@ -22,6 +22,7 @@ from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import hint
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import CUMSUM, reduce_sum, row
+from tensormagic.ops.form import to_form
 from tensormagic.ops.indices import sorting
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.scatter import scatter_add
@@ -340,7 +341,8 @@ def tile(A: Any, reps: Any) -> Any:
     shape = (1,) * (rank - x.type.ndim) + x.type.shape
     wide = reshape(x, tuple(s for extent in shape for s in (1, extent)))
     stretched = broadcast(wide, tuple(s for count, extent in zip(counts, shape, strict=True) for s in (count, extent)))
-    return done(reshape(stretched, tuple(count * extent for count, extent in zip(counts, shape, strict=True))))
+    result = reshape(stretched, tuple(count * extent for count, extent in zip(counts, shape, strict=True)))
+    return done(result if rank else to_form(result, "array"))
 
 
 @implements(np.repeat, method="repeat")

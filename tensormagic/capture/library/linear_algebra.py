@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import strong
+from tensormagic.capture.arguments import strong, tensor
 from tensormagic.capture.library.complex_numbers import is_real
 from tensormagic.capture.library.diagonals import diagonal
 from tensormagic.capture.library.joining import stack
@@ -85,7 +85,7 @@ implements(np.linalg.matmul)(lambda x1, x2, /: _done(matmul(node_of(x1), node_of
 implements(np.linalg.tensordot)(lambda x1, x2, /, *, axes=2: tensordot(x1, x2, axes))
 implements(np.linalg.trace)(lambda x, /, *, offset=0, dtype=None: trace(x, offset, -2, -1, dtype))
 implements(np.linalg.diagonal)(lambda x, /, *, offset=0: diagonal(x, offset, -2, -1))
-implements(np.linalg.matrix_transpose)(lambda x, /: wrap(node_of(x)).mT)
+implements(np.linalg.matrix_transpose)(lambda x, /: tensor(x).mT)
 
 
 @implements(np.linalg.outer)

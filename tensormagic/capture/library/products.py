@@ -165,7 +165,9 @@ def einsum_(subscripts: Any, *operands: Any, optimize: Any = False, out: Any = N
     nodes = [node_of(v) for v in operands]
     spelt = explicit(subscripts.replace(" ", ""), nodes)
     view = einsum_view(operands[0], *spelt.split("->")) if len(nodes) == 1 and isinstance(operands[0], Tensor) else None
-    return view if view is not None else _done(einsum(*_without_ones(spelt, nodes)))
+    if view is not None:
+        return view if view.ndim else wrap(context.record(to_form(view.node, "scalar")))
+    return _done(einsum(*_without_ones(spelt, nodes)))
 
 
 def _without_ones(spelt: str, nodes: list[Node]) -> tuple[Any, ...]:

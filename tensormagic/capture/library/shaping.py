@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import done, one_axis, several_axes, shape_of, tensor
+from tensormagic.capture.arguments import done, into_out, one_axis, several_axes, shape_of, tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -75,7 +75,14 @@ def _flatten(self: Any, order: str = "C") -> Any:
 
 
 hooks.methods["flatten"] = _flatten
-hooks.methods["conj"] = hooks.methods["conjugate"] = lambda self: done(scalar.conjugate(self.node))
+
+
+@implements(method="conj conjugate")
+def _conjugate(self: Tensor, out: Any = None) -> Any:
+    """``ndarray.conj``: the array itself, where it is not complex."""
+    if out is not None:
+        return into_out(scalar.conjugate(self.node), out, "conjugate")
+    return done(scalar.conjugate(self.node)) if self.dtype.kind == "c" else self
 
 
 @implements(np.size)

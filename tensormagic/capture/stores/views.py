@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -260,6 +261,19 @@ class _Array(metaclass=_ArrayType):
 
 
 FUNCTIONS[np.ndarray] = _Array
+
+
+@implements(method="view")
+def view(x: Tensor, dtype: Any = None, type: Any = None) -> Tensor:
+    """``ndarray.view`` of the same elements: another array for the same memory."""
+    if isinstance(dtype, builtins.type) and (dtype is _Array or issubclass(dtype, np.ndarray)):
+        dtype, type = None, dtype
+    if type not in {None, np.ndarray, _Array}:
+        refuse(f"an array as a {getattr(type, '__name__', type)}", "Use the array itself.")
+    if dtype is not None and np.dtype(dtype) != x.dtype:
+        refuse(f"an array's memory as elements of dtype {np.dtype(dtype)}", "Convert the values with astype.")
+    return x[...] if x.type.form == "array" else x
+
 
 # functions that store -------------------------------------------------------------------------------------------------
 

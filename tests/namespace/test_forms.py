@@ -25,7 +25,8 @@ np.extract([True],v); np.convolve(v,v); np.nanmax(v); np.diff(np.stack([v,v])); 
 np.sort(v,axis=None); np.argsort(v,axis=None); np.allclose(v,v); np.array_equal(v,v); np.ndim(v); np.shape(v); np.size(v);
 len(np.shape(v)); np.cumprod(v); np.prod(v,keepdims=True); np.any(v,keepdims=True); np.isscalar(v); np.var(v);
 np.percentile(v,[50]); np.nanmean(v); np.maximum(v,v); np.linspace(v,v,2); np.full(2,v); np.full((),v); np.zeros(());
-np.ones(()); np.array(v); np.array(v,ndmin=1); np.trunc(v); np.bincount(np.astype(np.stack([v]),int)); np.lexsort((np.stack([v]),)); np.insert(np.stack([v]),0,v);
+np.ones(()); np.array(v); np.array(v,ndmin=1); np.trunc(v); np.bincount(np.astype(np.stack([v]),int));
+np.lexsort((np.stack([v]),)); np.insert(np.stack([v]),0,v);
 np.delete(np.stack([v,v]),0); np.resize(v,2); np.ravel(v)[0]; v+np.array(v); np.array(v)+1; np.array(v)[()];
 np.array(v)[...]; np.array(v).T; np.array(v).copy(); -np.array(v); np.array(v).reshape(()); np.array(v).sum();
 np.array(v).astype(int); np.array(v).squeeze(); np.array(v).ravel(); np.reshape(np.array(v),()); np.where(np.array(v)>0,1,v);
@@ -76,6 +77,7 @@ def split(table: str) -> list[str]:
     return [e for e in table.replace(";\n", "; ").strip().split("; ") if e]
 
 
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "c16", "?"])
 @pytest.mark.parametrize("made", ["z[0]", "z.sum()", "z[k[0]]"])
 def test_numbers_and_arrays_without_axes(made: str, dtype: str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,12 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import AxisError, ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import nodes_of
+from tensormagic.ir.size import apply, is_at_least, nodes_of
 from tensormagic.ir.type import Size
 from tensormagic.ops.effects.checks import fixed, require
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, size_node
-from tensormagic.ops.move import normalise_axis, same
+from tensormagic.ops.move import broadcast, concatenate, normalise_axis, same, slice_
 from tensormagic.ops.scalars.scalar import equal
 
 MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own mark for an option that is not given)
@@ -40,6 +41,19 @@ def agreeing(node: Node, left: Size, right: Size, message: str) -> Node:
     if capture is not None:
         capture.guards.append((left, "==", right))
     return node
+
+
+def or_one(x: Node, axes: Sequence[int], value: float) -> Node:
+    """``x``, or one element of a ``value`` along each of ``axes`` that has none: where data decide that, too."""
+    for axis in axes:
+        extent = x.type.shape[axis]
+        if is_at_least(extent, 1):
+            continue
+        one = broadcast(constant(x.type.dtype.type(value)), (*x.type.shape[:axis], 1, *x.type.shape[axis + 1 :]))
+        length = apply("max", extent, 1)
+        longer = concatenate([x, one], axis)
+        x = slice_(longer, tuple((0, length if k == axis else s, 1) for k, s in enumerate(longer.type.shape)))
+    return x
 
 
 def tensor(value: Any) -> Tensor:

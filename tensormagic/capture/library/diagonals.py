@@ -45,7 +45,7 @@ def _diagonal(moved: Node, offset: int) -> Node:
     if length == 0:
         return broadcast(constant(moved.type.dtype.type(0)), (*lead, 0))
     whole = tuple((0, s, 1) for s in lead)
-    top, left = max(-offset, 0), max(offset, 0)
+    top, left = apply("min", max(-offset, 0), rows), apply("min", max(offset, 0), columns)
     square = slice_(moved, (*whole, (top, length, 1), (left, length, 1)))
     return diagonal_of(square, len(lead), len(lead) + 1)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import undecided
-from tensormagic.capture.arguments import done, extent_number, into_out, known, one_axis, shape_of, tensor
+from tensormagic.capture.arguments import done, extent_number, into_out, known, one_axis, or_one, shape_of, tensor
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.shaping import at_least
@@ -393,6 +393,7 @@ def resize(a: Any, new_shape: Any) -> Any:
         total = total * s
     if x.type.size == 0:
         return done(broadcast(constant(x.type.dtype.type(0)), shape))
+    x = or_one(x, (0,), 0)
     return done(reshape(gather(x, scalar.remainder(iota((total,), 0), size_node(x.type.size)), 0), shape))
 
 

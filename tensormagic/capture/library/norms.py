@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.arguments import or_one
 from tensormagic.capture.library.linear_algebra import max_extent
 from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
@@ -99,8 +100,7 @@ def _vector_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
 def _largest(sizes: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> Node:
     """The maximum of what is not negative; of nothing it is 0, as a sum is."""
-    op = folds.SUM if any(sizes.type.shape[k] == 0 for k in axes) else folds.MAX
-    return fold(op, sizes, axes, keepdims=keepdims)
+    return fold(folds.MAX, or_one(sizes, axes, 0), axes, keepdims=keepdims)
 
 
 def _matrix_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> Node:

@@ -13,7 +13,7 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import nodes_of
+from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import product
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import axes_of
@@ -176,6 +176,8 @@ def _parted(name: str, whole: Any) -> Any:
         inside = scalar.logical_and(
             scalar.greater_equal(places, -size_node(extent)), scalar.less(places, size_node(extent))
         )
+        if not is_at_least(extent, 1):
+            inside = scalar.logical_or(inside, scalar.equal(size_node(extent), 0))
         return done(whole(require(x, inside, "kth out of bounds"), axis))
 
     return part

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import at_capture, done, extent_number, known, tensor
+from tensormagic.capture.arguments import at_capture, done, extent_number, known, or_one, tensor
 from tensormagic.capture.library.diagonals import vander
 from tensormagic.capture.library.equations import lstsq
 from tensormagic.capture.library.joining import concatenate_
@@ -15,6 +15,7 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import apply
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.convolution import convolve
 from tensormagic.ops.effects.checks import require
@@ -52,9 +53,7 @@ def polyder(p: Any, m: Any = 1) -> Any:
         raise ValueError("Order of derivative must be positive (see polyint)")
     result = _coefficients(p)
     for _ in range(m):
-        n = result.type.shape[0] - 1
-        if n == -1:
-            break
+        n = apply("max", result.type.shape[0] - 1, 0)
         result = slice_(result, ((0, n, 1),)) * (size_node(n) - iota((n,), 0))
     return done(result)
 
@@ -112,9 +111,11 @@ def _leading(p: Node) -> Node:
         return constant(kept if kept.size else np.zeros(1, values.dtype))
     if p.type.shape[0] == 1:
         return p
+    p = or_one(p, (0,), 0)
     first = slice_(p, ((0, 1, 1),))
+    alone = scalar.equal(size_node(p.type.shape[0]), 1)
     message = "np.polymul of a polynomial whose leading coefficient is 0: the length of the result would depend on data"
-    return require(p, scalar.not_equal(first, 0), message)
+    return require(p, scalar.logical_or(scalar.not_equal(first, 0), alone), message)
 
 
 @implements(np.polydiv)

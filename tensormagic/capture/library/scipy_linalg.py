@@ -18,6 +18,7 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import apply
 from tensormagic.ir.type import product
 from tensormagic.ops import fold as folds
 from tensormagic.ops.contract import matmul
@@ -343,7 +344,9 @@ def _reversed(x: Node) -> Node:
 def _joined(left: Node, right: Node) -> Node:
     """One row of values, the right one without its first."""
     dtype = np.result_type(left.type.dtype, right.type.dtype)
-    rest = slice_(right, (*((0, s, 1) for s in right.type.shape[:-1]), (1, right.type.shape[-1] - 1, 1)))
+    length = right.type.shape[-1]
+    part = (apply("min", 1, length), apply("max", length - 1, 0), 1)
+    rest = slice_(right, (*((0, s, 1) for s in right.type.shape[:-1]), part))
     return concatenate([astype(left, dtype), astype(rest, dtype)], left.type.ndim - 1)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.arguments import or_one
 from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -242,7 +243,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     x = astype(x, dtype if dtype.kind in "fc" else np.float64)
     x = x if x.type.ndim else reshape(x, (1,))
     if dtype.kind != "c" and w is None and not return_sign:
-        return _done(fold(folds.LOGSUMEXP, x, axes_of(x, axis_of(axis)), keepdims=keepdims))
+        axes = axes_of(x, axis_of(axis))
+        return _done(fold(folds.LOGSUMEXP, or_one(x, axes, -np.inf), axes, keepdims=keepdims))
     if return_sign and dtype.kind == "c":
         refuse("logsumexp of complex numbers with return_sign", "Take the sign of the sum of the exponentials.")
     if w is not None:

@@ -12,8 +12,10 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import apply
 from tensormagic.ops import fft
+from tensormagic.ops.effects.checks import not_zero
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
@@ -90,4 +92,7 @@ def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
 
 
 def _scaled(steps: Node, count: Any, d: Any) -> Tensor:
-    return _done(steps * (1.0 / (astype(size_node(count), np.float64) * node_of(d))))
+    length = astype(size_node(count), np.float64) * node_of(d)
+    if not is_at_least(count, 1):
+        length = not_zero(length, "float division by zero")
+    return _done(steps * (1.0 / length))

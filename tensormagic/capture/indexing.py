@@ -9,9 +9,10 @@ import numpy as np
 
 from tensormagic.capture.context import settle, trying
 from tensormagic.capture.stores.place import Layout
+from tensormagic.ir.bounds import floor_of_nodes
 from tensormagic.ir.errors import BoundsError, CaptureError, DTypeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, apply, atom, floor_of_nodes, hint, is_at_least, nodes_of
+from tensormagic.ir.size import Size, apply, atom, hint, is_at_least, nodes_of
 from tensormagic.ops.indices.position import position
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.move import Slices, reshape, show, slice_

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from tensormagic.ir import site
+from tensormagic.ir.bounds import floor_of_nodes
 from tensormagic.ir.errors import DataShapeError, GuardError, ShapeError
 from tensormagic.ir.node import Node, as_size, make, topological
 from tensormagic.ir.size import (
@@ -19,7 +20,6 @@ from tensormagic.ir.size import (
     bare_atom,
     evaluate,
     factors,
-    floor_of_nodes,
     hint,
     is_at_least,
     nodes_of,

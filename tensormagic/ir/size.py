@@ -115,16 +115,17 @@ class Dim:
     @cached_property
     def least(self) -> int | None:
         """See :func:`lower_bound`."""
-        found = _estimate(self, _from_symbols, [_STEPS])
-        return found if isinstance(found, int) else None
+        from tensormagic.ir.bounds import least
+
+        return least(self)
 
     def __add__(self, other: Size) -> Size:
         if other == 0:
             return self
         terms = dict(self.terms)
-        for monomial, coefficient in _terms(other):
+        for monomial, coefficient in terms_of(other):
             terms[monomial] = terms.get(monomial, 0) + coefficient
-        return _normal(terms)
+        return normal(terms)
 
     __radd__ = __add__
 
@@ -142,10 +143,10 @@ class Dim:
             return self if other == 1 else Dim(tuple([(m, c * other) for m, c in self.terms])) if other else 0
         terms: dict[Monomial, int] = {}
         for left, a in self.terms:
-            for right, b in _terms(other):
+            for right, b in terms_of(other):
                 monomial = _monomial_product(left, right)
                 terms[monomial] = terms.get(monomial, 0) + a * b
-        return _normal(terms)
+        return normal(terms)
 
     __rmul__ = __mul__
 
@@ -260,25 +261,25 @@ def _extreme(function: str, left: Size, right: Size) -> Size:
 def _divide_constant(function: str, left: Dim, right: int) -> Size:
     """``floordiv`` and ``mod`` by a constant split off the terms that it divides."""
     whole = {m: c // right for m, c in left.terms if c % right == 0}
-    rest = _normal({m: c for m, c in left.terms if c % right != 0})
+    rest = normal({m: c for m, c in left.terms if c % right != 0})
     left_over: Size = atom(Apply(function, rest, right)) if isinstance(rest, Dim) else _APPLY[function](rest, right)
-    return left_over if function == "mod" else _normal(whole) + left_over
+    return left_over if function == "mod" else normal(whole) + left_over
 
 
 def divide_exactly(total: Size, divisor: Size) -> Size | None:
     """``total / divisor`` where that is a polynomial and ``divisor`` a single term; None elsewhere."""
     if isinstance(divisor, Dim) and len(divisor.terms) != 1:
         return 1 if total == divisor else None
-    ((monomial, coefficient),) = _terms(divisor)
+    ((monomial, coefficient),) = terms_of(divisor)
     quotient: dict[Monomial, int] = {}
-    for m, c in _terms(total):
+    for m, c in terms_of(total):
         powers = dict(m)
         for a, power in monomial:
             powers[a] = powers.get(a, 0) - power
         if c % coefficient or min(powers.values(), default=0) < 0:
             return None
         quotient[tuple((a, p) for a, p in powers.items() if p)] = c // coefficient
-    return _normal(quotient)
+    return normal(quotient)
 
 
 def evaluate(size: Size, value_of: Callable[[Atom], int]) -> int:
@@ -347,13 +348,15 @@ def product(sizes: tuple[Size, ...]) -> Size:
     return total
 
 
-def _terms(size: Size) -> tuple[tuple[Monomial, int], ...]:
+def terms_of(size: Size) -> tuple[tuple[Monomial, int], ...]:
+    """The monomials of a size, each with its coefficient."""
     if isinstance(size, Dim):
         return size.terms
     return (((), size),) if size else ()
 
 
-def _normal(terms: dict[Monomial, int]) -> Size:
+def normal(terms: dict[Monomial, int]) -> Size:
+    """The size that is the sum of monomials times their coefficients."""
     kept = {m: c for m, c in terms.items() if c}
     if not kept:
         return 0
@@ -393,9 +396,6 @@ def _key(a: Any) -> str:
 
 # bounds ---------------------------------------------------------------------------------------------------------------
 
-_STEPS = 64
-"""How many replacements by a bound are tried for one size."""
-
 
 def lower_bound(size: Size) -> int | None:
     """A number that ``size`` is never below, where one is known."""
@@ -415,116 +415,5 @@ def without_more(size: Size) -> Size:
 
 def factors(size: Size) -> list[Size]:
     """What ``size`` is a product of, but for symbols and numbers; nothing for a sum."""
-    terms = _terms(size)
+    terms = terms_of(size)
     return [atom(a) for a, _ in terms[0][0] if not isinstance(a, Symbol)] if len(terms) == 1 else []
-
-
-def floor_of_nodes(size: Size) -> Size | None:
-    """A size without nodes that ``size`` is never below, as large as what was seen at capture makes it; None for none."""
-    return size if isinstance(size, int) else _estimate(size, _seen, [_STEPS])
-
-
-def _seen(size: Size) -> Size | None:
-    return None if nodes_of(size) or hint(size) is None else size
-
-
-def _from_symbols(size: Size) -> int | None:
-    """A lower bound of a polynomial over symbols alone: each is its least value and something that is not negative."""
-    if isinstance(size, int):
-        return size
-    found = atoms(size)
-    if any(not isinstance(a, Symbol) for m, _ in size.terms for a, _ in m):
-        return None
-    if any(c < 0 for m, c in size.terms if m):
-        if all(len(m) < 2 and sum(p for _, p in m) < 2 for m, _ in size.terms):
-            return None
-        shifted = substitute(size, {a: atom(a) + a.least for a in found})
-        return None if any(c < 0 for m, c in _terms(shifted) if m) else dict(_terms(shifted)).get((), 0)
-    return evaluate(size, lambda a: a.least)
-
-
-def _estimate(size: Size, finish: Callable[[Size], Size | None], budget: list[int]) -> Size | None:
-    """A size that is never above ``size``: bounded atoms go, those first that others do not depend on; then ``finish``."""
-    target = _last_bounded(size)
-    if target is None:
-        return finish(size)
-    budget[0] -= 1
-    if budget[0] < 0:
-        return None
-    best: tuple[int, Size] | None = None
-    for cases in _cases(size, target):
-        found = [_estimate(case, finish, budget) for case in cases]
-        if None not in found:
-            least = found[0] if len(found) == 1 else apply("min", found[0], found[1])  # type: ignore[arg-type]
-            seen = hint(least)  # type: ignore[arg-type]
-            if seen is not None and (best is None or seen > best[0]):
-                best = seen, least  # type: ignore[assignment]
-    return None if best is None else best[1]
-
-
-def _last_bounded(size: Size) -> Atom | None:
-    """Among the atoms that have bounds, the one whose bounds may mention the others."""
-    found = dict.fromkeys(a for m, _ in _terms(size) for a, _ in m if not isinstance(a, Symbol))
-    bounded = [a for a in found if isinstance(a, Apply) or a.bounds != (None, None)]
-    return max(bounded, key=_age, default=None)
-
-
-def _age(a: Atom) -> tuple[int, bool]:
-    if isinstance(a, Apply):
-        return max((n.serial for n in a.nodes), default=-1), True
-    return a.serial, False
-
-
-def _cases(size: Size, target: Atom) -> list[tuple[Size, ...]]:
-    """Groups of sizes without ``target``: the least of each group is never above ``size``."""
-    if not isinstance(target, Apply):
-        return _one_sided(size, target, *target.bounds)
-    left, right = target.left, target.right
-    if target.function in {"min", "max"}:
-        ends = [(None, s) if target.function == "min" else (s, None) for s in (left, right)]
-        sides = [case for low, high in ends for case in _one_sided(size, target, low, high)]
-        return [*sides, (_replaced(size, target, left), _replaced(size, target, right))]
-    if not is_at_least(right, 1):
-        return []
-    if target.function == "mod":
-        return _one_sided(size, target, 0, right - 1)
-    scaled = _scaled(size, target, left, right) if isinstance(right, int) else []
-    return scaled + (_one_sided(size, target, 0, left) if is_at_least(left, 0) else [])
-
-
-def _replaced(size: Size, target: Atom, value: Size) -> Size:
-    total: Size = 0
-    for monomial, coefficient in _terms(size):
-        power = dict(monomial).get(target, 0)
-        term: Size = _normal({tuple((a, p) for a, p in monomial if a != target): coefficient})
-        for _ in range(power):
-            term = term * value
-        total = total + term
-    return total
-
-
-def _one_sided(size: Size, target: Atom, low: Size | None, high: Size | None) -> list[tuple[Size, ...]]:
-    """``size`` with ``target`` at its low end where it adds, at its high end where it subtracts; nothing where that proves nothing."""
-    total: Size = 0
-    for monomial, coefficient in _terms(size):
-        power = dict(monomial).get(target, 0)
-        rest = tuple((a, p) for a, p in monomial if a != target)
-        term: Size = _normal({rest: coefficient})
-        if power:
-            bound = low if coefficient > 0 else high
-            monotonic = power == 1 or (low is not None and is_at_least(low, 0))
-            if bound is None or not monotonic or not all(is_at_least(atom(a), 0) for a, _ in rest):
-                return []
-            for _ in range(power):
-                term = term * bound
-        total = total + term
-    return [(total,)]
-
-
-def _scaled(size: Size, target: Apply, left: Size, right: int) -> list[tuple[Size, ...]]:
-    """A quotient that occurs once, times a multiple of its divisor: ``right * (left // right)`` is at most ``left``."""
-    found = [(m, c) for m, c in _terms(size) if target in dict(m)]
-    if len(found) != 1 or found[0][0] != ((target, 1),) or found[0][1] % right:
-        return []
-    coefficient = found[0][1] // right
-    return [(_replaced(size, target, 0) + coefficient * (left if coefficient < 0 else left - (right - 1)),)]

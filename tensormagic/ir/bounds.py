@@ -1,0 +1,142 @@
+"""Bounds of sizes: what is known of the ends of their atoms, put in until a number is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensormagic.ir.size import (
+    Apply,
+    Atom,
+    Size,
+    Symbol,
+    apply,
+    atom,
+    atoms,
+    evaluate,
+    hint,
+    is_at_least,
+    nodes_of,
+    normal,
+    substitute,
+    terms_of,
+)
+
+_STEPS = 64
+"""How many replacements by a bound are tried for one size."""
+
+
+def least(size: Size) -> int | None:
+    """A number that ``size`` is never below, where one is known."""
+    found = _estimate(size, _from_symbols, [_STEPS])
+    return found if isinstance(found, int) else None
+
+
+def floor_of_nodes(size: Size) -> Size | None:
+    """A size without nodes that ``size`` is never below, as large as what was seen at capture makes it; None for none."""
+    return size if isinstance(size, int) else _estimate(size, _seen, [_STEPS])
+
+
+def _seen(size: Size) -> Size | None:
+    return None if nodes_of(size) or hint(size) is None else size
+
+
+def _from_symbols(size: Size) -> int | None:
+    """A lower bound of a polynomial over symbols alone: each is its least value and something that is not negative."""
+    if isinstance(size, int):
+        return size
+    found = atoms(size)
+    if any(not isinstance(a, Symbol) for m, _ in size.terms for a, _ in m):
+        return None
+    if any(c < 0 for m, c in size.terms if m):
+        if all(len(m) < 2 and sum(p for _, p in m) < 2 for m, _ in size.terms):
+            return None
+        shifted = substitute(size, {a: atom(a) + a.least for a in found})
+        return None if any(c < 0 for m, c in terms_of(shifted) if m) else dict(terms_of(shifted)).get((), 0)
+    return evaluate(size, lambda a: a.least)
+
+
+def _estimate(size: Size, finish: Callable[[Size], Size | None], budget: list[int]) -> Size | None:
+    """A size that is never above ``size``: bounded atoms go, those first that others do not depend on; then ``finish``."""
+    target = _last_bounded(size)
+    if target is None:
+        return finish(size)
+    budget[0] -= 1
+    if budget[0] < 0:
+        return None
+    best: tuple[int, Size] | None = None
+    for cases in _cases(size, target):
+        found = [_estimate(case, finish, budget) for case in cases]
+        if None not in found:
+            least = found[0] if len(found) == 1 else apply("min", found[0], found[1])  # type: ignore[arg-type]
+            seen = hint(least)  # type: ignore[arg-type]
+            if seen is not None and (best is None or seen > best[0]):
+                best = seen, least  # type: ignore[assignment]
+    return None if best is None else best[1]
+
+
+def _last_bounded(size: Size) -> Atom | None:
+    """Among the atoms that have bounds, the one whose bounds may mention the others."""
+    found = dict.fromkeys(a for m, _ in terms_of(size) for a, _ in m if not isinstance(a, Symbol))
+    bounded = [a for a in found if isinstance(a, Apply) or a.bounds != (None, None)]
+    return max(bounded, key=_age, default=None)
+
+
+def _age(a: Atom) -> tuple[int, bool]:
+    if isinstance(a, Apply):
+        return max((n.serial for n in a.nodes), default=-1), True
+    return a.serial, False
+
+
+def _cases(size: Size, target: Atom) -> list[tuple[Size, ...]]:
+    """Groups of sizes without ``target``: the least of each group is never above ``size``."""
+    if not isinstance(target, Apply):
+        return _one_sided(size, target, *target.bounds)
+    left, right = target.left, target.right
+    if target.function in {"min", "max"}:
+        ends = [(None, s) if target.function == "min" else (s, None) for s in (left, right)]
+        sides = [case for low, high in ends for case in _one_sided(size, target, low, high)]
+        return [*sides, (_replaced(size, target, left), _replaced(size, target, right))]
+    if not is_at_least(right, 1):
+        return []
+    if target.function == "mod":
+        return _one_sided(size, target, 0, right - 1)
+    scaled = _scaled(size, target, left, right) if isinstance(right, int) else []
+    return scaled + (_one_sided(size, target, 0, left) if is_at_least(left, 0) else [])
+
+
+def _replaced(size: Size, target: Atom, value: Size) -> Size:
+    total: Size = 0
+    for monomial, coefficient in terms_of(size):
+        power = dict(monomial).get(target, 0)
+        term: Size = normal({tuple((a, p) for a, p in monomial if a != target): coefficient})
+        for _ in range(power):
+            term = term * value
+        total = total + term
+    return total
+
+
+def _one_sided(size: Size, target: Atom, low: Size | None, high: Size | None) -> list[tuple[Size, ...]]:
+    """``size`` with ``target`` at its low end where it adds, at its high end where it subtracts; nothing where that proves nothing."""
+    total: Size = 0
+    for monomial, coefficient in terms_of(size):
+        power = dict(monomial).get(target, 0)
+        rest = tuple((a, p) for a, p in monomial if a != target)
+        term: Size = normal({rest: coefficient})
+        if power:
+            bound = low if coefficient > 0 else high
+            monotonic = power == 1 or (low is not None and is_at_least(low, 0))
+            if bound is None or not monotonic or not all(is_at_least(atom(a), 0) for a, _ in rest):
+                return []
+            for _ in range(power):
+                term = term * bound
+        total = total + term
+    return [(total,)]
+
+
+def _scaled(size: Size, target: Apply, left: Size, right: int) -> list[tuple[Size, ...]]:
+    """A quotient that occurs once, times a multiple of its divisor: ``right * (left // right)`` is at most ``left``."""
+    found = [(m, c) for m, c in terms_of(size) if target in dict(m)]
+    if len(found) != 1 or found[0][0] != ((target, 1),) or found[0][1] % right:
+        return []
+    coefficient = found[0][1] // right
+    return [(_replaced(size, target, 0) + coefficient * (left if coefficient < 0 else left - (right - 1)),)]

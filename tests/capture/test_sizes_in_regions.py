@@ -150,7 +150,7 @@ def test_a_size_that_is_too_small_inside_a_loop_is_refused(tier: str, monkeypatc
     def program(x: Any, turns: Any) -> Any:
         part, found = x[x > 0], 0.0
         for i in range(turns[0]):
-            found = found + np.trace(np.outer(part, part), 1) * (i + 1)
+            found = found + np.ones(len(part) - 1).sum() * (i + 1)
         return found
 
     monkeypatch.setattr(tm.config, "tier", tier)

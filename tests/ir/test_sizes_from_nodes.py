@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensormagic.backend import reference
+from tensormagic.ir.bounds import floor_of_nodes
 from tensormagic.ir.errors import ParseError, ShapeError
 from tensormagic.ir.graph import close
 from tensormagic.ir.node import replaced, substitute, topological, users
@@ -13,7 +14,6 @@ from tensormagic.ir.size import (
     apply,
     atom,
     evaluate,
-    floor_of_nodes,
     hint,
     lower_bound,
     nodes_of,

@@ -277,6 +277,8 @@ def may_fail(node: Node) -> bool:
     sized = guards is not None and any(nodes_of(g[0]) or nodes_of(g[2]) for g in guards(node))
     if getattr(node.op, "kind", "") == "fold" and node.op.start is None:  # type: ignore[attr-defined]  # an extremum of nothing
         sized = any(nodes_of(s) for s in node.args[0].type.shape)
+    if node.op.name in {"broadcast", "iota"}:  # of a negative number of elements
+        sized |= not all(is_at_least(s, 0) for s in node.type.shape)
     if whole or sized or node.op.name in _FAILING or node.op.name.startswith("scatter"):
         return True
     return any(may_fail(n) for _, graph in node.param_items if isinstance(graph, Graph) for n in graph.nodes)

@@ -350,3 +350,11 @@ def test_a_take_of_nothing_looks_at_no_index():
     check("a = np.take(x, [0, -1], axis=-1)\nb = np.take(x[:, 1:], [5], axis=1)", x=np.zeros((2, 0, 0)))
     check("a = np.take(x, [0, -1], axis=-1)", x=np.zeros((2, 3, 0)))
     check("a = np.take(x[:0], [7], axis=1)\nb = np.take(x[0, 0], [0, -1], axis=-1)", x=np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("places", ["[0, -1]", "[]", "[5]", "p"])
+def test_a_take_of_as_many_rows_as_data_say(places: str):
+    """Of no rows NumPy looks at no index, also along an axis of no elements."""
+    for k in ([1, 2, 0], [0, 0, 0], [0, 0, 2], [1, 0, 2], [0, -1, 1]):
+        given = {"z": np.arange(12).reshape(3, 4), "k": np.array(k), "p": np.array([0, 1])}
+        check(f"q = z[k[k > 0], :k[-1]]\nf = np.take(q, {places}, axis=1)", **given)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import agreeing, done, into_out, one_axis, tensor
+from tensormagic.capture.arguments import agreeing, done, into_out, one_axis, or_one, tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -73,6 +73,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
                 none = scalar.equal(size_node(product((*before, *index.type.shape, *behind))), 0)
                 nothing = require(nothing, none, "cannot do a non-empty take from an empty axes.", "index")
             return into_out(nothing, out, "take")
+        if any(nodes_of(s) and not is_at_least(s, 1) for s in before):
+            x, index = _of_rows(x, index, number)
     if mode != "raise":
         extent = size_node(x.type.size if axis is None else x.type.shape[axes_of(x, axis)[0]])
         if mode == "wrap":
@@ -82,6 +84,16 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         else:
             raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
     return into_out(gather.gather(x, index, None if axis is None else int(axis)), out, "take")
+
+
+def _of_rows(x: Node, index: Node, axis: int) -> tuple[Node, Node]:
+    """The operands of a ``take`` along an axis behind others, which may have no element as data say: no index is looked at then."""
+    extent = x.type.shape[axis]
+    none = scalar.equal(size_node(product(x.type.shape[:axis])), 0)
+    if not is_at_least(extent, 1) and index.type.size != 0:
+        there = scalar.logical_or(none, scalar.greater(size_node(extent), 0))
+        index = require(index, there, "cannot do a non-empty take from an empty axes.", "index")
+    return or_one(x, (axis,), 0), scalar.where(none, index.type.dtype.type(0), index)
 
 
 def as_indices(value: Any) -> Node:

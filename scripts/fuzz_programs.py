@@ -1,4 +1,4 @@
-"""Hold N random programs against plain NumPy: ``fuzz_programs.py N [SEED] [--compiled | --interpreted] [--form cell] [--write]``."""
+"""Hold N random programs against plain NumPy: ``fuzz_programs.py N [SEED] [--compiled | --interpreted] [--words sizes] [--write]``."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ sys.path.insert(0, str(ROOT))
 
 import tensormagic as tm  # noqa: E402 (found by the line above)
 from tests.backend.interpreted import interpreted  # noqa: E402 (as above)
+from tests.programs.drawn import PLACES, SIZES, drawn  # noqa: E402 (as above)
 from tests.programs.random_programs import compare_cell, compare_function, program  # noqa: E402 (as above)
 
+WORDS = {"sizes": SIZES, "places": PLACES}  # of short programs, drawn from tables
 PAGE = ROOT / "benchmarks" / "results" / "fuzz.md"
 SECONDS = 60  # of the processor, for one program
 PATIENCE = 900  # seconds of the clock, for a program that waits for a compiler
@@ -39,6 +41,7 @@ otherwise by how an array lies in memory ("–": not told apart in that run). *U
 does not run with these arguments. *Unread*: NumPy raises where a value is made that nobody reads, and that is not computed: an index
 out of bounds, a name that is not bound, an empty list that is stacked, rows of several lengths, a number that does not fit a dtype,
 operands that do not fit, a fold or a new shape of too few elements, a part of an array that is stored over.
+Forms *of sizes* and *of places* are short programs drawn from the tables of `tests/programs/drawn.py` (`--words`), which need not run.
 
 {columns}
 {rule}
@@ -71,11 +74,11 @@ def _late(*_: Any) -> None:
     raise LateError
 
 
-def one(seed: int, form: str, refused: collections.Counter[str], rounding: float) -> str:
+def one(seed: int, options: argparse.Namespace, refused: collections.Counter[str], rounding: float) -> str:
     """How one program ends; prints what differs."""
-    function = form == "function" or (form == "both" and seed % 2 == 1)
+    function = options.form == "function" or (options.form == "both" and seed % 2 == 1)
     seen: list[str] = []
-    made = program(seed, function=function)
+    made = drawn(seed, WORDS[options.words]) if options.words else program(seed, function=function)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     signal.alarm(PATIENCE)
     try:
@@ -84,6 +87,8 @@ def one(seed: int, form: str, refused: collections.Counter[str], rounding: float
         how = "slow"
         print(f"--- program {seed}: more than {SECONDS} seconds", flush=True)
     except Exception as error:  # noqa: BLE001 (any difference is reported)
+        if options.words and getattr(error, "both", False):  # what need not run may have several errors
+            return "error"
         how = "different"
         text = f"{made.helpers}{made.cell}\n    ==> {type(error).__name__}: {str(error)[:400]}"
         print(f"--- program {seed} {'function' if function else 'cell'}\n{text}", flush=True)
@@ -106,7 +111,7 @@ def write(tier: str, options: argparse.Namespace, ended: collections.Counter[str
         platform.machine(),
         versions,
         tier,
-        options.form,
+        f"{options.form} of {options.words}" if options.words else options.form,
         options.count,
         options.seed,
     ]
@@ -126,6 +131,7 @@ def main() -> int:
     parser.add_argument("--compiled", action="store_true", help="on the Numba tier, to rounding")
     parser.add_argument("--interpreted", action="store_true", help="as compiled, with kernels that Python runs")
     parser.add_argument("--form", choices=["both", "cell", "function"], default="both")
+    parser.add_argument("--words", choices=list(WORDS), help="short programs, drawn from a table")
     parser.add_argument("--write", action="store_true", help=f"add a line to {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
     compiled = options.compiled or options.interpreted
@@ -139,7 +145,7 @@ def main() -> int:
     start = time.monotonic()
     with interpreted() if options.interpreted else contextlib.nullcontext():
         for seed in range(options.seed, options.seed + options.count):
-            ended[one(seed, options.form, refused, 1e-9 if compiled else 0.0)] += 1
+            ended[one(seed, options, refused, 1e-9 if compiled else 0.0)] += 1
     taken = time.monotonic() - start
     print(f"{options.count} programs in {taken:.0f} s: " + ", ".join(f"{n} {how}" for how, n in sorted(ended.items())))
     for what, n in refused.most_common(40):

@@ -34,7 +34,7 @@ class Holder(Protocol):
 holders: WeakValueDictionary[int, Holder] = WeakValueDictionary()  # by identity: lazy arrays compare by element
 
 
-def _held() -> list[Holder]:
+def held() -> list[Holder]:
     """Those that are still there; other threads may make more meanwhile."""
     return [one for reference in holders.valuerefs() if (one := reference()) is not None]
 
@@ -52,8 +52,8 @@ def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list
     is_known
         Which nodes have values already.
     """
-    held = {t.node for t in _held()}.difference(wanted)
-    stops = {n for n in held if not is_known(n) and _is_small(n)}
+    nodes = {t.node for t in held()}.difference(wanted)
+    stops = {n for n in nodes if not is_known(n) and _is_small(n)}
     if context.current() is not None:
         below = set(topological(wanted, stop=is_known))
         return [
@@ -87,7 +87,7 @@ def let_go(values: Mapping[Node, Any], wanted: Iterable[Node]) -> list[Node]:
     wanted
         What is about to be computed.
     """
-    ends = [*wanted, *(t.node for t in _held())]
+    ends = [*wanted, *(t.node for t in held())]
     needed = set(topological(ends, stop=values.__contains__))
     return [n for n, v in list(values.items()) if n not in needed and n.args and is_large(v)]
 

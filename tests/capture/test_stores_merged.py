@@ -13,6 +13,7 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import constant
 from tests.capture.harness import assert_equal, captured, cell, check
+from tests.programs.growing import compiled
 
 SAME = {
     "one array with two names on both ways": "if s > 0:\n    u = v = x + 1\nelse:\n    u = v = x * 2\nu[0] = 5\nw = v + 0",
@@ -463,3 +464,37 @@ def test_a_store_into_no_elements_of_what_data_size_is_refused():
 
 def test_a_scalar_is_not_filled():
     check("v = x[0, 0]\nv.fill(5.5)\nw = v + 1", **ARRAYS)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "p = v if v.sum() > s else v + 1\nv.shape = -1",
+        "p = v\nif p.sum() > s:\n    pass\nelse:\n    p = p + 1\nv.shape = -1",
+        "p = v if v.sum() > s else v + 1\np = p if v.max() > s else p * 2\nv.shape = -1",
+        "w = v[1:]\np = w if v.sum() > s else w + 1\nw.shape = -1",
+        "p = v\nfor _ in range(2):\n    p = v if p.sum() > s else p + 1\nv.shape = -1",
+    ],
+)
+def test_a_new_shape_of_what_another_may_be_is_refused(lines: str):
+    """The other name has the new shape where data say that it is this array."""
+    body = "".join(f"    {line}\n" for line in lines.split("\n"))
+    space: dict[str, Any] = {"np": np}
+    exec(compiled(f"def f(x, s):\n    v = x + 0\n{body}    return v, p\n", f"shape {hash(lines)}"), space)
+    with pytest.raises(CaptureError, match="may be another array"):
+        tm.tensor(space["f"])(np.arange(6.0).reshape(2, 3), 2.0)
+
+
+def test_a_new_shape_of_what_no_other_is_any_more():
+    def program(x: Any, s: Any) -> Any:
+        v = x + 0
+        p = v if v.sum() > s else v + 1
+        q = v[0] if v.sum() > s else v[1]
+        p = p + 1
+        v.shape = -1
+        return v, p, q
+
+    for s in (2.0, 20.0):
+        x = np.arange(6.0).reshape(2, 3)
+        for ours, theirs in zip(tm.tensor(program)(x, s), program(x, s), strict=True):
+            np.testing.assert_array_equal(ours, theirs, strict=True)

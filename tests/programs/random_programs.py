@@ -76,7 +76,19 @@ def arguments(seed: int, variant: int = 0, *, shared: bool = True) -> dict[str, 
 
 
 class DifferenceError(AssertionError):
-    """A program that does not do what NumPy does."""
+    """A program that does not do what NumPy does.
+
+    Parameters
+    ----------
+    message
+        What is different.
+    both
+        Whether both raise, errors of two kinds.
+    """
+
+    def __init__(self, message: str, *, both: bool = False) -> None:
+        super().__init__(message)
+        self.both = both
 
 
 def program(seed: int, length: int = 5, *, function: bool) -> Program:
@@ -301,7 +313,7 @@ def judged(ours: BaseException, numpys: BaseException | None, seen: list[str], a
     if line is not None and (_on_a_way(ours) or line not in lines_run(lambda: _swallow(again))):
         seen.append("(an error in code that is traced, and not run in NumPy)")
         return "untaken"
-    raise DifferenceError(f"{type(ours).__name__}: {ours} for {numpys!r}") from ours
+    raise DifferenceError(f"{type(ours).__name__}: {ours} for {numpys!r}", both=numpys is not None) from ours
 
 
 _UNREAD = (

@@ -11,7 +11,8 @@ from tensormagic import session
 from tensormagic.ir.errors import CaptureError, UndefinedError
 from tests.backend.interpreted import interpreted
 from tests.capture.harness import captured, cell, check
-from tests.programs.random_programs import close, compare_cell, compare_function, memory, program
+from tests.programs.drawn import PLACES, SIZES, Words, drawn
+from tests.programs.random_programs import DifferenceError, close, compare_cell, compare_function, memory, program
 
 
 @pytest.fixture(autouse=True)
@@ -358,3 +359,18 @@ def test_a_take_of_as_many_rows_as_data_say(places: str):
     for k in ([1, 2, 0], [0, 0, 0], [0, 0, 2], [1, 0, 2], [0, -1, 1]):
         given = {"z": np.arange(12).reshape(3, 4), "k": np.array(k), "p": np.array([0, 1])}
         check(f"q = z[k[k > 0], :k[-1]]\nf = np.take(q, {places}, axis=1)", **given)
+
+
+@pytest.mark.parametrize("words", [SIZES, PLACES], ids=["sizes", "places"])
+@pytest.mark.parametrize("seed", range(0, 300, 50))
+def test_programs_drawn_from_tables(words: Words, seed: int):
+    ended: Counter[str] = Counter()
+    for k in range(seed, seed + 50):
+        try:
+            how = (compare_function if k % 2 else compare_cell)(drawn(k, words), [])
+        except DifferenceError as error:
+            if not error.both:
+                raise
+            how = "error"  # both raise: what need not run may have several errors
+        ended[how] += 1
+    assert ended["same"] > 10

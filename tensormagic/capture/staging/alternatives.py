@@ -87,6 +87,11 @@ class _Chosen:
         """The buffers of the places."""
         return list(dict.fromkeys(a.place.buffer for a in self.alternatives))
 
+    def may_be(self, place: Place) -> bool:
+        """Whether the array may be that of a place: it is one of those, or one of them may be it."""
+        inner = (a.place.buffer.choice for a in self.alternatives if a.place.parent is None)
+        return any(a.place is place for a in self.alternatives) or any(c is not None and c.may_be(place) for c in inner)
+
     def refresh(self) -> None:
         """One of the places has changed: what it has become is read when it is asked for."""
         own = self.own()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import gc
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -13,6 +14,7 @@ from tensormagic.capture import context
 from tensormagic.capture.arguments import agreeing, done, shape_of, tensor
 from tensormagic.capture.fancy import is_mask
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.living import held
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
@@ -181,6 +183,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
     if self.place.parent is None:  # an array that may be another one, and no part of it
         choice = self.place.buffer.choice
         others += [] if choice is None else [b.name or "another array" for b in choice.between]
+    others += ["another array"] * _others_may_be(self)
     if others:
         refuse(
             f"a new shape of an array that may be {' or '.join(dict.fromkeys(others))}, as data decide,",
@@ -203,6 +206,32 @@ def _set_shape(self: Tensor, shape: Any) -> None:
                 "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
             )
     self.place = reshaped.place
+
+
+def _others_may_be(x: Tensor) -> bool:
+    """Whether data decide whether another array that there is still is ``x``."""
+
+    def found() -> bool:
+        return any(isinstance(one, Tensor) and _may_be(one, x) for one in held())
+
+    if not found():
+        return False
+    frame = context.user_frame()
+    while frame is not None:  # whose variables somebody has asked for: the answer is kept, and holds what they were
+        frame.f_locals  # noqa: B018
+        frame = frame.f_back
+    gc.collect()  # what is left of a branch may hold its values in a circle
+    return found()
+
+
+def _may_be(one: Tensor, x: Tensor) -> bool:
+    """Whether data decide whether an array is ``x``, whose shape it then has."""
+    buffer = one.place.buffer
+    if one is x or one.place.parent is not None or buffer is x.place.buffer or not buffer.origins:
+        return False
+    if buffer.choice is not None:
+        return buffer.choice.may_be(x.place)
+    return x.place.buffer in buffer.origins and same(one.type.size, x.type.size)
 
 
 def _may_reshape(x: Tensor) -> None:

@@ -113,6 +113,8 @@ def read_item(value: Any, text: str, root: Any) -> Any:
 
 
 def _is_ours(root: Any) -> bool:
+    if type(root) is np.ndarray:  # that the cell has made: one of the notebook's is lazy
+        return root.dtype.kind in "biufc"
     return type(root).__module__.partition(".")[0] in {"tensormagic", "builtins"} and not isinstance(
         root, dict | list | tuple
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,16 @@ def test_a_part_of_one_that_one_way_binds():
 
     with pytest.raises(CaptureError, match="v is one array or another, as data say, and one of them is not captured"):
         tm.tensor(stored)(np.array([2]), 3)
+
+
+@pytest.mark.parametrize("line", ["v = clipped(flag)", "flag[flag > 2] = 2", "flag += 1", "s[0, 0] = 5"])
+def test_a_part_of_one_that_takes_the_place_of_a_name_of_the_notebook(line: str):
+    """What a name of the notebook was before does not make the cell's own array one of the notebook's."""
+
+    def clipped(p: Any, q: Any = 2) -> Any:
+        if p.sum() > q:
+            p[p > q] = q
+        return p
+
+    source = f"if z.sum() > 2:\n    flag = np.stack([[7, 7]] * 3)\ns = flag[None, :]\n{line}\nt = s + flag"
+    check(source, z=np.arange(6.0), flag=True, clipped=clipped)

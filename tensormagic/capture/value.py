@@ -18,7 +18,7 @@ from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.living import holders
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse
-from tensormagic.capture.stores.place import Buffer, Place, reshapes_in_place
+from tensormagic.capture.stores.place import Buffer, Place, every_other, reshapes_in_place
 from tensormagic.capture.stores.uncertain import apart_in_numpy
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
@@ -116,7 +116,7 @@ class Tensor:
         if self.type.form != "array":
             return build(scalar.real, self)
         return self.view_of(
-            as_array(scalar.real), lambda old, new: as_array(from_parts)(new, scalar.imag(old)), lambda a: a
+            as_array(scalar.real), lambda old, new: as_array(from_parts)(new, scalar.imag(old)), every_other
         )
 
     @property
@@ -125,7 +125,7 @@ class Tensor:
         if self.type.form != "array" or self.dtype.kind != "c":
             return read_only(build(scalar.imag, self))
         return self.view_of(
-            as_array(scalar.imag), lambda old, new: as_array(from_parts)(scalar.real(old), new), lambda a: a
+            as_array(scalar.imag), lambda old, new: as_array(from_parts)(scalar.real(old), new), every_other
         )
 
     # what computes it -------------------------------------------------------------------------------------------------

@@ -357,3 +357,39 @@ def test_one_program_flattens_transposed_arrays_of_any_sizes():
 
     graph = tm.tensor(flat).graph(np.ones((3, 4)))
     assert not any(relation == "==" for _, relation, _ in graph.guards)
+
+
+@pytest.mark.parametrize("of", ["x", "x[:1]", "x[:, :1]", "x[:1, :1]", "x.T", "x[0]", "x[::-1]"])
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_parts_of_complex_numbers_lie_apart(of: str, part: str):
+    """NumPy's ``ravel`` copies them, where ``reshape`` gives a view."""
+    x = (np.arange(6.0) + 1j).reshape(2, 3)
+    for line in (
+        "e.ravel()",
+        "e.reshape(-1)",
+        "e.T.ravel()",
+        "e[::2].ravel()",
+        "np.ascontiguousarray(e)",
+    ):
+        check(f"e = {of}.{part}\ns = {line}\ne[...] = 9\nt = s + 1\ns[...] = 4", x=x)
+        check(f"e = {of}.{part}\nif x[0, 0].real > -9:\n    s = {line}\n    e[...] = 9", x=x)
+
+
+def test_parts_of_complex_numbers_in_the_order_of_memory():
+    x = (np.arange(6.0) + 1j).reshape(2, 3)
+    for of in ("x", "x.T", "x[:, 1:]", "x[:1]"):
+        check(f"s = {of}.imag.ravel('K')\nt = {of}.real.ravel('A')\nx[...] = 3", x=x)
+    refused("s = x[::-1].real.ravel('K')", "whose layout is not known", x=x)
+
+
+def test_a_new_shape_of_a_part_of_arrays_of_several_sizes():
+    def program(x):
+        flat = x.real.reshape(-1)
+        flat[0] = 7
+        return flat + 1, x * 1
+
+    captured = tm.tensor(program)
+    for shape in ((2, 3), (3, 2), (4, 5)):
+        x = np.ones(shape) * (1 + 2j)
+        for ours, theirs in zip(captured(x.copy()), program(x.copy()), strict=True):
+            np.testing.assert_array_equal(ours, theirs, strict=True)

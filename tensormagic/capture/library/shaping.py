@@ -33,6 +33,9 @@ def c_or_f(x: Tensor, order: str) -> str:
         return "F"
     if layout is not None and letter == "A":
         return "C"
+    steps = [] if layout is None else [t for n, t in zip(layout.shape, layout.strides, strict=True) if n != 1]
+    if min(steps, default=0) > 0 and steps in (sorted(steps), sorted(steps, reverse=True)):  # with gaps between them
+        return "C" if steps[0] > steps[-1] else "F"
     return refuse(f"order={order!r} of an array whose layout is not known", "Write order='C' or order='F'.")
 
 

@@ -277,6 +277,11 @@ class Place:
         return Place(self.buffer, self, forward, backward, moved)
 
 
+def every_other(layout: Layout) -> Layout:
+    """The layout of the real parts, or the imaginary ones: a number of the other kind lies between two of them."""
+    return np.lib.stride_tricks.as_strided(layout, layout.shape, [2 * s for s in layout.strides])
+
+
 def _note_extents(part: Sequence[Size], whole: Sequence[Size]) -> None:
     """Note which axes of a part are as long as those of the whole, and which have one element: that decides what is contiguous."""
     capture = context.current()
@@ -438,6 +443,8 @@ def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
     layout = place.layout()
     if layout is None:
         return None
+    apart = 2 ** sum(one.moved is every_other for one in _upwards(place))  # which changes nothing of what can be merged
+    layout = np.lib.stride_tricks.as_strided(layout, layout.shape, [s // apart for s in layout.strides])
     if layout.flags.c_contiguous:
         return True
     extents = (*after, *_extents_of(place))
@@ -452,11 +459,17 @@ def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
     return True
 
 
-def _extents_of(place: Place | None) -> Generator[Size]:
-    """The extents of a place, and of all that it is a view of."""
+def _upwards(place: Place | None) -> Generator[Place]:
+    """A place, and all that it is a view of."""
     while place is not None:
-        yield from place.read().type.shape
+        yield place
         place = place.parent
+
+
+def _extents_of(place: Place) -> Generator[Size]:
+    """The extents of a place, and of all that it is a view of."""
+    for one in _upwards(place):
+        yield from one.read().type.shape
 
 
 def _is_dense(layout: Layout) -> bool:

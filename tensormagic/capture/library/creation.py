@@ -8,10 +8,12 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed_size
+from tensormagic.capture.arguments import tensor
 from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
+from tensormagic.capture.stores.place import lies_as
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
@@ -39,16 +41,42 @@ def _shape(shape: Any) -> tuple[Size, ...]:
 
 
 def _filled(shape: Any, value: Any, dtype: Any, order: str = "C", **options: Any) -> Tensor:
-    del order
     if options.get("like") is not None:
         refuse("like=", "Leave the option out.")
     dtype = np.dtype(dtype if dtype is not None else np.float64)
     check_dtype(dtype, "the new array")
-    return _stretched(constant(dtype.type(value)), _shape(shape))
+    return _laid_out(constant(dtype.type(value)), _shape(shape), order)
 
 
 def _stretched(value: Node, shape: tuple[Size, ...]) -> Tensor:
     return _done(broadcast(value, shape) if shape else to_form(value, "array"))
+
+
+def _laid_out(value: Node, shape: tuple[Size, ...], order: str, like: Tensor | None = None) -> Tensor:
+    """A new array of one value, its axes in memory in an order of NumPy's: K is that of the array that it is ``like``."""
+    axes = list(range(len(shape)))
+    letter = order.upper()
+    if letter == "F":
+        axes.reverse()
+    elif letter in {"K", "A"} and like is not None and like.ndim == len(shape) > 1:
+        layout = like.place.layout()
+        if layout is None:
+            made = _stretched(value, shape)
+            lies_as(made.node, like.node)
+            return made
+        if letter == "K":
+            axes.sort(key=lambda k: -abs(layout.strides[k]))
+        elif layout.flags.f_contiguous and not layout.flags.c_contiguous:
+            axes.reverse()
+    if axes == sorted(axes):
+        return _stretched(value, shape)
+    return _stretched(value, tuple(shape[k] for k in axes)).transpose([axes.index(k) for k in range(len(axes))])
+
+
+def _like_of(a: Any, shape: Any) -> tuple[Tensor, tuple[Size, ...]]:
+    """An array, and the shape of one like it."""
+    x = tensor(a)
+    return x, tuple(agreed_size(s, x.node) for s in x.type.shape) if shape is None else _shape(shape)
 
 
 @implements(np.zeros, np.empty)
@@ -66,21 +94,18 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", **options: Any) -> Ten
 @implements(np.full)
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: Any) -> Tensor:
     """``np.full``."""
-    del order, options
+    del options
     value = node_of(fill_value)
-    return _stretched(astype(value, dtype if dtype is not None else value.type.dtype), _shape(shape))
+    return _laid_out(astype(value, dtype if dtype is not None else value.type.dtype), _shape(shape), order)
 
 
 def _like(value: Any) -> Any:
     def make(
         a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, **options: Any
     ) -> Tensor:
-        del order, subok, options
-        x = node_of(a)
-        return _stretched(
-            constant(np.dtype(dtype or x.type.dtype).type(value)),
-            tuple(agreed_size(s, x) for s in x.type.shape) if shape is None else _shape(shape),
-        )
+        del subok, options
+        x, extents = _like_of(a, shape)
+        return _laid_out(constant(np.dtype(dtype or x.dtype).type(value)), extents, order, x)
 
     return make
 
@@ -94,12 +119,9 @@ def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None
 ) -> Tensor:
     """``np.full_like``."""
-    del order, subok
-    x = node_of(a)
-    return _stretched(
-        astype(node_of(fill_value), dtype or x.type.dtype),
-        tuple(agreed_size(s, x) for s in x.type.shape) if shape is None else _shape(shape),
-    )
+    del subok
+    x, extents = _like_of(a, shape)
+    return _laid_out(astype(node_of(fill_value), dtype or x.dtype), extents, order, x)
 
 
 @implements(np.array)

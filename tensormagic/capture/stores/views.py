@@ -484,6 +484,15 @@ def einsum_view(x: Tensor, letters: str, out: str) -> Tensor | None:
     return x.view_of(taken, stored, lambda a: np.einsum(subscripts, a))
 
 
+@implements(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None, **options: Any) -> Any:
+    """``np.asfortranarray``: the array itself, or a view of it, where it lies in Fortran order, else a copy."""
+    x = tensor(a)
+    if type(a) is np.ndarray or x.type.form != "array" or x.ndim < 2:
+        return ascontiguousarray(a, dtype, **options) if type(a) is not np.ndarray else np.asfortranarray(a, dtype)
+    return ascontiguousarray(x.transpose(), dtype, **options).transpose()
+
+
 @implements(np.ascontiguousarray)
 def ascontiguousarray(a: Any, dtype: Any = None, **options: Any) -> Any:
     """``np.ascontiguousarray``: the array itself where it lies in C order, else a copy."""

@@ -487,9 +487,11 @@ def einsum_view(x: Tensor, letters: str, out: str) -> Tensor | None:
 @implements(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None, **options: Any) -> Any:
     """``np.asfortranarray``: the array itself, or a view of it, where it lies in Fortran order, else a copy."""
+    if type(a) is np.ndarray:  # NumPy has computed it with plain values
+        return np.asfortranarray(a, dtype)
     x = tensor(a)
-    if type(a) is np.ndarray or x.type.form != "array" or x.ndim < 2:
-        return ascontiguousarray(a, dtype, **options) if type(a) is not np.ndarray else np.asfortranarray(a, dtype)
+    if x.type.form != "array" or x.ndim < 2:
+        return ascontiguousarray(a, dtype, **options)
     return ascontiguousarray(x.transpose(), dtype, **options).transpose()
 
 

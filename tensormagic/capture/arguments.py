@@ -11,7 +11,7 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
-from tensormagic.ir.errors import AxisError, ShapeError
+from tensormagic.ir.errors import AxisError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply, is_at_least, nodes_of
 from tensormagic.ir.type import Size
@@ -76,14 +76,21 @@ def axis_of(axis: Any) -> Any:
     """An axis argument as an int, a tuple of ints, or None."""
     if axis is None:
         return None
-    if isinstance(axis, tuple | list):
-        return tuple(operator.index(a) for a in axis)
+    if isinstance(axis, tuple):
+        return tuple(map(axis_of, axis))
+    if isinstance(axis, bool | np.bool_):
+        raise DTypeError("an integer is required for the axis")
     return operator.index(axis)
+
+
+def listed_axes(axis: Any) -> Any:
+    """An axis argument that may be a list, too."""
+    return axis_of(tuple(axis) if isinstance(axis, list) else axis)
 
 
 def one_axis(axis: Any, rank: int) -> int:
     """A single axis, counted from the first."""
-    return normalise_axis(operator.index(axis), rank)
+    return normalise_axis(axis, rank)
 
 
 def several_axes(axis: Any, rank: int) -> tuple[int, ...]:

@@ -189,10 +189,15 @@ def is_numbers(value: Any) -> bool:
     )
 
 
-class _Lifting:
+class Lifting:
     """Numbers in a list or a tuple, whose elements are parts of one lazy array."""
 
     tensor: Tensor
+
+    @property
+    def _kind(self) -> type:
+        """Whose values these are: Python's class."""
+        return tuple if isinstance(self, tuple) else list
 
     def _part(self, index: SupportsIndex) -> Any:
         raw = super().__getitem__(index)  # type: ignore[misc]
@@ -203,20 +208,20 @@ class _Lifting:
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self._part(k) for k in range(*index.indices(len(self)))]  # type: ignore[arg-type]
+            return self._kind(self._part(k) for k in range(*index.indices(len(self))))  # type: ignore[arg-type]
         return self._part(index)
 
     def __iter__(self) -> Iterator[Any]:
         return (self._part(k) for k in range(len(self)))  # type: ignore[arg-type]
 
     def __add__(self, other: Any) -> Any:
-        return [*self, *other] if isinstance(other, list | tuple) else NotImplemented
+        return self._kind([*self, *other]) if isinstance(other, self._kind) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
-        return [*other, *self] if isinstance(other, list | tuple) else NotImplemented
+        return self._kind([*other, *self]) if isinstance(other, self._kind) else NotImplemented
 
     def __mul__(self, times: Any) -> Any:
-        return [*self] * times if isinstance(times, int) else NotImplemented
+        return self._kind(self) * times if isinstance(times, int) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -231,7 +236,7 @@ class _Lifting:
 
 
 def _whole(value: Any) -> Any:
-    return value.tensor if isinstance(value, _Lifting) else value
+    return value.tensor if isinstance(value, Lifting) else value
 
 
 def _refusing(name: str) -> Callable[..., Any]:
@@ -244,7 +249,7 @@ def _refusing(name: str) -> Callable[..., Any]:
     return change
 
 
-class _Numbers(_Lifting, list[Any]):
+class _Numbers(Lifting, list[Any]):
     """A list of numbers."""
 
     def __init__(self, values: list[Any], tensor: Tensor) -> None:
@@ -252,7 +257,7 @@ class _Numbers(_Lifting, list[Any]):
         self.tensor = tensor
 
 
-class _FixedNumbers(_Lifting, tuple[Any, ...]):  # noqa: SLOT001 (it holds its lazy array, too)
+class _FixedNumbers(Lifting, tuple[Any, ...]):  # noqa: SLOT001 (it holds its lazy array, too)
     """A tuple of numbers."""
 
     @classmethod
@@ -279,4 +284,4 @@ for _name in [
 ]:
     setattr(_Numbers, _name, _refusing(_name))
 
-__all__ = ["ITEM", "changed_roots", "input_of", "is_numbers", "lifted", "note", "read_item", "with_items"]
+__all__ = ["ITEM", "Lifting", "changed_roots", "input_of", "is_numbers", "lifted", "note", "read_item", "with_items"]

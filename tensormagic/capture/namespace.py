@@ -26,6 +26,7 @@ from tensormagic.capture.library import (
     histograms,
     joining,
     linear_algebra,
+    mathematics,
     norms,
     ordering,
     padding,
@@ -46,8 +47,7 @@ from tensormagic.capture.library import (
 )
 from tensormagic.capture.names import find, unknown
 from tensormagic.capture.stores import storing, views
-from tensormagic.capture.value import Tensor, build, has_lazy, node_of, wrap
-from tensormagic.ops.form import to_form
+from tensormagic.capture.value import has_lazy
 
 # The files that register what is captured, by being imported.
 LIBRARY: tuple[ModuleType, ...] = (
@@ -56,8 +56,6 @@ LIBRARY: tuple[ModuleType, ...] = (
     operators, linear_algebra, transforms,
     special, storing, views, norms, equations, scipy_linalg, densities, densities_table, quadrature, filters, complex_numbers,
 )  # fmt: skip
-_MATH = {"fabs": "absolute", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "sinh": "sinh", "asinh": "arcsinh",
-         "acosh": "arccosh", "atanh": "arctanh", "lgamma": "gammaln", "pow": "power"}  # fmt: skip
 _CREATE = {
     "zeros",
     "ones",
@@ -93,7 +91,7 @@ class Module:
         if isinstance(value, ModuleType):
             return proxy(value)
         if self.__wrapped__.__name__ == "math" and callable(value):
-            return math_function(name, value)
+            return mathematics.captured(value)
         return captured(value)
 
     def __dir__(self) -> list[str]:
@@ -122,7 +120,7 @@ def captured(value: Any) -> Any:
     """A function as captured code sees it: ours, where NumPy's own protocol would not reach it."""
     if densities.is_distribution(value):
         return densities.stand_in(value)
-    own = find(value)
+    own = find(value) if value is not np.ndarray else None  # a class, that code asks for, and calls
     scipys = (getattr(value, "__module__", None) or "").startswith("scipy.")
     if own is not None:
         name = getattr(value, "__name__", "")
@@ -166,22 +164,6 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
         if any(map(has_lazy, (*args, *options.values()))):
             raise unknown(function.__name__)
         return function(*args, **options)
-
-    return call
-
-
-def math_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of ``math``: its own on numbers, the op of the same meaning on lazy numbers."""
-
-    def call(*args: Any) -> Any:
-        if not any(isinstance(a, Tensor) for a in args):
-            return function(*args)
-        from tensormagic.ops.op import registry
-
-        op = registry.get(_MATH.get(name, name))
-        if op is None or op.kind != "pointwise" or any(node_of(a).type.shape for a in args):
-            raise unknown(f"math.{name}")
-        return wrap(to_form(build(op, *args).node, "python"))  # type: ignore[arg-type]
 
     return call
 

@@ -1,4 +1,4 @@
-"""Python's numbers as operands: huge integers, truth values in arithmetic, complex numbers in comparisons, integers divided by zero."""
+"""Python's numbers as operands: huge integers, truth values in arithmetic, complex numbers in comparisons, divisions by zero."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import is_at_least
-from tensormagic.ops.effects.checks import not_zero
+from tensormagic.ops.effects.checks import not_zero, require
 from tensormagic.ops.leaf import constant_value
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
 
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 _LOGIC = {
@@ -27,10 +28,10 @@ _LOGIC = {
     *_COMPARISONS,
 }
 
-_DIVISIONS = {
-    "divide": "division by zero",
-    "floor_divide": "integer division or modulo by zero",
-    "remainder": "integer modulo by zero",
+_DIVISIONS = {  # of integers, and of floats
+    "divide": ("division by zero", "float division by zero"),
+    "floor_divide": ("integer division or modulo by zero", "float floor division by zero"),
+    "remainder": ("integer modulo by zero", "float modulo"),
 }
 
 
@@ -67,13 +68,32 @@ def as_python(op: str, nodes: Sequence[Node]) -> list[Node]:
         raise DTypeError(f"{op} is not supported between complex numbers", "Compare their absolute values.")
     if op not in _LOGIC and all(n.type.dtype.kind == "b" for n in nodes):
         nodes = [astype(n, np.int64) for n in nodes]
-    if op in _DIVISIONS and all(n.type.dtype.kind in "biu" for n in nodes):
-        return [nodes[0], _divisor(nodes[1], _DIVISIONS[op])]
+    if op in _DIVISIONS:
+        return [nodes[0], _divisor(nodes[1], _DIVISIONS[op][any(n.type.inexact for n in nodes)])]
+    if op == "power":
+        return [_base(*nodes), nodes[1]]
     return list(nodes)
 
 
+def _base(base: Node, exponent: Node) -> Node:
+    """What Python raises to a power: errors when the graph runs where that is infinite, or complex."""
+    if base.type.dtype.kind != "f" or exponent.type.dtype.kind == "c":
+        return base
+    power = constant_value(exponent)
+    if power is None or power < 0:
+        above = scalar.greater_equal(exponent, 0)
+        holds = scalar.logical_or(scalar.not_equal(base, 0), above)
+        base = require(base, holds, "0.0 cannot be raised to a negative power", "division")
+    if power is None or power % 1:
+        message = "a negative number of Python's is raised to a power that is no whole number: the result is complex"
+        real = scalar.logical_or(scalar.greater_equal(base, 0), scalar.logical_not(scalar.isfinite(base)))
+        whole = scalar.equal(exponent, scalar.trunc(exponent)) if exponent.type.inexact else None
+        base = require(base, real if whole is None else scalar.logical_or(real, whole), message, "capture")
+    return base
+
+
 def _divisor(node: Node, message: str) -> Node:
-    """An integer that Python divides by: zero is an error when the graph runs, where it is not known to be none."""
+    """A number that Python divides by: zero is an error when the graph runs, where it is not known to be none."""
     size, value = as_size(node), constant_value(node)
     known = value is not None and value.all()
     return node if known or (size is not None and is_at_least(size, 1)) else not_zero(node, message)

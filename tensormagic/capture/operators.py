@@ -11,9 +11,9 @@ from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.stores.place import is_region
-from tensormagic.capture.value import Tensor, build, node_of, wrap
+from tensormagic.capture.value import Tensor, build, node_of, static_int, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
@@ -43,6 +43,8 @@ def _op(name: str) -> Pointwise:
 _OPERANDS = (
     Tensor | int | float | complex | np.ndarray | np.generic | list | tuple | range
 )  # built once: that takes long
+_REPEATED = list | tuple
+_NO_NUMBERS = str | bytes | dict | set | frozenset | None
 
 
 def _operand(value: Any) -> bool:
@@ -54,6 +56,8 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
 
     def method(self: Tensor, other: Any) -> Any:
         if not _operand(other):
+            return _differs(name, self, other)
+        if _is_pythons(name, self, other):
             return NotImplemented
         if not reflected:
             return _power(self, other) if name == "power" else build(op, self, other)
@@ -64,8 +68,34 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
     return method
 
 
+def _differs(name: str, array: Tensor, other: Any) -> Any:
+    """An array compared with what is no number: none of its elements equals that."""
+    if array.type.form != "array" or name not in {"equal", "not_equal"} or not isinstance(other, _NO_NUMBERS):
+        return NotImplemented
+    value = to_form(constant(np.bool_(name == "not_equal")), "array" if array.ndim else "scalar")
+    return wrap(context.record(broadcast(value, array.type.shape)))
+
+
+def _is_pythons(name: str, number: Tensor, other: Any) -> bool:
+    """Whether an operator between a number and a list or a tuple is Python's, which repeats these: ``[0] * n``."""
+    if not isinstance(other, _REPEATED) or number.type.form == "array":
+        return False
+    if name != "multiply":
+        return number.type.form == "python"  # NumPy's numbers take lists for arrays
+    if number.dtype.kind not in ("biu" if number.type.form == "python" else "iu"):
+        raise DTypeError(
+            f"can't multiply sequence by non-int of type '{number.type}'", "Make it an array: np.array(…)."
+        )
+    if static_int(number) is None:
+        hint = "Write [value for _ in range(n)], or make an array: np.full(n, value)."
+        needs_value("repeating a list as often as data say", hint, number.node)
+    return True
+
+
 def _power(base: Tensor, exponent: Any) -> Tensor:
     """``base ** exponent``."""
+    if base.type.form == "python" and type(exponent) is int and exponent < 0 and base.dtype.kind in "biu":
+        return build(scalar.power, to_form(astype(base.node, np.dtype(float)), "python"), float(exponent))
     short = _short_power(base, exponent)
     return build(scalar.power, base, exponent) if short is None else build(short, base)
 
@@ -85,7 +115,10 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
 
     def method(self: Tensor, other: Any) -> Any:
         if self.type.form != "array":  # NumPy's scalars and Python's numbers are rebound, not changed
-            return build(op, self, other)
+            pythons = _is_pythons(name, self, other)
+            if pythons and name == "multiply":
+                return other * self  # which Python does not try by itself, of what has elements
+            return NotImplemented if pythons else build(op, self, other)
         short = _short_power(self, other) if name == "power" else None
         if short is not None:
             return store_result(self, arithmetic(short, [self.node]), short.name)

@@ -123,7 +123,7 @@ class Tensor:
     def imag(self) -> Tensor:
         """The imaginary part: a view."""
         if self.type.form != "array" or self.dtype.kind != "c":
-            return read_only(build(scalar.imag, self))
+            return read_only(wrap(to_form(scalar.imag(self.node), self.type.form)))
         return self.view_of(
             as_array(scalar.imag), lambda old, new: as_array(from_parts)(scalar.real(old), new), every_other
         )
@@ -199,6 +199,8 @@ class Tensor:
         return (self[k] for k in takewhile(lambda k: k < len(self), count()))  # its shape may change meanwhile
 
     def __contains__(self, value: Any) -> bool:
+        if self.type.form != "array":
+            raise TypeError(f"argument of type '{self.type}' is not iterable")
         return bool((self == value).any())
 
     def __str__(self) -> str:

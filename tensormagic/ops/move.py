@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -107,6 +108,7 @@ def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
 
 def normalise_axis(axis: int, ndim: int) -> int:
     """A non-negative axis."""
+    axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise AxisError(f"axis {axis} is out of bounds for array of dimension {ndim}")
     return axis % ndim

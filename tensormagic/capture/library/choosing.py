@@ -191,7 +191,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     result = constant(dtype.type(0))
     for k, part in enumerate(parts):
         result = scalar.where(scalar.equal(index, k), astype(part, dtype), result)
-    return into_out(as_array(broadcast(result, shape)), out, "choose")
+    return into_out(as_array(broadcast(result, shape)) if shape else to_form(result, "scalar"), out, "choose")
 
 
 # comparing ------------------------------------------------------------------------------------------------------------

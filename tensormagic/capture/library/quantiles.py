@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import axis_of, given, into_out
+from tensormagic.capture.arguments import given, into_out, listed_axes
 from tensormagic.capture.library.statistics import fitting
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -96,7 +96,7 @@ class Rows:
     """
 
     def __init__(self, x: Node, axis: Any, *, skip: bool, weights: Node | None = None) -> None:
-        self.axes = axes_of(x, axis_of(axis))
+        self.axes = axes_of(x, listed_axes(axis))
         rest = tuple(k for k in range(x.type.ndim) if k not in self.axes)
         self.kept = tuple(x.type.shape[k] for k in rest)
         self.length = folds.count(x, self.axes)
@@ -117,10 +117,10 @@ class Rows:
             self.rows = require(self.rows, some, _NO_ELEMENT, "index")
 
     def of_one_at_least(self) -> None:
-        """Have rows that data may leave empty hold a nan then, which is what is made of them."""
+        """Have rows that data may leave empty hold a nan then, which is what is made of them; of integers, nothing is."""
         if not nodes_of(self.length) or is_at_least(self.length, 1):
             return
-        nothing = constant(self.rows.type.dtype.type(np.nan))
+        nothing = constant(self.rows.type.dtype.type(np.nan if self.rows.type.inexact else 0))
         missing = broadcast(nothing, (*self.kept, apply("max", 1 - self.length, 0)))
         self.rows = concatenate([self.rows, missing], len(self.kept))
         self.length = self.rows.type.shape[-1]
@@ -164,6 +164,8 @@ class Rows:
     def widened(self, result: Node) -> Node:
         """``result`` with the merged axes as extents of 1."""
         outer = result.type.ndim - len(self.kept)
+        if not self.axes and not result.type.shape:
+            return to_form(result, "array")
         return expand_dims(result, tuple(k + outer for k in self.axes))
 
 
@@ -263,13 +265,15 @@ def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
         share = _checked(to_form(share, "scalar") if weak else share, kind)
         if weights is not None and method != "inverted_cdf":
             raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+        if skip and method in _BETWEEN and not x.type.inexact and nodes_of(x.type.size):
+            x = astype(x, np.float64)  # of nothing it is nan
         rows = Rows(
-            x, axis, skip=skip, weights=None if weights is None else fitting(node_of(weights), x, axis_of(axis))
+            x, axis, skip=skip, weights=None if weights is None else fitting(node_of(weights), x, listed_axes(axis))
         )
         if rows.length == 0:
             result = _of_nothing(rows)
         else:
-            if not skip:
+            if not skip or not x.type.inexact:
                 rows.not_empty()
             if not skip or not share.type.ndim:
                 rows.of_one_at_least()

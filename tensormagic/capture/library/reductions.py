@@ -9,7 +9,7 @@ import numpy as np
 
 from tensormagic.capture.arguments import MISSING, axis_of, given, into_out, reduced_axis
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import node_of
+from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
@@ -86,6 +86,14 @@ def _never_empty(x: Node, axes: Sequence[int], initial: Any) -> Node:
     return x
 
 
+def _computed_in(x: Node, dtype: Any, out: Any) -> Node:
+    """What is reduced in the dtype that NumPy computes in: the one that is asked for, or one that ``out`` holds, too."""
+    if given(dtype):
+        return astype(x, dtype)
+    wider = np.result_type(out.dtype, x.type.dtype) if isinstance(out, Tensor) else x.type.dtype
+    return astype(x, wider) if x.type.inexact and x.type.dtype.kind == wider.kind else x
+
+
 def reduction_of(op: folds.Fold) -> Any:
     """NumPy's reduction by ``op``, with NumPy's options."""
 
@@ -98,8 +106,7 @@ def reduction_of(op: folds.Fold) -> Any:
         initial: Any = MISSING,
         where: Any = True,
     ) -> Any:
-        x = node_of(a)
-        x = astype(x, dtype) if given(dtype) else x
+        x = _computed_in(node_of(a), dtype, out)
         result = folded(op, x, axis, keepdims=_wide(keepdims), initial=initial, where=where)
         return into_out(astype(result, dtype) if given(dtype) else result, out, op.name)
 
@@ -190,7 +197,7 @@ def mean_(
     x = node_of(a)
     mask = _mask(where, x)
     integer = given(dtype) and np.dtype(dtype).kind in "iu"
-    x = astype(x, dtype) if given(dtype) else x
+    x = _computed_in(x, dtype, out)
     axes = axes_of(x, axis_of(axis))
     result = mean_of(x, axes, mask)
     result = astype(result, dtype) if integer else result
@@ -254,7 +261,7 @@ def std(
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """``np.ptp``: largest less smallest."""
-    x, wide = node_of(a), _wide(keepdims)
+    x, wide = _computed_in(node_of(a), None, out), _wide(keepdims)
     largest, smallest = (folded(op, x, axis, keepdims=wide) for op in (folds.MAX, folds.MIN))
     return into_out(largest - smallest, out, "ptp")
 
@@ -279,8 +286,9 @@ def running(op: folds.Fold, x: Node, axis: Any) -> Node:
 
 def _cumulative(op: folds.Fold) -> Any:
     def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        x = node_of(a)
-        x = astype(x, dtype) if given(dtype) else x
+        if isinstance(axis, tuple):
+            raise DTypeError("'tuple' object cannot be interpreted as an integer")
+        x = _computed_in(node_of(a), dtype, out)
         result = running(op, x, axis)
         return into_out(astype(result, dtype) if given(dtype) else result, out, op.name)
 

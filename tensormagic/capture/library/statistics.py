@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import MISSING, axis_of, done, given, into_out, reduced_axis
+from tensormagic.capture.arguments import MISSING, done, given, into_out, listed_axes, reduced_axis
 from tensormagic.capture.library.choosing import clip
 from tensormagic.capture.library.diagonals import diag
 from tensormagic.capture.library.reductions import folded, mean_of, running, variance
@@ -34,14 +34,14 @@ from tensormagic.ops.scalars.complex_parts import from_parts
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
     """``np.average``."""
     x = node_of(a)
-    axes = axes_of(x, axis_of(axis))
+    axes = axes_of(x, listed_axes(axis))
     wide = given(keepdims) and bool(keepdims)
     if weights is None:
         mean = mean_of(x, axes)
         result = expand_dims(mean, axes) if wide else mean
         scale = broadcast(astype(size_node(folds.count(x, axes)), result.type.dtype), result.type.shape)
         return (done(result), done(scale)) if returned else done(result)
-    w = fitting(node_of(weights), x, axis_of(axis))
+    w = fitting(node_of(weights), x, listed_axes(axis))
     least = [np.float64] if x.type.dtype.kind in "biu" else []
     dtype = np.result_type(x.type.dtype, w.type.dtype, *least)
     scale = reduce_sum(astype(w, dtype), tuple(range(w.type.ndim)) if axis is None else axes, keepdims=wide)
@@ -257,7 +257,7 @@ def nanmean(
     x = node_of(a)
     mask = _combined(_numbers(x), where, x)
     x = astype(x, dtype) if given(dtype) else x
-    axes = axes_of(x, axis_of(axis))
+    axes = axes_of(x, listed_axes(axis))
     return into_out(_wide(mean_of(x, axes, mask), axes, keepdims), out, "nanmean")
 
 
@@ -275,7 +275,7 @@ def _spread(
     x = node_of(a)
     mask = _combined(_numbers(x), where, x)
     x = astype(x, dtype) if given(dtype) else x if x.type.inexact else astype(x, np.float64)
-    axes = axes_of(x, axis_of(axis))
+    axes = axes_of(x, listed_axes(axis))
     if given(correction):
         if ddof != 0:
             raise ValueError("ddof and correction can't be provided simultaneously.")

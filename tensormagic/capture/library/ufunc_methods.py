@@ -70,6 +70,8 @@ def _reduce(
         refuse(f"np.{op.name}.reduce with where= or initial=", "Use np.where first, or combine the result.")
     if op.name in {"fmax", "fmin"}:
         return nan_extreme(op.name)(array, axis, keepdims=wide)
+    result_type = op.resolve([x.type, x.type])[1]
+    x = astype(x, result_type) if result_type.kind == "f" and not x.type.inexact else x
     axes = axes_of(x, reduced_axis(axis, x.type.ndim))
     if nothing is not None and any(x.type.shape[k] == 0 for k in axes):
         kept = tuple(s for k, s in enumerate(x.type.shape) if k not in axes)
@@ -82,6 +84,8 @@ def _reduce(
         result = scalar.equal(odd, 1)
     else:
         result = _written_out(op, x, axes, "reduce")[-1]
+        if nothing is not None:  # which NumPy begins with
+            result = op(constant(x.type.dtype.type(nothing)), result)
     return done(expand_dims(result, axes) if wide else result)
 
 

@@ -237,7 +237,8 @@ class Choice:
 
     def _same(self, first: Leaf, second: Leaf) -> Tensor | None:
         """What stands for an array already that has two names on both ways."""
-        pairs = (b for b in self.bound if None not in (b.first, b.second) and not isinstance(b.value, Partial))
+        whole = (b for b in self.bound if b.first is not None and b.second is not None)
+        pairs = (b for b in whole if not isinstance(b.value, Partial))
         return next((b.value for b in pairs if b.first is first and b.second is second), None)
 
     def _is_older(self, buffer: Buffer) -> bool:

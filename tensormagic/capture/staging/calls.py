@@ -13,6 +13,8 @@ import numpy as np
 
 from tensormagic.capture import context, names, namespace
 from tensormagic.capture.elements import stacked
+from tensormagic.capture.items import Lifting
+from tensormagic.capture.library import mathematics
 from tensormagic.capture.staging import ranges, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, item, waits
 from tensormagic.capture.staging.grown import GrownList
@@ -153,7 +155,7 @@ def _known(function: Any) -> Any:
     if isinstance(function, BuiltinFunctionType | type) and function in _OWN:
         return _OWN[function]
     if isinstance(function, BuiltinFunctionType) and function.__module__ == "math":
-        return namespace.math_function(function.__name__, function)
+        return mathematics.captured(function)
     module = (getattr(function, "__module__", None) or "").partition(".")[0]
     if isinstance(function, type):
         return names.find(function) or function
@@ -285,7 +287,9 @@ def _quantified(name: str, method: str) -> Callable[[Any], Any]:
         rows = stacked(values)
         if rows is not None and rows.type.ndim == 1:
             return wrap(to_form(getattr(wrap(rows), method)().node, "python"))
-        return getattr(values, method)() if isinstance(values, Tensor) and values.ndim == 1 else plain(values)
+        if not isinstance(values, Tensor) or values.ndim != 1:
+            return plain(values)
+        return wrap(to_form(getattr(values, method)().node, "python"))
 
     return find
 
@@ -313,8 +317,34 @@ def stands_for(kind: Type) -> type:
     return kind.dtype.type if kind.form == "scalar" else type(kind.dtype.type(0).item())
 
 
+def _type(*args: Any, **options: Any) -> Any:
+    """``type``: of a lazy value, the class of what NumPy would have made."""
+    if len(args) != 1:
+        return type(*args, **options)
+    if isinstance(args[0], Tensor):
+        return stands_for(args[0].type)
+    if isinstance(args[0], GrownList | Lifting):
+        return tuple if isinstance(args[0], tuple) else list
+    return type(args[0])
+
+
+def _has_attribute(value: Any, name: str) -> bool:
+    """``hasattr``: of a lazy number, what numbers have."""
+    return hasattr(stands_for(value.type) if isinstance(value, Tensor) else value, name)
+
+
+def _attribute(value: Any, name: str, *default: Any) -> Any:
+    """``getattr``: a lazy number has no more than numbers have."""
+    if default and isinstance(value, Tensor) and not _has_attribute(value, name):
+        return default[0]
+    return getattr(value, name, *default)
+
+
 _OWN: dict[Any, Callable[..., Any]] = {
     isinstance: _is_instance,
+    type: _type,
+    hasattr: _has_attribute,
+    getattr: _attribute,
     **CONVERSIONS,
     filter: _filtered,
     range: ranges.range_,

@@ -8,7 +8,6 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT
@@ -43,7 +42,12 @@ def int_(*args: Any, **options: Any) -> Any:
     """``int``."""
     if not (waits() and _is_number(args, options)):
         return int(*args, **options)
-    node: Node = args[0].node
+    return whole_number(args[0])
+
+
+def whole_number(number: Tensor) -> Tensor:
+    """The integer that is left of a real number without what is behind its point; where 64 bits hold it."""
+    node = number.node
     if node.type.dtype.kind == "f":
         node = to_form(astype(node, float), "scalar")
         node = require(node, scalar.logical_not(scalar.isnan(node)), "cannot convert float NaN to integer")
@@ -74,10 +78,16 @@ def bool_(*args: Any, **options: Any) -> Any:
 
 def round_(number: Any, ndigits: int | None = None) -> Any:
     """``round``, as NumPy's numbers have it."""
+    if isinstance(number, Tensor) and (number.type.form == "array" or _is_numpys_bool(number)):
+        raise TypeError(f"type {number.type} doesn't define __round__ method")
     known = not _is_number((number,), {}) or (ndigits is None and not waits())
-    if known or number.type.form == "python" or number.dtype.kind != "f":
+    if known or number.type.form == "python" or (number.dtype.kind != "f" and ndigits is None):
         return round(number) if ndigits is None else round(number, ndigits)
     return int_(number.round()) if ndigits is None else number.round(ndigits)
+
+
+def _is_numpys_bool(number: Tensor) -> bool:
+    return number.dtype.kind == "b" and number.type.form == "scalar"
 
 
 def item(value: Tensor, *index: Any) -> Any:

@@ -342,8 +342,9 @@ class Arranged:
 
     def values(self, value: Node, *, stretch: bool = True) -> Node:
         """A value that is stored, broadcast as by :func:`fitted`, with the axes that are chosen from first."""
-        if self.result == (0,) and value.type.shape[-1:] == (0,):
-            value = reshape(value, (0,))  # NumPy takes any number of rows of nothing
+        kept = value.type.shape[max(value.type.ndim - len(self.result), 0) :]
+        if 0 in kept:
+            value = reshape(value, kept)  # NumPy drops leading axes of any extent, where there are no elements
         value = fitted(value, self.result, _MISMATCH, stretch=stretch)
         count, at = len(self.shape), self.position
         others = [k for k in range(value.type.ndim) if not at <= k < at + count]

@@ -267,37 +267,20 @@ Tensor.real = Tensor.real.setter(_set_part("real"))  # type: ignore[attr-defined
 Tensor.imag = Tensor.imag.setter(_set_part("imag"))  # type: ignore[attr-defined]
 
 
-class _ArrayType(type):
-    """``np.ndarray`` in captured code: a type as it is, and called it makes an array of the cell's own."""
-
-    def __call__(cls, shape: Any, dtype: Any = float, buffer: Any = None, *place: Any, **options: Any) -> Any:
-        if buffer is not None or place or any(v is not None for v in options.values()):
-            refuse("np.ndarray with a buffer, strides or an order", "Use np.empty(shape, dtype), or a view.")
-        return FUNCTIONS[np.empty](shape, dtype)
-
-    def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, np.ndarray)
-
-    def __subclasscheck__(cls, kind: type) -> bool:
-        return issubclass(kind, np.ndarray)
-
-    def __getattr__(cls, name: str) -> Any:
-        return getattr(np.ndarray, name)
-
-
-class _Array(metaclass=_ArrayType):
-    """See :class:`_ArrayType`."""
-
-
-FUNCTIONS[np.ndarray] = _Array
+@implements(np.ndarray)
+def ndarray(shape: Any, dtype: Any = float, buffer: Any = None, *place: Any, **options: Any) -> Any:
+    """``np.ndarray(shape, dtype)``: an array of the cell's own."""
+    if buffer is not None or place or any(v is not None for v in options.values()):
+        refuse("np.ndarray with a buffer, strides or an order", "Use np.empty(shape, dtype), or a view.")
+    return FUNCTIONS[np.empty](shape, dtype)
 
 
 @implements(method="view")
 def view(x: Tensor, dtype: Any = None, type: Any = None) -> Tensor:
     """``ndarray.view`` of the same elements: another array for the same memory."""
-    if isinstance(dtype, builtins.type) and (dtype is _Array or issubclass(dtype, np.ndarray)):
+    if isinstance(dtype, builtins.type) and issubclass(dtype, np.ndarray):
         dtype, type = None, dtype
-    if type not in {None, np.ndarray, _Array}:
+    if type not in {None, np.ndarray}:
         refuse(f"an array as a {getattr(type, '__name__', type)}", "Use the array itself.")
     if dtype is not None and np.dtype(dtype) != x.dtype:
         refuse(f"an array's memory as elements of dtype {np.dtype(dtype)}", "Convert the values with astype.")

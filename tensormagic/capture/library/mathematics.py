@@ -1,0 +1,181 @@
+"""Python's ``math`` on lazy numbers: the ops of the same meaning on floats of 64 bits, with Python's errors when the graph runs.
+
+NumPy's functions compute the values: last digits may be others than those of Python's own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.names import unknown
+from tensormagic.capture.value import Tensor, has_lazy, node_of, static_int, wrap
+from tensormagic.ir.errors import DTypeError
+from tensormagic.ir.node import Node
+from tensormagic.ops.effects.checks import require
+from tensormagic.ops.form import to_form
+from tensormagic.ops.op import registry
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars import scalar
+
+_NAMES = {"fabs": "absolute", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
+          "acosh": "arccosh", "atanh": "arctanh", "lgamma": "gammaln", "pow": "power"}  # fmt: skip
+_OF_FLOATS = {
+    *_NAMES, "sqrt", "cbrt", "exp", "exp2", "expm1", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "erf",
+    "erfc", "gamma", "degrees", "radians", "fmod", "copysign", "isnan", "isinf", "isfinite", "nextafter",
+}  # fmt: skip
+_NEVER_FAIL = {"fabs", "atan", "atan2", "asinh", "tanh", "erf", "erfc", "degrees", "radians", "copysign", "isnan", "isinf",
+               "isfinite", "nextafter"}  # fmt: skip
+_POLES = {
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "atanh",
+    "lgamma",
+    "pow",
+    "gamma",
+}  # infinite at numbers without being too large
+_OF_INTEGERS = {"gcd", "lcm", "factorial", "comb", "perm", "isqrt"}
+
+
+def captured(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ``math``: its own on numbers; on lazy ones, what the graph has for it."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if not any(map(has_lazy, (*args, *options.values()))):
+            return function(*args, **options)
+        if name in _OF_INTEGERS:
+            return _of_integers(function, args)
+        own = _OWN.get(name)
+        if own is not None:
+            return own(*args, **options)
+        if name not in _OF_FLOATS or options:
+            raise unknown(f"math.{name}")
+        return _computed(name, *(_as_float(a, name) for a in args))
+
+    return call
+
+
+def _as_float(value: Any, name: str) -> Node:
+    """A real number as Python's float, as every function of ``math`` takes it first."""
+    node = node_of(value)
+    if node.type.shape:
+        raise unknown(f"math.{name}")
+    if node.type.dtype.kind == "c":
+        raise DTypeError(f"math.{name}: must be real number, not complex", "Take its .real, or use np's function.")
+    return to_form(astype(node, np.dtype(float)), "python")
+
+
+def _computed(name: str, *args: Node) -> Tensor:
+    """One op, and the errors of Python's function where it has no value."""
+    op: Any = registry.get(_NAMES.get(name, name))
+    if op is None or op.kind != "pointwise":
+        raise unknown(f"math.{name}")
+    result = to_form(op(*args), "python")
+    return wrap(result if name in _NEVER_FAIL else _checked(name, result, args))
+
+
+def _checked(name: str, result: Node, args: tuple[Node, ...]) -> Node:
+    """No value that is no number, of numbers; and none that is infinite, of finite ones."""
+    numbers = [scalar.logical_not(scalar.isnan(a)) for a in args]
+    defined = scalar.logical_or(scalar.logical_not(scalar.isnan(result)), _not(numbers))
+    infinite = scalar.logical_and(scalar.isinf(result), _all([scalar.isfinite(a) for a in args]))
+    if name not in _POLES:
+        result = require(result, defined, "math domain error")
+        return result if name == "sqrt" else _within(result, infinite)
+    if name in {"pow", "gamma"}:
+        at_pole = scalar.logical_and(infinite, scalar.less_equal(args[0], 0.0))
+        at_pole = scalar.logical_and(at_pole, scalar.equal(args[0], 0.0)) if name == "pow" else at_pole
+        checked = require(result, scalar.logical_and(defined, scalar.logical_not(at_pole)), "math domain error")
+        return _within(checked, infinite)
+    return require(result, scalar.logical_and(defined, scalar.logical_not(infinite)), "math domain error")
+
+
+def _within(result: Node, infinite: Node) -> Node:
+    return require(result, scalar.logical_not(infinite), "math range error", "overflow")
+
+
+def _all(conditions: list[Node]) -> Node:
+    return functools.reduce(scalar.logical_and, conditions)
+
+
+def _not(conditions: list[Node]) -> Node:
+    return scalar.logical_not(_all(conditions))
+
+
+def _of_integers(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """A function of integers: Python's, of what is known; of others, where there is an op."""
+    known = [static_int(a) if isinstance(a, Tensor) else a for a in args]
+    if None not in known:
+        return function(*known)
+    op: Any = registry.get(function.__name__)
+    nodes = [node_of(a) for a in args]
+    if op is None or op.kind != "pointwise" or any(n.type.shape for n in nodes):
+        raise unknown(f"math.{function.__name__}")
+    if any(n.type.dtype.kind not in "biu" for n in nodes):
+        raise DTypeError(f"math.{function.__name__}: 'float' object cannot be interpreted as an integer")
+    return wrap(functools.reduce(op, [to_form(astype(n, np.dtype(int)), "python") for n in nodes]))
+
+
+def _log(value: Any, *base: Any) -> Any:
+    """``math.log``."""
+    found = _computed("log", _as_float(value, "log"))
+    return found / _log(*base) if base else found
+
+
+def _hypot(*coordinates: Any) -> Any:
+    """``math.hypot``, of two after each other."""
+    parts = [_as_float(c, "hypot") for c in coordinates]
+    total = parts[0] if len(parts) > 1 else scalar.absolute(parts[0])
+    for part in parts[1:]:
+        total = _computed("hypot", total, part).node
+    return wrap(total)
+
+
+def _rounded(name: str) -> Callable[[Any], Any]:
+    """``math.floor``, ``ceil`` and ``trunc``, which give integers."""
+    op: Any = registry[name]
+
+    def call(value: Any) -> Any:
+        from tensormagic.capture.staging.conversions import whole_number
+
+        number = _as_float(value, name)
+        return whole_number(wrap(op(number) if node_of(value).type.inexact else node_of(value)))
+
+    return call
+
+
+def _prod(values: Any, /, *, start: Any = 1) -> Any:
+    """``math.prod`` of a list or a tuple."""
+    if not isinstance(values, list | tuple):
+        raise unknown("math.prod")
+    return functools.reduce(lambda total, value: total * value, values, start)
+
+
+def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any:
+    """``math.isclose``."""
+    if not has_lazy(rel_tol) and not has_lazy(abs_tol) and (rel_tol < 0 or abs_tol < 0):
+        raise ValueError("tolerances must be non-negative")
+    left, right = _as_float(a, "isclose"), _as_float(b, "isclose")
+    larger = scalar.maximum(scalar.absolute(left), scalar.absolute(right))
+    allowed = scalar.maximum(scalar.multiply(larger, node_of(rel_tol)), node_of(abs_tol))
+    near = scalar.less_equal(scalar.absolute(scalar.subtract(left, right)), allowed)
+    near = scalar.logical_and(near, scalar.isfinite(larger))
+    return wrap(to_form(scalar.logical_or(scalar.equal(left, right), near), "python"))
+
+
+_OWN: dict[str, Callable[..., Any]] = {
+    "log": _log,
+    "hypot": _hypot,
+    "floor": _rounded("floor"),
+    "ceil": _rounded("ceil"),
+    "trunc": _rounded("trunc"),
+    "prod": _prod,
+    "isclose": _isclose,
+}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tests.capture.harness import cell, check, refused
+from tensormagic.ir.errors import CaptureError
+from tests.capture.harness import captured, cell, check, plain, refused
 
 X = np.arange(24.0).reshape(2, 3, 4)
 Y = np.linspace(-2, 3, 6)
@@ -240,3 +241,38 @@ def differences(function, points, argument, h=1e-3):
         return (float(function(*plus)) - float(function(*minus))) / (2 * step)
 
     return np.array([(4 * central(k, h / 2) - central(k, h)) / 3 for k in range(points[argument].size)])
+
+
+SHAPES = [
+    (),
+    (1,),
+    (0,),
+    (2,),
+    (3,),
+    (2, 0),
+    (3, 0),
+    (2, 3, 0),
+    (0, 0),
+    (1, 1),
+    (1, 0),
+    (0, 4),
+    (3, 1),
+    (1, 3),
+    (2, 2),
+    (3, 0, 1),
+]
+EMPTIES = ["[]", "..., []", "[], ...", ":, []", "[], []", "0, []", "1:, []", "0, [], None", "k[k > 5]", "..., k[k > 5]", "x > 5", "k > 5",
+           "k[k > 5], k[k > 5]", ":0", "np.zeros(x.shape, bool)", "len(x)*[False]"]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", EMPTIES)
+def test_values_of_any_shape_into_no_elements(index: str):
+    """Leading axes of any extent are dropped where NumPy drops them: no element goes anywhere."""
+    for own in [(3, 1), (3,), (3, 0), (0,), (3, 4, 2)]:
+        for given in SHAPES:
+            for store in ("=", "+="):
+                names = {"x": np.zeros(own), "v": np.ones(given), "k": np.arange(3)}
+                expected, ours = plain(f"x[{index}] {store} v", names), captured(f"x[{index}] {store} v", names)
+                if isinstance(ours.error, CaptureError):
+                    continue
+                assert (ours.error is None) == (expected.error is None), (own, given, store, ours, expected)

@@ -39,8 +39,13 @@ class Basic:
 
 def expand(index: Any, ndim: int) -> list[Any]:
     """The index with one entry an axis (and None for new ones), its ellipsis spelt out."""
-    items = [_as_mask(i) for i in (index if isinstance(index, tuple) else (index,))]
+    items = [_as_mask(listed(i)) for i in (index if isinstance(index, tuple) else (index,))]
     return spelt_out(items, ndim, sum(_axes_used(i) for i in items if i is not Ellipsis and i is not None))
+
+
+def listed(item: Any) -> Any:
+    """An index entry; a tuple or a range in an index is an array of indices, as a list is."""
+    return list(item) if isinstance(item, tuple | range) else item
 
 
 def has_ellipsis(index: Any) -> bool:
@@ -74,7 +79,7 @@ def _axes_used(item: Any) -> int:
     return int(item.ndim) if dtype is not None and dtype == np.bool_ else 1
 
 
-_LISTS = list | range | np.ndarray
+_LISTS = list | np.ndarray
 
 
 def is_array(item: Any) -> bool:

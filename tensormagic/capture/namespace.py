@@ -120,7 +120,8 @@ def captured(value: Any) -> Any:
     """A function as captured code sees it: ours, where NumPy's own protocol would not reach it."""
     if densities.is_distribution(value):
         return densities.stand_in(value)
-    own = find(value) if value is not np.ndarray else None  # a class, that code asks for, and calls
+    numpys = isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value  # it calls us, with its options
+    own = None if numpys or value is np.ndarray else find(value)
     scipys = (getattr(value, "__module__", None) or "").startswith("scipy.")
     if own is not None:
         name = getattr(value, "__name__", "")

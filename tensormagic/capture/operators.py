@@ -278,9 +278,11 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
     if dtype is not None:
         if method in {"reduce", "accumulate"}:
             options["dtype"] = dtype
-        else:
+        elif np.dtype(dtype) != bool:  # which is what comparisons give of operands of any dtype
             operands = tuple(_cast(v, np.dtype(dtype), name) for v in operands)
     targets = out if isinstance(out, tuple) else (out,)
+    if method in {"reduce", "accumulate"} and dtype is None and isinstance(targets[0], Tensor):
+        operands = (_beside(operands[0], targets[0].dtype, op_of(ufunc)), *operands[1:])
     op = op_of(ufunc) if method == "__call__" and isinstance(targets[0], Tensor) else None
     if op is not None:  # the dtype is wrong before the shape is
         _check_cast(op.resolve([node_of(v).type for v in operands])[1], targets[0].dtype, name)
@@ -292,6 +294,14 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
     reduced = method in {"reduce", "accumulate", "reduceat"}
     stored = tuple(_into(t, _chosen(r, t, chosen), name, reduced) for t, r in zip(targets, results, strict=True))
     return stored if isinstance(result, tuple) else stored[0]
+
+
+def _beside(value: Any, dtype: np.dtype[Any], op: Pointwise | None) -> Any:
+    """What is folded, in the dtype that NumPy folds in where ``out`` is of ``dtype``: one that holds both."""
+    node = node_of(value)
+    wider = np.result_type(dtype, node.type.dtype)
+    truth = op is None or "b" in (node.type.dtype.kind, op.resolve([node.type, node.type])[1].kind)
+    return value if truth or wider == node.type.dtype else wrap(astype(node, wider))
 
 
 def _chosen(result: Tensor, out: Any, where: Any) -> Tensor:

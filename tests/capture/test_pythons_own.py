@@ -28,37 +28,44 @@ NAMES: dict[str, Any] = {
 }
 
 OPERATORS = """
-[0]*n; [0]*e; [0]*k[0]; (0,)*len(x); (0,)*k[0]; 'a'*len(x); [x[0]]*len(x); [[0]*2]*len(x); 3*[x]; [0]*s; x*[1,2]; [0]*(n+1);
-k*[1,2,3]; e*[1,2]; k[0]*[1,2]; np.sum(k)*[1,2]; [1,2]*np.sum(k); np.sum(x)*[1,2]; [1]+[0]*(len(x)-1); np.array([1]*len(x));
-np.zeros([2]*x.ndim); x.reshape((1,)*n+x.shape); len(v)*[1]; len(v)+[1]; [1]-len(v); v[0]+[1,2]; [1,2]+k[0]; [1]==len(v); [3]==k[0]*3;
-x==None; None!=x; e==None; e!=None; k[0]==None; k[0]!=None; x=='ab'; x=={1:2}; {1,2}!=x; None in x; 2 in k; 2 in k[0]; 3 in e; None in v;
-x is None; x[:0]==None; u==None; (x!=None).all(); len(v)**-1; len(v)**-2; k[0]*True; [0]*True; [0]*u[0]; len(v)==None
+[0]*n; [0]*e; [0]*k[0]; (0,)*len(x); (0,)*k[0]; 'a'*len(x); [x[0]]*len(x); [[0]*2]*len(x); 3*[x]; [0]*s; x*[1,2];
+[0]*(n+1); k*[1,2,3]; e*[1,2]; k[0]*[1,2]; np.sum(k)*[1,2]; [1,2]*np.sum(k); np.sum(x)*[1,2]; [1]+[0]*(len(x)-1);
+np.array([1]*len(x)); np.zeros([2]*x.ndim); x.reshape((1,)*n+x.shape); len(v)*[1]; len(v)+[1]; [1]-len(v); v[0]+[1,2];
+[1,2]+k[0]; [1]==len(v); [3]==k[0]*3; x==None; None!=x; e==None; e!=None; k[0]==None; k[0]!=None; x=='ab'; x=={1:2};
+{1,2}!=x; None in x; 2 in k; 2 in k[0]; 3 in e; None in v; x is None; x[:0]==None; u==None; (x!=None).all();
+len(v)**-1; len(v)**-2; k[0]*True; [0]*True; [0]*u[0]; len(v)==None
 """.replace("\n", " ")
 
 MATH = """
-sqrt(s); sqrt(h[0]); sqrt(b[0]); sqrt(e); sqrt(u[0]); sqrt(s-3); sqrt(v[0]-10); sqrt(k[0]); sqrt(np.nan*s); exp(s); exp(h[0]); exp(1000*s);
-exp(np.inf*s); log(s); log(b[0]); log(0*s); log(-s); log(s,2); log(s,1); log(np.inf*s); log2(b[0]); log10(h[0]); log1p(b[0]); log1p(-s);
-expm1(b[0]); exp2(b[0]); cbrt(b[0]); sin(h[0]); cos(np.inf*s); tan(u[0]); asin(s); asin(s/2); acos(2*s); atan(s); atan2(k[0],h[0]); sinh(900*s);
-cosh(800*v[0]); tanh(900*s); asinh(s); acosh(s); acosh(s/2); atanh(s/2); atanh(s-.5); erf(h[0]); erfc(s); lgamma(k[0]); lgamma(0*s);
-gamma(0*s); gamma(200*s); gamma(-k[0]); fabs(k[0]); fabs(-s); degrees(b[0]); radians(s); pow(k[0],2); pow(s,.5); pow(-s,.5); pow(0*s,-1);
-pow(1e200*s,2); fmod(k[0],2); fmod(s,0); fmod(-s,1); copysign(s,-1); hypot(s,2); hypot(v[0],v[1],v[2]); hypot(s); hypot(h[0],1); floor(s);
-floor(h[0]); floor(k[0]); floor(-s); floor(np.inf*s); floor(np.nan*s); ceil(s); ceil(h[0]); trunc(-s); isnan(s); isinf(s*np.inf); isfinite(v[0]);
-gcd(k[0],4); gcd(len(v),6); lcm(k[0],3); gcd(s,2); factorial(len(v)); comb(len(v),2); isqrt(len(v)); prod(x.shape); prod([n,s]); prod([n,s],start=2);
-isclose(s,1.5); isclose(v[0],1.6,rel_tol=.1); isclose(s,np.inf); isclose(np.inf*s,np.inf); isclose(s,1.6,abs_tol=.2); isclose(s,1,rel_tol=-1);
-pi*s; sqrt(2); prod([2,3])
+sqrt(s); sqrt(h[0]); sqrt(b[0]); sqrt(e); sqrt(u[0]); sqrt(s-3); sqrt(v[0]-10); sqrt(k[0]); sqrt(np.nan*s); exp(s);
+exp(h[0]); exp(1000*s); exp(np.inf*s); log(s); log(b[0]); log(0*s); log(-s); log(s,2); log(s,1); log(np.inf*s);
+log2(b[0]); log10(h[0]); log1p(b[0]); log1p(-s); expm1(b[0]); exp2(b[0]); cbrt(b[0]); sin(h[0]); cos(np.inf*s);
+tan(u[0]); asin(s); asin(s/2); acos(2*s); atan(s); atan2(k[0],h[0]); sinh(900*s); cosh(800*v[0]); tanh(900*s);
+asinh(s); acosh(s); acosh(s/2); atanh(s/2); atanh(s-.5); erf(h[0]); erfc(s); lgamma(k[0]); lgamma(0*s); gamma(0*s);
+gamma(200*s); gamma(-k[0]); fabs(k[0]); fabs(-s); degrees(b[0]); radians(s); pow(k[0],2); pow(s,.5); pow(-s,.5);
+pow(0*s,-1); pow(1e200*s,2); fmod(k[0],2); fmod(s,0); fmod(-s,1); copysign(s,-1); hypot(s,2); hypot(v[0],v[1],v[2]);
+hypot(s); hypot(h[0],1); floor(s); floor(h[0]); floor(k[0]); floor(-s); floor(np.inf*s); floor(np.nan*s); ceil(s);
+ceil(h[0]); trunc(-s); isnan(s); isinf(s*np.inf); isfinite(v[0]); gcd(k[0],4); gcd(len(v),6); lcm(k[0],3); gcd(s,2);
+factorial(len(v)); comb(len(v),2); isqrt(len(v)); prod(x.shape); prod([n,s]); prod([n,s],start=2); isclose(s,1.5);
+isclose(v[0],1.6,rel_tol=.1); isclose(s,np.inf); isclose(np.inf*s,np.inf); isclose(s,1.6,abs_tol=.2);
+isclose(s,1,rel_tol=-1); pi*s; sqrt(2); prod([2,3])
 """.replace("\n", " ")
 
 KINDS_OF = """
-type(x) is np.ndarray; type(x)==np.ndarray; type(k[0]) is np.int64; type(s) is float; type(len(v)) is int; type(v.sum()) is np.float64;
-type(x)==type(v); type([v]) is list; type((1,)) is tuple; hasattr(s,"__len__"); hasattr(x,"__len__"); hasattr(v[0],"shape"); hasattr(len(x),"shape");
-hasattr(v[0],"__iter__"); hasattr(x,"nothing"); getattr(s,"ndim",7); getattr(x,"ndim",7); getattr(x,"shape"); any(v>2); all(k); any([v[0]>2]);
-round(k[0],1); round(k[0],-1); round(b[0],-1); round(s,1); round(v[0],1); round(x); round(e); round(u[0]); round(len(v)); round(len(v),1);
-k[0].choose([1,2,3]); np.choose(e-2,[1,2,3]); np.choose(k,[1,2,3]); e.imag; x.imag; s.imag; np.ndarray((2,)).shape; isinstance(x,np.ndarray)
+type(x) is np.ndarray; type(x)==np.ndarray; type(k[0]) is np.int64; type(s) is float; type(len(v)) is int;
+type(v.sum()) is np.float64; type(x)==type(v); type([v]) is list; type((1,)) is tuple; hasattr(s,"__len__");
+hasattr(x,"__len__"); hasattr(v[0],"shape"); hasattr(len(x),"shape"); hasattr(v[0],"__iter__"); hasattr(x,"nothing");
+getattr(s,"ndim",7); getattr(x,"ndim",7); getattr(x,"shape"); any(v>2); all(k); any([v[0]>2]); round(k[0],1);
+round(k[0],-1); round(b[0],-1); round(s,1); round(v[0],1); round(x); round(e); round(u[0]); round(len(v));
+round(len(v),1); k[0].choose([1,2,3]); np.choose(e-2,[1,2,3]); np.choose(k,[1,2,3]); e.imag; x.imag; s.imag;
+np.ndarray((2,)).shape; isinstance(x,np.ndarray);
+x[(0,1),(1,0)]; x[range(2),(1,0)]; x[[[]]]; x[range(2)]; x[[],[]]; x[((0,1),)]; x[(0,1),:1]
 """.replace("\n", " ")
 
 DIVISIONS = """
-s/(n-3); s/0; s//0.0; s%0.0; s/(s-1.5); 1j/(s-1.5); 1/(s-1.5); 1/(len(v)-3); s/n; s//1; s%1; (s-1.5)**-1; (s-1.5)**(0-s); (s-1.5)**n; (s-3)**2;
-s**s; s**-s; (s-3)**3.0; v/(n-3); v[0]/0; s/v; len(v)**-1; (len(v)-3)**-1; divmod(s,2)[0]; (s-1.5)/s; (0*s)**0; (0*s)**.5
+s/(n-3); s/0; s//0.0; s%0.0; s/(s-1.5); 1j/(s-1.5); 1/(s-1.5); 1/(len(v)-3); s/n; s//1; s%1; (s-1.5)**-1;
+(s-1.5)**(0-s); (s-1.5)**n; (s-3)**2; s**s; s**-s; (s-3)**3.0; v/(n-3); v[0]/0; s/v; len(v)**-1; (len(v)-3)**-1;
+divmod(s,2)[0]; (s-1.5)/s; (0*s)**0; (0*s)**.5
 """.replace("\n", " ")
 
 

@@ -5,7 +5,8 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
-from tests.capture.harness import captured, cell, check, plain, refused
+from tests.capture.harness import captured, cell, check, refused
+from tests.capture.harness import plain as in_numpy
 
 X = np.arange(24.0).reshape(2, 3, 4)
 Y = np.linspace(-2, 3, 6)
@@ -272,7 +273,7 @@ def test_values_of_any_shape_into_no_elements(index: str):
         for given in SHAPES:
             for store in ("=", "+="):
                 names = {"x": np.zeros(own), "v": np.ones(given), "k": np.arange(3)}
-                expected, ours = plain(f"x[{index}] {store} v", names), captured(f"x[{index}] {store} v", names)
+                expected, ours = in_numpy(f"x[{index}] {store} v", names), captured(f"x[{index}] {store} v", names)
                 if isinstance(ours.error, CaptureError):
                     continue
                 assert (ours.error is None) == (expected.error is None), (own, given, store, ours, expected)

@@ -10,7 +10,7 @@ from tensormagic.capture.arguments import agreeing, done, into_out, one_axis, or
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of
@@ -98,8 +98,8 @@ def _of_rows(x: Node, index: Node, axis: int) -> tuple[Node, Node]:
 
 def as_indices(value: Any) -> Node:
     """An operand as an array of indices: an empty list holds integers."""
-    if isinstance(value, list | tuple) and not len(value):
-        return node_of(np.zeros(0, np.int64))
+    if isinstance(value, list | tuple) and not has_lazy(value) and not np.size(value):
+        return node_of(np.zeros(np.shape(value), np.int64))
     node = node_of(value)
     return astype(node, np.int64) if node.type.form == "python" else node
 

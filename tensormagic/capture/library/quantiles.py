@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import given, into_out, listed_axes
+from tensormagic.capture.library.reductions import computed_in
 from tensormagic.capture.library.statistics import fitting
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -179,10 +180,10 @@ def _to_back(x: Node) -> Node:
     return transpose(x, (*range(1, x.type.ndim), 0))
 
 
-def _lerp(low: Node, high: Node, t: Node) -> Node:
-    """The point between two, from the nearer end, as NumPy computes it."""
+def _lerp(low: Node, high: Node, t: Node, rest: Node) -> Node:
+    """The point between two, from the nearer end, as NumPy computes it; ``rest`` is what ``t`` leaves of 1."""
     change = high - low
-    return scalar.where(scalar.greater_equal(t, 0.5), high - change * (1 - t), low + change * t)
+    return scalar.where(scalar.greater_equal(t, 0.5), high - change * rest, low + change * t)
 
 
 def _quantile(rows: Rows, q: Node, method: str, *, weak: bool) -> Node:
@@ -201,9 +202,10 @@ def _quantile(rows: Rows, q: Node, method: str, *, weak: bool) -> Node:
     low = scalar.where(last, top, scalar.where(first, 0, astype(before, np.int64)))
     high = scalar.where(last, top, scalar.where(first, 0, astype(before, np.int64) + 1))
     gamma = _gamma(method, index - scalar.where(last, -1, scalar.where(first, 0, before)), index)
+    shares = gamma, 1 - gamma
     if weak:
-        gamma = _weak(gamma, rows.rows.type.dtype)
-    return rows.unless_spoilt(_lerp(rows.take(low), rows.take(high), gamma))
+        shares = _weak(shares[0], rows.rows.type.dtype), _weak(shares[1], rows.rows.type.dtype)
+    return rows.unless_spoilt(_lerp(rows.take(low), rows.take(high), *shares))
 
 
 def _weak(gamma: Node, dtype: np.dtype[Any]) -> Node:
@@ -214,10 +216,9 @@ def _weak(gamma: Node, dtype: np.dtype[Any]) -> Node:
 
 
 def _of_nothing(rows: Rows) -> Node:
-    """The quantiles of no elements: one nan, however many are asked for, where nan is left out; else NumPy's error."""
-    if not rows.skip:
-        raise BoundsError(_NO_ELEMENT)
-    return broadcast(constant(rows.rows.type.dtype.type(np.nan)), rows.kept)
+    """The quantiles of no elements, where nan is left out: one nan, however many are asked for."""
+    dtype = rows.rows.type.dtype if rows.rows.type.inexact else np.dtype(float)
+    return broadcast(constant(dtype.type(np.nan)), rows.kept)
 
 
 def _weighted_quantile(rows: Rows, q: Node) -> Node:
@@ -271,6 +272,8 @@ def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
             x, axis, skip=skip, weights=None if weights is None else fitting(node_of(weights), x, listed_axes(axis))
         )
         if rows.length == 0:
+            if not skip:
+                raise BoundsError(_NO_ELEMENT)
             result = _of_nothing(rows)
         else:
             if not skip or not x.type.inexact:
@@ -303,7 +306,7 @@ def _median(name: str, *, skip: bool) -> Callable[..., Any]:
     def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
         del overwrite_input  # what is overwritten is not to be read
         x = node_of(a)
-        x = x if x.type.inexact else astype(x, np.float64)
+        x = computed_in(x, None, out) if x.type.inexact else astype(x, np.float64)
         if x.type.dtype.kind == "c":
             refuse(f"{name} of complex numbers", "Take the real part.")
         rows = Rows(x, axis, skip=skip)

@@ -22,7 +22,7 @@ from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
-__all__ = ["axis_of", "folded", "mean_of", "reduction_of", "variance"]
+__all__ = ["axis_of", "computed_in", "folded", "mean_of", "reduction_of", "variance"]
 
 _NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True}
 _JOIN = {
@@ -86,7 +86,7 @@ def _never_empty(x: Node, axes: Sequence[int], initial: Any) -> Node:
     return x
 
 
-def _computed_in(x: Node, dtype: Any, out: Any) -> Node:
+def computed_in(x: Node, dtype: Any, out: Any) -> Node:
     """What is reduced in the dtype that NumPy computes in: the one that is asked for, or one that ``out`` holds, too."""
     if given(dtype):
         return astype(x, dtype)
@@ -106,7 +106,7 @@ def reduction_of(op: folds.Fold) -> Any:
         initial: Any = MISSING,
         where: Any = True,
     ) -> Any:
-        x = _computed_in(node_of(a), dtype, out)
+        x = computed_in(node_of(a), dtype, out)
         result = folded(op, x, axis, keepdims=_wide(keepdims), initial=initial, where=where)
         return into_out(astype(result, dtype) if given(dtype) else result, out, op.name)
 
@@ -197,7 +197,7 @@ def mean_(
     x = node_of(a)
     mask = _mask(where, x)
     integer = given(dtype) and np.dtype(dtype).kind in "iu"
-    x = _computed_in(x, dtype, out)
+    x = computed_in(x, dtype, out)
     axes = axes_of(x, axis_of(axis))
     result = mean_of(x, axes, mask)
     result = astype(result, dtype) if integer else result
@@ -261,7 +261,7 @@ def std(
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """``np.ptp``: largest less smallest."""
-    x, wide = _computed_in(node_of(a), None, out), _wide(keepdims)
+    x, wide = computed_in(node_of(a), None, out), _wide(keepdims)
     largest, smallest = (folded(op, x, axis, keepdims=wide) for op in (folds.MAX, folds.MIN))
     return into_out(largest - smallest, out, "ptp")
 
@@ -288,7 +288,7 @@ def _cumulative(op: folds.Fold) -> Any:
     def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         if isinstance(axis, tuple):
             raise DTypeError("'tuple' object cannot be interpreted as an integer")
-        x = _computed_in(node_of(a), dtype, out)
+        x = computed_in(node_of(a), dtype, out)
         result = running(op, x, axis)
         return into_out(astype(result, dtype) if given(dtype) else result, out, op.name)
 

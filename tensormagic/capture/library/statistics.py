@@ -10,7 +10,7 @@ import numpy as np
 from tensormagic.capture.arguments import MISSING, done, given, into_out, listed_axes, reduced_axis
 from tensormagic.capture.library.choosing import clip
 from tensormagic.capture.library.diagonals import diag
-from tensormagic.capture.library.reductions import folded, mean_of, running, variance
+from tensormagic.capture.library.reductions import computed_in, folded, mean_of, running, variance
 from tensormagic.capture.library.shaping import squeeze
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -185,7 +185,7 @@ def _without_nan(op: folds.Fold, neutral: float) -> Callable[..., Any]:
         x = node_of(a)
         mask = _numbers(x)
         x = x if mask is None else scalar.where(mask, x, neutral)
-        x = astype(x, dtype) if given(dtype) else x
+        x = computed_in(x, dtype, out)
         wide = given(keepdims) and bool(keepdims)
         return into_out(folded(op, x, axis, keepdims=wide, initial=initial, where=where), out, f"nan{op.name}")
 
@@ -256,7 +256,7 @@ def nanmean(
     """``np.nanmean``."""
     x = node_of(a)
     mask = _combined(_numbers(x), where, x)
-    x = astype(x, dtype) if given(dtype) else x
+    x = computed_in(x, dtype, out)
     axes = axes_of(x, listed_axes(axis))
     return into_out(_wide(mean_of(x, axes, mask), axes, keepdims), out, "nanmean")
 

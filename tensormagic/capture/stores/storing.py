@@ -10,7 +10,7 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed, open_equations
 from tensormagic.capture.fancy import covering, is_mask, names_any
-from tensormagic.capture.indexing import basic, put_part, spelt_out
+from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
@@ -73,8 +73,9 @@ def entries(index: Any) -> Items:
 
 
 def _entry(item: Any) -> Any:
+    item = listed(item)
     if isinstance(item, list):
-        item = wrap(as_indices(item) if has_lazy(item) or not item else constant(np.asarray(item)))
+        item = wrap(as_indices(item) if has_lazy(item) or not np.size(item) else constant(np.asarray(item)))
     if isinstance(item, np.ndarray) and not item.ndim and item.dtype.kind in "iu":
         return int(item)
     if getattr(item, "dtype", np.dtype(int)).kind not in "biu":

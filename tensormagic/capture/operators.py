@@ -343,15 +343,15 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
         )
     if method != "__call__":
         refuse(f"np.{name}.{method}", "Write it as array operations, or run the cell with --plain.")
-    if options:
+    if options and not (ufunc.signature is not None and set(options) <= {"axis"}):
         refuse(f"np.{name} with {', '.join(options)}", "Leave the option out.")
-    if name == "matmul":
+    if name == "matmul" and not options:
         return wrap(context.record(matmul(node_of(operands[0]), node_of(operands[1]))))
     if name == "divmod":
         return _divmod(wrap(node_of(operands[0])), operands[1])
     own = None if ufunc in UFUNCS else FUNCTIONS.get(ufunc) or FUNCTIONS.get(f"scipy.special.{name}")
     if own is not None:
-        return own(*operands)
+        return own(*operands, **options)
     op = op_of(ufunc)
     if op is None:
         raise unknown(name)

@@ -311,6 +311,8 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     if x.dtype.kind == "c":
         parts = [round_(p.copy(), decimals) for p in (x.real, x.imag)]
         return into_out(build(from_parts, *parts).astype(x.dtype).node, out, "round")
+    if x.dtype.kind == "b" and decimals > 0:
+        raise DTypeError("Cannot cast ufunc 'multiply' output from dtype('float64') to dtype('bool')")
     if x.dtype.kind in "biu" and decimals >= 0:
         whole = x.node if x.dtype.kind != "b" else scalar.rint(x.node)
         return into_out(whole if x.ndim else to_form(whole, "scalar"), out, "round")

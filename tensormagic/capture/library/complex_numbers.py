@@ -13,6 +13,7 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import wrap
 from tensormagic.ir.node import Node
+from tensormagic.ops.form import to_form
 
 
 def is_real(node: Node, name: str, function: Callable[[Any], Any], advice: str) -> bool:
@@ -27,6 +28,7 @@ def is_real(node: Node, name: str, function: Callable[[Any], Any], advice: str) 
 def real_if_close(a: Any, tol: Any = 100) -> Any:
     """``np.real_if_close``: of complex numbers only where their values are known at capture."""
     x = tensor(a)
+    x = x if x.type.form == "array" else wrap(to_form(x.node, "array"))
     if x.dtype.kind != "c":
         return x
     whole = is_real(x.node, "np.real_if_close of complex numbers", lambda v: np.real_if_close(v, tol), "take .real.")

@@ -116,10 +116,17 @@ implements(np.ones_like)(_like(1))
 
 @implements(np.full_like)
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
 ) -> Tensor:
     """``np.full_like``."""
-    del subok
+    del subok, device
     x, extents = _like_of(a, shape)
     return _laid_out(astype(node_of(fill_value), dtype or x.dtype), extents, order, x)
 
@@ -167,14 +174,20 @@ def _is_array(value: Any, dtype: Any) -> bool:
 
 
 @implements(np.arange)
-def arange(*bounds: Any, dtype: Any = None, **options: Any) -> Tensor:
+def arange(*bounds: Any, start: Any = 0, stop: Any = None, step: Any = 1, dtype: Any = None, **options: Any) -> Tensor:
     """``np.arange`` of integers that are known or sizes; of floats that are known."""
+    if stop is not None:
+        bounds = (*(bounds[:1] or (start,)), stop, *bounds[1:])
+    elif not bounds:
+        raise TypeError("arange() requires stop to be specified.")
+    bounds = (0, *bounds, step) if len(bounds) == 1 else (*bounds, step) if len(bounds) == 2 else bounds
+    dtype = bounds[3] if len(bounds) > 3 else dtype
     options.pop("device", None)
     if options.get("like") is not None:
         refuse("like=", "Leave the option out.")
     for given in (np.dtype(dtype), *(np.asarray(b).dtype for b in bounds if isinstance(b, str | np.generic))):
         check_dtype(given, "the new array")
-    start, stop, step = _bounds(*bounds)
+    start, stop, step = bounds[0], bounds[1], bounds[2]
     if any(_is_float(b) for b in (start, stop, step)):
         return wrap(constant(np.arange(_known(start), _known(stop), _known(step), dtype=dtype)))
     low, high, by = (as_size(b) for b in (start, stop, step))
@@ -186,11 +199,6 @@ def arange(*bounds: Any, dtype: Any = None, **options: Any) -> Tensor:
     ramp = ramp * by if by != 1 else ramp
     ramp = ramp + size_node(low) if low != 0 else ramp
     return _done(astype(ramp, dtype) if dtype is not None else ramp)
-
-
-def _bounds(first: Any, stop: Any = None, step: Any = 1) -> tuple[Any, Any, Any]:
-    """The start, stop and step that ``arange`` is given."""
-    return (0, first, step) if stop is None else (first, stop, step)
 
 
 def _is_float(value: Any) -> bool:
@@ -249,7 +257,7 @@ def _spaced(low: Node, high: Node, n: Size, *, endpoint: bool) -> tuple[Node, No
     shape = (n, *distance.type.shape)
     ramp = astype(iota(shape, 0), low.type.dtype)
     if count in {0, -1}:
-        return ramp * distance + low, broadcast(constant(np.float64(np.nan)), distance.type.shape)
+        return ramp * distance + low, to_form(constant(np.float64(np.nan)), "python")
     parts, several = astype(size_node(count), low.type.dtype), scalar.greater(size_node(count), 0)
     parts = parts if is_at_least(count, 1) else scalar.where(several, parts, np.nan)
     step = distance / parts

@@ -15,7 +15,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply
 from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.matrices.matrix import diagonal as diagonal_of
-from tensormagic.ops.move import broadcast, concatenate, slice_
+from tensormagic.ops.move import broadcast, concatenate, same, slice_
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import zeros_like
@@ -133,6 +133,8 @@ def diag_indices_from(arr: Any) -> Any:
     x = tensor(arr)
     if x.ndim < 2:
         raise ShapeError("input array must be at least 2-d")
+    if not all(same(x.type.shape[0], s) for s in x.type.shape[1:]):
+        raise ShapeError("All dimensions of input must be of equal length")
     return (done(iota((x.type.shape[0],), 0)),) * x.ndim
 
 

@@ -22,6 +22,7 @@ from tensormagic.ir.type import apply
 from tensormagic.ops import fold as folds
 from tensormagic.ops.contract import LETTERS, einsum, matmul
 from tensormagic.ops.fold import axes_of, fold
+from tensormagic.ops.form import to_form
 from tensormagic.ops.indices import sorting
 from tensormagic.ops.indices.gather import take_along_axis
 from tensormagic.ops.leaf import iota, size_node
@@ -259,7 +260,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         axisa = axisb = axisc = axis
     x, y = (_components(v, k) for v, k in ((a, axisa), (b, axisb)))
     if len(x) == len(y) == 2:
-        return _done(x[0] * y[1] - x[1] * y[0])
+        return _done(to_form(x[0] * y[1] - x[1] * y[0], "array"))
     parts = [_minor(x, y, k, m) for k, m in ((1, 2), (2, 0), (0, 1))]
     return stack([wrap(part) for part in parts], axis=axisc)
 
@@ -296,7 +297,7 @@ def kron(a: Any, b: Any) -> Any:
     x, y = node_of(a), node_of(b)
     rank = max(x.type.ndim, y.type.ndim)
     if not rank:
-        return strong(build(scalar.multiply, x, y))
+        return build(scalar.multiply, strong(a), strong(b))
     x, y = (reshape(v, (*(1 for _ in range(rank - v.type.ndim)), *v.type.shape)) for v in (x, y))
     left = expand_dims(x, tuple(range(1, 2 * rank, 2)))
     right = expand_dims(y, tuple(range(0, 2 * rank, 2)))

@@ -12,7 +12,7 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.views import einsum_view
 from tensormagic.capture.value import Tensor, build, node_of, wrap
-from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ops import contract
@@ -105,7 +105,7 @@ def inner(a: Any, b: Any) -> Any:
     """``np.inner``."""
     x, y = node_of(a), node_of(b)
     if not x.type.ndim or not y.type.ndim:
-        return strong(build(scalar.multiply, x, y))
+        return build(scalar.multiply, strong(a), strong(b))
     _fit("inner", x, y, -1, -1)
     if max(x.type.ndim, y.type.ndim) <= 2 and (product := _of_singles(x, y, x.type.ndim + y.type.ndim - 2)) is not None:
         return _done(product)
@@ -128,6 +128,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """``np.tensordot``."""
     x, y = node_of(a), node_of(b)
     left_axes, right_axes = _tensordot_axes(axes, x.type.ndim)
+    if len(left_axes) > x.type.ndim or len(right_axes) > y.type.ndim:
+        raise BoundsError("tuple index out of range")
     left_axes = [normalise_axis(k, x.type.ndim) for k in left_axes]
     right_axes = [normalise_axis(k, y.type.ndim) for k in right_axes]
     if len(left_axes) != len(right_axes):

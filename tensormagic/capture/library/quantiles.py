@@ -192,6 +192,8 @@ def _quantile(rows: Rows, q: Node, method: str, *, weak: bool) -> Node:
         raise ValueError(f"{method!r} is not a valid method. Use one of: {[*_WHOLE, *_BETWEEN]}")
     q = expand_dims(q, tuple(range(q.type.ndim, q.type.ndim + len(rows.kept))))
     n = rows.count
+    if q.type.dtype.kind == "i":  # the least or the largest
+        return rows.unless_spoilt(rows.take((n - 1) * q))
     if method in _WHOLE:
         return rows.unless_spoilt(rows.take(_WHOLE[method](n, q)))
     index = _BETWEEN[method](n, q)
@@ -241,6 +243,17 @@ def _weighted_quantile(rows: Rows, q: Node) -> Node:
     return result if result.type.shape else to_form(result, "array")
 
 
+def _share(q: Node, scale: int, *, whole: bool) -> Node:
+    """The share that ``q`` asks for, between 0 and 1; a whole number, of which NumPy takes elements as they are, stays one."""
+    share = to_form(q, "scalar") if q.type.form == "python" else q
+    if scale != 1:
+        share = scalar.divide(share, scale)
+    elif not share.type.inexact:
+        share = astype(share, np.int64 if whole and share.type.dtype.kind in "bi" else np.float64)
+    kind = "Percentiles must be in the range [0, 100]" if scale != 1 else "Quantiles must be in the range [0, 1]"
+    return _checked(share, kind)
+
+
 def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
     def quantile(
         a: Any,
@@ -260,10 +273,7 @@ def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
         if share.type.ndim > 2:
             raise ShapeError("q must be a scalar or 1d")
         weak = share.type.form == "python"
-        share = scalar.divide(share, scale) if scale != 1 else share
-        share = share if share.type.inexact else astype(share, np.float64)
-        kind = "Percentiles must be in the range [0, 100]" if scale != 1 else "Quantiles must be in the range [0, 1]"
-        share = _checked(to_form(share, "scalar") if weak else share, kind)
+        share = _share(share, scale, whole=method == "linear" and scale == 1)
         if weights is not None and method != "inverted_cdf":
             raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
         if skip and method in _BETWEEN and not x.type.inexact and nodes_of(x.type.size):

@@ -9,6 +9,7 @@ import numpy as np
 
 from tensormagic.capture.arguments import MISSING, axis_of, given, into_out, reduced_axis
 from tensormagic.capture.names import implements
+from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
@@ -196,12 +197,28 @@ def mean_(
     """``np.mean``."""
     x = node_of(a)
     mask = _mask(where, x)
-    integer = given(dtype) and np.dtype(dtype).kind in "iu"
-    x = computed_in(x, dtype, out)
     axes = axes_of(x, axis_of(axis))
-    result = mean_of(x, axes, mask)
-    result = astype(result, dtype) if integer else result
+    if given(dtype) and np.dtype(dtype).kind in "biu":
+        result = _mean_in(x, axes, mask, np.dtype(dtype))
+    else:
+        result = mean_of(computed_in(x, dtype, out), axes, mask)
     return into_out(expand_dims(result, axes) if _wide(keepdims) else result, out, "mean")
+
+
+def _mean_in(x: Node, axes: tuple[int, ...], mask: Node | None, dtype: np.dtype[Any]) -> Node:
+    """The mean whose sum, and which itself, is cast to integers."""
+    x = astype(x, dtype)
+    total = astype(reduce_sum(x if mask is None else scalar.where(mask, x, 0), axes), dtype)
+    count = _count(x, axes, mask)
+    return astype(total / (count if isinstance(count, Node) else size_node(count)), dtype)
+
+
+def refuse_spread_in(dtype: Any, x: Node) -> None:
+    """Refuse a variance that is asked for in another kind of number: NumPy casts on the way, and takes the mean of that."""
+    if given(dtype) and (np.dtype(dtype).kind != "f" or x.type.dtype.kind == "c"):
+        refuse(
+            f"a variance or a standard deviation in dtype {np.dtype(dtype)}", "Leave dtype= out, and cast the result."
+        )
 
 
 def variance(x: Node, axes: tuple[int, ...], ddof: Any, mask: Node | None = None, centre: Node | None = None) -> Node:
@@ -236,6 +253,7 @@ def var(
     """``np.var``."""
     x = node_of(a)
     mask = _mask(where, x)
+    refuse_spread_in(dtype, x)
     if given(dtype):
         x = astype(x, dtype)
     elif x.type.dtype.kind in "biu":

@@ -21,7 +21,7 @@ from tensormagic.ops.effects.checks import require
 from tensormagic.ops.indices import sorting
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import size_node
-from tensormagic.ops.move import broadcast, flip, reshape, same, slice_
+from tensormagic.ops.move import broadcast, flip, reshape, slice_
 from tensormagic.ops.scalars import scalar
 
 
@@ -128,9 +128,9 @@ def _spacings(given_: tuple[Any, ...], x: Tensor, axes: tuple[int, ...]) -> list
 def _distances(v: Tensor, x: Tensor, axis: int) -> Tensor:
     if v.ndim != 1:
         raise ShapeError("distances must be either scalars or 1d")
-    if not same(v.type.shape[0], x.type.shape[axis]):
-        raise ShapeError("when 1d, distances must match the length of the corresponding dimension")
-    return diff(v if v.type.inexact else v.astype(np.float64))
+    message = "when 1d, distances must match the length of the corresponding dimension"
+    found = wrap(agreeing(v.node, v.type.shape[0], x.type.shape[axis], message))
+    return diff(found if found.type.inexact else found.astype(np.float64))
 
 
 def _derivative(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:

@@ -10,7 +10,15 @@ import numpy as np
 from tensormagic.capture.arguments import MISSING, done, given, into_out, listed_axes, reduced_axis
 from tensormagic.capture.library.choosing import clip
 from tensormagic.capture.library.diagonals import diag
-from tensormagic.capture.library.reductions import computed_in, folded, mean_of, running, variance
+from tensormagic.capture.library.reductions import (
+    computed_in,
+    folded,
+    mean_,
+    mean_of,
+    refuse_spread_in,
+    running,
+    variance,
+)
 from tensormagic.capture.library.shaping import squeeze
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -21,6 +29,7 @@ from tensormagic.ops import fold as folds
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.effects.checks import not_zero, require
 from tensormagic.ops.fold import axes_of, fold, reduce_sum
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant_value, size_node
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, same, transpose
 from tensormagic.ops.pointwise import astype
@@ -39,7 +48,8 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     if weights is None:
         mean = mean_of(x, axes)
         result = expand_dims(mean, axes) if wide else mean
-        scale = broadcast(astype(size_node(folds.count(x, axes)), result.type.dtype), result.type.shape)
+        count = to_form(astype(size_node(folds.count(x, axes)), result.type.dtype), "scalar")
+        scale = broadcast(count, result.type.shape)
         return (done(result), done(scale)) if returned else done(result)
     w = fitting(node_of(weights), x, listed_axes(axis))
     least = [np.float64] if x.type.dtype.kind in "biu" else []
@@ -187,7 +197,8 @@ def _without_nan(op: folds.Fold, neutral: float) -> Callable[..., Any]:
         x = x if mask is None else scalar.where(mask, x, neutral)
         x = computed_in(x, dtype, out)
         wide = given(keepdims) and bool(keepdims)
-        return into_out(folded(op, x, axis, keepdims=wide, initial=initial, where=where), out, f"nan{op.name}")
+        result = folded(op, x, axis, keepdims=wide, initial=initial, where=where)
+        return into_out(astype(result, dtype) if given(dtype) else result, out, f"nan{op.name}")
 
     return reduction
 
@@ -256,6 +267,10 @@ def nanmean(
     """``np.nanmean``."""
     x = node_of(a)
     mask = _combined(_numbers(x), where, x)
+    if given(dtype) and np.dtype(dtype).kind in "biu":
+        if x.type.inexact:
+            raise DTypeError("If a is inexact, then dtype must be inexact")
+        return mean_(a, axis, dtype, out, keepdims, where=where)
     x = computed_in(x, dtype, out)
     axes = axes_of(x, listed_axes(axis))
     return into_out(_wide(mean_of(x, axes, mask), axes, keepdims), out, "nanmean")
@@ -274,6 +289,7 @@ def _spread(
 ) -> Node:
     x = node_of(a)
     mask = _combined(_numbers(x), where, x)
+    refuse_spread_in(dtype, x)
     x = astype(x, dtype) if given(dtype) else x if x.type.inexact else astype(x, np.float64)
     axes = axes_of(x, listed_axes(axis))
     if given(correction):
@@ -304,8 +320,10 @@ def _nan_running(op: folds.Fold, neutral: float) -> Callable[..., Any]:
         x = node_of(a)
         mask = _numbers(x)
         x = x if mask is None else scalar.where(mask, x, neutral)
-        x = astype(x, dtype) if given(dtype) else x
-        return into_out(running(op, x, axis), out, f"nan{op.name}")
+        if isinstance(axis, tuple):
+            raise DTypeError("'tuple' object cannot be interpreted as an integer")
+        result = running(op, computed_in(x, dtype, out), axis)
+        return into_out(astype(result, dtype) if given(dtype) else result, out, f"nan{op.name}")
 
     return cumulative
 

@@ -417,7 +417,10 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     """``np.broadcast_to``: a view that cannot be stored into."""
     del subok
-    return _stretched(tensor(array), shape_of(shape))
+    x, sizes = tensor(array), shape_of(shape)
+    if x.ndim and not sizes:
+        raise ShapeError("cannot broadcast a non-scalar to a scalar array")
+    return _stretched(x, sizes)
 
 
 def _stretched(x: Tensor, sizes: tuple[Size, ...]) -> Tensor:
@@ -486,6 +489,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, **options: Any) -> Any:
         return np.ascontiguousarray(a, dtype)
     x = tensor(a)
     if x.type.form != "array" or not x.ndim:
+        x = x if dtype is None else x.astype(dtype)
         return x.reshape(1) if not x.ndim else x
     if dtype is not None and x.dtype != dtype:
         return x.astype(dtype)

@@ -176,18 +176,20 @@ def _is_array(value: Any, dtype: Any) -> bool:
 @implements(np.arange)
 def arange(*bounds: Any, start: Any = 0, stop: Any = None, step: Any = 1, dtype: Any = None, **options: Any) -> Tensor:
     """``np.arange`` of integers that are known or sizes; of floats that are known."""
+    given_bounds: list[Any] = list(bounds)
     if stop is not None:
-        bounds = (*(bounds[:1] or (start,)), stop, *bounds[1:])
+        given_bounds[:1] = [*(bounds[:1] or (start,)), stop]
     elif not bounds:
         raise TypeError("arange() requires stop to be specified.")
-    bounds = (0, *bounds, step) if len(bounds) == 1 else (*bounds, step) if len(bounds) == 2 else bounds
-    dtype = bounds[3] if len(bounds) > 3 else dtype
+    if len(given_bounds) == 1 or given_bounds[1] is None:
+        given_bounds[:2] = [0, given_bounds[0]]
+    start, stop, step, dtype = [*given_bounds, step, dtype][:4] if len(given_bounds) < 3 else [*given_bounds, dtype][:4]
     options.pop("device", None)
     if options.get("like") is not None:
         refuse("like=", "Leave the option out.")
+    bounds = (start, stop, step)
     for given in (np.dtype(dtype), *(np.asarray(b).dtype for b in bounds if isinstance(b, str | np.generic))):
         check_dtype(given, "the new array")
-    start, stop, step = bounds[0], bounds[1], bounds[2]
     if any(_is_float(b) for b in (start, stop, step)):
         return wrap(constant(np.arange(_known(start), _known(stop), _known(step), dtype=dtype)))
     low, high, by = (as_size(b) for b in (start, stop, step))

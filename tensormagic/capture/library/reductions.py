@@ -221,13 +221,25 @@ def refuse_spread_in(dtype: Any, x: Node) -> None:
         )
 
 
-def variance(x: Node, axes: tuple[int, ...], ddof: Any, mask: Node | None = None, centre: Node | None = None) -> Node:
-    """The mean of the squared distances from the mean, as NumPy computes it; ``centre`` is the mean where it is given."""
+def variance(
+    x: Node,
+    axes: tuple[int, ...],
+    ddof: Any,
+    mask: Node | None = None,
+    centre: Node | None = None,
+    dtype: np.dtype[Any] | None = None,
+) -> Node:
+    """The mean of the squared distances from the mean, as NumPy computes it; ``centre`` is the mean where it is given.
+
+    Sums are of ``dtype``, where it is given; the distances are the array's own.
+    """
     if centre is None:
-        total = reduce_sum(x if mask is None else scalar.where(mask, x, 0), axes)
+        summed = x if dtype is None else astype(x, dtype)
+        total = reduce_sum(summed if mask is None else scalar.where(mask, summed, 0), axes)
         centre = expand_dims(_over(total, _count(x, axes, mask)), axes)
     distance = x - centre
     squares = distance * distance if x.type.dtype.kind != "c" else scalar.real(distance * scalar.conjugate(distance))
+    squares = squares if dtype is None else astype(squares, dtype)
     squares = squares if mask is None else scalar.where(mask, squares, 0)
     total = reduce_sum(squares, axes)
     if isinstance(ddof, int) and mask is None:
@@ -254,9 +266,7 @@ def var(
     x = node_of(a)
     mask = _mask(where, x)
     refuse_spread_in(dtype, x)
-    if given(dtype):
-        x = astype(x, dtype)
-    elif x.type.dtype.kind in "biu":
+    if not given(dtype) and x.type.dtype.kind in "biu":
         x = astype(x, np.float64)
     if given(correction):
         if ddof != 0:
@@ -264,7 +274,7 @@ def var(
         ddof = correction
     axes = axes_of(x, axis_of(axis))
     centre = node_of(mean) if given(mean) else None
-    result = variance(x, axes, ddof, mask, centre)
+    result = variance(x, axes, ddof, mask, centre, np.dtype(dtype) if given(dtype) else None)
     return into_out(expand_dims(result, axes) if _wide(keepdims) else result, out, "var")
 
 

@@ -322,8 +322,8 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 @implements("scipy.linalg.hankel")
 def hankel(c: Any, r: Any = None) -> Any:
     """``scipy.linalg.hankel``."""
-    first = _vector(c)
-    row = zeros_like(first) if r is None else _vector(r)
+    first = reshape(_vector(c), (-1,))
+    row = zeros_like(first) if r is None else reshape(_vector(r), (-1,))
     m, n = first.type.shape[-1], row.type.shape[-1]
     return _taken(_joined(first, row), iota((m, n), 0) + iota((m, n), 1))
 

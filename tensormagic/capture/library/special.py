@@ -222,14 +222,16 @@ def _real(name: str, value: Any) -> Node:
 def softmax(x: Any, axis: Any = None) -> Any:
     """``scipy.special.softmax``."""
     node = _real("softmax", x)
-    return _done(row(folds.SOFTMAX, node, axes_of(node, axis_of(axis))))
+    found = row(folds.SOFTMAX, node, axes_of(node, axis_of(axis)))
+    return _done(found if node.type.shape else to_form(found, "scalar"))
 
 
 @implements("scipy.special.log_softmax")
 def log_softmax(x: Any, axis: Any = None) -> Any:
     """``scipy.special.log_softmax``."""
     node = _real("log_softmax", x)
-    return _done(row(folds.LOG_SOFTMAX, node, axes_of(node, axis_of(axis))))
+    found = row(folds.LOG_SOFTMAX, node, axes_of(node, axis_of(axis)))
+    return _done(found if node.type.shape else to_form(found, "scalar"))
 
 
 @implements("scipy.special.logsumexp")

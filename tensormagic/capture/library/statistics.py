@@ -290,13 +290,14 @@ def _spread(
     x = node_of(a)
     mask = _combined(_numbers(x), where, x)
     refuse_spread_in(dtype, x)
-    x = astype(x, dtype) if given(dtype) else x if x.type.inexact else astype(x, np.float64)
+    x = x if given(dtype) or x.type.inexact else astype(x, np.float64)
     axes = axes_of(x, listed_axes(axis))
     if given(correction):
         if ddof != 0:
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
-    result = variance(x, axes, ddof, mask, node_of(mean) if given(mean) else None)
+    kind = np.dtype(dtype) if given(dtype) else None
+    result = variance(x, axes, ddof, mask, node_of(mean) if given(mean) else None, kind)
     if mask is not None:
         count = reduce_sum(astype(mask, np.int64), axes)
         result = scalar.where(scalar.less_equal(count - node_of(ddof), 0), np.nan, result)

@@ -293,6 +293,7 @@ def view(x: Tensor, dtype: Any = None, type: Any = None) -> Tensor:
 @implements(np.put, method="put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """``np.put``: into the elements in C order; values are repeated where there are fewer of them."""
+    a = tensor(a) if isinstance(a, np.generic) else a
     if isinstance(a, Tensor) and a.type.form == "scalar":
         a = done(to_form(a.node, "array"))  # NumPy's numbers put into a copy
     x = own_array(a, "np.put")

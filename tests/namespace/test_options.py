@@ -64,13 +64,12 @@ np.average(y,returned=True); np.average(y[0],returned=True); np.average(x,axis=0
 np.asfortranarray(np.array(2),dtype=np.float32); np.ascontiguousarray(y[0],dtype=int); np.gradient(y,k+.5);
 np.gradient(y,k[k>0]); np.gradient(x[0],y); np.real_if_close(y[0]); np.arange(2.5,stop=5); np.arange(1,stop=len(y));
 np.arange(stop=3); np.arange(start=1,stop=4); np.arange(len(y),step=2); np.arange(1,9,2,float);
-np.arange(0,len(y),1,np.float32); np.arange(step=2);
-np.arange(3,None); np.arange(len(y),None,2); np.arange(1,len(y),dtype=float);
-np.tensordot(y,x); np.tensordot(x,x); np.broadcast_to(y,());
+np.arange(0,len(y),1,np.float32); np.arange(step=2); np.arange(3,None); np.arange(len(y),None,2);
+np.arange(1,len(y),dtype=float); np.tensordot(y,x); np.tensordot(x,x); np.broadcast_to(y,());
 np.broadcast_to(y,(2,3)); np.inner(x,2.5); np.inner(y[0],2); np.inner(2,x); np.kron(x[0,0],2.5);
-np.linspace(y,5,0,retstep=True); np.linspace(y[0],5,1,retstep=True); np.full_like(x,2,device=None); y.var(dtype=np.float32); x.std(0,dtype=float); i.var(dtype=np.float32);
-np.nanstd(i,dtype=np.float32); x.item(7); i.item(-1); x.item(1,2); x[0,0].item(-1); x.item(12); [np.put(q,0,2.5) for q in np.tile(True,2)];
-
+np.linspace(y,5,0,retstep=True); np.linspace(y[0],5,1,retstep=True); np.full_like(x,2,device=None);
+y.var(dtype=np.float32); x.std(0,dtype=float); i.var(dtype=np.float32); np.nanstd(i,dtype=np.float32); x.item(7);
+i.item(-1); x.item(1,2); x[0,0].item(-1); x.item(12); [np.put(q,0,2.5) for q in np.tile(True,2)];
 np.diag_indices_from(x); np.round(u,1); np.round(u); np.choose(k[1],[1,2,3]); k[1].choose([4,5,6])
 """
 

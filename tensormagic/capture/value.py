@@ -276,6 +276,8 @@ class Tensor:
         if not part.shape and not has_ellipsis(index):
             return wrap(context.record(to_form(part.take(node), "scalar")))  # a NumPy scalar: no view
         take = part.take if part.shape else lambda x: to_form(part.take(x), "array")
+        if any(type(i) not in _BASIC and _is_array_without_axes(i) for i in items):
+            return wrap(context.record(take(node)))  # NumPy chooses by arrays of indices, and copies
         return self.view_of(take, lambda old, new: put_part(part, old, new), lambda a: lies(a, items, as_size))
 
     def view_of(
@@ -379,6 +381,10 @@ _BASIC = {int, slice, type(None)}
 def _is_advanced(item: Any) -> bool:
     """Whether an index entry is an array of indices, or a truth value."""
     return is_array(item) or isinstance(item, bool | np.bool_) or (isinstance(item, Tensor) and item.dtype.kind == "b")
+
+
+def _is_array_without_axes(item: Any) -> bool:
+    return isinstance(item, np.ndarray) or (isinstance(item, Tensor) and item.type.form == "array")
 
 
 def _restore(value: Any) -> Any:

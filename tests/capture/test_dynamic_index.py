@@ -36,7 +36,7 @@ def sweep(function, *arrays, count=1, index=INDEX):
     """Hold a function of arrays and of integers against NumPy, for all values of the integers; it is traced once."""
     captured = tm.tensor(function)
     for numbers in itertools.product(index, repeat=count):
-        ours = outcome(captured, *arrays, *(np.array(k) for k in numbers))
+        ours = outcome(captured, *arrays, *(np.int64(k) for k in numbers))
         assert_outcome(ours, outcome(function, *arrays, *numbers))
 
 
@@ -261,9 +261,9 @@ def test_gradients(loss):
     gradient = tm.grad(loss)
     for i, j in ((0, 0), (1, 2), (-1, 1), (2, -2)):
         expected = differences(loss, x, i, j)
-        np.testing.assert_allclose(gradient(x, np.array(i), np.array(j)), expected, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(gradient(x, np.int64(i), np.int64(j)), expected, rtol=1e-6, atol=1e-8)
         direction = np.random.default_rng(2).normal(size=x.shape)
-        (_, pushed) = tm.jvp(lambda x, i=i, j=j: loss(x, np.array(i), np.array(j)), (x,), (direction,))
+        (_, pushed) = tm.jvp(lambda x, i=i, j=j: loss(x, np.int64(i), np.int64(j)), (x,), (direction,))
         np.testing.assert_allclose(pushed, (expected * direction).sum(), rtol=1e-6, atol=1e-8)
 
 

@@ -393,3 +393,28 @@ def test_a_new_shape_of_a_part_of_arrays_of_several_sizes():
         x = np.ones(shape) * (1 + 2j)
         for ours, theirs in zip(captured(x.copy()), program(x.copy()), strict=True):
             np.testing.assert_array_equal(ours, theirs, strict=True)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "e",
+        "np.array(0)",
+        "e, 1:",
+        "1:, e",
+        "..., e",
+        "e, ...",
+        "None, e",
+        "0, e",
+        "e[()]",
+        "e*1",
+        "e:",
+        "np.asarray(k[0])",
+    ],
+)
+def test_what_an_array_without_axes_chooses_is_a_copy(index: str):
+    """NumPy takes it for an array of indices; a number of its own chooses a view."""
+    x, e, k = np.arange(24.0).reshape(2, 3, 4), np.array(1), np.array([0, 1])
+    for store in ("r += 1", "x[...] = 3", "r = r.copy(); r += 1"):
+        check(f"r = x[{index}]\n{store}", x=x, e=e, k=k)
+    check(f"x[{index}] += 9", x=x, e=e, k=k)

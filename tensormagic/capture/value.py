@@ -371,6 +371,8 @@ class Tensor:
 
     def fill(self, value: Any) -> None:
         """``ndarray.fill``; of NumPy's scalars it does nothing, as there."""
+        if node_of(value).type.shape:
+            raise ShapeError("setting an array element with a sequence.")
         if self.type.form != "scalar":
             self[...] = value
 

@@ -170,3 +170,11 @@ def test_a_failing_cell_changes_nothing():
         cell("x[0] = 9\ny = x[7]", space)
     assert x.tolist() == [0.0, 1.0, 2.0]
     assert set(space) == {"x"}
+
+
+@pytest.mark.parametrize(
+    "value", ["y", "y[:1]", "z", "[1, 2, 3]", "[1]", "y[y > 0]", "[[1]]", "y[0]", "np.array(2.)", "True", "s"]
+)
+def test_an_array_is_filled_with_one_number(value: str):
+    for array in ("y", "z", "y[1:]", "z[:0]"):
+        check(f"{array}.fill({value})", y=np.ones(3), z=np.ones((2, 3)), s=1.5)

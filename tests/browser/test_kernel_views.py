@@ -27,7 +27,7 @@ CELLS = [
     "%tensor_formula loss",
     "loss",
     "%tensor_default on",
-    "s = (X @ w).sum()\nprint(type(s).__name__)",
+    "s = (X @ w).sum()\nprint(s.__class__.__name__)",
     "%%tensor --show none\nu = w * 1.0\nfor k in range(2_000_000):\n    u = np.sin(u) + 0.1\nu.sum()",
 ]
 SELECT = """([cell, end]) => {

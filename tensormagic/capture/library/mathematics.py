@@ -83,15 +83,17 @@ def _computed(name: str, *args: Node) -> Tensor:
 
 def _checked(name: str, result: Node, args: tuple[Node, ...]) -> Node:
     """No value that is no number, of numbers; and none that is infinite, of finite ones."""
-    numbers = [scalar.logical_not(scalar.isnan(a)) for a in args]
-    defined = scalar.logical_or(scalar.logical_not(scalar.isnan(result)), _not(numbers))
-    infinite = scalar.logical_and(scalar.isinf(result), _all([scalar.isfinite(a) for a in args]))
+    given_nan = functools.reduce(scalar.logical_or, map(scalar.isnan, args))
+    defined = scalar.logical_or(scalar.logical_not(scalar.isnan(result)), given_nan)
+    infinite = scalar.logical_and(
+        scalar.isinf(result), functools.reduce(scalar.logical_and, map(scalar.isfinite, args))
+    )
     if name not in _POLES:
         result = require(result, defined, "math domain error")
         return result if name == "sqrt" else _within(result, infinite)
     if name in {"pow", "gamma"}:
-        at_pole = scalar.logical_and(infinite, scalar.less_equal(args[0], 0.0))
-        at_pole = scalar.logical_and(at_pole, scalar.equal(args[0], 0.0)) if name == "pow" else at_pole
+        is_pole = scalar.equal if name == "pow" else scalar.less_equal
+        at_pole = scalar.logical_and(infinite, is_pole(args[0], 0.0))
         checked = require(result, scalar.logical_and(defined, scalar.logical_not(at_pole)), "math domain error")
         return _within(checked, infinite)
     return require(result, scalar.logical_and(defined, scalar.logical_not(infinite)), "math domain error")
@@ -99,14 +101,6 @@ def _checked(name: str, result: Node, args: tuple[Node, ...]) -> Node:
 
 def _within(result: Node, infinite: Node) -> Node:
     return require(result, scalar.logical_not(infinite), "math range error", "overflow")
-
-
-def _all(conditions: list[Node]) -> Node:
-    return functools.reduce(scalar.logical_and, conditions)
-
-
-def _not(conditions: list[Node]) -> Node:
-    return scalar.logical_not(_all(conditions))
 
 
 def _of_integers(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:

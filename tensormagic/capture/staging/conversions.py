@@ -92,9 +92,9 @@ def _is_numpys_bool(number: Tensor) -> bool:
 
 def item(value: Tensor, *index: Any) -> Any:
     """``ndarray.item``."""
-    flat = len(index) == 1 and not isinstance(index[0], tuple) and value.ndim != 1
-    whole = value.reshape(-1) if flat else value
-    found = whole[index[0] if len(index) == 1 else index] if index else value.reshape(())
+    place = index[0] if len(index) == 1 else index
+    whole = value if isinstance(place, tuple) or value.ndim == 1 else value.reshape(-1)  # a number counts in C order
+    found = whole[place] if index else value.reshape(())
     lazy = found.dtype.kind in "fc" and not found.ndim and found.node.op is not CONSTANT
     return wrap(to_form(found.node, "python")) if lazy else value.item(*index)
 

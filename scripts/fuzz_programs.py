@@ -33,7 +33,7 @@ HEAD = """# Random programs against NumPy
 Made by `python scripts/fuzz_programs.py N SEED [--compiled | --interpreted] --write` (*interpreted*: the compiled tier's plans, whose
 kernels Python runs, and looks at each access). Programs with even numbers are run as cells, those with odd ones
 as functions, at four sizes of their arguments. *Errors*: both raise, alike, or each the first that it meets of
-several errors: here shapes are looked at before there are values. *Promoted*: equal values, of which some are of the wider of two
+several errors: here shapes and dtypes are looked at before there are values. *Promoted*: equal values, of which some are of the wider of two
 dtypes, since data choose between two numbers of different dtypes; or an attribute, or an index, that a number of Python's own has not,
 and a lazy one has.
 *Digits*: equal but for the sign of a zero or last digits, in programs with powers, `abs`, `clip` or `median`, which NumPy computes

@@ -156,7 +156,7 @@ def store_result(target: Tensor, node: Any, name: str, *, reduced: bool = False)
     if cast.type.ndim > target.ndim:
         own, given = show(target.type.shape), show(cast.type.shape)
         raise ShapeError(f"non-broadcastable output operand with shape {own} doesn't match the broadcast shape {given}")
-    target.place.write(context.record(broadcast(cast, target.type.shape) if target.ndim else to_form(cast, "array")))
+    target.place.write(context.record(broadcast(cast, target.type.shape)))
     return target
 
 

@@ -115,18 +115,14 @@ class Tensor:
             return self
         if self.type.form != "array":
             return build(scalar.real, self)
-        return self.view_of(
-            as_array(scalar.real), lambda old, new: as_array(from_parts)(new, scalar.imag(old)), every_other
-        )
+        return self.view_of(as_array(scalar.real), lambda old, new: from_parts(new, scalar.imag(old)), every_other)
 
     @property
     def imag(self) -> Tensor:
         """The imaginary part: a view."""
         if self.type.form != "array" or self.dtype.kind != "c":
             return read_only(wrap(to_form(scalar.imag(self.node), self.type.form)))
-        return self.view_of(
-            as_array(scalar.imag), lambda old, new: as_array(from_parts)(scalar.real(old), new), every_other
-        )
+        return self.view_of(as_array(scalar.imag), lambda old, new: from_parts(scalar.real(old), new), every_other)
 
     # what computes it -------------------------------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ PROGRAMS = {
     "astype without copy": "y = x.copy()\ny.astype(float, copy=False)[0] = 1",
     "real part": "c = x + 1j\nc.real[0] = 7\nc.imag[:, 0] = -1",
     "real part of reals": "y = x.copy()\ny.real[0] = 7",
+    "reshapes of 0-d": "a = np.zeros(())\nb = a.reshape(-1)\nb[:] = 2\nc = np.zeros_like(x[0, 0])\nd = c.T.reshape(1, 1)\nd[0, 0] += 3",
     "0-d": "a = np.array(0.0)\nb = a\na += 3\na[...] = a * 2\na[()] = a + 1",
     "accumulator": "a = np.zeros(())\nfor k in range(3):\n    a += x[k, k]",
     "empty part": "y = x.copy()\ny[3:] = 1\ny[:0] += 5",

@@ -18,7 +18,7 @@ import tensormagic as tm
 from tensormagic import session
 from tensormagic.capture.staging import branches, carries, grown, recursive, regions
 from tensormagic.capture.staging.regions import of_type
-from tensormagic.ir.errors import BoundsError, CaptureError, ShapeError, TensorError
+from tensormagic.ir.errors import BoundsError, CaptureError, DTypeError, ShapeError, TensorError
 from tests.capture.harness import KINDS, assert_equal, cell, form
 from tests.programs.growing import Grower, Program, compiled
 
@@ -257,7 +257,8 @@ def line_of(error: BaseException) -> int | None:
         if trace.tb_frame.f_code.co_filename.startswith(("<random program", "<test cell", "<plain")):
             found = trace.tb_lineno
         trace = trace.tb_next
-    return found
+    sites = getattr(error, "tensor_sites", ())  # of one that the graph raises
+    return found if found is not None or not sites else sites[0].line
 
 
 def _on_a_way(error: BaseException) -> bool:
@@ -308,8 +309,9 @@ def judged(ours: BaseException, numpys: BaseException | None, seen: list[str], a
     if promoted and isinstance(ours, TypeError):
         return "promoted"
     line, numpys_line = line_of(ours), None if numpys is None else line_of(numpys)
-    if line is not None and numpys_line not in {None, line} and not isinstance(ours, TensorError):
-        return "error"  # Python's own, of another line than the one that NumPy did not get past
+    own = isinstance(ours, DTypeError) or not isinstance(ours, TensorError)
+    if line is not None and numpys_line not in {None, line} and own:
+        return "error"  # Python's own, or one of dtypes, of another line than the one that NumPy did not get past
     if line is not None and (_on_a_way(ours) or line not in lines_run(lambda: _swallow(again))):
         seen.append("(an error in code that is traced, and not run in NumPy)")
         return "untaken"

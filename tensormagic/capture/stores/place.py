@@ -17,6 +17,7 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, product
+from tensormagic.ops.form import to_form
 from tensormagic.ops.move import squeezes
 
 Forward = Callable[[Node], Node]
@@ -264,9 +265,9 @@ class Place:
         return self.buffer.writeable
 
     def write(self, node: Node) -> None:
-        """Store a new value, through the views, into the buffer."""
+        """Store a new value, through the views, into the buffer: an array without axes remains one."""
         if self.parent is None:
-            self.buffer.store(node)
+            self.buffer.store(to_form(node, self.buffer.node.type.form))
             return
         if self.backward is None:
             raise ValueError("assignment destination is read-only")

@@ -102,11 +102,7 @@ class Flat:
     def _line(self) -> Tensor:
         """The elements in a row, as a place in the array however it lies in memory."""
         size = self.base.type.size
-        return self.base.view_of(
-            lambda x: reshape(x, (size,)),
-            lambda old, new: reshape(new, old.type.shape) if old.type.shape else to_form(reshape(new, ()), "array"),
-            np.ravel,
-        )
+        return self.base.view_of(lambda x: reshape(x, (size,)), lambda old, new: reshape(new, old.type.shape), np.ravel)
 
     def __getitem__(self, index: Any) -> Tensor:
         found = self._line[index]
@@ -376,7 +372,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
             )
         chosen = fitted(mask, x.type.shape, "could not broadcast where mask from shape {} into shape {}")
         new = scalar.where(chosen, new, x.node)
-    x.place.write(context.record(new if x.ndim else to_form(new, "array")))
+    x.place.write(context.record(new))
 
 
 def _can_cast(node: Node, dtype: np.dtype[Any], casting: Any) -> bool:

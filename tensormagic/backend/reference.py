@@ -22,7 +22,7 @@ def compile(graph: Graph) -> Run:
     The caller has checked the guards: ``run(sizes, *values)`` takes the sizes that :meth:`Graph.bind` gave.
     """
     nodes = [n for n in graph.nodes if n not in set(graph.parameters)]
-    checks = checks_after(graph)
+    checks = checks_after(graph, nodes)
     needed = [
         (*node.needs, *(n for a, _, b in checks.get(node, ()) for n in (*nodes_of(a), *nodes_of(b)))) for node in nodes
     ]

@@ -179,9 +179,9 @@ def check(guard: Guard, value_of: Callable[[Any], int]) -> None:
     raise ShapeError(f"a size is {a} where it has to be at least {b}")
 
 
-def checks_after(graph: Graph) -> dict[Node | None, list[Guard]]:
-    """The checks of a graph, by the node that has to be there first; None where the parameters suffice."""
-    order = {n: k for k, n in enumerate(graph.nodes) if n not in set(graph.parameters)}
+def checks_after(graph: Graph, nodes: Sequence[Node]) -> dict[Node | None, list[Guard]]:
+    """The checks of a graph whose ``nodes`` run in this order, by the node that is waited for; None where none is."""
+    order = {n: k for k, n in enumerate(nodes)}
     table: dict[Node | None, list[Guard]] = {}
     for guard in graph.checks:
         waits = [n for n in (*nodes_of(guard[0]), *nodes_of(guard[2])) if n in order]

@@ -91,7 +91,7 @@ def schedule(graph: Graph, moving: int | None = None) -> Schedule:
     before = set(still)
     kept = {*graph.results, *graph.checked, *constants, *before}
     nodes = _ordered([n for n in rest if n not in before])
-    checks = checks_after(graph)
+    checks = checks_after(graph, [*still, *nodes])
     return Schedule(checks.get(None, ()), constants, _steps(still, {*kept, *own}, checks), _steps(nodes, kept, checks))
 
 

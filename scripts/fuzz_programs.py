@@ -6,11 +6,13 @@ import argparse
 import collections
 import contextlib
 import datetime as dt
+import functools
 import gc
 import platform
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,16 @@ sys.path.insert(0, str(ROOT))
 
 import tensormagic as tm  # noqa: E402 (found by the line above)
 from tests.backend.interpreted import interpreted  # noqa: E402 (as above)
+from tests.programs.calls import call  # noqa: E402 (as above)
 from tests.programs.drawn import PLACES, SIZES, drawn  # noqa: E402 (as above)
+from tests.programs.growing import Program  # noqa: E402 (as above)
 from tests.programs.random_programs import compare_cell, compare_function, program  # noqa: E402 (as above)
 
-WORDS = {"sizes": SIZES, "places": PLACES}  # of short programs, drawn from tables
+DRAWN: dict[str, Callable[[int], Program]] = {  # short programs, drawn from tables
+    "sizes": functools.partial(drawn, words=SIZES),
+    "places": functools.partial(drawn, words=PLACES),
+    "calls": call,
+}
 PAGE = ROOT / "benchmarks" / "results" / "fuzz.md"
 SECONDS = 60  # of the processor, for one program
 PATIENCE = 900  # seconds of the clock, for a program that waits for a compiler
@@ -33,15 +41,16 @@ HEAD = """# Random programs against NumPy
 Made by `python scripts/fuzz_programs.py N SEED [--compiled | --interpreted] --write` (*interpreted*: the compiled tier's plans, whose
 kernels Python runs, and looks at each access). Programs with even numbers are run as cells, those with odd ones
 as functions, at four sizes of their arguments. *Errors*: both raise, alike, or each the first that it meets of
-several errors: here shapes and dtypes are looked at before there are values. *Promoted*: equal values, of which some are of the wider of two
-dtypes, since data choose between two numbers of different dtypes; or an attribute, or an index, that a number of Python's own has not,
-and a lazy one has.
+several errors: here shapes and dtypes are looked at before there are values. *Promoted*: equal values, of which some are of the
+wider of two dtypes, since data choose between two numbers of different dtypes; or an attribute, or an index, that a number of Python's
+own has not, and a lazy one has.
 *Digits*: equal but for the sign of a zero or last digits, in programs with powers, `abs`, `clip` or `median`, which NumPy computes
 otherwise by how an array lies in memory ("–": not told apart in that run). *Untaken*: an error in code that is traced and that Python
 does not run with these arguments. *Unread*: NumPy raises where a value is made that nobody reads, and that is not computed: an index
 out of bounds, a name that is not bound, an empty list that is stacked, rows of several lengths, a number that does not fit a dtype,
 operands that do not fit, a fold or a new shape of too few elements, a part of an array that is stored over.
-Forms *of sizes* and *of places* are short programs drawn from the tables of `tests/programs/drawn.py` (`--words`), which need not run.
+Forms *of sizes* and *of places* are short programs drawn from the tables of `tests/programs/drawn.py` (`--words`), which need not run;
+*of calls* are single calls, stores and reads, drawn from those of `tests/programs/calls.py`, and equal to rounding.
 
 {columns}
 {rule}
@@ -78,7 +87,7 @@ def one(seed: int, options: argparse.Namespace, refused: collections.Counter[str
     """How one program ends; prints what differs."""
     function = options.form == "function" or (options.form == "both" and seed % 2 == 1)
     seen: list[str] = []
-    made = drawn(seed, WORDS[options.words]) if options.words else program(seed, function=function)
+    made = DRAWN[options.words](seed) if options.words else program(seed, function=function)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     signal.alarm(PATIENCE)
     try:
@@ -131,7 +140,7 @@ def main() -> int:
     parser.add_argument("--compiled", action="store_true", help="on the Numba tier, to rounding")
     parser.add_argument("--interpreted", action="store_true", help="as compiled, with kernels that Python runs")
     parser.add_argument("--form", choices=["both", "cell", "function"], default="both")
-    parser.add_argument("--words", choices=list(WORDS), help="short programs, drawn from a table")
+    parser.add_argument("--words", choices=list(DRAWN), help="short programs, drawn from a table")
     parser.add_argument("--write", action="store_true", help=f"add a line to {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
     compiled = options.compiled or options.interpreted
@@ -145,7 +154,7 @@ def main() -> int:
     start = time.monotonic()
     with interpreted() if options.interpreted else contextlib.nullcontext():
         for seed in range(options.seed, options.seed + options.count):
-            ended[one(seed, options, refused, 1e-9 if compiled else 0.0)] += 1
+            ended[one(seed, options, refused, 1e-9 if compiled or options.words == "calls" else 0.0)] += 1
     taken = time.monotonic() - start
     print(f"{options.count} programs in {taken:.0f} s: " + ", ".join(f"{n} {how}" for how, n in sorted(ended.items())))
     for what, n in refused.most_common(40):

@@ -22,7 +22,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.config import config
 from tensormagic.ir import site
-from tensormagic.ir.errors import GuardError, ShapeError
+from tensormagic.ir.errors import BoundsError, GuardError, ShapeError
 from tensormagic.ir.graph import Closed, Graph, Guard, check, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, Size, Symbol, evaluate, nodes_of
@@ -93,7 +93,7 @@ class Executable:
             if self._native is not None and config.tier != "numpy":
                 return self._by_machine(self._native, sizes, values)
             return self._slow(sizes, *values)
-        except ShapeError as error:
+        except (ShapeError, BoundsError) as error:
             refused = reference.refusal(self.graph, sizes, values)
             if refused is not None:
                 raise refused from error

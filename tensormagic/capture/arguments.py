@@ -18,7 +18,7 @@ from tensormagic.ir.type import Size
 from tensormagic.ops.effects.checks import fixed, require
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, size_node
-from tensormagic.ops.move import broadcast, concatenate, normalise_axis, same, slice_
+from tensormagic.ops.move import broadcast, concatenate, normalise_axis, reshape, same, slice_
 from tensormagic.ops.scalars.scalar import equal
 
 MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own mark for an option that is not given)
@@ -86,6 +86,22 @@ def axis_of(axis: Any) -> Any:
 def listed_axes(axis: Any) -> Any:
     """An axis argument that may be a list, too."""
     return axis_of(tuple(axis) if isinstance(axis, list) else axis)
+
+
+def array_alone(value: Any, attribute: str = "ndim") -> Tensor:
+    """An array, for a function of NumPy's that takes no list for one: it asks for an ``attribute`` first."""
+    if isinstance(value, list | tuple):
+        raise AttributeError(f"{type(value).__name__!r} object has no attribute {attribute!r}")  # noqa: TRY004 (Python's own)
+    return tensor(value)
+
+
+def of_rank(x: Node, rank: int) -> Node:
+    """Values that are stored into an array of ``rank`` axes: with leading axes of 1, or without those that it has too many of."""
+    shape = x.type.shape
+    more = len(shape) - rank
+    if more > 0 and all(s == 1 for s in shape[:more]):
+        return reshape(x, shape[more:])
+    return reshape(x, (*[1] * -more, *shape)) if more < 0 else x
 
 
 def one_axis(axis: Any, rank: int) -> int:

@@ -86,7 +86,8 @@ class Capture:
     undecided
         The dtypes that numbers, and arrays made of them, would be of in NumPy, as data say, where these are narrower than here.
     stores, ordered
-        Whether something was stored into; and whether inputs without values were taken to lie in C order.
+        Whether something was stored into, or read in the order in which it lies in memory; and whether inputs without values were
+        taken to lie in C order.
     """
 
     label: str
@@ -129,7 +130,7 @@ class Capture:
             (self.guards if self.stores else self.deciding).append(guard)
 
     def stored(self) -> None:
-        """Note that something is stored into."""
+        """Note that something is stored into, or read in the order in which it lies in memory."""
         self.stores = True
         self.guards += self.deciding
         self.deciding.clear()

@@ -6,6 +6,7 @@ and the large values that it had before are let go.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -39,6 +40,15 @@ def held() -> list[Holder]:
     return [one for reference in holders.valuerefs() if (one := reference()) is not None]
 
 
+def nodes_held() -> set[Node]:
+    """What they are now, but for views of what has another shape since: nobody can read these any more."""
+    found: set[Node] = set()
+    for one in held():
+        with contextlib.suppress(Exception):  # whatever a view's own way to its part says of the new shape
+            found.add(one.node)
+    return found
+
+
 def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
     """The nodes of lazy arrays that ``wanted`` are computed from, and that are worth a value.
 
@@ -52,7 +62,7 @@ def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list
     is_known
         Which nodes have values already.
     """
-    nodes = {t.node for t in held()}.difference(wanted)
+    nodes = nodes_held().difference(wanted)
     stops = {n for n in nodes if not is_known(n) and _is_small(n)}
     if context.current() is not None:
         below = set(topological(wanted, stop=is_known))
@@ -87,7 +97,7 @@ def let_go(values: Mapping[Node, Any], wanted: Iterable[Node]) -> list[Node]:
     wanted
         What is about to be computed.
     """
-    ends = [*wanted, *(t.node for t in held())]
+    ends = [*wanted, *nodes_held()]
     needed = set(topological(ends, stop=values.__contains__))
     return [n for n, v in list(values.items()) if n not in needed and n.args and is_large(v)]
 

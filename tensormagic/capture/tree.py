@@ -34,8 +34,8 @@ def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
     if type(tree) in _LEAVES:
         leaves.append(tree)
         return next
-    if tree is None:
-        return lambda _rest: None
+    if tree is None or isinstance(tree, np.dtype):
+        return lambda _rest: tree
     if isinstance(tree, Labelled):
         leaves.append(tree)
         return lambda rest: _relabelled(next(rest), tree)
@@ -75,8 +75,8 @@ def structure(tree: Any) -> Any:
     """What two trees of the same form have in common: a key."""
     if type(tree) in _LEAVES:
         return ...
-    if tree is None:
-        return None
+    if tree is None or isinstance(tree, np.dtype):
+        return tree
     if is_table(tree):
         return structure_of(tree)
     if isinstance(tree, Outgrown):

@@ -23,27 +23,32 @@ def note(node: Node, narrower: np.dtype[Any]) -> None:
         capture.undecided[node] = narrower
 
 
+def narrowest(node: Node) -> np.dtype[Any]:
+    """The dtype that a value may be of in NumPy, as data say."""
+    capture, below = context.current(), node
+    known = {} if capture is None else capture.undecided
+    while below not in known and _shows_another(below):
+        below = below.args[0]
+    return known.get(below, node.type.dtype)
+
+
 def joined(node: Node, parts: Iterable[Node]) -> Node:
     """An array of parts, noted where these are such numbers."""
     capture = context.current()
     if capture is not None and capture.undecided:
-        found = [capture.undecided.get(_below(p), p.type.dtype) for p in parts]
-        note(node, np.result_type(*found))
+        note(node, np.result_type(*map(narrowest, parts)))
     return node
 
 
-def _below(node: Node) -> Node:
-    """What moves show."""
-    while getattr(node.op, "kind", "") == "move":
-        node = node.args[0]
-    return node
+def _shows_another(node: Node) -> bool:
+    """Whether a value is another one, moved, or asked for something before."""
+    return node.op.name == "require" or (getattr(node.op, "kind", "") == "move" and len(node.args) == 1)
 
 
 def refuse_cut(first: Node, value: Node) -> None:
     """Refuse to store what an array, that was ``first`` at first, would cut, as data say."""
-    capture = context.current()
-    narrower = None if capture is None else capture.undecided.get(first)
-    if narrower is not None and not np.can_cast(value.type.dtype, narrower, "same_kind"):
+    narrower = narrowest(first)
+    if narrower != first.type.dtype and not np.can_cast(value.type.dtype, narrower, "same_kind"):
         refuse(
             f"a store of {value.type.dtype} into an array of which data decide whether it is {narrower} or {first.type.dtype},",
             "Let both ways give numbers of one kind: 0.0 in place of 0.",

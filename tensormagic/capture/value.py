@@ -20,7 +20,7 @@ from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse
 from tensormagic.capture.stores.place import Buffer, Place, every_other, reshapes_in_place
 from tensormagic.capture.stores.uncertain import apart_in_numpy
-from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.errors import DTypeError, MissingAttributeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Dim, Size, Type, hint
@@ -104,6 +104,8 @@ class Tensor:
     @property
     def mT(self) -> Tensor:
         """The transpose of the last two axes: a view."""
+        if self.type.form == "scalar":
+            raise AttributeError
         if self.ndim < 2:
             raise ShapeError("matrix transpose with ndim < 2 is undefined")
         return self.swapaxes(-1, -2)
@@ -252,7 +254,11 @@ class Tensor:
 
     def __getattr__(self, name: str) -> Any:
         method = hooks.methods.get(name)
+        if name in {"dot", "mT"} and self.type.form == "scalar":
+            raise AttributeError(f"'numpy.{self.dtype}' object has no attribute {name!r}")
         if method is None:
+            if hasattr(np.ndarray, name) and not name.startswith("_"):
+                raise MissingAttributeError(f"lazy arrays have no {name!r}", f"Compute it first: x.numpy().{name}.")
             raise AttributeError(f"lazy arrays have no attribute {name!r}")
         return method.__get__(self)
 
@@ -283,9 +289,8 @@ class Tensor:
         moved: Callable[[Any], Any],
     ) -> Tensor:
         """A view: the part that ``forward`` takes, stored through ``backward``, where ``moved`` says in memory."""
-        base = (
-            self.place if self.type.form == "array" else Place(Buffer(self.node))
-        )  # a number's memory is nobody else's
+        number = self.type.form != "array"  # whose memory is nobody else's
+        base = Place(Buffer(to_form(self.node, "array"))) if number else self.place
         view = Tensor(base.view(forward, backward, moved))
         context.record(view.node)
         return view
@@ -336,6 +341,8 @@ class Tensor:
         given = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)) else axes
         given = reversed(range(self.ndim)) if not axes or given is None else given
         order = tuple(operator.index(a) for a in given)
+        if not order and self.type.form != "array":
+            return self
         checked = tuple(a % self.ndim if -self.ndim <= a < self.ndim else a for a in order)
         inverse = tuple(checked.index(k) for k in range(self.ndim)) if sorted(checked) == list(range(self.ndim)) else ()
         return self.view_of(
@@ -366,9 +373,13 @@ class Tensor:
         return wrap(context.record(cast))
 
     def fill(self, value: Any) -> None:
-        """``ndarray.fill``; of NumPy's scalars it does nothing, as there."""
-        if node_of(value).type.shape:
-            raise ShapeError("setting an array element with a sequence.")
+        """``ndarray.fill`` with one number, or for truth values with whether something is true; of NumPy's scalars it does nothing."""
+        if self.dtype.kind == "b" and isinstance(value, list | tuple):
+            value = bool(value)
+        elif (node := node_of(value)).type.shape and self.dtype.kind == "b" and node.type.size == 1:
+            value = wrap(reshape(node, ()))
+        elif node.type.shape:
+            raise (TypeError if self.dtype.kind == "c" else ShapeError)("setting an array element with a sequence.")
         if self.type.form != "scalar":
             self[...] = value
 

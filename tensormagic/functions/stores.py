@@ -28,7 +28,7 @@ class Stores:
     returned
         Which results of the function are such an input itself, by the number of the input.
     ordered
-        Whether it matters that the inputs lie in C order: a view of a reshaped array is one only then.
+        Whether it matters that the inputs lie in C order: a view of a reshaped array is one only then, and so may order="K" be.
     """
 
     label: str
@@ -54,7 +54,7 @@ class Stores:
             for name, value in zip(self.names, values, strict=False):
                 if isinstance(value, np.ndarray) and value.ndim > 1 and not value.flags.c_contiguous:
                     raise CaptureError(
-                        f"{self.label} stores through a reshaped array, and its input {name} is not in C order",
+                        f"{self.label} depends on how its inputs lie in memory, and {name} is not in C order",
                         f"Pass np.ascontiguousarray({name}).",
                     )
         for number in self.inputs:

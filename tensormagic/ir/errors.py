@@ -47,6 +47,10 @@ class CaptureError(TensorError, TypeError):
     """Code that cannot be captured."""
 
 
+class MissingAttributeError(CaptureError, AttributeError):
+    """An attribute that NumPy's arrays have, and lazy ones have not."""
+
+
 class DataShapeError(CaptureError, ShapeError):
     """Shapes that depend on data, and do not fit in a graph: in NumPy they may."""
 

@@ -18,7 +18,9 @@ import tensormagic as tm
 from tensormagic import session
 from tensormagic.capture.staging import branches, carries, grown, recursive, regions
 from tensormagic.capture.staging.regions import of_type
+from tensormagic.ir import site
 from tensormagic.ir.errors import BoundsError, CaptureError, DTypeError, ShapeError, TensorError
+from tensormagic.ops.leaf import constant
 from tests.capture.harness import KINDS, assert_equal, cell, form
 from tests.programs.growing import Grower, Program, compiled
 
@@ -139,7 +141,8 @@ def places(error: BaseException) -> bool:
     return (
         hasattr(error, "tensor_site")
         or hasattr(error, "tensor_sites")
-        or str(error).startswith(("f stores", "sizes do not fit"))
+        or bool(site.of(getattr(error, "tensor_node", constant(0))))
+        or str(error).startswith(("f stores", "f depends", "sizes do not fit"))
         or "line " in str(error)
         or "In[" in str(error)
     )
@@ -173,6 +176,19 @@ def close(ours: Any, numpys: Any, where: str, rounding: float, *, promoted: bool
     else:
         assert_equal(ours, numpys, where)
     return "same"
+
+
+def _each_close(ours: Any, numpys: Any, where: str, rounding: float, **allowed: Any) -> list[str]:
+    """As :func:`close`, of each of the values in a tuple or a list; what is no number is the same."""
+    if numpys is None or isinstance(numpys, np.dtype):
+        assert ours == numpys, f"{where}: {ours!r} for {numpys!r}"
+        return []
+    if not isinstance(numpys, tuple | list):
+        return [close(ours, numpys, where, rounding, **allowed)]
+    assert isinstance(ours, tuple | list), f"{where}: {ours!r} for {numpys!r}"
+    assert len(ours) == len(numpys), f"{where}: {ours!r} for {numpys!r}"
+    pairs = enumerate(zip(ours, numpys, strict=True))
+    return [how for k, (a, b) in pairs for how in _each_close(a, b, f"{where}[{k}]", rounding, **allowed)]
 
 
 def _room(rounding: float, given: Iterable[Any]) -> float:
@@ -337,6 +353,7 @@ _UNREAD = (
     "division by zero",
     "modulo",
     "input values to the",
+    "must be in the range",
 )
 
 
@@ -395,7 +412,7 @@ def compare_cell(made: Program, seen: list[str], rounding: float = 0.0) -> str:
     used = [close(*pair, rounding, digits=allowed["digits"]) for pair in memories]
     held = {n: outputs.get(n, notebook.get(n)) for n in numpys}
     wanted = {n: v for n, v in numpys.items() if _is_compared(n, v)}
-    used += [close(held[n], v, n, rounding, **allowed) for n, v in wanted.items()]
+    used += [how for n, v in wanted.items() for how in _each_close(held[n], v, n, rounding, **allowed)]
     unbound = [n for n, v in outputs.items() if n not in numpys and not isinstance(v, NameError | list)]
     if unbound:
         raise DifferenceError(f"bound, but not in NumPy: {unbound}")
@@ -410,10 +427,12 @@ def _least_equal(ended: Sequence[str]) -> str:
 def _is_compared(name: str, value: Any) -> bool:
     """Whether a cell hands a name back, and it holds numbers."""
     inside = name.startswith(("_", "h_", "t", "r")) or name in {"np", "i", "j", "l"}
-    return not inside and isinstance(value, np.ndarray | np.generic | int | float | complex)
+    return not inside and isinstance(value, np.ndarray | np.generic | int | float | complex | tuple | list)
 
 
 def _computed(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_computed(v) for v in value]
     if isinstance(value, tm.Tensor):
         try:
             return quiet(value.numpy)
@@ -465,8 +484,9 @@ def _call(
     pairs = enumerate(zip(result, expected, strict=True))
     digits = _in_digits(made)
     used = [
-        close(a, b, f"variant {variant}: result {k}", rounding, promoted=bool(several), digits=digits)
+        how
         for k, (a, b) in pairs
+        for how in _each_close(a, b, f"variant {variant}: result {k}", rounding, promoted=bool(several), digits=digits)
     ]
     for name, value in theirs.items():
         if isinstance(value, np.ndarray):

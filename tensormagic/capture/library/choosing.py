@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import done, given, into_out, known, strong, tensor
+from tensormagic.capture.arguments import MISSING, done, given, into_out, known, strong, tensor
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.selection import nonzero
 from tensormagic.capture.names import implements
 from tensormagic.capture.numbers import is_huge
@@ -28,11 +29,6 @@ from tensormagic.ops.scalars import bessel, scalar, special
 from tensormagic.ops.scalars.complex_parts import from_parts
 
 
-def as_array(result: Node) -> Node:
-    """A result that NumPy gives as an array also where it has no axes."""
-    return result if result.type.shape else to_form(result, "array")
-
-
 @implements(np.where)
 def where(condition: Any, /, *values: Any) -> Any:
     """``np.where``; with one argument the places where it is true."""
@@ -41,7 +37,7 @@ def where(condition: Any, /, *values: Any) -> Any:
     if len(values) != 2:
         raise ValueError("either both or neither of x and y should be given")
     result = choose_from(condition, *values)
-    return result if result.ndim else wrap(as_array(result.node))
+    return wrap(to_form(result.node, "array"))
 
 
 def choose_from(condition: Any, first: Any, second: Any) -> Tensor:
@@ -61,26 +57,42 @@ def _wrapped(value: Any, other: Any) -> Any:
     return value
 
 
-@implements(np.clip, method="clip")
+@implements(np.clip)
 def clip(
     a: Any,
-    a_min: Any = np._NoValue,  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
-    a_max: Any = np._NoValue,  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
+    a_min: Any = MISSING,
+    a_max: Any = MISSING,
     out: Any = None,
     *,
-    min: Any = np._NoValue,  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
-    max: Any = np._NoValue,  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's mark)
+    min: Any = MISSING,
+    max: Any = MISSING,
     **options: Any,
 ) -> Any:
     """``np.clip``."""
+    missing = [name for name, bound in (("a_min", a_min), ("a_max", a_max)) if bound is MISSING]
+    if len(missing) == 1:
+        raise TypeError(f"clip() missing 1 required positional argument: {missing[0]!r}")
+    if missing:
+        return _clipped(a, None if min is MISSING else min, None if max is MISSING else max, out, **options)
+    if min is not MISSING or max is not MISSING:
+        raise ValueError("`min` and `max` are other names of `a_min` and `a_max`, which are given, too")
+    return _clipped(a, a_min, a_max, out, **options)
+
+
+def _clipped(a: Any, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
+    """``ndarray.clip``."""
     if options:
         refuse(f"np.clip with {', '.join(options)}", "Leave the option out.")
     x = strong(a)
-    low = _bound(min if not given(a_min) else a_min, x, "min")
-    high = _bound(max if not given(a_max) else a_max, x, "max")
+    low, high = _bound(min, x, "min"), _bound(max, x, "max")
+    if not given(min) and not given(max) and x.dtype.kind == "b":
+        raise DTypeError("ufunc 'positive', which is np.clip without bounds, does not take truth values")
     result = x if low is None else build(scalar.maximum, x, low)
     result = result if high is None else build(scalar.minimum, result, high)
     return into_out(result.node, out, "clip") if result is not x or given(out) else x.copy()
+
+
+hooks.methods["clip"] = _clipped
 
 
 def _bound(value: Any, x: Tensor, which: str) -> Any:
@@ -103,6 +115,8 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     if not copy and isinstance(x, Tensor) and x.type.form == "array":
         x[...] = nan_to_num(x, True, nan, posinf, neginf)
         return x
+    if not copy and isinstance(x, list | tuple):
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
     value = strong(x)
     if not value.type.inexact:
         return strong(done(to_form(value.node, "scalar"))) if not value.ndim else value.copy()
@@ -132,7 +146,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     result = broadcast(result, shape) if shape else to_form(result, "array")
     for condition, part in zip(conditions[::-1], parts[::-1], strict=True):
         result = scalar.where(condition, part, result)
-    return done(as_array(result))
+    return done(to_form(result, "array"))
 
 
 def _weak(node: Node) -> Any:
@@ -156,7 +170,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **options: Any) 
     result = astype(broadcast(node_of(rest), value.type.shape), value.dtype)
     for condition, found in zip(conditions, results, strict=False):  # the last one that is true wins
         result = scalar.where(condition, astype(node_of(found), value.dtype), result)
-    return done(as_array(result))
+    return done(to_form(result, "array"))
 
 
 def _conditions(condlist: Any, x: Tensor) -> list[Node]:
@@ -191,7 +205,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     result = constant(dtype.type(0))
     for k, part in enumerate(parts):
         result = scalar.where(scalar.equal(index, k), astype(part, dtype), result)
-    return into_out(as_array(broadcast(result, shape)) if shape else to_form(result, "scalar"), out, "choose")
+    return into_out(broadcast(result, shape) if shape else to_form(result, "scalar"), out, "choose")
 
 
 # comparing ------------------------------------------------------------------------------------------------------------
@@ -247,6 +261,8 @@ def _equal(x: Tensor, y: Tensor, equal_nan: bool) -> Tensor:
 def array_equiv(a1: Any, a2: Any) -> Any:
     """``np.array_equiv``."""
     x, y = tensor(a1), tensor(a2)
+    if x.type.shape != y.type.shape and any(nodes_of(s) for v in (x, y) for s in v.type.shape):
+        refuse("np.array_equiv of arrays whose sizes depend on data", "Use np.array_equal.")
     try:
         broadcast_shapes([x.type.shape, y.type.shape])
     except ShapeError:
@@ -279,8 +295,12 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
 ) -> Any:
     """``np.isin``: by sorting the test elements, and looking each element up."""
-    del assume_unique, kind
+    del assume_unique
     x, wanted = tensor(element), tensor(test_elements).ravel()
+    if kind not in {None, "sort", "table"}:
+        raise ValueError(f"Invalid kind: {kind!r}. Please use None, 'sort' or 'table'.")
+    if kind == "table" and not {x.dtype.kind, wanted.dtype.kind} <= set("biu"):
+        raise ValueError("The 'table' method is only for integers and truth values: select 'sort' or None for kind.")
     x, wanted = (v.astype(np.result_type(x.dtype, wanted.dtype)) for v in (x, wanted))
     if wanted.type.size == 0:
         return done(broadcast(constant(np.bool_(invert)), x.type.shape))
@@ -296,7 +316,7 @@ def isin(
         if x.type.inexact:  # nan is where nan is, and equals nothing
             found = build(scalar.logical_and, found, build(scalar.equal, x, x))
     result = build(scalar.logical_not, found) if invert else found
-    return done(as_array(result.node))
+    return done(to_form(result.node, "array"))
 
 
 # rounding -------------------------------------------------------------------------------------------------------------
@@ -381,9 +401,9 @@ def modf(x: Any) -> Any:
 def bitwise_count(x: Any) -> Any:
     """``np.bitwise_count``: by sums of neighbouring bits, then of pairs, and so on."""
     value = strong(x)
-    if value.dtype.kind not in "iu":
+    if value.dtype.kind not in "biu":
         raise DTypeError("ufunc 'bitwise_count' not supported for the input types")
-    bits = (value if value.dtype.kind == "u" else abs(value)).astype(np.uint64).node
+    bits = (abs(value) if value.dtype.kind == "i" else value).astype(np.uint64).node
     for width, mask in ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F)):
         kept = constant(np.uint64(mask))
         above = scalar.right_shift(bits, constant(np.uint64(width)))
@@ -399,4 +419,4 @@ def i0(x: Any) -> Any:
     if value.dtype.kind == "c":
         raise DTypeError("i0 not supported for complex values")
     value = value if value.type.inexact else value.astype(np.float64)
-    return done(as_array(astype(bessel.i0(value.node), value.dtype)))
+    return done(to_form(astype(bessel.i0(value.node), value.dtype), "array"))

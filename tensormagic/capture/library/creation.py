@@ -17,7 +17,7 @@ from tensormagic.capture.stores.place import lies_as
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import is_at_least
+from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, apply, hint
 from tensormagic.ops.effects.checks import in_range
 from tensormagic.ops.form import to_form
@@ -52,10 +52,22 @@ def _stretched(value: Node, shape: tuple[Size, ...]) -> Tensor:
     return _done(broadcast(value, shape) if shape else to_form(value, "array"))
 
 
+def _order(order: Any, allowed: str = "CF") -> str:
+    """The letter of an order in memory, one of those that are allowed."""
+    if not isinstance(order, str):
+        raise TypeError(f"order must be str, not {type(order).__name__}")
+    letter = order.upper()
+    if letter not in set("CFAK"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if letter not in allowed:
+        raise ValueError("only 'C' or 'F' order is permitted")
+    return letter
+
+
 def _laid_out(value: Node, shape: tuple[Size, ...], order: str, like: Tensor | None = None) -> Tensor:
     """A new array of one value, its axes in memory in an order of NumPy's: K is that of the array that it is ``like``."""
     axes = list(range(len(shape)))
-    letter = order.upper()
+    letter = _order(order, "CFAK" if like is not None else "CF")
     if letter == "F":
         axes.reverse()
     elif letter in {"K", "A"} and like is not None and like.ndim == len(shape) > 1:
@@ -137,7 +149,7 @@ def array(
     dtype: Any = None,
     *,
     copy: bool | None = True,
-    order: str = "K",
+    order: str | None = "K",
     subok: bool = False,
     ndmin: int = 0,
     like: Any = None,
@@ -147,6 +159,8 @@ def array(
         refuse("np.array with like=", "Leave the option out.")
     if dtype is not None:
         check_dtype(np.dtype(dtype), "the new array")
+    if order is not None:
+        _order(order, "CFAK")
     if copy is False:
         if not _is_array(value, dtype) or ndmin > value.ndim:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -164,7 +178,7 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
     """``np.asarray``: the array itself, where it is one of this dtype."""
     if not copy and _is_array(a, dtype) and (isinstance(a, Tensor) or np.asarray(a, order=order) is a):  # type: ignore[call-overload]
         return a
-    return array(a, dtype)
+    return array(a, dtype, copy=copy is not False, order=order)
 
 
 def _is_array(value: Any, dtype: Any) -> bool:
@@ -236,6 +250,8 @@ def linspace(
     if (hint(n) or 0) < 0:
         raise ShapeError(f"Number of samples, {hint(n)}, must be non-negative.")
     kind = _inexact([low, high])
+    if retstep and nodes_of(n) and low.type.shape + high.type.shape:
+        refuse("np.linspace with retstep of arrays, and of as many values as data say,", "Compute the step yourself.")
     values, step = _spaced(astype(low, kind), astype(high, kind), n, endpoint=endpoint)
     if axis:
         rank = values.type.ndim
@@ -267,7 +283,7 @@ def _spaced(low: Node, high: Node, n: Size, *, endpoint: bool) -> tuple[Node, No
     values = (values if is_at_least(count, 1) else scalar.where(several, values, ramp * distance)) + low
     if endpoint:  # the last element is the end itself, not what rounding makes of it
         values = scalar.where(_is_last(shape), high, values)
-    return values, step
+    return values, to_form(step, "scalar") if step.type.form == "python" else step
 
 
 def _is_last(shape: tuple[Size, ...]) -> Node:
@@ -320,7 +336,8 @@ def _not_zero(x: Node) -> Node:
 @implements(np.eye)
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C", **options: Any) -> Tensor:
     """``np.eye``."""
-    del order, options
+    del options
+    _order(order)
     shape = _shape((N, N if M is None else M))
     on = scalar.equal(iota(shape, 0) + k if k else iota(shape, 0), iota(shape, 1))
     return _done(astype(on, dtype))

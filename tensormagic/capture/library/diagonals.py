@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import done, known, one_axis, tensor
+from tensormagic.capture.arguments import array_alone, done, known, one_axis, tensor
 from tensormagic.capture.names import implements
 from tensormagic.capture.value import as_size, node_of
 from tensormagic.ir.errors import ShapeError
@@ -101,7 +101,7 @@ def _from_array(function: Any) -> Any:
     """``np.tril_indices_from`` and its kin: the indices for an array's extents, as numbers."""
 
     def indices(arr: Any, k: int = 0) -> Any:
-        x = tensor(arr)
+        x = array_alone(arr)
         if x.ndim != 2:
             raise ShapeError("input array must be 2-d")
         return function(int(x.shape[0]), k, int(x.shape[1]))

@@ -16,6 +16,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, product
 from tensormagic.ops import fold as folds
 from tensormagic.ops.fold import fold, reduce_sum
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.matrices import least_squares, linalg
 from tensormagic.ops.move import broadcast, expand_dims, reshape, same, transpose
@@ -40,7 +41,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     if not same(x.type.size, n * n):
         raise np.linalg.LinAlgError("a is no square system: prod(a.shape[b.ndim:]) is not prod(a.shape[:b.ndim])")
     flat = reshape(right, (n,))
-    return _done(reshape(linalg.solve(reshape(x, (n, n)), flat), shape))
+    return _done(to_form(reshape(linalg.solve(reshape(x, (n, n)), flat), shape), "array"))
 
 
 @implements(np.linalg.tensorinv)
@@ -50,6 +51,8 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
         raise ValueError("Invalid ind argument.")
     x = node_of(a)
     shape = x.type.shape
+    if not shape:
+        raise TypeError("np.linalg.tensorinv takes an array with axes")
     n = product(shape[ind:])
     return _done(reshape(linalg.inv(reshape(x, (n, -1))), (*shape[ind:], *shape[:ind])))
 

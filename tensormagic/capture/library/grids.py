@@ -43,6 +43,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 @implements(np.indices)
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """``np.indices``."""
+    if not isinstance(dimensions, tuple | list) and not np.ndim(dimensions):
+        raise TypeError("np.indices takes a sequence of extents")
     shape = shape_of(dimensions)
     ramps = [astype(iota(shape, k), dtype) for k in range(len(shape))]
     if not sparse:
@@ -130,8 +132,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 
 def _within(index: Node, extent: Size, mode: str) -> Node:
-    if index.type.dtype.kind not in "iu":
+    if index.type.dtype.kind not in "biu":
         raise DTypeError("only int indices permitted")
+    index = astype(index, np.int64) if index.type.dtype.kind == "b" else index
     index = astype(index, np.int64)
     if mode == "raise":
         return in_range(index, 0, extent, "invalid entry in coordinates array")

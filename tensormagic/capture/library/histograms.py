@@ -148,7 +148,8 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """``np.histogram_bin_edges``."""
-    del weights
+    if weights is not None and node_of(weights).type.ndim != node_of(a).type.ndim:
+        raise ShapeError("weights should have the same shape as a.")
     return done(_edges_of(_numbers(a), bins, range, "np.histogram_bin_edges")[0])
 
 

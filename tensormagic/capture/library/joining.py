@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import undecided
-from tensormagic.capture.arguments import done, extent_number, into_out, known, one_axis, or_one, shape_of, tensor
+from tensormagic.capture.arguments import (
+    array_alone,
+    done,
+    extent_number,
+    into_out,
+    known,
+    of_rank,
+    one_axis,
+    or_one,
+    shape_of,
+    tensor,
+)
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.shaping import at_least
@@ -19,7 +30,7 @@ from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
-from tensormagic.ir.type import hint
+from tensormagic.ir.type import Type, apply, hint
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import CUMSUM, reduce_sum, row
 from tensormagic.ops.form import to_form
@@ -41,6 +52,11 @@ def _promoted(arrays: Sequence[Any], dtype: Any = None, casting: str = "same_kin
                 f"Cannot cast array data from {node.type.dtype!r} to {common!r} according to the rule '{casting}'"
             )
     return [astype(n, common) for n in nodes]
+
+
+def _weakly(t: Type) -> Any:
+    """What NumPy promotes: the dtype, or a number of Python's own."""
+    return t.dtype.type(0).item() if t.form == "python" else t.dtype
 
 
 def _rows(arrays: Any) -> Node | None:
@@ -65,13 +81,16 @@ def concatenate_(
         raise ShapeError("need at least one array to concatenate")
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    fixed = dtype is not None
+    if axis is None and not fixed:  # only here a number of Python's own does not decide the dtype
+        dtype = np.result_type(*(_weakly(node_of(p).type) for p in parts))
     nodes = _promoted(parts, dtype, casting)
     if any(not n.type.ndim for n in nodes) and axis is not None:
         raise ShapeError("zero-dimensional arrays cannot be concatenated")
     if axis is None:
         nodes, axis = [reshape(n, (-1,)) for n in nodes], 0
     whole = concatenate(nodes, one_axis(axis, nodes[0].type.ndim))
-    return into_out(whole if dtype is not None else undecided.joined(whole, map(node_of, parts)), out, "concatenate")
+    return into_out(whole if fixed else undecided.joined(whole, map(node_of, parts)), out, "concatenate")
 
 
 def _joined(rows: Node, axis: int) -> Tensor:
@@ -157,6 +176,8 @@ def block(arrays: Any) -> Any:
 
 
 def _depth(part: Any) -> int:
+    if isinstance(part, tuple):
+        raise TypeError("np.block takes lists of arrays, and no tuples")
     if not isinstance(part, list):
         return 0
     depths = {_depth(p) for p in part}
@@ -174,7 +195,8 @@ def _leaves(part: Any) -> list[Any]:
 @implements(np.append)
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """``np.append``."""
-    return concatenate_((tensor(arr), tensor(values)), axis)
+    parts = (tensor(arr), tensor(values))
+    return concatenate_(parts, axis) if axis is not None else concatenate_([p.reshape(-1) for p in parts])
 
 
 # splitting ------------------------------------------------------------------------------------------------------------
@@ -233,7 +255,7 @@ implements(np.dsplit)(_split_along("dsplit", 2, 3))
 @implements(np.unstack)
 def unstack(x: Any, /, *, axis: int = 0) -> Any:
     """``np.unstack``."""
-    array = tensor(x)
+    array = array_alone(x)
     if not array.ndim:
         raise ValueError("Input array must be at least 1-d.")
     axis = one_axis(axis, array.ndim)
@@ -256,7 +278,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if places.type.dtype.kind == "b":
         refuse("np.insert at a mask", "Use np.flatnonzero(mask).")
     new = astype(node_of(values), x.type.dtype)
-    new = reshape(new, (*[1] * (x.type.ndim - new.type.ndim), *new.type.shape)) if new.type.ndim < x.type.ndim else new
+    new = of_rank(new, x.type.ndim)
     if not places.type.ndim:  # one place: the values' own axis says how many are inserted
         if node_of(values).type.ndim and x.type.ndim > 1:
             new = _first_to(new, axis)
@@ -431,7 +453,6 @@ def _whole(shift: Any) -> Any:
 
 def _rolled(x: Node, shift: Any, axis: int) -> Node:
     from tensormagic.capture.known import static_value
-    from tensormagic.ir.type import apply
     from tensormagic.ops.leaf import size_of
 
     extent = x.type.shape[axis]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import agreeing, done, into_out, one_axis, or_one, tensor
+from tensormagic.capture.arguments import agreeing, array_alone, done, into_out, one_axis, or_one, tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -107,12 +107,12 @@ def as_indices(value: Any) -> Node:
 @implements(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     """``np.take_along_axis``."""
-    index = node_of(indices)
+    index = array_alone(indices, "dtype").node
     if index.type.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
     if axis is None and index.type.ndim != 1:
         raise ShapeError("when axis=None, `indices` must have a single dimension.")
-    return done(gather.take_along_axis(node_of(arr), index, axis))
+    return done(gather.take_along_axis(array_alone(arr).node, index, axis))
 
 
 @implements(np.put_along_axis)
@@ -166,7 +166,9 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     for k, row in enumerate(rows):
         for own, extent in zip(row.type.shape, shape, strict=True):
             rows[k] = agreeing(rows[k], own, extent, alike)
-    axis = one_axis(axis, len(shape)) if shape else 0
+    if not shape:  # one element to sort
+        return done(constant(np.int64(0)))
+    axis = one_axis(axis, len(shape))
     order = sorting.argsort(rows[0], axis, "stable")
     for key in rows[1:]:
         order = gather.take_along_axis(

@@ -13,13 +13,13 @@ from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, node_of
-from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.convolution import convolve
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import reduce_sum
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node
 from tensormagic.ops.matrices import linalg
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
@@ -31,14 +31,23 @@ from tensormagic.ops.update import zeros_like
 def _coefficients(p: Any) -> Node:
     node = node_of(p)
     if node.type.ndim > 1:
-        raise ShapeError("a polynomial is an array of coefficients of one axis")
+        refuse("a polynomial whose coefficients have several axes", "Take its rows one by one.")
     return reshape(node, (1,)) if not node.type.ndim else node
+
+
+def _counted(p: Any) -> Node:
+    """As :func:`_coefficients`, for functions that count them, and take no number."""
+    if not node_of(p).type.ndim:
+        raise TypeError("len() of unsized object")
+    return _coefficients(p)
 
 
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
     """``np.polyval``: by Horner's rule."""
-    coefficients, value = tensor(_coefficients(p)), node_of(x)
+    coefficients, value = tensor(p), node_of(x)
+    if not coefficients.ndim:
+        raise TypeError("iteration over a 0-d array")
     result = zeros_like(value)
     for k in range(extent_number(coefficients.node, 0)):
         result = result * value + coefficients[k].node
@@ -51,7 +60,7 @@ def polyder(p: Any, m: Any = 1) -> Any:
     m = int(known(m, "the order of np.polyder"))
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")
-    result = _coefficients(p)
+    result = _counted(p)
     for _ in range(m):
         n = apply("max", result.type.shape[0] - 1, 0)
         result = slice_(result, ((0, n, 1),)) * (size_node(n) - iota((n,), 0))
@@ -68,7 +77,9 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
     count = extent_number(constants.node, 0)
     if count < m and count != 1:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
-    result = _coefficients(p)
+    if not m:
+        return done(to_form(node_of(p), "array"))
+    result = _counted(p)
     for turn in range(m):
         n = result.type.shape[0]
         result = node_of(
@@ -114,8 +125,8 @@ def _leading(p: Node) -> Node:
     p = or_one(p, (0,), 0)
     first = slice_(p, ((0, 1, 1),))
     alone = scalar.equal(size_node(p.type.shape[0]), 1)
-    message = "np.polymul of a polynomial whose leading coefficient is 0: the length of the result would depend on data"
-    return require(p, scalar.logical_or(scalar.not_equal(first, 0), alone), message)
+    message = "np.polymul of a polynomial whose leading coefficient is 0: the length of the result depends on data"
+    return require(p, scalar.logical_or(scalar.not_equal(first, 0), alone), message, "capture")
 
 
 @implements(np.polydiv)
@@ -134,10 +145,11 @@ def roots(p: Any) -> Any:
 def poly(seq_of_zeros: Any) -> Any:
     """``np.poly``: the product of the linear factors; of complex roots and matrices with values known at capture."""
     x = tensor(seq_of_zeros)
+    if not x.ndim:
+        raise TypeError("np.poly takes a sequence of roots or a matrix, and no number")
     if x.ndim > 1 or x.dtype.kind == "c":
         return at_capture(np.poly, "np.poly of complex roots or of a matrix", x)
-    factors = x.reshape(-1)
-    factors = factors if factors.dtype.char in "fd" else factors.astype(np.float64)
+    factors = x if x.dtype.char in "fd" else x.astype(np.float64)
     result = constant(np.ones(1, factors.dtype))
     count = extent_number(factors.node, 0)
     if not count:

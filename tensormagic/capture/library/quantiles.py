@@ -33,6 +33,7 @@ from tensormagic.ops.scalars import scalar
 
 Virtual = Callable[[Node, Node], Node]
 _NO_ELEMENT = "index -1 is out of bounds for axis 0 with size 0"
+_OF_NO_INTEGERS = "a quantile of no integers, which is a float, where one of some is an integer, is not captured"
 _JUST_ABOVE_1 = float(np.nextafter(1.0, 2.0))
 
 
@@ -111,11 +112,12 @@ class Rows:
             self.rows = take_along_axis(merged, order)
             self.weights = take_along_axis(self._merged(weights, rest), order)
 
-    def not_empty(self) -> None:
-        """Have it be NumPy's error where data leave the rows empty."""
+    def not_empty(self, *, skip: bool) -> None:
+        """Have it be NumPy's error where data leave the rows empty; where nan would be left out, NumPy gives a float for integers."""
         if nodes_of(self.length) and not is_at_least(self.length, 1):
             some = scalar.greater_equal(size_node(self.length), 1)
-            self.rows = require(self.rows, some, _NO_ELEMENT, "index")
+            found = (_OF_NO_INTEGERS, "capture") if skip else (_NO_ELEMENT, "index")
+            self.rows = require(self.rows, some, *found)
 
     def of_one_at_least(self) -> None:
         """Have rows that data may leave empty hold a nan then, which is what is made of them; of integers, nothing is."""
@@ -245,13 +247,19 @@ def _weighted_quantile(rows: Rows, q: Node) -> Node:
 
 def _share(q: Node, scale: int, *, whole: bool) -> Node:
     """The share that ``q`` asks for, between 0 and 1; a whole number, of which NumPy takes elements as they are, stays one."""
+    known = constant_value(q)
+    if known is not None:
+        _checked(constant(np.asarray(known, float) / scale), _ranges(scale))
     share = to_form(q, "scalar") if q.type.form == "python" else q
     if scale != 1:
         share = scalar.divide(share, scale)
     elif not share.type.inexact:
         share = astype(share, np.int64 if whole and share.type.dtype.kind in "bi" else np.float64)
-    kind = "Percentiles must be in the range [0, 100]" if scale != 1 else "Quantiles must be in the range [0, 1]"
-    return _checked(share, kind)
+    return _checked(share, _ranges(scale))
+
+
+def _ranges(scale: int) -> str:
+    return "Percentiles must be in the range [0, 100]" if scale != 1 else "Quantiles must be in the range [0, 1]"
 
 
 def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
@@ -287,7 +295,7 @@ def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
             result = _of_nothing(rows)
         else:
             if not skip or not x.type.inexact:
-                rows.not_empty()
+                rows.not_empty(skip=skip)
             if not skip or not share.type.ndim:
                 rows.of_one_at_least()
             result = _quantile(rows, share, method, weak=weak) if weights is None else _weighted_quantile(rows, share)

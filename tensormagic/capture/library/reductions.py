@@ -334,6 +334,8 @@ def _array_api(op: folds.Fold, first: int) -> Any:
         x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
     ) -> Any:
         node = node_of(x)
+        if isinstance(axis, tuple | list) and len(axis) != 1:
+            raise ValueError("accumulate does not allow multiple axes")
         if axis is None and node.type.ndim > 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
         if not node.type.ndim:
@@ -342,7 +344,7 @@ def _array_api(op: folds.Fold, first: int) -> Any:
         result = running(op, node, 0 if axis is None else axis)
         result = astype(result, dtype) if given(dtype) else result
         if include_initial:
-            (k,) = axes_of(node, 0 if axis is None else axis)
+            (k,) = axes_of(node, 0 if axis is None else axis)  # type: ignore[arg-type]
             shape = tuple(1 if j == k else s for j, s in enumerate(result.type.shape))
             result = concatenate([broadcast(constant(result.type.dtype.type(first)), shape), result], k)
         return into_out(result, out, op.name)

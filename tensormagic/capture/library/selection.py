@@ -18,7 +18,7 @@ from tensormagic.ir.size import product
 from tensormagic.ops.indices import selection
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import size_node
-from tensormagic.ops.move import concatenate, expand_dims, reshape
+from tensormagic.ops.move import concatenate, expand_dims, normalise_axis, reshape
 from tensormagic.ops.scalars import scalar
 
 
@@ -70,6 +70,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Tenso
     if out is not None:
         refuse("np.compress with out=", "Assign the result instead.")
     mask, x = truth(as_indices(condition)), node_of(a)
+    x = reshape(x, (1,)) if not x.type.ndim else x
     if mask.type.ndim != 1:
         raise ValueError("condition must be a 1-d array")
     return done(gather(x, selection.places(mask), None if axis is None else one_axis(axis, x.type.ndim)))
@@ -95,7 +96,7 @@ def unique(
     """``np.unique``: the different values of an array, in order."""
     del sorted  # they always are
     x = node_of(ar)
-    if axis is not None and x.type.ndim != 1:
+    if axis is not None and normalise_axis(axis, x.type.ndim) == 0 and x.type.ndim != 1:
         refuse("np.unique along an axis", "Take it of each slice, or in a cell of its own.")
     flat = reshape(x, (x.type.size,))
     first, inverse, counts = selection.unique(flat, equal_nan=bool(equal_nan))

@@ -17,7 +17,7 @@ from tensormagic.capture.value import Tensor
 @implements(np.union1d)
 def union1d(ar1: Any, ar2: Any) -> Tensor:
     """``np.union1d``: what is in one array or the other."""
-    return unique(np.concatenate(_alike(ar1, ar2)))
+    return unique(np.concatenate([ar1, ar2], axis=None))
 
 
 @implements(np.intersect1d)
@@ -25,7 +25,8 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     """``np.intersect1d``: what is in both arrays; and where it first is in each."""
     first, second = _alike(ar1, ar2)
     if assume_unique and not return_indices:
-        return sort(first[isin(first, second)])
+        joined = sort(np.concatenate([first, second]))
+        return joined[:-1][joined[1:] == joined[:-1]]
     (left, at_left), (right, at_right) = unique(first, return_index=True), unique(second, return_index=True)
     common = isin(left, right)
     found = left[common]
@@ -45,7 +46,9 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     first, second = _alike(ar1, ar2)
     if not assume_unique:
         first, second = unique(first), unique(second)
-    return sort(np.concatenate([first[isin(first, second, invert=True)], second[isin(second, first, invert=True)]]))
+    joined = sort(np.concatenate([first, second]))
+    differs = np.concatenate([[True], joined[1:] != joined[:-1], [True]])
+    return joined[differs[1:] & differs[:-1]]
 
 
 def _alike(*arrays: Any) -> list[Tensor]:

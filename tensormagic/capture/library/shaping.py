@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import done, into_out, one_axis, several_axes, shape_of, tensor
+from tensormagic.capture import context
+from tensormagic.capture.arguments import array_alone, done, into_out, one_axis, several_axes, shape_of, tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -27,6 +28,9 @@ def c_or_f(x: Tensor, order: str) -> str:
     if letter not in {"A", "K"}:
         raise ValueError("order must be one of 'C', 'F', 'A', or 'K'")
     layout = x.place.layout() if x.ndim > 1 else None
+    capture = context.current()
+    if capture is not None and x.ndim > 1:
+        capture.stored()  # as then, it matters how the arguments of a function lie in memory
     if x.ndim < 2 or (layout is not None and layout.flags.c_contiguous):
         return "C"
     if layout is not None and layout.flags.f_contiguous:
@@ -116,7 +120,15 @@ def _transpose(a: Any, axes: Any = None) -> Tensor:
 implements(np.matrix_transpose)(lambda x, /: tensor(x).mT)
 implements(np.swapaxes)(lambda a, axis1, axis2: tensor(a).swapaxes(axis1, axis2))
 implements(np.copy)(_copy)
-implements(np.astype)(lambda x, dtype, /, *, copy=True, device=None: tensor(x).astype(dtype, copy=copy))
+
+
+def _of_numpy(x: Any) -> Tensor:
+    if isinstance(x, list | tuple):
+        raise TypeError(f"Input should be a NumPy array or scalar. It is a {type(x)} instead.")
+    return tensor(x)
+
+
+implements(np.astype)(lambda x, dtype, /, *, copy=True, device=None: _of_numpy(x).astype(dtype, copy=copy))
 implements(np.real)(lambda val: tensor(val).real)
 implements(np.imag)(lambda val: tensor(val).imag)
 implements(np.isscalar)(
@@ -144,7 +156,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 @implements(np.rollaxis)
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """``np.rollaxis``."""
-    x = tensor(a)
+    x = array_alone(a)
     axis = one_axis(axis, x.ndim)
     start = start + x.ndim if start < 0 else start
     if not 0 <= start <= x.ndim:
@@ -158,6 +170,8 @@ def expand_dims_(a: Any, axis: Any) -> Any:
     x = tensor(a)
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     found = several_axes(axes, x.ndim + len(axes))
+    if not found and not x.ndim:
+        return x if x.type.form == "array" else done(to_form(x.node, "array"))
     return x.view_of(
         lambda n: expand_dims(n, found),
         lambda old, new: reshape(new, old.type.shape),
@@ -175,6 +189,8 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if not shape and x.type.form != "array":
         return done(to_form(x.node, "array" if x.type.form == "python" else "scalar"))
     axes = tuple(k for k, s in enumerate(shape) if s == 1) if axis is None else several_axes(axis, x.ndim)
+    if any(nodes_of(shape[k]) for k in axes):
+        refuse("np.squeeze of an axis that is as long as data say", "Take its first element: x[..., 0].")
     if any(shape[k] != 1 for k in axes):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one")
     if not axes and x.type.form == "array":

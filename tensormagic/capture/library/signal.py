@@ -75,7 +75,7 @@ def _extended(x: Tensor, axis: int, before: Any, after: Any) -> Tensor:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """``np.ediff1d``."""
     x = tensor(ary).ravel()
-    parts = [diff(x)]
+    parts = [x[1:] - x[:-1]]
     for value, place in ((to_end, 1), (to_begin, 0)):
         if value is None:
             continue
@@ -329,7 +329,10 @@ def convolve_(a: Any, v: Any, mode: Any = "full") -> Any:
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     """``np.correlate``: the convolution with the second one reversed and conjugated."""
     mode = _mode(mode)
-    x, y = _row(a, "a"), _row(v, "v")
+    x, y = node_of(a), node_of(v)
+    if not (x.type.ndim and y.type.ndim):
+        raise ValueError("object of too small depth for desired array")
+    x, y = _row(x, "a"), _row(y, "v")
     y = scalar.conjugate(y) if y.type.dtype.kind == "c" else y
     whole = convolve(x, flip(y, (0,)))
     n, m = x.type.shape[0], y.type.shape[0]

@@ -117,6 +117,8 @@ def cov(
         raise ValueError("ddof must be integer")
     kinds = [node_of(v).type.dtype for v in (m, y) if v is not None]
     dtype = np.result_type(*kinds, np.float64) if dtype is None else np.dtype(dtype)
+    if dtype.kind not in "fc":
+        raise DTypeError(f"np.cov takes the means off in place, and {dtype} does not hold them: give a dtype of floats")
     x = _variables(m, dtype, rowvar=rowvar)
     if y is not None:
         x = concatenate([x, _variables(y, dtype, rowvar=rowvar)], 0)
@@ -242,6 +244,8 @@ def _nan_place(op: folds.Fold, far: float) -> Callable[..., Any]:
 
     def reduction(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         x = node_of(a)
+        if isinstance(axis, tuple | list | bool):
+            raise TypeError(f"{type(axis).__name__!r} object cannot be interpreted as an integer")
         mask = _numbers(x)
         found = reduced_axis(axis, x.type.ndim)
         axes = axes_of(x, found)
@@ -272,7 +276,7 @@ def nanmean(
             raise DTypeError("If a is inexact, then dtype must be inexact")
         return mean_(a, axis, dtype, out, keepdims, where=where)
     x = computed_in(x, dtype, out)
-    axes = axes_of(x, listed_axes(axis))
+    axes = axes_of(x, listed_axes(axis) if mask is None else reduced_axis(listed_axes(axis), x.type.ndim))
     return into_out(_wide(mean_of(x, axes, mask), axes, keepdims), out, "nanmean")
 
 
@@ -291,7 +295,7 @@ def _spread(
     mask = _combined(_numbers(x), where, x)
     refuse_spread_in(dtype, x)
     x = x if given(dtype) or x.type.inexact else astype(x, np.float64)
-    axes = axes_of(x, listed_axes(axis))
+    axes = axes_of(x, listed_axes(axis) if mask is None else reduced_axis(listed_axes(axis), x.type.ndim))
     if given(correction):
         if ddof != 0:
             raise ValueError("ddof and correction can't be provided simultaneously.")

@@ -16,6 +16,7 @@ from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import apply
 from tensormagic.ops import fft
 from tensormagic.ops.effects.checks import not_zero
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
@@ -50,7 +51,7 @@ def _several(name: str, default: Any) -> Callable[..., Any]:
     def transform(a: Any, s: Any = None, axes: Any = default, norm: str | None = None, out: Any = None) -> Any:
         _no_out(name, out)
         sizes = None if s is None else tuple(as_size(n) for n in s)
-        return _done(op(node_of(a), sizes, _axes(axes), norm))
+        return _done(to_form(op(node_of(a), sizes, _axes(axes), norm), "array"))
 
     return transform
 
@@ -59,7 +60,10 @@ def _shift(name: str) -> Callable[..., Any]:
     op = getattr(fft, name)
 
     def shift(x: Any, axes: Any = None) -> Any:
-        return _done(op(node_of(x), int(axes) if isinstance(axes, int | np.integer) else _axes(axes)))
+        node = node_of(x)
+        if not node.type.ndim:
+            raise ValueError(f"np.fft.{name} takes an array with axes")
+        return _done(op(node, int(axes) if isinstance(axes, int | np.integer) else _axes(axes)))
 
     return shift
 
@@ -81,18 +85,22 @@ def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     half = apply("floordiv", count - 1, 2) + 1
     ramp = iota((count,), 0)
     centred = scalar.where(scalar.less(ramp, size_node(half)), ramp, ramp - size_node(count))
-    return _scaled(centred, count, d)
+    return _scaled(centred, count, d, strong=_is_numpys(n))
 
 
 @implements(np.fft.rfftfreq)
 def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     """``np.fft.rfftfreq``: the frequencies of ``np.fft.rfft``."""
     count = as_size(n)
-    return _scaled(iota((apply("floordiv", count, 2) + 1,), 0), count, d)
+    return _scaled(iota((apply("floordiv", count, 2) + 1,), 0), count, d, strong=_is_numpys(n))
 
 
-def _scaled(steps: Node, count: Any, d: Any) -> Tensor:
+def _is_numpys(n: Any) -> bool:
+    return isinstance(n, np.generic) or (isinstance(n, Tensor) and n.type.form != "python")
+
+
+def _scaled(steps: Node, count: Any, d: Any, *, strong: bool) -> Tensor:
     length = astype(size_node(count), np.float64) * node_of(d)
-    if not is_at_least(count, 1):
+    if not is_at_least(count, 1) and not strong:
         length = not_zero(length, "float division by zero")
     return _done(steps * (1.0 / length))

@@ -38,6 +38,9 @@ _TRUTH = {"logical_and": folds.CUMMIN, "logical_or": folds.CUMMAX}
 
 def method_of(ufunc: Any, op: Pointwise | None, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """``ufunc.reduce``, ``.accumulate`` or ``.reduceat`` on lazy operands."""
+    if ufunc is np.float_power:
+        kind = np.complex128 if node_of(operands[0]).type.dtype.kind == "c" else np.float64
+        op, options = scalar.power, {"dtype": kind, **options}
     if ufunc.nin != 2 or op is None:
         raise ValueError(f"{method} only supported for binary functions")
     if method == "reduce" and ufunc.identity is not None and op.name not in _FOLDS:

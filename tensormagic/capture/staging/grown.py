@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, undecided
 from tensormagic.capture.elements import Outgrown
 from tensormagic.capture.staging.aliases import is_held_elsewhere
 from tensormagic.capture.staging.merged import Parts, apart, is_number
@@ -55,6 +55,7 @@ class GrownList(Journaled):
         self.first = list(values)
         self.like: Parts | None = None
         self.types: list[Type] = []
+        self.narrowest: list[np.dtype[Any]] = []  # that an array of these numbers may be of in NumPy, as data say
         self.state: dict[str, Tensor] = {}  # its length, and a tape for each number of an element
         self.holds_arrays = False
         for value in self.first:
@@ -74,14 +75,15 @@ class GrownList(Journaled):
         """Note the types of an element; whether these were known."""
         if not parts.numeric or any(d is not None for d in parts.defined):
             raise NeedsPython(f"what is appended to {WHAT} is no number", "Append numbers and arrays.")
-        types = [n.type for n in parts.nodes]
+        types, narrowest = [n.type for n in parts.nodes], [undecided.narrowest(n) for n in parts.nodes]
         if self.like is None:
-            self.like, self.types = parts, types
+            self.like, self.types, self.narrowest = parts, types, narrowest
             return False
         if parts.form != self.like.form:
             raise NeedsPython(f"the elements of {WHAT} differ in kind", "Append values of one kind.")
         merged = [_common(a, b) for a, b in zip(self.types, types, strict=True)]
         known, self.types = merged == self.types, merged
+        self.narrowest = [a if np.can_cast(a, b) else b for a, b in zip(self.narrowest, narrowest, strict=True)]
         return known
 
     # what Python does with lists --------------------------------------------------------------------------------------
@@ -175,7 +177,10 @@ class GrownList(Journaled):
     @property
     def stacks(self) -> list[Node]:
         """For each number of an element, the array of them all."""
-        return [stack_tape(self.state[str(k)].node, self.size, t) for k, t in enumerate(self.types)]
+        found = [stack_tape(self.state[str(k)].node, self.size, t) for k, t in enumerate(self.types)]
+        for node, narrowest in zip(found, self.narrowest, strict=True):
+            undecided.note(node, narrowest)
+        return found
 
     @property
     def lazy(self) -> Tensor:

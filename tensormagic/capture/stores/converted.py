@@ -20,15 +20,16 @@ def value_of(value: Any, dtype: np.dtype[Any], *, basic: bool = False) -> Node:
     """
     if basic and isinstance(value, np.generic) and dtype.kind == "i":
         np.zeros(1, dtype)[0] = value  # NumPy's own error
-    if isinstance(value, list | tuple | int | float | complex | str) and not has_lazy(value) and np.ndim(value) <= 32:
+    own = value is None or isinstance(value, list | tuple | int | float | complex | str)
+    if own and not has_lazy(value) and np.ndim(value) <= 32:  # type: ignore[arg-type]
         found = np.asarray(value, dtype)
-        return constant(found) if _has_text(value) else node_of(value)
+        return constant(found) if _is_read(value) else node_of(value)
     return node_of(_fitting(value, dtype, basic) if dtype.kind in "iu" else value)
 
 
-def _has_text(value: Any) -> bool:
-    """Whether there is a text among the values, which NumPy reads as a number."""
-    return any(map(_has_text, value)) if isinstance(value, list | tuple) else isinstance(value, str)
+def _is_read(value: Any) -> bool:
+    """Whether there is a text or None among the values, which NumPy reads as a number or as nan."""
+    return any(map(_is_read, value)) if isinstance(value, list | tuple) else isinstance(value, str | None)
 
 
 def _fitting(value: Any, dtype: np.dtype[Any], scalars: bool) -> Any:

@@ -154,6 +154,11 @@ class Buffer:
                 f"this is a part of the notebook's {self.name} as it was in {self.away}: it cannot be stored into",
                 f"Store into {self.name} itself, or into a copy.",
             )
+        for buffer in (self, *(other for other, _ in self.shared)):
+            buffer.may_change()
+
+    def may_change(self) -> None:
+        """Refuse a store that what cannot be told would change, too."""
         if self.overlaps:
             copied = f"{self.name} = {self.name}.copy()" if self.name else "made with .copy()"
             raise CaptureError(
@@ -331,6 +336,7 @@ def in_c_order(node: Node) -> bool:
         if not _keeps_order(found):
             return False
         pending += _of_order(found)
+        pending += [r for graph in found.params.values() if isinstance(graph, Graph) for r in graph.results]
     return True
 
 
@@ -406,7 +412,7 @@ def _keeps_order(node: Node) -> bool:
     if kind == "contract":
         left, _, right = node["subscripts"].partition("->")
         return sorted(right, key=left.index) == list(right)
-    return all(in_c_order(r) for graph in node.params.values() if isinstance(graph, Graph) for r in graph.results)
+    return True
 
 
 def _leaf_in_order(source: Any) -> bool:

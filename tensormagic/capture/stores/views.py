@@ -92,6 +92,13 @@ def at_places(values: Node, places: Node) -> Node:
 _SINGLE = "Error setting single item of array."
 
 
+def _place_of(index: Any) -> Any:
+    """What an index means to ``x.flat``: a truth value the first element, or none; a number its whole part."""
+    if isinstance(index, bool):
+        return 0 if index else slice(0, 0)
+    return int(index) if isinstance(index, float | np.floating) else index
+
+
 class Flat:
     """``x.flat``: the elements in C order, read as copies, stored into the array."""
 
@@ -105,19 +112,21 @@ class Flat:
         return self.base.view_of(lambda x: reshape(x, (size,)), lambda old, new: reshape(new, old.type.shape), np.ravel)
 
     def __getitem__(self, index: Any) -> Tensor:
-        found = self._line[index]
+        found = self._line[_place_of(index)]
         return found if found.type.form != "array" else found.copy()
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        line = self._line
+        line, index = self._line, _place_of(index)
         own = value.lazy if isinstance(value, Flat) else value
+        number = isinstance(index, Tensor | np.ndarray) and index.ndim == 0 and index.dtype.kind in "iu"
+        single = number or isinstance(index, int | np.integer)
+        if single and (isinstance(own, list | tuple) or np.ndim(own)):
+            raise ValueError(_SINGLE)
         if isinstance(own, Tensor) and own.size != 1 and may_share(own.place.buffer, line.place.buffer):
             refuse(
                 "a store into x.flat of a part of x itself, which NumPy changes while it is read,",
                 "Store a copy of that part: x.flat[...] = part.copy().",
             )
-        number = isinstance(index, Tensor) and index.type.form != "array" and index.type.dtype.kind in "iu"
-        single = number or isinstance(index, int | np.integer)
         if isinstance(value, complex) and line.dtype.kind not in "bc" and single:
             raise ValueError(_SINGLE)
         if isinstance(value, Tensor) and value.type.form == "python" and line.dtype.kind in "iu" and single:
@@ -162,6 +171,8 @@ class Flat:
 
 
 def _set_flat(self: Tensor, value: Any) -> None:
+    if self.type.form != "array":
+        raise AttributeError("attribute 'flat' of numbers is not writable")
     Flat(self)[:] = value
 
 
@@ -355,7 +366,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """``np.copyto``."""
-    if src is dst and not (isinstance(dst, Tensor) and dst.type.form != "array"):
+    if src is dst and (isinstance(dst, np.ndarray) or (isinstance(dst, Tensor) and dst.type.form == "array")):
         return  # which NumPy does not mind for read-only arrays either
     x = own_array(dst, "np.copyto")
     node = value_of(src, x.dtype) if type(src) in {int, bool} else node_of(src)
@@ -415,6 +426,8 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     """``np.broadcast_to``: a view that cannot be stored into."""
     del subok
     x, sizes = tensor(array), shape_of(shape)
+    if any((hint(s) or 0) < 0 for s in sizes):
+        raise ShapeError("all elements of broadcast shape must be non-negative")
     if x.ndim and not sizes:
         raise ShapeError("cannot broadcast a non-scalar to a scalar array")
     return _stretched(x, sizes)

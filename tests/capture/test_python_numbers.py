@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import linecache
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -268,3 +270,16 @@ def test_a_float_is_not_stored_into_an_array_that_may_hold_integers(array: str):
 def test_what_either_array_holds_is_stored(rest: str):
     for x in (2.0, -2.0):
         check(f"{CHOSEN}y = {rest}\nz = y * 1.0\ndel v, y", x=np.array([x]))
+
+
+@pytest.mark.parametrize("array", ["np.stack(found)", "np.array(found)", "np.array(found)[::-1]"])
+def test_a_list_that_grows_may_hold_integers_alone(array: str):
+    """As many numbers as data say, each an integer or a float: NumPy cuts what is stored into an array of integers."""
+    source = f"found = []\nfor i in range(k[0]):\n    found.append(max(s, 1))\ny = {array}\n"
+    function = f"def f(k, s):\n{textwrap.indent(source, '    ')}    y[0] += s\n    return y\n"
+    space: dict[str, Any] = {"np": np}
+    linecache.cache["<grown>"] = (len(function), None, function.splitlines(keepends=True), "<grown>")
+    exec(compile(function, "<grown>", "exec"), space)
+    assert space["f"](np.array([2]), 0.5).dtype == int
+    with pytest.raises(CaptureError, match="data decide whether it is int64 or float64"):
+        tm.tensor(space["f"])(np.array([2]), 0.5)

@@ -100,3 +100,12 @@ def test_arrays_of_several_dtypes_in_one_memory_are_refused():
     x = np.arange(4.0)
     with pytest.raises(CaptureError, match="shares memory with b"):
         cell("a[0] = 1\ny = b + 1", {"a": x, "b": x.view(np.int64)})
+
+
+@pytest.mark.parametrize("part", ["x[:, :k[0]].reshape(-1)", "x[:, k[1]:k[0]].ravel()"])
+def test_a_store_through_another_name_of_what_was_reshaped(part: str):
+    """Whether NumPy made a view of it, data say: what is stored through any name may change it."""
+    x = np.arange(6.0).reshape(2, 3)
+    for store in ("w += 1", "x[0] = 3"):
+        with pytest.raises(CaptureError, match="x shares memory with a reshape of it"):
+            cell(f"v = {part}\n{store}", {"x": x, "w": x[1:], "k": np.array([1, 0])})

@@ -418,3 +418,13 @@ def test_what_an_array_without_axes_chooses_is_a_copy(index: str):
     for store in ("r += 1", "x[...] = 3", "r = r.copy(); r += 1"):
         check(f"r = x[{index}]\n{store}", x=x, e=e, k=k)
     check(f"x[{index}] += 9", x=x, e=e, k=k)
+
+
+@pytest.mark.parametrize("array", ["x[0, 0][None]", "x[0, 0].reshape(-1)", "x[0, 1].ravel()", "np.float64(3)[None]"])
+@pytest.mark.parametrize("store", ["v += 1", "v[0] = i", "np.cumsum(v, axis=0, out=v)", "v[:] = v * 2"])
+def test_an_array_of_one_number_in_a_loop(array: str, store: str):
+    check(f"v = {array}\nfor i in range(k[0]):\n    {store}", x=np.arange(6.0).reshape(2, 3), k=np.array([3]))
+
+
+def test_numbers_have_no_flat_to_store_into():
+    check("v = x[0, 0]\nv.flat = 3", x=np.ones((2, 2)))

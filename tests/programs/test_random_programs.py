@@ -381,3 +381,17 @@ def test_sizes_are_compared_when_both_are_there():
     source = "if s > 5:\n    pass\nelse:\n    x[0, -2:] = n\n    w[k[0]:2] %= x[x > m]"
     x = np.array([[3, 9.0, 5, -2], [7, 3, 1, 2]])
     check(source, x=x, w=np.arange(4.0), k=np.array([0]), s=1.5, n=4, m=6)
+
+
+@pytest.mark.parametrize("seed", [37023249, 37026168, 37012187, 37010404])
+def test_programs_that_ended_otherwise(seed: int):
+    """Layouts that go in a circle; a number with an axis, carried; ``flat`` of a number; a store through another name of a reshape."""
+    function = seed in {37023249, 37012187}
+    assert (compare_function if function else compare_cell)(program(seed, function=function), [])
+
+
+def test_what_is_refused_comes_before_an_index_that_follows_from_it(monkeypatch: pytest.MonkeyPatch):
+    """A list that is empty as data say, and a loop over the extent that its elements would have had, in machine code."""
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    with interpreted():
+        assert compare_function(program(5831937, function=True), [], 1e-9) == "refused"

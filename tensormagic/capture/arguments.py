@@ -123,10 +123,24 @@ def reduced_axis(axis: Any, rank: int) -> Any:
     return None if not rank and found in (0, -1) and not isinstance(found, tuple) else found
 
 
+def order_letter(order: Any, allowed: str = "CFAK") -> str:
+    """The letter of an order in memory, one of those that are allowed."""
+    if not isinstance(order, str):
+        raise TypeError(f"order must be str, not {type(order).__name__}")
+    letter = order.upper()
+    if letter not in set("CFAK"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if letter not in allowed:
+        raise ValueError(f"order {order!r} is not permitted here: it has to be one of {', '.join(allowed)}")
+    return letter
+
+
 def shape_of(shape: Any) -> tuple[Size, ...]:
     """A shape that captured code has written."""
     if isinstance(shape, np.ndarray):
         shape = shape.tolist()
+    elif isinstance(shape, Tensor) and shape.ndim == 1:
+        shape = [shape[k] for k in range(extent_number(shape.node, 0))]
     return tuple(context.settle(as_size(s)) for s in (shape if isinstance(shape, tuple | list) else (shape,)))
 
 

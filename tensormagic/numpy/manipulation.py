@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import AxisError
 from tensormagic.numpy.calling import call
 
 
@@ -62,6 +63,8 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Tensor:
 
 def squeeze(x: Any, /, axis: Any) -> Tensor:
     """An array without some axes of extent 1."""
+    if not isinstance(axis, tuple) and not x.ndim:  # which NumPy lets pass
+        raise AxisError(f"axis {axis} is out of bounds for array of dimension 0")
     return call(np.squeeze, x, axis)
 
 

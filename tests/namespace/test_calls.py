@@ -47,7 +47,8 @@ np.union1d(c, 1j); np.union1d(f, 2.5); np.union1d(f, y); np.union1d(x, k); np.in
 np.intersect1d(x % 3, [1, 2], assume_unique=True); np.intersect1d(y, k, assume_unique=True); np.setxor1d(k, x, assume_unique=True);
 np.setxor1d(x % 3, k, assume_unique=True); np.isin(x, [1.0], kind="table"); np.isin(k, [1], kind="table");
 np.isin(k, [1], kind="stable"); np.append(2.5, f); np.append(f, 2.5); np.concatenate([f, 2.5], axis=None);
-np.concatenate([f, y], axis=None); np.concatenate([k, True], axis=None); np.unique(y, axis=(0, 1)); np.unique(y, axis=0)
+np.concatenate([f, y], axis=None); np.concatenate([k, True], axis=None); np.unique(y, axis=(0, 1)); np.unique(y, axis=0);
+np.unique(y, axis=1)
 """
 
 POLYNOMIALS = """
@@ -72,13 +73,15 @@ np.unstack((y, y)); np.astype([y[0], 1], int); np.tril_indices_from((y, y)); np.
 np.take_along_axis(x, [[0, 1]], 1); np.block((x, x)); np.block([(x, x)]); np.block([x, x]); np.insert(u, [], x[:1, :1] > 0);
 np.insert(y, 0, x[:1, :1]); np.insert(y, [0, 1], [[1, 2]]); np.indices(e); np.broadcast_to(y, (-1, 3)); np.lexsort(k);
 np.ravel_multi_index((u, u), (2, 3)); np.compress([True], 3.0, axis=0); s.compress([True], axis=-1); s.dot(2); s.mT; s.T; e.T.T;
+np.squeeze(e, -1); np.indices(k); np.zeros(k); np.split([y[0], 1], 2); np.array_split([y[0], 1], 2); np.copy(s, order=1);
 np.linspace(0, y[0], 3, retstep=True); np.linspace(0, y, 3, retstep=True); np.linspace(0, y, 1, retstep=True)
 """
 
 TRANSFORMS = """
 np.fft.fftn(s); np.fft.fftn(2.5); np.fft.rfftn(2.5); np.fft.fft2(2.5); np.fft.fftshift(s); np.fft.ifftn(k[0], axes=None);
 np.fft.fftn(y, axes=()); np.fft.rfftfreq(k[0]); np.fft.fftfreq(k[1]); np.fft.rfftfreq(0); np.linalg.tensorsolve(s, e);
-np.linalg.tensorinv(e); np.linalg.pinv(x[:0], hermitian=True); np.float_power.accumulate(y); np.float_power.reduce(x);
+np.linalg.tensorinv(e); np.linalg.pinv(x[:0], hermitian=True); np.linalg.pinv(i[:0]); np.linalg.qr(x, mode="r");
+np.float_power.accumulate(y); np.float_power.reduce(x);
 np.float_power.reduce(x > 0, axis=1); np.float_power.reduce(y, keepdims=True); np.bitwise_count(u); np.bitwise_count(u[0]);
 np.bitwise_count(k); np.bitwise_count(y); np.cumulative_sum(s, axis=()); np.cumulative_sum(y, axis=()); np.choose(i, [y[0], 2, 3])
 """
@@ -126,6 +129,11 @@ def test_the_order_in_memory_of_an_argument(order: str):
             f(other)
 
 
+def test_different_rows_are_refused():
+    for axis in (0, 1):
+        assert isinstance(captured(f"r = np.unique(x, axis={axis})", NAMES).error, CaptureError)
+
+
 def test_a_function_gives_a_dtype_back():
     assert tm.tensor(lambda x: (x.dtype, x * 2))(NAMES["k"])[0] == NAMES["k"].dtype
 
@@ -145,3 +153,12 @@ def test_of_no_integers_there_is_no_quantile_of_one_dtype():
     assert f(NAMES["k"]) == 2
     with pytest.raises(CaptureError, match="of no integers"):
         f(np.array([0, 1]))
+
+
+@pytest.mark.parametrize("order", ["C", "F", "K"])
+def test_an_array_in_an_order_is_itself_where_it_lies_so(order: str):
+    for x in (NAMES["x"], np.asfortranarray(NAMES["x"]), NAMES["x"][:, ::2]):
+        check(
+            f"v = np.asarray(x, order='{order}')\nv[0] = 7\nw = np.asanyarray(x.T, order='{order}')\nw += 1",
+            x=x.copy("K"),
+        )

@@ -354,6 +354,8 @@ _UNREAD = (
     "modulo",
     "input values to the",
     "must be in the range",
+    "must be of equal length",
+    "must be the same size",
 )
 
 

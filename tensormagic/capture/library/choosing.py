@@ -115,7 +115,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     if not copy and isinstance(x, Tensor) and x.type.form == "array":
         x[...] = nan_to_num(x, True, nan, posinf, neginf)
         return x
-    if not copy and isinstance(x, list | tuple):
+    if not copy:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     value = strong(x)
     if not value.type.inexact:

@@ -8,9 +8,9 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed_size
-from tensormagic.capture.arguments import tensor
+from tensormagic.capture.arguments import order_letter, shape_of, tensor
 from tensormagic.capture.inputs import check_dtype
-from tensormagic.capture.names import implements
+from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.place import lies_as
@@ -34,7 +34,7 @@ def _done(node: Node) -> Tensor:
 
 
 def _shape(shape: Any) -> tuple[Size, ...]:
-    sizes = tuple(context.settle(as_size(s)) for s in (shape if isinstance(shape, tuple | list) else (shape,)))
+    sizes = shape_of(shape)
     if any((hint(s) or 0) < 0 for s in sizes):
         raise ShapeError("negative dimensions are not allowed")
     return sizes
@@ -52,22 +52,10 @@ def _stretched(value: Node, shape: tuple[Size, ...]) -> Tensor:
     return _done(broadcast(value, shape) if shape else to_form(value, "array"))
 
 
-def _order(order: Any, allowed: str = "CF") -> str:
-    """The letter of an order in memory, one of those that are allowed."""
-    if not isinstance(order, str):
-        raise TypeError(f"order must be str, not {type(order).__name__}")
-    letter = order.upper()
-    if letter not in set("CFAK"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
-    if letter not in allowed:
-        raise ValueError("only 'C' or 'F' order is permitted")
-    return letter
-
-
 def _laid_out(value: Node, shape: tuple[Size, ...], order: str, like: Tensor | None = None) -> Tensor:
     """A new array of one value, its axes in memory in an order of NumPy's: K is that of the array that it is ``like``."""
     axes = list(range(len(shape)))
-    letter = _order(order, "CFAK" if like is not None else "CF")
+    letter = order_letter(order, "CFAK" if like is not None else "CF")
     if letter == "F":
         axes.reverse()
     elif letter in {"K", "A"} and like is not None and like.ndim == len(shape) > 1:
@@ -160,10 +148,10 @@ def array(
     if dtype is not None:
         check_dtype(np.dtype(dtype), "the new array")
     if order is not None:
-        _order(order, "CFAK")
+        order_letter(order)
     if copy is False:
         if not _is_array(value, dtype) or ndmin > value.ndim:
-            raise ValueError("Unable to avoid copy while creating an array as requested.")
+            raise ValueError(_NO_COPY)
         return value
     if copy is None and ndmin <= np.ndim(value):
         return asarray(value, dtype)
@@ -177,8 +165,22 @@ def array(
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Any:
     """``np.asarray``: the array itself, where it is one of this dtype."""
     if not copy and _is_array(a, dtype) and (isinstance(a, Tensor) or np.asarray(a, order=order) is a):  # type: ignore[call-overload]
-        return a
+        letter = "K" if order is None else order_letter(order)
+        lies = _in_order(a, letter) if isinstance(a, Tensor) and letter in {"C", "F"} else a
+        if copy is False and isinstance(a, Tensor) and lies.place.buffer is not a.place.buffer:
+            raise ValueError(_NO_COPY)
+        return lies
     return array(a, dtype, copy=copy is not False, order=order)
+
+
+def _in_order(x: Tensor, letter: str) -> Tensor:
+    """The array itself where it lies in that order, else a copy."""
+    if x.ndim < 2:
+        return x
+    return FUNCTIONS[np.ascontiguousarray if letter == "C" else np.asfortranarray](x)
+
+
+_NO_COPY = "Unable to avoid copy while creating an array as requested."
 
 
 def _is_array(value: Any, dtype: Any) -> bool:
@@ -337,7 +339,7 @@ def _not_zero(x: Node) -> Node:
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C", **options: Any) -> Tensor:
     """``np.eye``."""
     del options
-    _order(order)
+    order_letter(order, "CF")
     shape = _shape((N, N if M is None else M))
     on = scalar.equal(iota(shape, 0) + k if k else iota(shape, 0), iota(shape, 1))
     return _done(astype(on, dtype))

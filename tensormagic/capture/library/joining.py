@@ -232,6 +232,8 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     """``np.split``: views."""
     x = tensor(ary)
     parts = _sections(indices_or_sections)
+    if parts is not None and isinstance(ary, list | tuple):
+        raise AttributeError(f"{type(ary).__name__!r} object has no attribute 'shape'")
     if parts is not None and int(x.shape[one_axis(axis, x.ndim)]) % parts:
         raise ShapeError("array split does not result in an equal division")
     return array_split(x, indices_or_sections, axis)

@@ -130,6 +130,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """``np.linalg.qr`` in modes "reduced", "complete" and "r"."""
     if mode == "raw":
         refuse("np.linalg.qr with mode='raw'", "Use mode='reduced'.")
+    mode = {"full": "reduced", "f": "reduced"}.get(mode, mode)  # NumPy's former names
     found = tuple(_done(n) for n in linalg.qr(node_of(a), mode))
     return found[0] if mode == "r" else QRResult(*found)
 
@@ -139,13 +140,15 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _MIS
     """``np.linalg.pinv``."""
     if rcond is not None and rtol is not _MISSING:
         raise ValueError("`rtol` and `rcond` can't be both set.")
+    matrix = node_of(a)
+    if matrix.type.size == 0:
+        *outer, rows, columns = matrix.type.shape
+        return _done(reshape(matrix, (*outer, columns, rows)))
     bound = rtol if rcond is None else rcond
     bound = 1e-15 if bound is _MISSING else "size" if bound is None else bound
     if not hermitian and isinstance(bound, float | int | str):
-        return _done(linalg.pinv(node_of(a), bound))
-    x = linalg.prepared(node_of(a))
-    if x.type.size == 0:
-        return _done(linalg.pinv(x, 1e-15))
+        return _done(linalg.pinv(matrix, bound))
+    x = linalg.prepared(matrix)
     size = max_extent(x) * float(np.finfo(x.type.dtype).eps)
     return _pinv_by_vectors(x, size if isinstance(bound, str) else node_of(bound), hermitian)
 

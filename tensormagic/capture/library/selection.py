@@ -96,7 +96,9 @@ def unique(
     """``np.unique``: the different values of an array, in order."""
     del sorted  # they always are
     x = node_of(ar)
-    if axis is not None and normalise_axis(axis, x.type.ndim) == 0 and x.type.ndim != 1:
+    if axis is not None:
+        normalise_axis(axis, x.type.ndim)  # which raises NumPy's errors
+    if axis is not None and x.type.ndim != 1:
         refuse("np.unique along an axis", "Take it of each slice, or in a cell of its own.")
     flat = reshape(x, (x.type.size,))
     first, inverse, counts = selection.unique(flat, equal_nan=bool(equal_nan))

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import array_alone, done, into_out, one_axis, several_axes, shape_of, tensor
+from tensormagic.capture.arguments import (
+    array_alone,
+    done,
+    into_out,
+    one_axis,
+    order_letter,
+    several_axes,
+    shape_of,
+    tensor,
+)
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -22,11 +31,9 @@ from tensormagic.ops.scalars import scalar
 
 def c_or_f(x: Tensor, order: str) -> str:
     """Whether ``order`` means C or Fortran order for ``x``."""
-    letter = order.upper()
+    letter = order_letter(order)
     if letter in {"C", "F"}:
         return letter
-    if letter not in {"A", "K"}:
-        raise ValueError("order must be one of 'C', 'F', 'A', or 'K'")
     layout = x.place.layout() if x.ndim > 1 else None
     capture = context.current()
     if capture is not None and x.ndim > 1:
@@ -45,6 +52,7 @@ def c_or_f(x: Tensor, order: str) -> str:
 
 def reshape_tensor(x: Tensor, shape: Any, order: str = "C") -> Tensor:
     """``x.reshape(shape, order)``."""
+    order_letter(order, "CFA")
     if c_or_f(x, order) == "C":
         return x.reshape(shape)
     sizes = shape_of(shape)
@@ -71,10 +79,10 @@ def ravel(a: Any, order: str = "C") -> Any:
 def _copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
     """``np.copy``: laid out as asked, which decides what a view of the copy is."""
     del subok
-    x = tensor(a)
+    x, letter = tensor(a), order_letter(order)
     if not x.ndim:
         return done(to_form(x.node, "array"))
-    return x.transpose().copy().transpose() if order.upper() == "F" and x.ndim > 1 else x.copy()
+    return x.transpose().copy().transpose() if letter == "F" and x.ndim > 1 else x.copy()
 
 
 def _flatten(self: Any, order: str = "C") -> Any:
@@ -188,7 +196,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         refuse("np.squeeze of an array whose sizes depend on data", "Name the axis: x.squeeze(axis).")
     if not shape and x.type.form != "array":
         return done(to_form(x.node, "array" if x.type.form == "python" else "scalar"))
-    axes = tuple(k for k, s in enumerate(shape) if s == 1) if axis is None else several_axes(axis, x.ndim)
+    axes = tuple(k for k, s in enumerate(shape) if s == 1) if axis is None else _squeezed(axis, x.ndim)
     if any(nodes_of(shape[k]) for k in axes):
         refuse("np.squeeze of an axis that is as long as data say", "Take its first element: x[..., 0].")
     if any(shape[k] != 1 for k in axes):
@@ -201,6 +209,10 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         lambda old, new: reshape(new, old.type.shape),
         lambda v: np.squeeze(v, axes),
     )
+
+
+def _squeezed(axis: Any, rank: int) -> tuple[int, ...]:
+    return () if not rank and isinstance(axis, int) and axis in {0, -1} else several_axes(axis, rank)
 
 
 def at_least(x: Node, rank: int) -> Node:

@@ -44,7 +44,7 @@ as functions, at four sizes of their arguments. *Errors*: both raise, alike, or 
 several errors: here shapes and dtypes are looked at before there are values. *Promoted*: equal values, of which some are of the
 wider of two dtypes, since data choose between two numbers of different dtypes; or an attribute, or an index, that a number of Python's
 own has not, and a lazy one has.
-*Digits*: equal but for the sign of a zero or last digits, in programs with powers, `abs`, `clip` or `median`, which NumPy computes
+*Digits*: equal but for the sign of a zero or last digits, in programs with powers, sums, `abs`, `clip` or `median`, which NumPy computes
 otherwise by how an array lies in memory ("–": not told apart in that run). *Untaken*: an error in code that is traced and that Python
 does not run with these arguments. *Unread*: NumPy raises where a value is made that nobody reads, and that is not computed: an index
 out of bounds, a name that is not bound, an empty list that is stacked, rows of several lengths, a number that does not fit a dtype,

@@ -116,6 +116,8 @@ def test_an_attribute_that_is_not_captured_is_refused_by_name():
         assert isinstance(error, CaptureError), error
         assert f"'{name}'" in str(error)
     assert isinstance(captured("r = x.undefined", NAMES).error, AttributeError)
+    assert isinstance(captured("r = getattr(x, 'strides', None)", NAMES).error, CaptureError)
+    check("r = getattr(x, 'undefined', 3)\nq = getattr(k[0], 'sum', None) is None\nw = hasattr(x, 'strides')", **NAMES)
 
 
 @pytest.mark.parametrize("order", ["A", "K"])

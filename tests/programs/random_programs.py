@@ -251,12 +251,18 @@ def promotions() -> Generator[list[Any]]:
 def _in_digits(made: Program) -> int:
     """By how many last digits values may differ that NumPy computes otherwise by how an array lies in memory.
 
-    Powers, magnitudes of complex numbers, and which one of two equal zeros is taken.
+    Powers, magnitudes of complex numbers, sums of floats, and which one of two equal zeros is taken.
 
     A power of a power has the error of the first as many times as its exponent is large.
     """
     text = made.helpers + made.cell
-    return 512 if "**=" in text else 4 if any(name in text for name in ("**", "clip", "median", "abs")) else 0
+    return (
+        512
+        if "**=" in text
+        else 4
+        if any(name in text for name in ("**", "clip", "median", "abs", "sum", "mean"))
+        else 0
+    )
 
 
 def memory(array: np.ndarray) -> np.ndarray:

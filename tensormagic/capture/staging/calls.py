@@ -334,9 +334,9 @@ def _has_attribute(value: Any, name: str) -> bool:
 
 
 def _attribute(value: Any, name: str, *default: Any) -> Any:
-    """``getattr``: a lazy number has no more than numbers have."""
-    if default and isinstance(value, Tensor) and not _has_attribute(value, name):
-        return default[0]
+    """``getattr``: a lazy number has no more than numbers have; what is not captured is refused, and no default."""
+    if default and isinstance(value, Tensor):
+        return getattr(value, name) if _has_attribute(value, name) else default[0]
     return getattr(value, name, *default)
 
 

@@ -46,7 +46,7 @@ SETS = """
 np.union1d(c, 1j); np.union1d(f, 2.5); np.union1d(f, y); np.union1d(x, k); np.intersect1d(x, -1, assume_unique=True);
 np.intersect1d(x % 3, [1, 2], assume_unique=True); np.intersect1d(y, k, assume_unique=True); np.setxor1d(k, x, assume_unique=True);
 np.setxor1d(x % 3, k, assume_unique=True); np.isin(x, [1.0], kind="table"); np.isin(k, [1], kind="table");
-np.isin(k, [1], kind="stable"); np.append(2.5, f); np.append(f, 2.5); np.concatenate([f, 2.5], axis=None);
+np.isin(k, [1], kind="stable"); np.isin(2, x[:0]); np.append(2.5, f); np.append(f, 2.5); np.concatenate([f, 2.5], axis=None);
 np.concatenate([f, y], axis=None); np.concatenate([k, True], axis=None); np.unique(y, axis=(0, 1)); np.unique(y, axis=0);
 np.unique(y, axis=1)
 """

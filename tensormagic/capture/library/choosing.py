@@ -303,7 +303,7 @@ def isin(
         raise ValueError("The 'table' method is only for integers and truth values: select 'sort' or None for kind.")
     x, wanted = (v.astype(np.result_type(x.dtype, wanted.dtype)) for v in (x, wanted))
     if wanted.type.size == 0:
-        return done(broadcast(constant(np.bool_(invert)), x.type.shape))
+        return done(to_form(broadcast(constant(np.bool_(invert)), x.type.shape), "array"))
     if isinstance(wanted.type.size, int) and wanted.type.size <= 16:
         hits = [build(scalar.equal, x, wanted[k]) for k in range(wanted.type.size)]
         found = hits[0]

@@ -27,7 +27,7 @@ from tensormagic.ir.graph import Closed, Graph, Guard, check, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, Size, Symbol, evaluate, nodes_of
 from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
-from tensormagic.transform.rewriting import Rewritten, own_rules, rewrite
+from tensormagic.transform.rewriting import Rewritten, choices, own_rules, rewrite
 
 WORTH_WARNING = 0.5  # seconds of NumPy's time that may be spent to find out which line a warning is about
 SLOWER = 200  # times that NumPy may take of compiled code's time, where it is not known
@@ -163,12 +163,12 @@ _KEPT = 512
 
 def executable(graph: Graph, level: str | None = None) -> Executable:
     """The executable of a closed graph: the same one for an equal graph."""
-    level = level or config.math
-    key = (graph, level, own_rules(level))
+    chosen = choices(level or "")
+    key = (graph, chosen)
     with _lock:
         found = _executables.get(key)
         if found is None:
-            rewritten = rewrite(graph, level)
+            rewritten = rewrite(graph, chosen[0])
             late = tuple(g for g in rewritten.graph.guards if g not in {*graph.guards, *rewritten.graph.checks})
             found = _executables[key] = Executable(rewritten, late=late)
             if len(_executables) > _KEPT:

@@ -41,6 +41,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, input_node, open_type
+from tensormagic.transform.rewriting import choices
 
 _EXACT = 128  # argument shapes whose sizes are remembered
 Completing = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
@@ -262,7 +263,7 @@ class Function:
         if not options and not self.fills:
             try:
                 held = tuple([id(space.get(name)) for name, space in self.reads])
-                key = (tuple([(a.dtype, a.shape) for a in args]), held)
+                key = (tuple([(a.dtype, a.shape) for a in args]), held, choices(self.math))
                 program, sizes, _ = self._exact[key]
                 return program.run(sizes, args, args)
             except (AttributeError, KeyError, TypeError):
@@ -297,7 +298,7 @@ class Function:
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
         """The values of a call, and the key of the programs for values of their types and shapes."""
         given = self._given(args, options)
-        return given, (structure((args, options)), *_key(given), tuple([_signature(v) for v in given.values]))
+        return given, (structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values]))
 
     def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
         leaves, build = flatten((args, options))
@@ -309,10 +310,10 @@ class Function:
         return Given(leaves, [is_moving(v) for v in leaves], build, held)
 
     def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Exact) -> None:
-        self._exact[(structure((args, options)), *_key(given), tuple([_signature(v) for v in given.values]))] = known
+        self._exact[(structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values]))] = known
         if not given.reads and not options and all(isinstance(v, np.ndarray) for v in args):
             held = tuple([id(space.get(name)) for name, space in self.reads])
-            self._exact[tuple([(a.dtype, a.shape) for a in args]), held] = known
+            self._exact[tuple([(a.dtype, a.shape) for a in args]), held, choices(self.math)] = known
         while len(self._exact) > _EXACT:
             self._exact.popitem(last=False)
 
@@ -328,7 +329,7 @@ class Function:
             return program
         program, given = self.specialise(given)
         if not program.extra and not self.changes and given.settled:
-            kind = (key[0], *_key(given), tuple([_kind(v) for v in given.values]))
+            kind = (key[0], *self._key(given), tuple([_kind(v) for v in given.values]))
             self._kinds.setdefault(kind, []).append(program)
             while len(self._kinds) > _EXACT:
                 self._kinds.popitem(last=False)
@@ -359,16 +360,15 @@ class Function:
             found.raising,
         ), given
 
+    def _key(self, given: Given) -> tuple[Any, ...]:
+        """What a program depends on beside the types of its inputs."""
+        fixed = tuple([_fixed(v) for v, m in zip(given.leaves, given.moving, strict=True) if not m])
+        held = tuple([place_of(read) if is_moving(value) else _fixed(value) for read, value in given.held])
+        return choices(self.math), tuple(given.moving), fixed, held, random.pattern(given.objects)
+
     def graph(self, *args: Any, **options: Any) -> Graph:
         """The graph for arguments of these types, before rewriting."""
         return self.specialise(self._given(*self._completed(args, options)))[0].graph
-
-
-def _key(given: Given) -> tuple[Any, ...]:
-    """What a program depends on beside the types of its inputs."""
-    fixed = tuple([_fixed(v) for v, m in zip(given.leaves, given.moving, strict=True) if not m])
-    held = tuple([place_of(read) if is_moving(value) else _fixed(value) for read, value in given.held])
-    return tuple(given.moving), fixed, held, random.pattern(given.objects)
 
 
 def _own_arrays(args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:

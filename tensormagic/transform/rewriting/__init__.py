@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 
+from tensormagic.config import config
 from tensormagic.ir.driver import Firing, Log, Table, Withheld, rewrite_graph
 from tensormagic.ir.driver import rewrite_nodes as _rewrite_nodes
 from tensormagic.ir.graph import Graph
@@ -40,6 +41,20 @@ def own_rules(level: str) -> tuple[Rule, ...]:
     """The installed rules that ``level`` allows."""
     allowed = LEVELS[: LEVELS.index(level) + 1]
     return tuple(rule for rules in installed.values() for rule in rules if rule.level in allowed)
+
+
+Choices = tuple[str, tuple[Rule, ...]]
+_BARE: dict[str, Choices] = {level: (level, ()) for level in LEVELS}
+
+
+def choices(level: str = "") -> Choices:
+    """What decides a value beside its graph: a level, by default the one in force, and the rules of the user's own that it allows.
+
+    The one definition: values, executables and the programs of functions are kept under it. The tier is no part of it: a
+    value that is there is not computed again by another tier.
+    """
+    level = level or config.math
+    return (level, own_rules(level)) if installed else _BARE[level]
 
 
 @cache

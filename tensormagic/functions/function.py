@@ -35,7 +35,6 @@ from tensormagic.functions.reading import (
     settled,
 )
 from tensormagic.functions.stores import Stores, stores_of, unchanged
-from tensormagic.ir.alive import Alive
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -190,15 +189,6 @@ class Specialisation:
             raise
 
 
-_live: Alive[Function] = Alive()
-
-
-def forget_programs() -> None:
-    """Let every function trace anew: other rewrite rules are in force."""
-    for function in _live:
-        function.forget()
-
-
 Exact = tuple[
     Specialisation, dict[Any, int], list[Any]
 ]  # with what keys know by its id, so that no other object gets that
@@ -246,15 +236,9 @@ class Function:
             kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
             given = [inspect.Parameter(name, kind, default=...) for name in self.parameters]
             self.__signature__ = inspect.Signature(given)  # no field: `inspect` looks for it
-        _live.add(self)
 
     def __repr__(self) -> str:
         return f"<captured function {self.name}({', '.join(self.parameters) or '...'})>"
-
-    def forget(self) -> None:
-        """Drop the programs, so that the next call traces anew."""
-        self._exact.clear()
-        self._kinds.clear()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         if context.current() is not None:
@@ -310,7 +294,9 @@ class Function:
         return Given(leaves, [is_moving(v) for v in leaves], build, held)
 
     def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Exact) -> None:
-        self._exact[(structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values]))] = known
+        self._exact[(structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values]))] = (
+            known
+        )
         if not given.reads and not options and all(isinstance(v, np.ndarray) for v in args):
             held = tuple([id(space.get(name)) for name, space in self.reads])
             self._exact[tuple([(a.dtype, a.shape) for a in args]), held, choices(self.math)] = known

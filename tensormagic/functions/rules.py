@@ -12,7 +12,6 @@ from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.array_notation import is_pointwise, source_of, statement_of_text, statements_of_function
 from tensormagic.functions.array_rules import ArrayRule
 from tensormagic.functions.array_trial import StatedArrays
-from tensormagic.functions.function import forget_programs
 from tensormagic.ir.errors import ParseError, RuleError, TensorError
 from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.transform import rewriting
@@ -67,7 +66,6 @@ class Rules:
                 error.lineno = rule.line  # type: ignore[union-attr]
                 raise
         rewriting.installed[name] = tuple(rule.rule for rule in given)
-        forget_programs()
         return rewriting.installed[name]
 
     def remove(self, name: str) -> None:
@@ -79,7 +77,6 @@ class Rules:
             Where there are none.
         """
         del rewriting.installed[name]
-        forget_programs()
 
     def _allowed(self, level: str) -> tuple[Rule, ...]:
         return (*rewriting.own_rules(level), *rewriting.rules(level))

@@ -26,7 +26,6 @@ _INFIX = {
 _SELECTIONS = {
     "places": "np.flatnonzero({0})",
     "count_unique": "np.unique({0}, equal_nan={nan}).size",
-    "unique": "np.unique({0}, True, True, True, equal_nan={nan})[1:]",
 }
 _SPECIAL = {"sigmoid": "expit", "erf": "erf", "erfc": "erfc", "xlogy": "xlogy", "logit": "logit", "digamma": "digamma",
             "gammaln": "gammaln", "polygamma": "polygamma"} | {name: name for name in (

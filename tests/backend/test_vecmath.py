@@ -25,6 +25,7 @@ from numba.extending import intrinsic
 from scipy import special
 
 from tensormagic.backend import vecmath
+from tests.precise import FUNCTIONS, off
 
 DTYPES = [np.float64, np.float32]
 PAIRS = ["arctan2", "hypot", "logaddexp", "power"]
@@ -67,17 +68,6 @@ REFERENCES: dict[str, Callable[[Any], Any]] = {
     "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
     "erf": special.erf,
     "erfc": special.erfc,
-}
-
-
-MPMATH: dict[str, Callable[[Any], Any]] = {
-    **{name: getattr(mpmath, name) for name in UNARY if hasattr(mpmath, name)},
-    **{name: getattr(mpmath, name.replace("arc", "a")) for name in UNARY if name.startswith("arc")},
-    "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
-    "log2": lambda x: mpmath.log(x, 2),
-    "exp2": lambda x: mpmath.mpf(2) ** x,
-    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
-    "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
 }
 
 
@@ -163,7 +153,7 @@ SUBNORMAL: dict[Any, dict[str, list[float]]] = {
 @pytest.mark.parametrize("name", sorted(SUBNORMAL[np.float64]))
 def test_subnormal_numbers(name: str, dtype: type) -> None:
     arguments = np.array(SUBNORMAL[dtype][name], dtype)
-    exact = [MPMATH[name](mpmath.mpf(float(v))) for v in arguments]
+    exact = [FUNCTIONS[name](mpmath.mpf(float(v))) for v in arguments]
     spacing = np.spacing(np.abs(np.array([float(v) for v in exact])).astype(dtype))
     out = evaluate(name, arguments, dtype)
     assert all(abs(mpmath.mpf(float(a)) - b) <= float(s) for a, b, s in zip(out, exact, spacing, strict=True))
@@ -200,7 +190,7 @@ def test_float64_against_long_double(name: str) -> None:
 def check_with_mpmath(name: str, x: np.ndarray) -> None:
     with mpmath.workdps(60):
         for a, b in zip(x.tolist(), evaluate(name, x, np.float64).tolist(), strict=True):
-            exact = MPMATH[name](mpmath.mpf(a))
+            exact = FUNCTIONS[name](mpmath.mpf(a))
             assert abs(mpmath.mpf(b) - exact) <= BOUNDS[name] * float(np.spacing(abs(float(exact)))), (name, a)
 
 
@@ -270,7 +260,8 @@ def test_edges_of_pairs(name: str, dtype: type) -> None:
         out = evaluate_pairs(name, x, y, dtype)
         ordinary = np.isfinite(expected) & (expected != 0)
         np.testing.assert_array_equal(out[~ordinary], expected[~ordinary])
-        np.testing.assert_array_max_ulp(out[ordinary], expected[ordinary], 2)
+        points = zip(out[ordinary], expected[ordinary], x[ordinary], y[ordinary], strict=True)
+        assert not [p for p in points if p[0] != p[1] and off(name, p[0], p[2:], dtype) > 2]
     zero = expected == 0
     if name in ("arctan2", "power"):
         np.testing.assert_array_equal(np.signbit(out[zero]), np.signbit(expected[zero]))
@@ -281,14 +272,14 @@ def test_the_far_ends_of_inverse_hyperbolic_functions() -> None:
         largest = np.finfo(dtype).max
         for name in ("arcsinh", "arccosh"):
             x = np.array([largest, largest / 3, 2.0**60, 2.0**60 * 1.001, 2.0**59], dtype)
-            exact = [MPMATH[name](mpmath.mpf(float(v))) for v in x]
+            exact = [FUNCTIONS[name](mpmath.mpf(float(v))) for v in x]
             assert errors(evaluate(name, x, dtype), np.array([float(v) for v in exact])).max() <= 1.01
 
 
 def test_hyperbolic_functions_reach_the_largest_number() -> None:
     for dtype, x in ((np.float64, [710.0, 710.4, -710.4]), (np.float32, [88.9, 89.4, -89.4])):
         for name in ("cosh", "sinh"):
-            exact = np.array([float(MPMATH[name](mpmath.mpf(float(v)))) for v in np.array(x, dtype)])
+            exact = np.array([float(FUNCTIONS[name](mpmath.mpf(float(v)))) for v in np.array(x, dtype)])
             assert np.isfinite(exact.astype(dtype)).all()
             assert errors(evaluate(name, x, dtype), exact).max() <= 1.01
 

@@ -189,6 +189,39 @@ def test_special_values():
             np.testing.assert_array_equal(ours, numpys, strict=True)
 
 
+ZEROS = {
+    "values": np.unique,
+    "places": lambda x: np.unique(x, return_index=True),
+    "inverse": lambda x: np.unique(x, return_inverse=True),
+    "counts": lambda x: np.unique(x, return_counts=True),
+    "both": lambda x: np.unique(x, return_inverse=True, return_counts=True),
+    "nan apart": lambda x: np.unique(x, equal_nan=False),
+    "union": lambda x: np.union1d(x, x[::2]),
+    "common": lambda x: np.intersect1d(x, x[1::2]),
+    "rest": lambda x: np.setdiff1d(x, x[x == 1]),
+    "either": lambda x: np.setxor1d(x[::2], x[x == 1]),
+    "sorted": np.sort,
+    "order": np.argsort,
+}
+
+
+@pytest.mark.parametrize("name", ZEROS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+def test_of_the_zeros_the_one_is_kept_that_numpy_keeps(name, dtype):
+    rng = np.random.default_rng(5)
+    f = tm.tensor(ZEROS[name])
+    for size in (1, 2, 5, 12, 40, 300):
+        for _ in range(4):
+            x = rng.choice(np.array([0.0, -0.0, 1.0, -2.0, np.nan]), size).astype(dtype)
+            if dtype is np.complex128:
+                x.imag = rng.choice([0.0, -0.0, 1.0], size)
+            for ours, numpys in zip(listed(f(x)), listed(ZEROS[name](x)), strict=True):
+                np.testing.assert_array_equal(ours, numpys, strict=True)
+                for part in ("real", "imag"):
+                    signs = (np.signbit(getattr(v[~np.isnan(v)], part)) for v in (ours, numpys))
+                    np.testing.assert_array_equal(*signs)
+
+
 def test_batches():
     mask = np.array([True, False, True, True])
     np.testing.assert_array_equal(tm.vmap(lambda x: x[mask].sum())(X), X[:, mask].sum(1))
@@ -242,7 +275,7 @@ def test_as_text_in_plain_numpy():
     lazy = tm.tensor(program)(tm.tensor(X))
     names = {}
     exec(lazy.code("numpy"), names)
-    run = next(v for v in names.values() if callable(v))
+    *_helpers, run = (v for v in names.values() if callable(v))
     assert run(X) == pytest.approx(program(X))
 
 

@@ -101,7 +101,8 @@ def unique(
     if axis is not None and x.type.ndim != 1:
         refuse("np.unique along an axis", "Take it of each slice, or in a cell of its own.")
     flat = reshape(x, (x.type.size,))
-    first, inverse, counts = selection.unique(flat, equal_nan=bool(equal_nan))
+    asked = (bool(return_index), bool(return_inverse), bool(return_counts))
+    first, inverse, counts = selection.unique(flat, equal_nan=bool(equal_nan), asked=asked)
     found = [gather(flat, first, 0)]
     found += [first] if return_index else []
     found += [reshape(inverse, x.type.shape if x.type.ndim else (1,))] if return_inverse else []

@@ -24,13 +24,14 @@ def union1d(ar1: Any, ar2: Any) -> Tensor:
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """``np.intersect1d``: what is in both arrays; and where it first is in each."""
     first, second = _alike(ar1, ar2)
-    if assume_unique and not return_indices:
+    if not return_indices:
+        if not assume_unique:
+            first, second = unique(first), unique(second)
         joined = sort(np.concatenate([first, second]))
         return joined[:-1][joined[1:] == joined[:-1]]
     (left, at_left), (right, at_right) = unique(first, return_index=True), unique(second, return_index=True)
     common = isin(left, right)
-    found = left[common]
-    return (found, at_left[common], at_right[isin(right, left)]) if return_indices else found
+    return left[common], at_left[common], at_right[isin(right, left)]
 
 
 @implements(np.setdiff1d)

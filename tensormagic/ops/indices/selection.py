@@ -116,9 +116,17 @@ def _unique_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Typ
     return found, array(np.int64, *x.type.shape), found
 
 
-def _unique_numpy(x: Value, length: int, equal_nan: bool) -> Value:
+def _unique_numpy(x: Value, length: int, equal_nan: bool, asked: tuple[bool, bool, bool]) -> Value:
     _, first, inverse, counts = np.unique(x, True, True, True, equal_nan=equal_nan)
-    return first, inverse.reshape(np.shape(x)), counts
+    inverse = inverse.reshape(np.shape(x))
+    if x.dtype.kind in "fc" and not asked[0]:  # of the zeros, the one that NumPy's call keeps: its sort is not stable
+        options: dict[str, Any] = {"return_inverse": asked[1], "return_counts": asked[2], "equal_nan": equal_nan}
+        kept: Any = np.unique(x, **options)
+        kept = (kept[0] if any(asked) else kept)[inverse]
+        like = (np.signbit(x.real) == np.signbit(kept.real)) & (np.signbit(x.imag) == np.signbit(kept.imag))
+        places = np.flatnonzero(like)[::-1]
+        first[inverse[places]] = places  # the last one stored stays
+    return first, inverse, counts
 
 
 UNIQUE = Opaque(
@@ -127,11 +135,15 @@ UNIQUE = Opaque(
     numpy=_unique_numpy,
     tangent=lambda node, _tangents: tuple(None for _ in node.types),
     stacked=_unique_stacked,
-    doc="Of the different values of an array, in order: where each stands first, which one each element is, and how often each is there.",
+    doc="Of the different values of an array, in order: where each stands, which one each element is, and how often each is there.",
 )
 
 
-def unique(x: Node, *, equal_nan: bool = True) -> tuple[Node, ...]:
-    """The first places, the inverse and the counts of the different values of ``x``, which has one axis."""
+def unique(x: Node, *, equal_nan: bool = True, asked: tuple[bool, bool, bool] = (True, True, True)) -> tuple[Node, ...]:
+    """Places, the inverse and the counts of the different values of ``x``, which has one axis.
+
+    ``asked`` says for which of the three ``np.unique`` was asked. The places are the first ones where these were; else each is one of the
+    element that NumPy's call keeps, which decides the sign of a zero.
+    """
     length: Size = atom(make(DISTINCT, (x,), equal_nan=equal_nan))
-    return items(make(UNIQUE, (x,), length=length, equal_nan=equal_nan))
+    return items(make(UNIQUE, (x,), length=length, equal_nan=equal_nan, asked=asked))

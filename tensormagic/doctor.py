@@ -106,6 +106,7 @@ def _gpu() -> tuple[str, bool]:
 
 def _cache() -> tuple[str, bool]:
     import tensormagic
+    from tensormagic.backend.cache import problem
 
     folder = Path(tensormagic.config.cache_folder)
     if not folder.exists():
@@ -113,11 +114,9 @@ def _cache() -> tuple[str, bool]:
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 2**20
     # Code that is loaded from here runs as its user: nobody else may be able to put some there.
-    status = folder.stat()
-    mine = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-    private = mine and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    verdict = "only you can write" if private else "NOT SAFE: others can write there, or it is not yours"
-    return f"{folder}, {len(files)} files, {size:.1f} MiB, {stat.filemode(status.st_mode)}, {verdict}", private
+    wrong = problem()
+    verdict = f"NOT USED: {wrong}" if wrong else "only you can write"
+    return f"{folder}, {len(files)} files, {size:.1f} MiB, {stat.filemode(folder.stat().st_mode)}, {verdict}", not wrong
 
 
 def _compiler() -> tuple[str, bool]:

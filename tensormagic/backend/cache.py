@@ -1,24 +1,33 @@
 """Machine code on disk, in a folder that only the user can write.
 
-Files are named by all that decides their content, and written by atomic rename. Knows neither graphs nor compilers.
+Files are named by all that decides their content, and written by atomic rename. What is read was looked at as it was
+opened, each time (`trust`). Knows neither graphs nor compilers.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
-import stat
+import secrets
+import shutil
 import tempfile
-import warnings
+import threading
+import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
+from tensormagic.backend.telling import tell_once
+from tensormagic.backend.trust import UntrustedError, child, opened_folder, read_file
 from tensormagic.config import config
 
 MOST_BYTES = 512 << 20
+LEFT_BEHIND = 3600.0  # seconds after which a file that was never finished is nobody's
+_TOLD = "the cache of compiled code is not used"
+_OURS = (".o", ".json", ".tmp")
 
 
 @dataclass(frozen=True)
@@ -40,82 +49,160 @@ class Code:
     seconds: float
 
 
-def folder() -> Path:
-    """``config.cache_folder``, made if it is not there.
+class _Temporary:
+    """A private folder of this process, made when it is first needed, and anew where it was deleted."""
 
-    A folder that others own or can write is refused with a warning; a private temporary one serves this process then.
-    """
-    return _usable(config.cache_folder)
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._owner = 0
+        self._lock = threading.Lock()
 
+    def there(self) -> list[Path]:
+        """The folder, if this process has one."""
+        path = self._path
+        return [path] if path is not None and self._owner == os.getpid() and path.is_dir() else []
 
-@cache
-def _usable(path: Path) -> Path:
-    problem = _problem(path)
-    if problem:
-        warnings.warn(f"compiled code is not kept: {problem}", RuntimeWarning, stacklevel=3)
-        return Path(tempfile.mkdtemp(prefix="tensormagic-"))
-    return path
+    def get(self) -> Path:
+        """The folder."""
+        with self._lock:
+            found = self.there()
+            if not found:
+                found = [Path(tempfile.mkdtemp(prefix="tensormagic-"))]
+                self._path, self._owner = found[0], os.getpid()
+                atexit.register(self._remove, found[0], os.getpid())
+        return found[0]
 
+    @staticmethod
+    def _remove(path: Path, owner: int) -> None:
+        if owner == os.getpid():
+            shutil.rmtree(path, ignore_errors=True)
 
-def _problem(path: Path) -> str:
-    """Why a folder cannot be trusted with code that will be run; empty where it can."""
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = path.stat()
-    except OSError as error:
-        return f"{path}: {error}"
-    if hasattr(os, "getuid"):
-        if status.st_uid != os.getuid():
-            return f"{path} belongs to somebody else"
-        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return f"others can write in {path}"
-    return "" if os.access(path, os.W_OK) else f"{path} cannot be written"
-
-
-def _file(place: Path, key: str) -> Path:
-    return place / f"{key}.o"
+    def renew(self) -> None:
+        """Forget locks that another thread held, in a forked child."""
+        self._lock = threading.Lock()
 
 
-def read(place: Path, key: str) -> Code | None:
-    """What is kept under ``key``; None where nothing is, or where the file is damaged."""
-    path = _file(place, key)
-    try:
-        head, _, data = path.read_bytes().partition(b"\n")
-        header = json.loads(head)
-        if header["sha256"] != hashlib.sha256(data).hexdigest():
-            return None
-        code = Code(header["symbol"], data, header["seconds"])
-    except (OSError, ValueError, KeyError):
-        return None
-    with suppress(OSError):
-        os.utime(path)
-    return code
+_temporary = _Temporary()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_temporary.renew)
 
 
-def write(place: Path, key: str, code: Code) -> None:
+def read(key: str) -> Code | None:
+    """The code that is kept under ``key``; None where none is, where it is damaged, or where others could have written it."""
+    for data in _contents(f"{key}.o"):
+        head, _, body = data.partition(b"\n")
+        with suppress(ValueError, KeyError, TypeError):
+            header = json.loads(head)
+            if header["sha256"] == hashlib.sha256(body).hexdigest():
+                return Code(str(header["symbol"]), body, float(header["seconds"]))
+    return None
+
+
+def write(key: str, code: Code) -> None:
     """Keep ``code`` under ``key``, and forget what was not used for longest where there is too much."""
     header = {"symbol": code.symbol, "seconds": code.seconds, "sha256": hashlib.sha256(code.data).hexdigest()}
-    handle, name = tempfile.mkstemp(dir=place, suffix=".tmp")
+    _keep(f"{key}.o", json.dumps(header).encode() + b"\n" + code.data)
+
+
+def read_text(name: str) -> str:
+    """What else is kept, by the name of its file; empty where nothing is."""
+    return next(_contents(name), b"").decode(errors="replace")
+
+
+def write_text(name: str, text: str) -> None:
+    """Keep a text beside the code."""
+    _keep(name, text.encode())
+
+
+def _contents(name: str) -> Iterator[bytes]:
+    """What the folders have under a name: where it cannot be trusted, that is told, and it is not there."""
+    for path in [config.cache_folder, *_temporary.there()]:
+        try:
+            with opened_folder(path) as folder:
+                yield read_file(folder, path, name)
+        except UntrustedError as error:
+            tell_once(f"{_TOLD}: {error}")
+        except OSError:
+            continue
+
+
+def _keep(name: str, data: bytes) -> None:
+    """Write a file into the cache folder, or, where that cannot be, into a temporary one of this process."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(json.dumps(header).encode() + b"\n" + code.data)
-        Path(name).replace(_file(place, key))
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    _evict(place)
+        _written(config.cache_folder, name, data)
+    except OSError as error:
+        tell_once(f"{_TOLD}: {error}")
+        with suppress(OSError):  # no room there either: this process has the code in memory
+            _written(_temporary.get(), name, data)
 
 
-def _evict(place: Path) -> None:
-    files: list[tuple[float, int, Path]] = []
-    for path in place.glob("*.o"):
-        with suppress(OSError):
-            status = path.stat()
-            files.append((status.st_mtime, status.st_size, path))
-    total = sum(size for _, size, _ in files)
-    for _, size, path in sorted(files):
-        if total <= MOST_BYTES:
-            return
-        with suppress(OSError):
-            path.unlink()
-        total -= size
+def _written(path: Path, name: str, data: bytes) -> None:
+    with opened_folder(path, make=True) as folder:
+        draft, within = child(folder, path, f"{secrets.token_hex(8)}.tmp")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+        handle = os.open(draft, flags, 0o600, dir_fd=within)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.replace(draft, child(folder, path, name)[0], src_dir_fd=within, dst_dir_fd=within)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft, dir_fd=within)
+            raise
+        _evict(folder, path)
+
+
+def _files(folder: int, path: Path) -> list[tuple[float, int, str]]:
+    """The files of ours in an opened folder: when they were used, their sizes, and their names."""
+    found: list[tuple[float, int, str]] = []
+    for name in os.listdir(folder if folder >= 0 else path):  # noqa: PTH208 (by descriptor)
+        if str(name).endswith(_OURS):
+            with suppress(OSError):
+                file, within = child(folder, path, str(name))
+                status = os.stat(file, dir_fd=within, follow_symlinks=False)
+                found.append((status.st_mtime, status.st_size, str(name)))
+    return sorted(found)
+
+
+def _unlink(folder: int, path: Path, name: str) -> None:
+    file, within = child(folder, path, name)
+    with suppress(OSError):
+        os.unlink(file, dir_fd=within)
+
+
+def _evict(folder: int, path: Path) -> None:
+    files = _files(folder, path)
+    total = sum(size for _, size, name in files if name.endswith(".o"))
+    old = time.time() - LEFT_BEHIND
+    for used, size, name in files:
+        if name.endswith(".tmp") and used < old:
+            _unlink(folder, path, name)
+        elif name.endswith(".o") and total > MOST_BYTES:
+            _unlink(folder, path, name)
+            total -= size
+
+
+def kept(*, clear: bool = False) -> tuple[int, int]:
+    """How many files of ours the cache folder has, and how many bytes; afterwards they are deleted, if that is asked for.
+
+    Nothing is deleted where others can write in the folder or on the way to it: `problem` says so.
+    """
+    try:
+        with opened_folder(config.cache_folder) as folder:
+            files = _files(folder, config.cache_folder)
+            for _, _, name in files if clear else ():
+                _unlink(folder, config.cache_folder, name)
+    except OSError:
+        return 0, 0
+    return len(files), sum(size for _, size, _ in files)
+
+
+def problem() -> str:
+    """Why code is neither read from nor kept in the cache folder; empty where it is."""
+    try:
+        with opened_folder(config.cache_folder):
+            return ""
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return str(error)

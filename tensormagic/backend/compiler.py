@@ -1,23 +1,112 @@
-"""The session's end of the compile worker: starts it when it is needed, keeps it, starts it once more if it dies."""
+"""The session's end of the compile worker: starts it when it is needed, keeps it, and starts another when it dies or hangs.
+
+A manager thread alone starts and ends workers; what may block, writing to one and reading from it, is done by threads of
+that worker, so that a worker that does not move holds up neither a request nor the end of the interpreter.
+"""
 
 from __future__ import annotations
 
 import atexit
 import os
+import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensormagic.backend.worker import receive, send
+from tensormagic.backend.cache import Code
+from tensormagic.backend.worker import code_of, receive, send
 from tensormagic.ir.alive import Alive
 
-MOST_STARTS = 2
+MOST_DEATHS = 2  # of workers at one request: it is then given up, and the next worker has the others
 MOST_COMPILED = 200  # by one worker: Numba keeps about a megabyte for each kernel
+LOOK = 2.0  # seconds between looks at a worker that an answer is waited from; it gives a sign of life every second
+MOST_SILENT = 10  # looks without a sign of life after which it hangs
+MOST_STARTING = 30  # and while it starts
+FIRST_PAUSE, LONGEST_PAUSE = (
+    0.25,
+    30.0,
+)  # seconds before the start after a second death without an answer between, and at most
 _every: Alive[Compiler] = Alive()
+
+Answer = Callable[[str, str, Code | None, str], None]
+
+
+@dataclass
+class _Request:
+    source: str
+    deaths: int = 0
+
+
+class _Worker:
+    """One process, and the threads that write to it and read from it."""
+
+    def __init__(self, on_message: Callable[[_Worker, dict[str, Any] | None], None]) -> None:
+        root = str(Path(__file__).parents[2])
+        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+        command = [sys.executable, "-P", "-W", "ignore", "-m", "tensormagic.backend.worker", str(MOST_COMPILED)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+            env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
+        )  # fmt: skip
+        self.spoke = False  # whether it has given any sign of life
+        self.answered = False
+        self.silent = 0  # looks without one
+        self.asked: set[str] = set()
+        self._on_message = on_message
+        self._out: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        for work in (self._write, self._read):
+            threading.Thread(target=work, name=f"tensormagic compiler {work.__name__}", daemon=True).start()
+
+    def ask(self, message: dict[str, Any]) -> None:
+        """Have a message written; returns at once."""
+        self._out.put(message)
+
+    def _write(self) -> None:
+        stream: Any = self.process.stdin
+        with suppress(OSError):  # a worker that has ended: who reads from it notices
+            while (message := self._out.get()) is not None:
+                send(stream, message)
+        with suppress(OSError):
+            stream.close()
+
+    def _read(self) -> None:
+        stream: Any = self.process.stdout
+        with suppress(OSError, ValueError):
+            while (message := receive(stream)) is not None:
+                self._on_message(self, message)
+        with suppress(OSError):
+            stream.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(1.0)
+        self._on_message(self, None)
+
+    def ended_well(self) -> bool:
+        """Whether it has made room for another, having done enough."""
+        return self.answered and self.process.poll() == 0
+
+    def hangs(self) -> bool:
+        """Whether it has been silent for too long."""
+        return self.silent >= (MOST_SILENT if self.spoke else MOST_STARTING)
+
+    def end(self) -> None:
+        """End the process, whatever state it is in, and collect it."""
+        self.process.kill()
+        self._out.put(None)
+        with suppress(subprocess.TimeoutExpired):  # one that the system holds: it goes when the system lets it
+            self.process.wait(1.0)
+
+    def forget(self) -> None:
+        """In a forked child: leave the parent's worker alone, but do not hold its pipes open."""
+        self.process.returncode = 0  # not our child: nothing to wait for
+        for pipe in (self.process.stdin, self.process.stdout):
+            with suppress(OSError):
+                os.close(pipe.fileno())  # type: ignore[union-attr]
 
 
 class Compiler:
@@ -26,107 +115,157 @@ class Compiler:
     Parameters
     ----------
     on_answer
-        Called with key, source, error (empty for none) and seconds for each request, on another thread.
+        Called with key, source, code, and the error if there is no code, for each request, on another thread.
     """
 
-    def __init__(self, on_answer: Callable[[str, str, str, float], None]) -> None:
+    def __init__(self, on_answer: Answer) -> None:
         self._on_answer = on_answer
-        self._lock = threading.Lock()
-        self._pending: dict[str, tuple[str, str]] = {}
-        self._process: subprocess.Popen[bytes] | None = None
-        self._starts = 0
+        self._changed = threading.Condition()
+        self._pending: dict[str, _Request] = {}
+        self._worker: _Worker | None = None
+        self._manager: threading.Thread | None = None
+        self._wanted = False  # a worker, though nothing is to be compiled yet
+        self._deaths = 0  # without an answer between
         _every.add(self)
 
-    def submit(self, key: str, source: str, folder: str) -> None:
-        """Have ``source`` compiled into ``folder`` under ``key``."""
-        with self._lock:
-            self._pending[key] = (source, folder)
-            if self._process is None:
-                self._start()
-            else:
-                self._ask(key)
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        """The worker that there is."""
+        worker = self._worker
+        return None if worker is None else worker.process
+
+    def submit(self, key: str, source: str) -> None:
+        """Have ``source`` compiled, under ``key``; returns at once."""
+        with self._changed:
+            self._pending.setdefault(key, _Request(source))
+            self._manage()
 
     def prepare(self) -> None:
-        """Have a worker started and ready."""
-        with self._lock:
-            if self._process is None:
-                self._start()
-                if self._process is not None:
-                    with suppress(OSError):
-                        send(self._process.stdin, {})
+        """Have a worker started and ready; returns at once."""
+        with self._changed:
+            self._wanted = True
+            self._manage()
+
+    def _manage(self) -> None:
+        """Have the manager see what has changed; the lock is held."""
+        if self._manager is None:
+            self._manager = threading.Thread(target=self._work, name="tensormagic compiler", daemon=True)
+            self._manager.start()
+        self._changed.notify_all()
+
+    def _closed(self) -> bool:
+        """Whether the manager that asks is to end; the lock is held."""
+        return self._manager is not threading.current_thread()
+
+    def _work(self) -> None:
+        with self._changed:
+            while not self._closed():
+                if self._worker is not None:
+                    self._see_to(self._worker)
+                elif self._pending or self._wanted:
+                    self._start()
+                else:
+                    self._changed.wait()
+
+    def _see_to(self, worker: _Worker) -> None:
+        """Ask for what has not been asked for, then wait, and end a worker that gives no sign of life; the lock is held."""
+        if not worker.asked:
+            worker.silent = 0  # nobody waited for it before
+        for key in [key for key in self._pending if key not in worker.asked]:
+            worker.asked.add(key)
+            worker.ask({"key": key, "source": self._pending[key].source})
+        if self._wanted:
+            self._wanted = False
+            worker.ask({})
+        if not self._changed.wait(LOOK if self._pending else None):
+            worker.silent += 1
+        if self._worker is worker and self._pending and worker.hangs():
+            self._lost(worker)
 
     def _start(self) -> None:
-        """Start a worker and ask it for everything that is pending; the lock is held."""
-        if self._starts == MOST_STARTS:
-            self._give_up("the compile worker has ended twice")
+        """Start a worker, after a pause that grows with the deaths before; the lock is held, but not meanwhile."""
+        until = time.monotonic() + self._pause()
+        while not self._closed() and (left := until - time.monotonic()) > 0:
+            self._changed.wait(left)
+        if self._closed():
             return
-        self._starts += 1
-        root = str(Path(__file__).parents[2])
-        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-        command = [sys.executable, "-P", "-W", "ignore", "-m", "tensormagic.backend.worker", str(MOST_COMPILED)]
+        self._changed.release()
         try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            self._give_up(f"the compile worker does not start: {error}")
+            worker = _Worker(self._message)
+        except (OSError, RuntimeError) as error:
+            worker, reason = None, str(error)
+        else:
+            reason = ""
+        finally:
+            self._changed.acquire()
+        if worker is None:
+            self._deaths += 1
+            self._wanted = False
+            self._give_up(list(self._pending), f"the compile worker does not start: {reason}")
+        elif self._closed():
+            worker.end()
+        else:
+            self._worker = worker
+
+    def _pause(self) -> float:
+        return (
+            0.0
+            if self._deaths < MOST_DEATHS
+            else min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._deaths - MOST_DEATHS, 20))
+        )
+
+    def _message(self, worker: _Worker, message: dict[str, Any] | None) -> None:
+        """What a worker says, or, as None, that it has ended."""
+        with self._changed:
+            if worker is not self._worker:
+                return
+            if message is None:
+                self._lost(worker)
+                self._changed.notify_all()
+                return
+            worker.spoke, worker.silent = True, 0
+            if not message:
+                return
+            worker.answered, self._deaths = True, 0
+            known = self._pending.pop(message["key"], None)
+            worker.asked.discard(message["key"])
+        if known is not None:
+            self._on_answer(message["key"], known.source, code_of(message), message["error"])
+
+    def _lost(self, worker: _Worker) -> None:
+        """A worker has ended or hangs: what it was at is counted, and given up if that was so before; the lock is held."""
+        self._worker = None
+        well = worker.ended_well()
+        worker.end()
+        if well or not self._pending:
             return
-        threading.Thread(target=self._listen, args=(self._process,), name="tensormagic compiler", daemon=True).start()
-        for key in list(self._pending):
-            self._ask(key)
+        self._deaths += 1
+        at = list(self._pending)[:1] if worker.spoke else list(self._pending)
+        for key in at:
+            self._pending[key].deaths += 1
+        self._give_up(
+            [k for k in at if self._pending[k].deaths >= MOST_DEATHS], "the compile worker has ended twice at this"
+        )
 
-    def _ask(self, key: str) -> None:
-        source, folder = self._pending[key]
-        with suppress(OSError):  # a worker that has just ended: its listener notices
-            send(self._process.stdin, {"key": key, "source": source, "folder": folder})  # type: ignore[union-attr,arg-type]
-
-    def _listen(self, process: subprocess.Popen[bytes]) -> None:
-        """Pass answers on; when the worker ends with requests open, start another."""
-        with suppress(OSError, ValueError):
-            while (message := receive(process.stdout)) is not None:  # type: ignore[arg-type]
-                self._starts = 1
-                with self._lock:
-                    known = self._pending.pop(message["key"], None)
-                if known is not None:
-                    self._on_answer(message["key"], known[0], message["error"], message.get("seconds", 0.0))
-        with self._lock:
-            if self._process is process:
-                _end(process)
-                self._process = None
-                if self._pending:
-                    self._start()
-
-    def _give_up(self, error: str) -> None:
-        pending, self._pending = self._pending, {}
-        for key, (source, _) in pending.items():
-            self._on_answer(key, source, error, 0.0)
+    def _give_up(self, keys: list[str], error: str) -> None:
+        for key in keys:
+            self._on_answer(key, self._pending.pop(key).source, None, error)
 
     def close(self) -> None:
-        """End the worker."""
-        with self._lock:
-            process, self._process = self._process, None
+        """End the worker; a later request starts another."""
+        with self._changed:
+            self._manager = None
+            worker, self._worker = self._worker, None
             self._pending.clear()
-        if process is not None:
-            _end(process)
+            self._changed.notify_all()
+        if worker is not None:
+            worker.end()
 
     def forget(self) -> None:
-        """In a forked child: leave the parent's worker alone, but do not hold its pipes open."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.returncode = 0  # not our child: nothing to wait for
-            for pipe in (process.stdin, process.stdout):
-                with suppress(OSError):
-                    os.close(pipe.fileno())  # type: ignore[union-attr]
-
-
-def _end(process: subprocess.Popen[Any]) -> None:
-    """End a worker and collect it."""
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        with suppress(OSError):
-            pipe.close()  # type: ignore[union-attr]
+        """In a forked child, where there is neither the worker nor the threads."""
+        if self._worker is not None:
+            self._worker.forget()
+        self._worker = self._manager = None
 
 
 def _close_all() -> None:

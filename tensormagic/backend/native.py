@@ -9,14 +9,15 @@ import os
 import queue
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Literal
 
 from tensormagic.backend import cache
+from tensormagic.backend.cache import Code
 from tensormagic.backend.compiler import Compiler
 from tensormagic.backend.plan import Plan
+from tensormagic.backend.telling import tell_once
 from tensormagic.ir.type import Symbol
 
 State = Literal["pending", "ready", "failed"]
@@ -125,7 +126,7 @@ class _Service:
     """One thread that loads what the cache has, and asks the compiler for the rest."""
 
     def __init__(self) -> None:
-        self._requests: queue.SimpleQueue[Handle | tuple[str, str, str, float] | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[Handle | tuple[str, str, Code | None, str] | None] = queue.SimpleQueue()
         self._compiler = Compiler(lambda *answer: self._requests.put(answer))
         self._waiting: dict[str, list[tuple[Handle, str]]] = {}
         self._loaded: dict[str, Callable[..., None]] = {}
@@ -161,7 +162,6 @@ class _Service:
     def _begin(self, handle: Handle) -> None:
         from tensormagic.backend.cpu_loader import key_of  # llvmlite takes a tenth of a second to import
 
-        place = cache.folder()
         for source in handle.plan.sources:
             key = key_of(source)
             if not self._offer(key, source, handle):
@@ -169,29 +169,40 @@ class _Service:
                 waiting = self._waiting.setdefault(key, [])
                 waiting.append((handle, source))
                 if len(waiting) == 1:
-                    self._compiler.submit(key, source, str(place))
+                    self._compiler.submit(key, source)
 
     def _offer(self, key: str, source: str, handle: Handle) -> bool:
         """Give a handle a kernel that is in memory or on disk."""
-        from tensormagic.backend.cpu_loader import load
-
         function = self._loaded.get(key)
         if function is None:
-            code = cache.read(cache.folder(), key)
+            code = cache.read(key)
             if code is None:
                 return False
-            function = self._loaded[key] = load(code)
+            function = self._load(key, code)
         handle.take(source, function)
         return True
 
-    def _answered(self, key: str, source: str, error: str, seconds: float) -> None:
-        waiting = self._waiting.pop(key, [])
-        for handle, _ in waiting:
-            handle.compile_seconds += seconds
-            if error or not self._offer(key, source, handle):
-                error = error or "the compiled code cannot be read"
-                handle.take(source, None, error)
-                _warn_once(error)
+    def _load(self, key: str, code: Code) -> Callable[..., None]:
+        from tensormagic.backend.cpu_loader import load
+
+        function = self._loaded[key] = load(code)
+        return function
+
+    def _answered(self, key: str, source: str, code: Code | None, error: str) -> None:
+        """Give all who wait for a kernel its code, then keep it; or the error."""
+        function = None
+        if code is not None:
+            try:
+                function = self._load(key, code)
+            except RuntimeError as wrong:
+                error = f"the compiled code does not load: {wrong}"
+        for handle, _ in self._waiting.pop(key, []):
+            handle.compile_seconds += code.seconds if code is not None else 0.0
+            handle.take(source, function, error)
+        if code is not None and function is not None:
+            cache.write(key, code)
+        else:
+            tell_once(f"NumPy computes what could not be compiled: {error}")
 
 
 def _warm_loader() -> None:
@@ -202,7 +213,6 @@ def _warm_loader() -> None:
 
 _current: _Service | None = None
 _lock = threading.Lock()
-_warned = False
 
 
 def _service() -> _Service:
@@ -211,13 +221,6 @@ def _service() -> _Service:
         if _current is None:
             _current = _Service()
         return _current
-
-
-def _warn_once(error: str) -> None:
-    global _warned
-    if not _warned:
-        _warned = True
-        warnings.warn(f"NumPy computes what could not be compiled: {error}", RuntimeWarning, stacklevel=2)
 
 
 def _after_fork() -> None:

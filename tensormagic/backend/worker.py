@@ -1,22 +1,23 @@
-"""The process that compiles: reads kernels as source on its standard input, writes object code into the cache, answers.
+"""The process that compiles: reads kernels as source on its standard input, and answers with object code.
 
-``python -m tensormagic.backend.worker COUNT``. Messages are JSON behind their length. It ends when its
-input does, or with its parent.
+``python -m tensormagic.backend.worker COUNT``. Messages are JSON behind their length; an empty one says that it is
+alive. It ends when its input does, or with its parent. It keeps nothing: no file stands between it and who asked.
 """
 
 from __future__ import annotations
 
+import base64
 import gc
+import io
 import json
 import os
 import struct
 import sys
 import threading
 import time
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from tensormagic.backend import cache
+from tensormagic.backend.cache import Code
 
 # Compiled when there is nothing to compile yet: Numba is imported, and knows what every kernel uses.
 _WARM = """
@@ -31,25 +32,37 @@ def kernel(table):
             total = add_reassoc(total, exp(x[i] * real(table, 3)))
         x[start // 1024] = max_propagate(total, 1 / total)
 """
+BEAT = 1.0  # seconds between signs of life
 COLLECTED = 8  # so many answers apart garbage is collected
 _LENGTH = struct.Struct(">I")
 
 
-def send(stream: BinaryIO, message: dict[str, Any]) -> None:
+def send(stream: io.RawIOBase, message: dict[str, Any]) -> None:
     """Write one message."""
     data = json.dumps(message).encode()
-    stream.write(_LENGTH.pack(len(data)) + data)
-    stream.flush()
+    left = memoryview(_LENGTH.pack(len(data)) + data)
+    while left:
+        left = left[stream.write(left) or 0 :]
 
 
-def receive(stream: BinaryIO) -> dict[str, Any] | None:
+def receive(stream: io.RawIOBase) -> dict[str, Any] | None:
     """Read one message; None at the end of the stream."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
+    head = _exactly(stream, _LENGTH.size)
+    if head is None:
         return None
-    (length,) = _LENGTH.unpack(head)
-    data = stream.read(length)
-    return json.loads(data) if len(data) == length else None
+    data = _exactly(stream, _LENGTH.unpack(head)[0])
+    return None if data is None else json.loads(data)
+
+
+def _exactly(stream: io.RawIOBase, count: int) -> bytes | None:
+    parts: list[bytes] = []
+    while count:
+        part = stream.read(count)
+        if not part:
+            return None
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -58,10 +71,17 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
     try:
         code = compile_source(request["source"])
-        cache.write(Path(request["folder"]), request["key"], code)
     except Exception as error:  # noqa: BLE001 (whatever goes wrong is the answer)
         return {"key": request["key"], "error": f"{type(error).__name__}: {error}"[:4000]}
-    return {"key": request["key"], "error": "", "seconds": code.seconds}
+    data = base64.b64encode(code.data).decode()
+    return {"key": request["key"], "error": "", "symbol": code.symbol, "data": data, "seconds": code.seconds}
+
+
+def code_of(message: dict[str, Any]) -> Code | None:
+    """The object code in an answer; None where it is an error."""
+    if message["error"]:
+        return None
+    return Code(message["symbol"], base64.b64decode(message["data"]), message["seconds"])
 
 
 def _warm() -> None:
@@ -77,16 +97,39 @@ def _follow_parent() -> None:
     os._exit(0)
 
 
+class _Output:
+    """Where answers go; while there is work, a sign of life goes between them every second."""
+
+    def __init__(self) -> None:
+        self._stream = io.FileIO(os.dup(1), "w")
+        self._lock = threading.Lock()
+        self.busy = threading.Event()
+        os.dup2(2, 1)  # what a library prints must not be taken for an answer
+        threading.Thread(target=self._live, daemon=True).start()
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Write one message."""
+        with self._lock:
+            send(self._stream, message)
+
+    def _live(self) -> None:
+        while True:
+            self.send({})
+            time.sleep(BEAT)
+            self.busy.wait()
+
+
 def main(most: int) -> None:
     """Answer requests until there are none, or ``most`` are answered."""
-    output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not be taken for an answer
+    output = _Output()
+    requests = io.FileIO(os.dup(0), "r")
     if hasattr(os, "getppid"):
         threading.Thread(target=_follow_parent, daemon=True).start()
     gc.disable()  # searching for cycles takes a sixth of a compilation: now and then behind an answer is enough
-    while most and (request := receive(sys.stdin.buffer)) is not None:
+    while most and (request := receive(requests)) is not None:
+        output.busy.set()
         if request:
-            send(output, answer(request))
+            output.send(answer(request))
             most -= 1
             if most % COLLECTED == 0:
                 gc.collect()
@@ -94,6 +137,7 @@ def main(most: int) -> None:
             _warm()
             gc.collect()
             gc.freeze()
+        output.busy.clear()
 
 
 if __name__ == "__main__":

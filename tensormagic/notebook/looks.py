@@ -9,6 +9,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
+from tensormagic.backend import cache
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.ir import site
@@ -100,11 +101,9 @@ class TensorLooks(Magics):
     def tensor_cache(self, line: str) -> None:
         """Show the folder that machine code is kept in, and how much is in it."""
         clear = arguments(self.tensor_cache, line).clear
-        files = [f for f in config.cache_folder.rglob("*") if f.is_file()] if config.cache_folder.is_dir() else []
-        size = sum(f.stat().st_size for f in files) / 2**20
-        for file in files if clear else ():
-            file.unlink(missing_ok=True)
-        print(f"{config.cache_folder}: {len(files)} files, {size:.1f} MiB{', deleted' if clear else ''}")  # noqa: T201 (it was asked for)
+        count, size = cache.kept(clear=clear)
+        note = f" ({problem})" if (problem := cache.problem()) else ""
+        print(f"{config.cache_folder}: {count} files, {size / 2**20:.1f} MiB{', deleted' if clear else ''}{note}")  # noqa: T201 (it was asked for)
 
     def _panel(self, line: str, magic: Any, name: str) -> Any:
         shown, source = self._portrait(line, magic)

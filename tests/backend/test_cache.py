@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -11,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tensormagic.backend import cache, native
+from tensormagic.backend import cache, native, telling
 from tensormagic.backend.cache import Code
 from tensormagic.backend.compiler import Compiler
 from tensormagic.backend.native import compiled, start
 from tensormagic.backend.plan import plan_graph
+from tensormagic.config import config
 from tests.backend.graphs import closed, planned, variable
 
 SCRIPT = """
@@ -68,26 +70,34 @@ def test_a_damaged_file_is_compiled_anew(tmp_path):
     assert not in_process(tmp_path)[0]
 
 
-def test_a_folder_that_others_can_write_is_refused(tmp_path):
-    tmp_path.chmod(0o777)
-    assert "others can write" in cache._problem(tmp_path)
-    with pytest.warns(RuntimeWarning, match="others can write"):
-        other = cache._usable(tmp_path)
-    assert other != tmp_path
-    assert stat.S_IMODE(other.stat().st_mode) == 0o700
-    file = tmp_path / "file"
-    file.touch()
-    assert cache._problem(file / "inside")
+def test_code_in_a_folder_that_others_can_write_is_told_and_runs(tmp_path):
+    for name in ("open", "tmp"):
+        (tmp_path / name).mkdir(mode=0o700)
+    (tmp_path / "open").chmod(0o777)
+    given = {"TENSORMAGIC_CACHE_FOLDER": str(tmp_path / "open" / "cache"), "TMPDIR": str(tmp_path / "tmp")}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(number=1) * 2],
+        env={**os.environ, **given, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert done.stderr.count("others can write in") == 1
+    assert [json.loads(line)[1] for line in done.stdout.splitlines()] == [[1.0, 3.0, 5.0, 7.0, 9.0, 11.0]] * 2
+    assert not list((tmp_path / "open").iterdir())
+    assert not list((tmp_path / "tmp").iterdir())
 
 
 def test_the_least_recently_used_go_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "cache_folder", tmp_path)
     for k, key in enumerate("abcd"):
-        cache.write(tmp_path, key, Code("f", b"x" * 1000, 0.5))
+        cache.write(key, Code("f", b"x" * 1000, 0.5))
         os.utime(tmp_path / f"{key}.o", (k, k))
-    assert cache.read(tmp_path, "a") == Code("f", b"x" * 1000, 0.5)
+    assert cache.read("a") == Code("f", b"x" * 1000, 0.5)
     monkeypatch.setattr(cache, "MOST_BYTES", 3500)
-    cache.write(tmp_path, "e", Code("f", b"x" * 1000, 0.5))
-    assert sorted(p.stem for p in tmp_path.glob("*")) == ["a", "d", "e"]
+    (tmp_path / "left.tmp").touch()
+    (tmp_path / "being.tmp").touch()
+    os.utime(tmp_path / "left.tmp", (1, 1))
+    cache.write("e", Code("f", b"x" * 1000, 0.5))
+    assert sorted(p.stem for p in tmp_path.glob("*")) == ["a", "being", "d", "e"]
 
 
 def test_start_does_not_wait():
@@ -109,56 +119,143 @@ def test_ready_is_announced():
     assert seen == [handle]
 
 
-def answers(compiler_calls):
+EMPTY = "def kernel(table):\n    pass\n"
+
+
+@pytest.fixture
+def asking():
+    """What was answered, and the compiler that answers."""
     found = {}
-    return found, Compiler(lambda key, source, error, seconds: found.__setitem__(key, error))
+    compiler = Compiler(lambda key, source, code, error: found.__setitem__(key, error))
+    yield found, compiler
+    compiler.close()
 
 
 def wait_for(found, key):
-    deadline = time.monotonic() + 60
-    while key not in found and time.monotonic() < deadline:
-        time.sleep(0.01)
+    assert until(lambda: key in found)
     return found[key]
 
 
-def test_a_worker_that_dies_is_started_once_more(tmp_path):
-    found, compiler = answers([])
-    compiler.submit("one", "def kernel(table):\n    pass\n", str(tmp_path))
-    assert not wait_for(found, "one")
-    compiler._process.kill()
-    compiler.submit("two", "def kernel(table):\n    pass\n", str(tmp_path))
-    assert not wait_for(found, "two")
-    compiler.close()
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
 
 
-def test_a_worker_that_always_dies_is_given_up(tmp_path, monkeypatch):
+def test_a_worker_comes_back_after_any_number_of_deaths(asking):
+    found, compiler = asking
+    compiler.submit("first", EMPTY)
+    assert not wait_for(found, "first")
+    for number in range(3):
+        worker = compiler.process
+        worker.kill()
+        compiler.submit(f"{number}", EMPTY)
+        assert not wait_for(found, f"{number}")
+        assert compiler.process.pid != worker.pid
+
+
+def test_pauses_grow_and_a_request_is_given_up(monkeypatch, asking):
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    found, compiler = answers([])
-    compiler.submit("one", "def kernel(table):\n    pass\n", str(tmp_path))
+    paused = []
+    monkeypatch.setattr(Compiler, "_pause", lambda self: paused.append(pause(self)) or 0.0)
+    found, compiler = asking
+    for number in range(6):
+        compiler.submit(f"{number}", EMPTY)
+        assert "ended twice" in wait_for(found, f"{number}")
+    assert paused == sorted(paused)
+    assert paused[:5] == [0.0, 0.0, 0.25, 0.5, 1.0]
+    compiler._deaths = 1000
+    assert pause(compiler) == 30.0
+    monkeypatch.undo()
+    compiler._deaths = 0
+    compiler.submit("well", EMPTY)
+    assert not wait_for(found, "well")
+    assert compiler._deaths == 0
+
+
+pause = Compiler._pause
+
+
+def test_a_worker_that_does_nothing_and_ends_well_is_a_death(monkeypatch, asking):
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    found, compiler = asking
+    compiler.submit("one", EMPTY)
     assert "ended twice" in wait_for(found, "one")
 
 
-def test_source_that_does_not_compile_is_an_answer(tmp_path):
-    found, compiler = answers([])
-    compiler.submit("bad", "def kernel(table):\n    no_such_name(table)\n", str(tmp_path))
+def test_a_worker_that_is_not_there_is_told(monkeypatch, asking):
+    monkeypatch.setattr(sys, "executable", "/no/such/program")
+    found, compiler = asking
+    compiler.submit("one", EMPTY)
+    assert "does not start" in wait_for(found, "one")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process is stopped here")
+def test_a_worker_that_hangs_blocks_nothing_and_is_replaced(monkeypatch, asking):
+    found, compiler = asking
+    compiler.submit("one", EMPTY)
+    assert not wait_for(found, "one")
+    worker = compiler.process
+    worker.send_signal(signal.SIGSTOP)
+    begin = time.perf_counter()
+    compiler.submit("two", EMPTY + "#" * 1_000_000)  # more than a pipe holds
+    compiler.submit("three", EMPTY)
+    compiler.prepare()
+    assert time.perf_counter() - begin < 0.5
+    monkeypatch.setattr("tensormagic.backend.compiler.LOOK", 0.2)
+    assert not wait_for(found, "two")
+    assert not wait_for(found, "three")
+    assert compiler.process.pid != worker.pid
+    assert worker.returncode == -signal.SIGKILL
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process is stopped here")
+def test_the_interpreter_ends_though_its_worker_hangs(tmp_path):
+    script = SCRIPT.format(number=7) + (
+        "\nfrom tensormagic.backend import native\nfrom tensormagic.backend.native import start\n"
+        "process = native._current._compiler.process\nprocess.send_signal(19)\n"
+        "for k in range(100, 130):\n"
+        "    start(plan_graph(closed([x * k + k])[0]))\n"
+        "time.sleep(1)\nprint(process.pid, flush=True)\nprint(time.time(), flush=True)\n"
+    )
+    environment = {**os.environ, "TENSORMAGIC_CACHE_FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=True
+    )
+    *_, worker, left = done.stdout.split()
+    assert time.time() - float(left) < 5
+    assert gone(int(worker))
+
+
+def gone(worker):
+    def ended():
+        path = Path(f"/proc/{worker}/cmdline")
+        return not path.exists() or not path.read_bytes()
+
+    return until(ended, 10)
+
+
+def test_source_that_does_not_compile_is_an_answer(asking):
+    found, compiler = asking
+    compiler.submit("bad", "def kernel(table):\n    no_such_name(table)\n")
     assert "no_such_name" in wait_for(found, "bad")
-    compiler.submit("good", "def kernel(table):\n    pass\n", str(tmp_path))
+    compiler.submit("good", EMPTY)
     assert not wait_for(found, "good")
-    compiler.close()
 
 
 def test_a_failure_is_told_once_and_the_handle_says_why(monkeypatch):
     plan = planned(variable("x", np.zeros(4)) - 123)
-    monkeypatch.setattr(native, "_warned", False)
     service = native._Service()
     service._compiler = type(
         "Broken",
         (),
-        {"submit": lambda self, key, source, folder: service._requests.put((key, source, "no compiler", 0.0))},
+        {"submit": lambda self, key, source: service._requests.put((key, source, None, "no compiler"))},
     )()
-    monkeypatch.setattr("tensormagic.backend.cache.read", lambda place, key: None)
+    monkeypatch.setattr("tensormagic.backend.cache.read", lambda key: None)
     warned = []
-    monkeypatch.setattr(native.warnings, "warn", lambda message, *rest, **more: warned.append(message))
+    monkeypatch.setattr(telling, "_told", set())
+    monkeypatch.setattr(telling.warnings, "warn", lambda message, *rest, **more: warned.append(message))
     handles = [native.Handle(plan), native.Handle(plan)]
     for handle in handles:
         service.submit(handle)
@@ -173,7 +270,7 @@ def test_a_failure_is_told_once_and_the_handle_says_why(monkeypatch):
 def test_the_worker_ends_with_its_session(tmp_path):
     script = (
         SCRIPT.format(number=5)
-        + "\nfrom tensormagic.backend import native\nprint(native._current._compiler._process.pid, flush=True)"
+        + "\nfrom tensormagic.backend import native\nprint(native._current._compiler.process.pid, flush=True)"
         + "\nimport os; os._exit(0)\n"
     )
     environment = {**os.environ, "TENSORMAGIC_CACHE_FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT)}
@@ -181,10 +278,7 @@ def test_the_worker_ends_with_its_session(tmp_path):
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=True
     )
     worker = int(done.stdout.split()[-1])
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not Path(f"/proc/{worker}/cmdline").exists() or not Path(f"/proc/{worker}/cmdline").read_bytes()
+    assert gone(worker)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -202,21 +296,27 @@ def test_a_forked_child_compiles_for_itself():
     compiled(planned(variable("x", np.zeros(4)) / 47.5))
 
 
-def test_preparing_starts_everything_and_changes_nothing(tmp_path):
-    found, compiler = answers([])
+def test_preparing_starts_everything_and_changes_nothing(asking):
+    found, compiler = asking
     compiler.prepare()
     compiler.prepare()
-    compiler.submit("one", "def kernel(table):\n    pass\n", str(tmp_path))
+    compiler.submit("one", EMPTY)
     assert not wait_for(found, "one")
-    compiler.close()
     native.prepare()
     assert compiled(planned(variable("x", np.zeros(4)) - 0.125)).ready()
 
 
-def test_a_worker_that_has_done_enough_makes_room_for_another(tmp_path, monkeypatch):
+def test_a_worker_that_has_done_enough_makes_room_for_another(monkeypatch, asking):
     monkeypatch.setattr("tensormagic.backend.compiler.MOST_COMPILED", 1)
-    found, compiler = answers([])
+    found, compiler = asking
     for key in ("one", "two", "three"):
-        compiler.submit(key, "def kernel(table):\n    pass\n", str(tmp_path))
+        compiler.submit(key, EMPTY)
     assert [wait_for(found, key) for key in ("one", "two", "three")] == ["", "", ""]
-    compiler.close()
+    assert compiler._deaths == 0
+
+
+def test_a_warning_is_told_once_and_never_an_error(monkeypatch, capsys):
+    monkeypatch.setattr(telling, "_told", set())
+    telling.tell_once("something")
+    telling.tell_once("something")
+    assert capsys.readouterr().err == "RuntimeWarning: something\n"

@@ -6,7 +6,6 @@ STREAM) that fit in the cache, and that do not.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import platform
@@ -67,14 +66,13 @@ def measured() -> Machine:
     key = (str(config.cache_folder), "compiled code" if compiles else "NumPy")
     found = _known.get(key)
     if found is None:
-        path = cache.folder() / f"machine-{_name(compiles)}.json"
+        file = f"machine-{_name(compiles)}.json"
         try:
-            found = Machine(**json.loads(path.read_text()))
-        except (OSError, ValueError, TypeError):
+            found = Machine(**json.loads(cache.read_text(file)))
+        except (ValueError, TypeError):
             found = _by_machine_code() if compiles else None
             found = found or _by_numpy()
-            with contextlib.suppress(OSError):
-                path.write_text(json.dumps(asdict(found)))
+            cache.write_text(file, json.dumps(asdict(found)))
         _known[key] = found
     return found
 

@@ -265,7 +265,7 @@ def _compile_seconds(plan: Plan) -> float:
     """What the compiler took for the plan's kernels, now or when they were compiled."""
     from tensormagic.backend.cpu_loader import key_of
 
-    found = [cache.read(cache.folder(), key_of(source)) for source in plan.sources]
+    found = [cache.read(key_of(source)) for source in plan.sources]
     return sum(code.seconds for code in found if code is not None)
 
 

@@ -1,0 +1,19 @@
+"""Warnings from threads of our own: once each, and never an error there, where nobody would catch it."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+_told: set[str] = set()
+
+
+def tell_once(message: str) -> None:
+    """Warn of ``message`` unless that was done before; where warnings are errors, it is a line on standard error."""
+    if message in _told:
+        return
+    _told.add(message)
+    try:
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+    except RuntimeWarning:
+        print(f"RuntimeWarning: {message}", file=sys.stderr)  # noqa: T201 (an error of this thread would reach nobody)

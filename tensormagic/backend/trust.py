@@ -1,0 +1,197 @@
+"""Files that nobody else could have written: every step of the way to them is looked at, each time.
+
+A path is walked from the root by descriptors, links included, so that what was looked at is what is opened. Knows
+neither caches nor code.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+__all__ = ["UntrustedError", "child", "opened_folder", "read_file"]
+
+CHECKED = hasattr(os, "getuid") and os.open in os.supports_dir_fd
+"""Whether owners and modes say who can write: not on Windows, where the folders of a profile are the user's by their lists."""
+MOST_LINKS = 40
+_ACL = "system.posix_acl_access"
+_WAY = (
+    getattr(os, "O_PATH", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+_LIST = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class UntrustedError(OSError):
+    """Somebody else could have written what is there."""
+
+
+@contextmanager
+def opened_folder(path: Path, *, make: bool = False) -> Generator[int]:
+    """A descriptor of a folder that only its user, and root, can write in, or reach by another way.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    make
+        Whether folders that are missing are made, for the user alone.
+
+    Raises
+    ------
+    UntrustedError
+        Where somebody else owns, or can write in, any folder on the way, or owns a link on the way. A folder with the
+        sticky bit, as ``/tmp``, may be on the way: what is the user's there, others cannot replace.
+    OSError
+        Where it cannot be opened or made.
+    """
+    descriptor = _walked(path.absolute(), make=make) if CHECKED else _unchecked(path, make=make)
+    try:
+        yield descriptor
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _unchecked(path: Path, *, make: bool) -> int:
+    if make:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    elif not path.is_dir():
+        raise FileNotFoundError(f"{path} is not there")
+    return -1
+
+
+def _walked(path: Path, *, make: bool) -> int:
+    """The descriptor at the end of the way; everything on the way has been looked at."""
+    ahead = list(reversed(path.parts[1:]))
+    links = 0
+    here = os.open(path.anchor, _WAY)
+    try:
+        where = path.anchor
+        _look(os.fstat(here), here, where, last=not ahead)
+        while ahead:
+            name = ahead.pop()
+            link = _link(here, name, where)
+            if link is not None:
+                links += 1
+                ahead += reversed(_counted(link, links, path))
+                continue
+            rooted = name.startswith(os.sep)
+            where = name if rooted else os.path.join(where, name)  # noqa: PTH118 (".." is a step, not text)
+            following = _step(here, name, make=make, last=not ahead)
+            os.close(here)
+            here = following
+            _look(os.fstat(here), here, where, last=not ahead)
+    except BaseException:
+        os.close(here)
+        raise
+    return here
+
+
+def _counted(link: str, links: int, path: Path) -> tuple[str, ...]:
+    """The steps of a link, unless there have been so many that they go in a circle."""
+    if links > MOST_LINKS:
+        raise UntrustedError(f"too many links on the way to {path}")
+    return Path(link).parts
+
+
+def _link(here: int, name: str, where: str) -> str | None:
+    """What a link says, where the name is one that can be trusted; None where it is none."""
+    try:
+        status = os.lstat(name, dir_fd=here)
+        if not stat.S_ISLNK(status.st_mode):
+            return None
+        if status.st_uid not in _owners():
+            raise UntrustedError(f"{os.path.join(where, name)} is a link of somebody else")  # noqa: PTH118 (as above)
+        return os.readlink(name, dir_fd=here)
+    except FileNotFoundError:
+        return None
+
+
+def _step(here: int, name: str, *, make: bool, last: bool) -> int:
+    way = _LIST if last else _WAY
+    try:
+        return os.open(name, way, dir_fd=here)
+    except FileNotFoundError:
+        if not make:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=here)
+    return os.open(name, way, dir_fd=here)
+
+
+def _owners() -> tuple[int, int]:
+    return 0, os.geteuid()
+
+
+def _look(status: os.stat_result, descriptor: int, where: str, *, last: bool) -> None:
+    """Refuse a folder or a file that others own or can write."""
+    if status.st_uid not in _owners():
+        raise UntrustedError(f"{where} belongs to somebody else")
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX and not last:
+        return  # others can write in it, and can neither rename nor remove what is not theirs
+    what = f"others can write {'in ' * stat.S_ISDIR(status.st_mode)}{where}"
+    if status.st_mode & stat.S_IWOTH:
+        raise UntrustedError(what)
+    if status.st_mode & stat.S_IWGRP and not (_own_group(status.st_gid) and not _has_list(descriptor)):
+        raise UntrustedError(what)
+
+
+@cache
+def _own_group(group: int) -> bool:
+    """Whether nobody but the user is in a group: it bears the user's name, and is the user's own."""
+    import grp
+    import pwd
+
+    try:
+        user, entry = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return entry.gr_gid == user.pw_gid and entry.gr_name == user.pw_name and set(entry.gr_mem) <= {user.pw_name}
+
+
+def _has_list(descriptor: int) -> bool:
+    """Whether a list of further users may write: the group's bits are then what the list allows at most."""
+    if not hasattr(os, "listxattr"):
+        return False
+    try:
+        return _ACL in os.listxattr(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return True
+
+
+def child(folder: int, path: Path, name: str) -> tuple[str, int | None]:
+    """A file of an opened folder, as ``os.open`` and its kin take it: a name, and the folder's descriptor if there is one."""
+    return (name, folder) if folder >= 0 else (str(path / name), None)
+
+
+def read_file(folder: int, path: Path, name: str) -> bytes:
+    """The content of a file in an opened folder, through the descriptor that was looked at; its time of use is now.
+
+    Raises
+    ------
+    UntrustedError
+        Where others own it, can write it, or it has a second name, or is no file.
+    OSError
+        Where it is not there, or cannot be read.
+    """
+    file, within = child(folder, path, name)
+    descriptor = os.open(file, _FILE | getattr(os, "O_BINARY", 0), dir_fd=within)
+    with os.fdopen(descriptor, "rb", buffering=0) as opened:
+        if CHECKED:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise UntrustedError(f"{path / name} is not a file")
+            if status.st_nlink > 1:
+                raise UntrustedError(f"{path / name} has a second name")
+            _look(status, descriptor, str(path / name), last=True)
+            with suppress(OSError):
+                os.utime(descriptor)
+        return opened.read()

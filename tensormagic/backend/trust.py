@@ -6,6 +6,7 @@ neither caches nor code.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Generator
@@ -72,22 +73,20 @@ def _walked(path: Path, *, make: bool) -> int:
     """The descriptor at the end of the way; everything on the way has been looked at."""
     ahead = list(reversed(path.parts[1:]))
     links = 0
-    here = os.open(path.anchor, _WAY)
+    where = path.anchor
+    here = os.open(where, _WAY)
     try:
-        where = path.anchor
         _look(os.fstat(here), here, where, last=not ahead)
         while ahead:
             name = ahead.pop()
-            link = _link(here, name, where)
-            if link is not None:
-                links += 1
-                ahead += reversed(_counted(link, links, path))
-                continue
-            rooted = name.startswith(os.sep)
-            where = name if rooted else os.path.join(where, name)  # noqa: PTH118 (".." is a step, not text)
+            place = name if name.startswith(os.sep) else os.path.join(where, name)  # noqa: PTH118 (".." is a step, not text)
             following = _step(here, name, make=make, last=not ahead)
+            if following is None:
+                links += 1
+                ahead += reversed(_counted(_link(here, name, place), links, path))
+                continue
             os.close(here)
-            here = following
+            here, where = following, place
             _look(os.fstat(here), here, where, last=not ahead)
     except BaseException:
         os.close(here)
@@ -102,26 +101,28 @@ def _counted(link: str, links: int, path: Path) -> tuple[str, ...]:
     return Path(link).parts
 
 
-def _link(here: int, name: str, where: str) -> str | None:
-    """What a link says, where the name is one that can be trusted; None where it is none."""
-    try:
-        status = os.lstat(name, dir_fd=here)
-        if not stat.S_ISLNK(status.st_mode):
-            return None
-        if status.st_uid not in _owners():
-            raise UntrustedError(f"{os.path.join(where, name)} is a link of somebody else")  # noqa: PTH118 (as above)
-        return os.readlink(name, dir_fd=here)
-    except FileNotFoundError:
-        return None
+def _link(here: int, name: str, place: str) -> str:
+    """What a link says that can be trusted; or the error of what is neither a folder nor a link."""
+    status = os.lstat(name, dir_fd=here)
+    if not stat.S_ISLNK(status.st_mode):
+        raise NotADirectoryError(f"{place} is not a folder")
+    if status.st_uid not in _owners():
+        raise UntrustedError(f"{place} is a link of somebody else")
+    return os.readlink(name, dir_fd=here)
 
 
-def _step(here: int, name: str, *, make: bool, last: bool) -> int:
+def _step(here: int, name: str, *, make: bool, last: bool) -> int | None:
+    """A folder in an opened one; None where there is something else of that name."""
     way = _LIST if last else _WAY
     try:
         return os.open(name, way, dir_fd=here)
     except FileNotFoundError:
         if not make:
             raise
+    except OSError as error:
+        if error.errno in {errno.ENOTDIR, errno.ELOOP, getattr(errno, "EMLINK", -1)}:  # as systems say it of a link
+            return None
+        raise
     with suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=here)
     return os.open(name, way, dir_fd=here)

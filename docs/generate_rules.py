@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import tensormagic  # noqa: F401 (every op that rules speak of)
+import tensormagic  # noqa: F401 (every op that rules speak of)  # pyright: ignore[reportUnusedImport]
 from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.transform.rewriting import THEMES, rules, rules_in
 
@@ -15,8 +15,8 @@ contains the ones before it:
 
 - **exact**: the same bits for every input, inf, nan and -0.0 included (every nan counts as the same).
 - **stable**, the default: never less accurate than what is replaced. The sign of a zero, and what is nan in the replaced
-  form, may differ. A part in *sole* would be avoided because it is inexact or dear: where it has another use, the rule is
-  withheld, and the display says so.
+  form, may differ. A rule changes the rounding of a part for all that reads its digits, or for none: where a part has
+  another use that stays, the rule is withheld, and the display says so.
 - **real**: true of real numbers. What is assumed of the values is listed with the result.
 
 A chapter is a file of `tensormagic/transform/rewriting`. Every rule is tested on its level: bits against bits, or errors
@@ -32,17 +32,7 @@ def remark(rule: Rule) -> str:
         parts.append("assumes " + " and ".join(rule.assumptions))
     if rule.fuel:
         parts.append("bounded")
-    if rule.pattern is not None and (marked := soles(rule)):
-        parts.append("sole: " + ", ".join(f"`{m}`" for m in marked))
     return "; ".join(parts)
-
-
-def soles(rule: Rule) -> list[str]:
-    """The parts of a pattern that have to be alone."""
-    from tensormagic.ir.node import topological
-    from tensormagic.ir.rules import show
-
-    return [show(n) for n in topological([rule.pattern]) if n.op.name == "sole"] if rule.pattern is not None else []
 
 
 def page() -> str:

@@ -10,9 +10,10 @@ from typing import Any
 
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, make, rebuild, topological, users
+from tensormagic.ir.node import Node, make, rebuild, topological
 from tensormagic.ir.rules import Found, Rule, heads, is_constant
 from tensormagic.ir.site import Site
+from tensormagic.ir.uses import Claims, Uses, absorbed, inside, near, residue
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +139,7 @@ def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
     rules that make terms lighter end. A second weight decides between terms that the first finds equal.
     """
     inside = tuple(inside)
-    common = {*inside, *(a for n in inside for a in n.args)} if inside else _near(old)
+    common = {*inside, *(a for n in inside for a in n.args)} if inside else near(old)
     difference = _difference(new, old, common, _outwards)
     if difference != 0:
         return difference is not None and difference < 0
@@ -191,20 +192,6 @@ def _spare(old: Node, needed: dict[Node, int], common: set[Node], factor: Callab
 _STEPS = 50
 """How many nodes of what is replaced are weighed, at least: the rest counts as light."""
 
-_FAR = 8
-"""How many levels of what is replaced are looked at: more than any rule absorbs."""
-
-
-def _near(node: Node) -> set[Node]:
-    """What is at most a few levels below ``node``, without itself."""
-    level: list[Node] = [node]
-    found: set[Node] = set()
-    for _ in range(_FAR):
-        level = [a for a in dict.fromkeys(arg for n in level for arg in n.args) if a not in found]
-        found.update(level)
-    return found
-
-
 # the driver -----------------------------------------------------------------------------------------------------------
 
 
@@ -222,14 +209,24 @@ def rewrite_nodes(
     regions
         What graphs inside have become so far: one that stands in several regions is rewritten once.
     """
-    log = Log()
+    log, inner = Log(), Log()
     nodes = list(results)
     size = len(topological(nodes))
     fuel = {r: r.fuel * size for r in table.rules if r.fuel}
     regions = {} if regions is None else regions
+    barred: dict[tuple[Rule, Node], Node] = {}
+    again = 0
     while True:
-        one = _Pass(nodes, table, fuel, regions)
-        nodes = [one.normal(n) for n in nodes]
+        one = _Pass(nodes, table, dict(fuel), regions, barred, sure=again > _AGAIN)
+        normals = [one.normal(n) for n in nodes]
+        inner.fired += one.inner.fired
+        inner.withheld += one.inner.withheld
+        broken = one.claims.broken(normals, one.normals)
+        if broken:  # what was expected to be rewritten too was not: the same pass without these
+            barred.update(broken)
+            again += 1
+            continue
+        nodes, fuel, again = normals, one.fuel, 0
         log.fired += one.log.fired
         log.withheld = one.log.withheld
         if not (one.log.fired and one.log.withheld):
@@ -237,7 +234,11 @@ def rewrite_nodes(
     if log.withheld:
         present = set(topological(nodes))
         log.withheld = [w for w in log.withheld if w.node in present]
-    return nodes, log
+    return nodes, Log([*inner.fired, *log.fired], [*inner.withheld, *log.withheld])
+
+
+_AGAIN = 3
+"""How often a pass is made again with fewer firings before none is expected any more."""
 
 
 def rewrite_graph(graph: Graph, table: Table, regions: dict[Graph, Graph] | None = None) -> tuple[Graph, Log]:
@@ -251,21 +252,29 @@ def rewrite_graph(graph: Graph, table: Table, regions: dict[Graph, Graph] | None
 class _Pass:
     """One walk over the graph, with the uses that nodes have when it starts."""
 
-    def __init__(self, roots: Sequence[Node], table: Table, fuel: dict[Rule, int], regions: dict[Graph, Graph]) -> None:
+    def __init__(
+        self,
+        roots: Sequence[Node],
+        table: Table,
+        fuel: dict[Rule, int],
+        regions: dict[Graph, Graph],
+        barred: dict[tuple[Rule, Node], Node],
+        *,
+        sure: bool,
+    ) -> None:
         self.table = table
         self.fuel = fuel
         self.regions = regions
+        self.barred = barred
         self.log = Log()
-        self.nodes = topological(roots)
+        self.inner = Log()
+        self.claims = Claims()
         self.normals: dict[Node, Node] = {}
         self.becomes: dict[Node, Node] = {}
         self.origins: dict[Node, list[Node]] = {}
         self.pairs: dict[tuple[object, frozenset[Node]], Node] = {}
-
-    @cached_property
-    def users(self) -> dict[Node, list[Node]]:
-        """The users that each node has when the walk starts."""
-        return users(self.nodes)
+        nodes = topological(roots)
+        self.uses = Uses(nodes, frozenset(roots), self.normals, self.becomes, self.origins, table.at, sure)
 
     def normal(self, root: Node) -> Node:
         """The normal form of ``root``."""
@@ -313,8 +322,8 @@ class _Pass:
             if graph not in self.regions:
                 new, log = rewrite_graph(graph, self.table, self.regions)
                 self.regions[graph] = self.regions[new] = new
-                self.log.fired += log.fired
-                self.log.withheld += log.withheld
+                self.inner.fired += log.fired
+                self.inner.withheld += log.withheld
         params: dict[str, Any] = {**node.params, **{k: self.regions[v] for k, v in inner.items()}}
         return make(node.op, node.args, **params)
 
@@ -339,42 +348,29 @@ class _Pass:
         return None
 
     def _allowed(self, rule: Rule, node: Node, found: Found) -> bool:
-        shared = self._shared(node, found)
-        if shared is not None:
-            self.log.withheld.append(Withheld(rule, node, shared, site.of(node)))
+        parts = absorbed(rule, node, found)
+        kept = self._kept(rule, node, found, parts)
+        if kept is not None:
+            self.log.withheld.append(Withheld(rule, node, kept, site.of(node)))
             return False
         if rule in self.fuel:
             self.fuel[rule] -= 1
-            return self.fuel[rule] >= 0
-        return lighter(found.node, node, found.inside)
+            allowed = self.fuel[rule] >= 0
+        else:
+            allowed = lighter(found.node, node, found.inside)
+        if allowed and parts:
+            self.claims.add(rule, node, parts, found)
+        return allowed
 
-    # uses -------------------------------------------------------------------------------------------------------------
-
-    def _shared(self, node: Node, found: Found) -> Node | None:
-        """The absorbed node that something needs that does not absorb it too."""
-        inside = {node, *found.sole, *found.inside}
-        for absorbed in found.sole:
-            for origin in self.origins.get(absorbed, ()):
-                for user in self.users.get(origin, ()):
-                    if not self._harmless(user, origin, absorbed, inside):
-                        return absorbed
-        return None
-
-    def _harmless(self, user: Node, origin: Node, absorbed: Node, inside: set[Node]) -> bool:
-        """Whether a use is this very one, is gone, or will be rewritten so that it is gone."""
-        now = self.normals.get(user)
-        if now is not None:
-            return now in inside or absorbed not in now.needs
-        while user not in inside and user in self.becomes and self.becomes[user] is not user:
-            user = self.becomes[user]
-        return user in inside or self._absorbs(user, origin)
-
-    def _absorbs(self, user: Node, operand: Node) -> bool:
-        for rule in self.table.at(user.op.name):
-            found = rule.apply(user)
-            if found is not None and operand in found.sole:
-                return True
-        return False
+    def _kept(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> Node | None:
+        """For a rule that changes how its parts are rounded, one that has to stay as it is."""
+        if not parts:
+            return None
+        barred = self.barred.get((rule, node))
+        if barred is not None:
+            return barred
+        own = inside(node, found)
+        return next((p for p in parts if self.uses.elsewhere(p, node, own)), None) or residue(found)
 
 
 def _copy_sites(new: Node, old: Node) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.roundings import below as plain
 from tensormagic.ir.type import Type
 
 LEVELS = ("exact", "stable", "real")
@@ -27,15 +28,20 @@ class Found:
     ----------
     node
         The replacement, of the type of the node that it replaces.
-    sole
-        Nodes that the rule absorbs because they are inexact, or dear: it is withheld where one of them has another use.
-    inside
-        The other nodes that it absorbs: their uses of what is ``sole`` are no other uses.
+    parts
+        For a rule that is written as a pattern: the ops of the pattern, its root first, and the nodes that they are.
+    bound
+        For such a rule: what its variables are.
     """
 
     node: Node
-    sole: tuple[Node, ...] = ()
-    inside: tuple[Node, ...] = ()
+    parts: tuple[tuple[Node, Node], ...] = ()
+    bound: tuple[Node, ...] = ()
+
+    @property
+    def inside(self) -> tuple[Node, ...]:
+        """The nodes that a pattern's ops are."""
+        return tuple(node for _, node in self.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +99,6 @@ class _Symbol:
 
 
 WILD = _Symbol("wild")
-SOLE = _Symbol("sole")
 
 
 class Constant(Node):
@@ -114,18 +119,6 @@ class Assuming:
 def assuming(*conditions: str) -> Assuming:
     """Conditions that the ledger reports when the rule fires."""
     return Assuming(conditions)
-
-
-def sole(pattern: Node) -> Node:
-    """A part of a pattern that is inexact: the rule is withheld where that part has another use."""
-    return make(SOLE, (pattern,))
-
-
-def plain(node: Node) -> Node:
-    """``node`` below its broadcasts."""
-    while node.op.name == "broadcast":
-        node = node.args[0]
-    return node
 
 
 # notation -------------------------------------------------------------------------------------------------------------
@@ -173,7 +166,7 @@ def rules_of(
             return None
         found = found if isinstance(found, Found) else Found(found)
         fitted = fit(found.node, node)
-        return None if fitted is None else Found(fitted, found.sole, found.inside)
+        return None if fitted is None else Found(fitted, found.parts, found.bound)
 
     where = _place(function, line)
     return (
@@ -234,8 +227,6 @@ def _wild(parameter: inspect.Parameter) -> Node:
 
 
 def _head(pattern: Node) -> str:
-    if pattern.op is SOLE:
-        return _head(pattern.args[0])
     return number(pattern) if pattern.op.name == "constant" else pattern.op.name
 
 
@@ -263,14 +254,14 @@ def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds:
         match = find(pattern, node)
         if match is None:
             return None
-        bound, alone, inside = match
+        bound, parts = match
         if any(n.type.dtype.kind not in kinds and n.type.dtype.kind != "b" for n in bound.values()):
             return None
         if not all(check(*(bound[name] for name in names)) for check, names in readers):
             return None
         built = build(replacement, bound) if isinstance(replacement, Node) else replacement
         fitted = fit(built, node)
-        return None if fitted is None else Found(fitted, alone, inside)
+        return None if fitted is None else Found(fitted, parts, tuple(bound.values()))
 
     return apply
 
@@ -278,25 +269,22 @@ def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds:
 # matching -------------------------------------------------------------------------------------------------------------
 
 
-Match = tuple[dict[str, Node], tuple[Node, ...], tuple[Node, ...]]
+Parts = tuple[tuple[Node, Node], ...]
+Match = tuple[dict[str, Node], Parts]
 
 
 def find(pattern: Node, node: Node) -> Match | None:
-    """What each variable of ``pattern`` is in ``node``, the nodes that ``sole`` marks, and all nodes that are absorbed.
+    """What each variable of ``pattern`` is in ``node``, and which node each of its ops is.
 
     Broadcasts are looked through, operands of commutative ops match in either order, constants match by value. None
     where the pattern does not match.
     """
-    return _solve(((pattern, node), None), {}, (), ()) if pattern.op is node.op else None
+    return _solve(((pattern, node), None), {}, ()) if pattern.op is node.op else None
 
 
-def _solve(goals: Goals, bound: dict[str, Node], alone: tuple[Node, ...], inside: tuple[Node, ...]) -> Match | None:
+def _solve(goals: Goals, bound: dict[str, Node], parts: Parts) -> Match | None:
     while goals is not None:
         (pattern, node), goals = goals
-        if pattern.op is SOLE:
-            alone = (*alone, *_down(node))
-            goals = ((pattern.args[0], node), goals)
-            continue
         if not pattern.args:
             extended = _bind(pattern, node, bound)
             if extended is None:
@@ -306,17 +294,17 @@ def _solve(goals: Goals, bound: dict[str, Node], alone: tuple[Node, ...], inside
         node = plain(node)
         if node.op is not pattern.op:
             return None
-        inside = (*inside, node)
+        parts = (*parts, (pattern, node))
         pairs = list(zip(pattern.args, node.args, strict=True))
         if getattr(node.op, "commutative", False):
             (p, a), (q, b) = pairs
-            found = _solve(((p, a), ((q, b), goals)), bound, alone, inside)
+            found = _solve(((p, a), ((q, b), goals)), bound, parts)
             if found is not None:
                 return found
             pairs = [(p, b), (q, a)]
         for pair in reversed(pairs):
             goals = (pair, goals)
-    return bound, alone, inside
+    return bound, parts
 
 
 def _bind(pattern: Node, node: Node, bound: dict[str, Node]) -> dict[str, Node] | None:
@@ -334,14 +322,6 @@ def _admits(pattern: Node, node: Node) -> bool:
         return False
     only = pattern["only"]
     return not only or _ONLY[only](node)
-
-
-def _down(node: Node) -> tuple[Node, ...]:
-    """``node`` and what is below its broadcasts."""
-    found = [node]
-    while found[-1].op.name == "broadcast":
-        found.append(found[-1].args[0])
-    return tuple(found)
 
 
 def _same_number(pattern: Node, node: Node) -> bool:
@@ -403,8 +383,6 @@ def show(pattern: Any, strength: int = 0) -> str:
     name, args = pattern.op.name, pattern.args
     if name in {"wild", "constant"}:
         return pattern["name"] if name == "wild" else f"{pattern['bits'].array().item():g}"
-    if name == "sole":
-        return show(args[0], strength)
     if name == "negative":
         text, own = f"-{show(args[0], 4)}", 3
     elif name in _INFIX:

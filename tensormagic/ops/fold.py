@@ -171,6 +171,7 @@ def _extreme_tangent(node: Node, t: Node) -> Node:
 
 MAX = Fold(
     name="max",
+    picks=True,
     numpy=lambda x, axis: np.max(x, axis=axis),
     step="maximum",
     tangent=_extreme_tangent,
@@ -178,6 +179,7 @@ MAX = Fold(
 )
 MIN = Fold(
     name="min",
+    picks=True,
     numpy=lambda x, axis: np.min(x, axis=axis),
     step="minimum",
     tangent=_extreme_tangent,

@@ -31,11 +31,14 @@ class Op:
         One line for the reference.
     edges
         Operand values that the generated tests try beside random ones.
+    picks
+        Whether every element of the result is one of an operand, its sign aside: nothing is rounded.
     """
 
     name: str
     doc: str = ""
     edges: tuple[Any, ...] = ()
+    picks: bool = False
     kind: ClassVar[str] = "op"
 
     def __post_init__(self) -> None:

@@ -81,7 +81,7 @@ class Update(Op):
         return fits + ([] if 0 in part else slice_guards(node["slices"], node.type.shape))
 
 
-SET = Update(name="set", adds=False, doc="x with x[i] = v.")
+SET = Update(name="set", picks=True, adds=False, doc="x with x[i] = v.")
 ADD_AT = Update(name="add_at", adds=True, doc="x with x[i] += v.")
 
 

@@ -7,7 +7,7 @@ from tensormagic.ir import driver, site
 from tensormagic.ir.driver import Table, lighter, rewrite_graph, rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.rules import WILD, Constant, Found, Positive, assuming, find, number, show, sole
+from tensormagic.ir.rules import WILD, Constant, Positive, assuming, find, number, show
 from tensormagic.ir.site import Site
 from tensormagic.ir.type import Type, array, symbol
 from tensormagic.ops.leaf import constant, parameter
@@ -50,7 +50,7 @@ def signs(x: Node):
 
 @stable
 def logarithm(x: Node):
-    yield log(sole(1 + x)), log1p(x)
+    yield log(1 + x), log1p(x)
 
 
 # matching -------------------------------------------------------------------------------------------------------------
@@ -146,11 +146,11 @@ def test_conditions_are_called_with_the_nodes_they_name():
     assert once(x * cos(z), rule) is x * cos(z)
 
 
-def test_find_tells_what_is_alone_and_what_is_absorbed():
-    bound, alone, inside = find(logarithm[0].pattern, log(1 + x))
+def test_find_tells_which_node_each_part_is():
+    bound, parts = find(logarithm[0].pattern, log(1 + x))
     assert bound == {"x": x}
-    assert alone == (1 + x,)
-    assert inside == (log(1 + x), 1 + x)
+    assert [node for _, node in parts] == [log(1 + x), 1 + x]
+    assert [show(part) for part, _ in parts] == ["log(1 + x)", "1 + x"]
 
 
 def test_a_scalar_stays_a_scalar():
@@ -269,14 +269,60 @@ def test_withheld_where_an_absorbed_operand_has_another_use():
     assert log_.fired == []
 
 
-def test_not_withheld_for_results_nor_for_uses_that_absorb_it_too():
+def test_what_is_shown_is_used():
+    u = 1 + x
+    (first, _), log_ = rewrite_nodes([log(u), u], rules(logarithm))
+    assert first is log(u)
+    assert [w.shared for w in log_.withheld] == [u]
+
+
+def test_not_withheld_for_uses_that_absorb_it_too():
     @stable
     def root(x: Node):
-        yield sqrt(sole(1 + x)), absolute(x)
+        yield tanh(1 + x), absolute(x)
 
     u = 1 + x
-    assert rewrite_nodes([log(u), u], rules(logarithm))[0] == [log1p(x), u]
-    assert rewrite_nodes([log(u) + sqrt(u)], rules(logarithm, root))[0] == [log1p(x) + absolute(x)]
+    assert rewrite_nodes([log(u) + tanh(u)], rules(logarithm, root))[0] == [log1p(x) + absolute(x)]
+
+
+def test_not_withheld_for_comparisons():
+    u = 1 + x
+    assert rewrite_nodes([where(u < y, log(u), z)], rules(logarithm))[0] == [where(u < y, log1p(x), z)]
+
+
+def test_what_hands_digits_on_is_looked_through():
+    u = 1 + x
+    for other in (tanh(-u), maximum(tanh(absolute(u)), y), tanh(where(x < y, u, z))):
+        (result,), log_ = rewrite_nodes([log(u) * other], rules(logarithm))
+        assert result is log(u) * other
+        assert [w.shared for w in log_.withheld] == [u]
+    assert rewrite_nodes([log(u), -u], rules(logarithm))[0] == [log(u), -u]
+
+
+def test_all_uses_or_none_though_one_was_expected_to_go():
+    @stable(roots="tanh")
+    def never_lighter(node: Node) -> Node:
+        """tanh(u) -> what is not used, because it is heavier."""
+        return exp(exp(exp(node.args[0].args[0])))
+
+    u = 1 + x
+    (result,), log_ = rewrite_nodes([log(u) * tanh(u)], rules(logarithm, never_lighter))
+    assert result is log(u) * tanh(u)
+    assert log_.fired == []
+    assert str(log_.withheld[0]).endswith("add has another use")
+
+
+def test_a_part_whose_rounding_does_not_show_may_be_shared():
+    @stable
+    def quotient(x: Node):
+        yield 1 / (1 + exp(x)), tanh(x)
+
+    assert rewrite_nodes([1 / (1 + exp(x)) * exp(x)], rules(quotient))[0] == [tanh(x) * exp(x)]
+
+
+def test_results_of_a_graph_are_used():
+    graph = Graph((x,), (log(1 + x), 1 + x))
+    assert rewrite_graph(graph, rules(logarithm))[0] == graph
 
 
 def test_not_withheld_once_the_other_use_is_gone():
@@ -297,11 +343,11 @@ def choice(c: bool, x: Node):
     yield where(c, x, x), x
 
 
-def test_found_of_procedures_is_withheld_too():
-    @real(roots="tanh")
-    def procedure(node: Node) -> Found:
+def test_procedures_are_withheld_too():
+    @stable(roots="tanh")
+    def procedure(node: Node) -> Node:
         """tanh(u) -> u's operand."""
-        return Found(node.args[0].args[0], (node.args[0],))
+        return node.args[0].args[0]
 
     u = exp(x)
     assert once(tanh(u), procedure) is x

@@ -50,22 +50,22 @@ def instances(rule: Rule, dtype: object) -> list[Instance]:
             p = parameter(len(parameters), array(bool if v.type.dtype.kind == "b" else dtype, symbol("n0")))
             parameters.append(p)
             bound[v["name"]] = absolute(p) if v["only"] == "Positive" else p
-        before = build(unmarked(rule.pattern, whole=dtype.kind != "f"), bound)
+        before = build(in_numbers(rule.pattern, whole=dtype.kind != "f"), bound)
         result = rule.apply(before)
         if result is not None:
             found.append(Instance(rule, Graph(tuple(parameters), (before,)), Graph(tuple(parameters), (result.node,))))
     return found
 
 
-def unmarked(pattern: Node, *, whole: bool) -> Node:
-    """A pattern without the marks of parts that have to be alone, and with whole numbers for integers and bools."""
+def in_numbers(pattern: Node, *, whole: bool) -> Node:
+    """A pattern with whole numbers for integers and bools."""
     memo: dict[Node, Node] = {}
     for node in topological([pattern]):
         args = [memo[a] for a in node.args]
         if whole and node.op is CONSTANT and node.type.dtype.kind == "f":
             memo[node] = constant(int(node["bits"].array()))
         else:
-            memo[node] = args[0] if node.op.name == "sole" else make(node.op, args) if args else node
+            memo[node] = make(node.op, args) if args else node
     return memo[pattern]
 
 

@@ -30,6 +30,7 @@ def _where_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 where = leaf(
     "where",
     np.where,
+    picks=True,
     arity=3,
     dtypes=_where_dtypes,
     source={"b": "{1} if {0} else {2}"},
@@ -62,18 +63,20 @@ _GREATER = "{0} if {0} > {1} else {1}"
 _LESS = "{0} if {0} < {1} else {1}"
 maximum = leaf(
     "maximum",
+    picks=True,
     source={"f": "max_propagate({0}, {1})", "i": _GREATER, "u": _GREATER, "b": "{0} | {1}"},
     linearise=_chosen(larger=True),
     doc="The larger number; nan wins.",
 )
 minimum = leaf(
     "minimum",
+    picks=True,
     source={"f": "min_propagate({0}, {1})", "i": _LESS, "u": _LESS, "b": "{0} & {1}"},
     linearise=_chosen(larger=False),
     doc="The smaller number; nan wins.",
 )
-fmax = leaf("fmax", linearise=_chosen(larger=True), doc="The larger number; nan loses.")
-fmin = leaf("fmin", linearise=_chosen(larger=False), doc="The smaller number; nan loses.")
+fmax = leaf("fmax", picks=True, linearise=_chosen(larger=True), doc="The larger number; nan loses.")
+fmin = leaf("fmin", picks=True, linearise=_chosen(larger=False), doc="The smaller number; nan loses.")
 
 # comparison and logic -------------------------------------------------------------------------------------------------
 
@@ -198,6 +201,7 @@ isfinite = leaf(
 )
 copysign = leaf(
     "copysign",
+    picks=True,
     partials=lambda _out, x, y: (where(equal(signbit(x), signbit(y)), typed(1, x), -1), None),
     domain=(0.05, INF),
     doc="The first number with the sign of the second.",

@@ -124,6 +124,7 @@ divide = leaf(
 )
 negative = leaf(
     "negative",
+    picks=True,
     source=dict.fromkeys("fiuc", "-{0}"),
     linearise=_linear_sum((-1,)),
     back=_linear_sum_back((-1,)),
@@ -131,6 +132,7 @@ negative = leaf(
 )
 positive = leaf(
     "positive",
+    picks=True,
     source=dict.fromkeys("fiuc", "{0}"),
     linearise=_linear_sum((1,)),
     back=_linear_sum_back((1,)),
@@ -419,6 +421,7 @@ def _absolute_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 absolute = leaf(
     "absolute",
+    picks=True,
     source={"f": "abs({0})", "i": "abs({0})", "u": "{0}", "b": "{0}"},
     linearise=_absolute_tangent,
     domain=(0.05, INF),

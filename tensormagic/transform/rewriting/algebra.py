@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Constant, Positive, assuming, is_constant, plain, sole
+from tensormagic.ir.rules import Constant, Positive, assuming, is_constant, plain
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
@@ -186,10 +186,10 @@ def never_worse(x: Node) -> Yields:
 @stable(fuel=1)
 def differences(x: Node, y: Node, c: Constant) -> Yields:
     """Differences of what is nearly equal."""
-    yield sole(square(x)) - sole(square(y)), (x - y) * (x + y)
-    yield sole(x * x) - sole(y * y), (x - y) * (x + y)
-    yield sole(sqrt(x + c)) - sole(sqrt(x)), c / (sqrt(x + c) + sqrt(x))
-    yield sole(sqrt(x)) - sole(sqrt(x - c)), c / (sqrt(x) + sqrt(x - c))
+    yield square(x) - square(y), (x - y) * (x + y)
+    yield x * x - y * y, (x - y) * (x + y)
+    yield sqrt(x + c) - sqrt(x), c / (sqrt(x + c) + sqrt(x))
+    yield sqrt(x) - sqrt(x - c), c / (sqrt(x) + sqrt(x - c))
 
 
 @stable

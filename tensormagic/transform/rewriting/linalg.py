@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensormagic.ir.node import Node, make
-from tensormagic.ir.rules import Found, plain
+from tensormagic.ir.rules import plain
 from tensormagic.ir.type import hint
 from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
 from tensormagic.ops.leaf import IOTA
@@ -62,7 +62,7 @@ def signs_of_operands(node: Node) -> Node | None:
 
 
 @stable(roots="contract", heads="inv")
-def inverses_to_systems(node: Node) -> Found | None:
+def inverses_to_systems(node: Node) -> Node | None:
     """``inv(a) @ x -> solve(a, x), and x @ inv(a) -> solve(a.T, x)``."""
     (p, q), out = split(node["subscripts"])
     x, y = node.args
@@ -70,22 +70,22 @@ def inverses_to_systems(node: Node) -> Found | None:
         lead, r, s = p[:-2], p[-2], p[-1]
         rest = q[len(lead) + 1 :]
         if q == lead + s + rest and len(rest) <= 1 and out == lead + r + rest and (rest or not lead):
-            return Found(solve(x.args[0], y), (x,))
+            return solve(x.args[0], y)
     if y.op is INV:
         lead, s, r = q[:-2], q[-2], q[-1]
         if p == s and out == r and not lead:
-            return Found(solve(swap(y.args[0]), x), (y,))
+            return solve(swap(y.args[0]), x)
         rest = p[len(lead) : -1]
         if len(rest) == 1 and p == lead + rest + s and out == lead + rest + r:
-            return Found(swap(solve(swap(y.args[0]), swap(x))), (y,))
+            return swap(solve(swap(y.args[0]), swap(x)))
     return None
 
 
 @stable(roots="det", heads="inv")
-def determinants_of_inverses(node: Node) -> Found | None:
+def determinants_of_inverses(node: Node) -> Node | None:
     """``det(inv(a)) -> 1 / det(a)``."""
     inner = node.args[0]
-    return Found(1 / make(DET, (inner.args[0],)), (inner,)) if inner.op is INV else None
+    return 1 / make(DET, (inner.args[0],)) if inner.op is INV else None
 
 
 @real(roots="inv", heads="inv", assumes=("a is invertible",))
@@ -131,7 +131,7 @@ def _on_diagonal(node: Node) -> tuple[Node, int, int] | None:
 
 
 @stable(roots="sum", heads="where")
-def traces_of_products(node: Node) -> Found | None:
+def traces_of_products(node: Node) -> Node | None:
     """``trace(x @ y) -> einsum("ij,ji->", x, y)``."""
     found = _on_diagonal(node.args[0])
     if found is None or node.type.dtype != found[0].type.dtype:
@@ -143,7 +143,7 @@ def traces_of_products(node: Node) -> Found | None:
 
 
 @stable(roots="gather", heads="reshape")
-def diagonals_of_products(node: Node) -> Found | None:
+def diagonals_of_products(node: Node) -> Node | None:
     """``diagonal(x @ y) -> einsum("ij,ji->i", x, y)``."""
     flat, places = node.args
     if flat.op is not RESHAPE:  # the head may stand for the indices
@@ -161,7 +161,7 @@ def diagonals_of_products(node: Node) -> Found | None:
     return _on_axes(node, matrices, first, second, [k for k in order if k != second])
 
 
-def _on_axes(node: Node, product: Node, first: int, second: int, axes: Sequence[int]) -> Found | None:
+def _on_axes(node: Node, product: Node, first: int, second: int, axes: Sequence[int]) -> Node | None:
     """For ``node``, a product of which only what lies on the diagonal of two axes is computed, and summed but over ``axes``."""
     if product.op is not CONTRACT or product.type.dtype.kind != "f":
         return None
@@ -171,22 +171,22 @@ def _on_axes(node: Node, product: Node, first: int, second: int, axes: Sequence[
     left, right, kept = (text.replace(other, same) for text in (left, right, kept))
     if any(len(set(text)) != len(text) for text in (left, right)):
         return None
-    return Found(einsum(f"{left},{right}->{kept}", *product.args), (product, node.args[0]))
+    return einsum(f"{left},{right}->{kept}", *product.args)
 
 
 @real(roots="sum", heads="contract")
-def sums_of_products(node: Node) -> Found | None:
+def sums_of_products(node: Node) -> Node | None:
     """``sum(x @ y, axis) -> sum(x, axis) @ y``."""
     product = node.args[0]
     if product.op is not CONTRACT or product.type.dtype != node.type.dtype:
         return None
     letters, out = split(product["subscripts"])
     kept = "".join(c for k, c in enumerate(out) if k not in node["axes"])
-    return Found(einsum(f"{','.join(letters)}->{kept}", *product.args), (product,))
+    return einsum(f"{','.join(letters)}->{kept}", *product.args)
 
 
 @real(roots="contract", heads="contract", fuel=1)
-def chains(node: Node) -> Found | None:
+def chains(node: Node) -> Node | None:
     """``(a @ b) @ x -> a @ (b @ x) where that takes fewer multiplications``."""
     inner = next((a for a in node.args if a.op is CONTRACT), None)
     if inner is None:
@@ -203,7 +203,7 @@ def chains(node: Node) -> Found | None:
     terms = [*letters[:place], *renamed, *letters[place + 1 :]]
     args = [*node.args[:place], *inner.args, *node.args[place + 1 :]]
     new = einsum(f"{','.join(terms)}->{out}", *args)
-    return Found(new, (inner,)) if _cost(new, args) < _cost(node, args) else None
+    return new if _cost(new, args) < _cost(node, args) else None
 
 
 def _cost(node: Node, leaves: list[Node]) -> int:
@@ -219,7 +219,7 @@ def _cost(node: Node, leaves: list[Node]) -> int:
 
 
 @real(roots="add subtract", heads="contract")
-def shared_sides(node: Node) -> Found | None:
+def shared_sides(node: Node) -> Node | None:
     """``a @ x + a @ y -> a @ (x + y), and the same on the right and for differences``."""
     first, second = node.args
     if (
@@ -236,4 +236,4 @@ def shared_sides(node: Node) -> Found | None:
     if other is None or other[0].type.shape != other[1].type.shape:
         return None
     args = [a if k == shared[0] else combine(a, b) for k, (a, b) in enumerate(pairs)]
-    return Found(make(CONTRACT, args, subscripts=first["subscripts"]), (first, second))
+    return make(CONTRACT, args, subscripts=first["subscripts"])

@@ -1,0 +1,115 @@
+"""Which code reads the rounding of a number, and which rules would change what it reads. Knows ops by their facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Node, topological
+
+Array = np.ndarray[Any, Any]
+
+_POINTS = 160
+_STEP = 2.0**-30  # by how much a part is moved
+_MOST = 1.5  # how many roundings of a part may be seen in the whole, for the part to be hidden
+_DEEP = 3  # levels of sums that are looked at
+
+
+def picks(node: Node) -> bool:
+    """Whether the elements of ``node`` are elements of its operands, signs aside: nothing is rounded."""
+    op = node.op
+    if op.name == "astype":
+        return np.can_cast(node.args[0].type.dtype, node.type.dtype, "safe")
+    return getattr(op, "kind", "") == "move" or getattr(op, "picks", False)
+
+
+def rounds(node: Node) -> bool:
+    """Whether ``node`` is rounded: a float that is no operand's."""
+    return bool(node.args) and len(node.types) == 1 and node.type.inexact and not picks(node)
+
+
+def reads_digits(node: Node) -> bool:
+    """Whether the result tells digits of the operands: not that of a comparison."""
+    return any(t.dtype.kind != "b" for t in node.types)
+
+
+# what a pattern shows of its parts ------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2048)
+def hides(pattern: Node, part: Node) -> bool:
+    """Whether ``pattern`` shows no more than one rounding of its ``part``: measured at many points.
+
+    ``log(u)`` shows near 1 how ``u`` was rounded, and ``1 / u`` does not.
+    """
+    try:
+        plain, moved = (_evaluated(pattern, part, factor) for factor in (1.0, 1.0 + _STEP))
+    except (AttributeError, TypeError, ValueError):
+        return False
+    with np.errstate(all="ignore"):
+        known = np.isfinite(plain) & np.isfinite(moved)
+        apart = np.abs(plain - moved)[known] > _MOST * _STEP * np.abs(plain[known])
+    return bool(known.any() and not apart.any())
+
+
+def _evaluated(pattern: Node, part: Node, factor: float) -> Array:
+    draw = np.random.default_rng(0)
+    values: dict[Node, Array] = {}
+    with np.errstate(all="ignore"):
+        for node in topological([pattern]):
+            if node.op.name == "wild":
+                values[node] = _points(node, draw)
+            elif node.op.name == "constant":
+                values[node] = np.full(_POINTS, node["bits"].array())
+            elif node.op.name == "broadcast":
+                values[node] = values[node.args[0]]
+            else:
+                values[node] = node.op.numpy(*(values[a] for a in node.args))  # type: ignore[attr-defined]
+            if node is part:
+                values[node] = values[node] * factor
+    return values[pattern]
+
+
+def _points(wild: Node, draw: np.random.Generator) -> Array:
+    if wild.type.dtype.kind == "b":
+        return draw.random(_POINTS) < 0.5
+    sizes = 10.0 ** draw.uniform(-7, 2.5, _POINTS)
+    signs = np.ones(_POINTS) if wild["only"] == "Positive" else draw.choice([-1.0, 1.0], _POINTS)
+    return np.where(draw.random(_POINTS) < 0.3, 1 + sizes * 1e-3, sizes) * signs
+
+
+# code that works with roundings ---------------------------------------------------------------------------------------
+
+
+def cancels_with(node: Node, other: Node) -> bool:
+    """Whether ``node`` is a sum in which ``other`` occurs and something cancels, but for roundings: ``c - (c - other)``."""
+    terms = list(_terms(below(node), 1, _DEEP))
+    left = {key for key, sign in terms if sign > 0}
+    right = {key for key, sign in terms if sign < 0}
+    return bool(left & right) and _key(other) in left | right
+
+
+def _terms(node: Node, sign: int, depth: int) -> Iterator[tuple[object, int]]:
+    """What is added and subtracted: sums, and what they are sums of."""
+    yield _key(node), sign
+    if node.op.name == "negative":
+        yield from _terms(below(node.args[0]), -sign, depth)
+    elif depth and node.op.name in {"add", "subtract"}:
+        first, second = node.args
+        yield from _terms(below(first), sign, depth - 1)
+        yield from _terms(below(second), sign if node.op.name == "add" else -sign, depth - 1)
+
+
+def _key(node: Node) -> object:
+    node = below(node)
+    return node["bits"].array().item() if node.op.name == "constant" and not node.type.shape else node
+
+
+def below(node: Node) -> Node:
+    """``node`` below its broadcasts."""
+    while node.op.name == "broadcast":
+        node = node.args[0]
+    return node

@@ -1,0 +1,179 @@
+"""Uses of what a rule absorbs: it changes how a number is rounded for all that read digits of it, or for none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tensormagic.ir.node import Node, topological, users
+from tensormagic.ir.roundings import below, cancels_with, hides, picks, reads_digits, rounds
+from tensormagic.ir.rules import Found, Rule, heads
+
+_FAR = 8
+"""How many levels of what is replaced are looked at: more than any rule absorbs."""
+
+
+def near(node: Node) -> set[Node]:
+    """What is at most a few levels below ``node``, without itself."""
+    level: list[Node] = [node]
+    found: set[Node] = set()
+    for _ in range(_FAR):
+        level = [a for a in dict.fromkeys(arg for n in level for arg in n.args) if a not in found]
+        found.update(level)
+    return found
+
+
+def made_by(node: Node, found: Found) -> set[Node]:
+    """The nodes of a replacement that were not there."""
+    return _down_to(found.node, {*found.inside, *found.bound} if found.parts else near(node))[0]
+
+
+def _down_to(root: Node, stops: set[Node]) -> tuple[set[Node], set[Node]]:
+    """The nodes from ``root`` down to ``stops``, and which of these were reached."""
+    own: set[Node] = set()
+    reached: set[Node] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node in stops:
+            reached.add(node)
+        elif node not in own:
+            own.add(node)
+            stack += node.args
+    return own, reached
+
+
+def inside(node: Node, found: Found) -> list[Node]:
+    """The nodes below ``node`` that a rule sees as parts: those of its pattern, or those that its replacement does not read."""
+    if found.parts:
+        return list(dict.fromkeys(found.inside[1:]))
+    around = near(node)
+    _, read = _down_to(found.node, around)
+    own: set[Node] = set()
+    for arg in node.args:
+        own |= _down_to(arg, read | {n for n in around if not n.args})[0] & around
+    return list(own)
+
+
+def absorbed(rule: Rule, node: Node, found: Found) -> list[Node]:
+    """The rounded numbers that ``node`` shows the rounding of, and its replacement does not, or otherwise."""
+    if rule.level != "stable":
+        return []
+    if found.parts:
+        pattern = found.parts[0][0]
+        undone = below(found.node) in map(below, found.bound)  # what gives x back has nothing of the part's rounding
+        return [n for part, n in found.parts[1:] if rounds(n) and (undone or not hides(pattern, part))]
+    return [n for n in inside(node, found) if rounds(n)]
+
+
+def residue(found: Found) -> Node | None:
+    """An operand that is the rounding error of another one: code that works with it wants every rounding as it is."""
+    operands = list(dict.fromkeys(map(below, found.bound)))
+    return next((x for x in operands for y in operands if x is not y and cancels_with(x, y)), None)
+
+
+@dataclass
+class Uses:
+    """What reads the digits of nodes during one pass.
+
+    Parameters
+    ----------
+    nodes, roots
+        The graph when the pass starts, and its results: what is shown is used.
+    normals, becomes, origins
+        What nodes have become so far; see the driver.
+    rules
+        Those that look at an op.
+    """
+
+    nodes: Sequence[Node]
+    roots: frozenset[Node]
+    normals: Mapping[Node, Node]
+    becomes: Mapping[Node, Node]
+    origins: Mapping[Node, Sequence[Node]]
+    rules: Callable[[str], Iterable[Rule]]
+    sure: bool = False
+    _absorbed: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
+
+    @cached_property
+    def users(self) -> dict[Node, list[Node]]:
+        """The users that each node has when the pass starts."""
+        return users(self.nodes)
+
+    def elsewhere(self, part: Node, root: Node, parts: Sequence[Node]) -> bool:
+        """Whether something reads digits of ``part`` beside ``root`` and ``parts``, and will do so when the pass is over."""
+        return any(self._read((origin,), part, root, parts) for origin in self.origins.get(part, ()))
+
+    def _read(self, chain: tuple[Node, ...], part: Node, root: Node, parts: Sequence[Node]) -> bool:
+        """The same for ``chain``, the last of which hands the digits of the others on."""
+        last = chain[-1]
+        if last in self.roots:
+            return True
+        return any(self._reads(user, chain, part, root, parts) for user in self.users.get(last, ()))
+
+    def _reads(self, user: Node, chain: tuple[Node, ...], part: Node, root: Node, parts: Sequence[Node]) -> bool:
+        now = self.normals.get(user)
+        if now is not None:
+            if part not in now.needs or not reads_digits(now):
+                return False
+            return self._read((*chain, user), now, root, parts) if picks(now) or now in parts else True
+        here = user
+        while here in self.becomes and self.becomes[here] is not here:
+            here = self.becomes[here]
+        if here is root or not reads_digits(here):
+            return False
+        if picks(here):
+            return self._read((*chain, user), part, root, parts)
+        return self.sure or not self._absorbs(here, chain)
+
+    def _absorbs(self, user: Node, chain: Sequence[Node]) -> bool:
+        """Whether rules that will look at ``user`` see one of ``chain`` as a part."""
+        found = self._absorbed.get(user)
+        if found is None:
+            found = self._absorbed[user] = set()
+            near_by = heads(user)
+            for rule in self.rules(user.op.name):
+                one = rule.apply(user) if rule.heads <= near_by else None
+                if one is not None:
+                    found.update(inside(user, one))
+        return not found.isdisjoint(chain)
+
+
+@dataclass
+class Claims:
+    """What the rules of a pass took for granted: that nothing will read digits of what they absorb."""
+
+    _made: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
+    _by: list[tuple[Rule, Node, list[Node]]] = field(default_factory=list[tuple[Rule, Node, list[Node]]])
+
+    def add(self, rule: Rule, node: Node, parts: list[Node], found: Found) -> None:
+        """A rule fired at ``node`` and absorbs ``parts``."""
+        self._by.append((rule, node, parts))
+        own = made_by(node, found)
+        for part in parts:
+            self._made.setdefault(part, set()).update(own)
+
+    def broken(self, results: Sequence[Node], normals: Mapping[Node, Node]) -> dict[tuple[Rule, Node], Node]:
+        """The firings for which that did not come true, with what is read still."""
+        if not self._by:
+            return {}
+        nodes = topological(results)
+        present = set(nodes)
+        held = [(rule, node, p) for rule, node, parts in self._by for p in parts if p in present]
+        if not held:
+            return {}
+        used, shown = users(nodes), set(results)
+
+        def read(last: Node, own: set[Node]) -> bool:
+            if last in shown:
+                return True
+            readers = [u for u in used.get(last, ()) if reads_digits(u) and u not in own]
+            return any(read(u, own) if picks(u) else True for u in readers)
+
+        allowed = {p: {normals.get(n, n) for n in self._made[p]} for _, _, p in held}
+        still = {p for p in allowed if read(p, allowed[p])}
+        return {(rule, node): p for rule, node, p in held if p in still}
+
+
+__all__ = ["Claims", "Uses", "absorbed", "inside", "near", "residue"]

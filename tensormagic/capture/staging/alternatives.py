@@ -28,15 +28,42 @@ class Alternative:
 
 def alternatives_of(value: Tensor, is_older: Callable[[Buffer], bool]) -> list[Alternative] | None:
     """The places that a value may be, of those that others know: no place for an array of its own, None where that is not known."""
-    place, buffer = value.place, value.place.buffer
+    return _older(value.place, is_older)
+
+
+def _older(place: Place, is_older: Callable[[Buffer], bool]) -> list[Alternative] | None:
+    """The older places that a place may be: through what is newer itself, with the conditions of all of it."""
+    buffer = place.buffer
     if is_older(buffer):
         return [Alternative(None, place)] if _may_be_stored_into(place) else None
     if not buffer.origins:
         return []
     if place.parent is not None or not isinstance(buffer.choice, _Chosen):
         return None
-    found = [a for a in buffer.choice.alternatives if is_older(a.place.buffer)]
-    return found if all(_may_be_stored_into(a.place) for a in found) else None
+    found: list[Alternative] = []
+    for one in buffer.choice.alternatives:
+        inner = _older(one.place, is_older)
+        if inner is None:
+            return None
+        found += [Alternative(_all_hold(one.holds, i.holds), i.place) for i in inner]
+    return _merged(found)
+
+
+def _all_hold(first: Node | None, second: Node | None) -> Node | None:
+    return second if first is None else first if second is None else _both(first, second)
+
+
+def _merged(alternatives: Sequence[Alternative]) -> list[Alternative]:
+    """Each place once, where any of its conditions holds."""
+    found: dict[object, Alternative] = {}
+    for one in alternatives:
+        key = one.place if one.place.parent is not None else one.place.buffer
+        known = found.get(key)
+        holds = (
+            one.holds if known is None or known.holds is None or one.holds is None else _either(known.holds, one.holds)
+        )
+        found[key] = Alternative(None if known is not None and known.holds is None else holds, one.place)
+    return list(found.values())
 
 
 def _may_be_stored_into(place: Place) -> bool:

@@ -19,7 +19,7 @@ from tensormagic.capture.stores import holding
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.syntax import CAPTURED, Parsed, parse
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.value import Tensor, input_tensor
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.site import Site
 
@@ -184,7 +184,7 @@ def run_cell(
         with holding.lifted(code.cell.source, visible, notebook, found) as held:
             _note_unseen(code, found, visible, held)
             inside = own if shares(code, reach, moving) else None
-            result, space = execute(code, {**notebook, **visible}, capture, inside)
+            result, space = execute(code, {**notebook, **visible}, capture, inside, moving)
     own_names = [n for n in code.parsed.binds if not n.startswith("_")]
     bound = [n for n in dict.fromkeys([*own_names, *sorted(reach.binds)]) if n in space]
     kept = {n for n in bound if n in notebook and space[n] is visible.get(n, notebook[n])}  # a way that was not taken
@@ -228,17 +228,43 @@ def shares(code: Code, reach: home.Reach, moving: Iterable[str]) -> bool:
 
 
 def execute(
-    code: Code, space: dict[str, Any], capture: Capture, own: dict[str, Any] | None = None
+    code: Code,
+    space: dict[str, Any],
+    capture: Capture,
+    own: dict[str, Any] | None = None,
+    moving: Iterable[str] = (),
 ) -> tuple[Any, dict[str, Any]]:
     """Run the cell's code over ``space``; gives the last expression's value and the namespace.
 
-    ``own`` are the notebook's variables, where these have to hold ``space`` for as long as the cell runs.
+    ``own`` are the notebook's variables, where these have to hold ``space`` for as long as the cell runs; ``moving`` are names that
+    gradients are with respect to.
     """
     space = {**space, CAPTURED: namespace.value_of, items.ITEM: items.read_item, "__builtins__": builtins}
     if own is None:
-        return _executed(code, space, capture), space
+        space = _Bound(space, {*moving} & {*code.parsed.binds}) if moving else space
+        return _executed(code, space, capture), {**space}
     with home.holding(own, space):
         return _executed(code, own, capture), dict(own)
+
+
+class _Bound(dict[str, Any]):
+    """A cell's variables: what is bound to a name that gradients are with respect to is a value of its own."""
+
+    def __init__(self, values: Mapping[str, Any], moving: set[str]) -> None:
+        super().__init__(values)
+        self.moving = moving
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name in self.moving and isinstance(value, float | complex | np.inexact):
+            value = input_tensor(value, name)
+        elif name in self.moving and isinstance(value, Tensor) and self._is_new(value):
+            value.become_own()
+        super().__setitem__(name, value)
+
+    def _is_new(self, value: Tensor) -> bool:
+        """Whether a lazy array with memory of its own is no other variable."""
+        own = value.type.inexact and value.place.parent is None
+        return own and all(v is not value for v in self.values())
 
 
 def _executed(code: Code, space: dict[str, Any], capture: Capture) -> Any:

@@ -35,6 +35,10 @@ class Snapshot(Source):
             )
         return self.value
 
+    def is_of(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether it was read from this very array, which has not changed since."""
+        return self.original is not None and self.original() is array and _same_bits(self.value, array)
+
     def secure(self) -> None:
         """Copy what is only referred to, before other code can change it."""
         if self.fingerprint is not None and self.value.flags.writeable:
@@ -105,10 +109,8 @@ def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
         array = np.asarray(array)
     check_dtype(array.dtype, name)
     known = _nodes.get(id(array))
-    if known is not None:
-        source = known["source"]
-        if source.original() is array and _same_bits(source.value, array):
-            return known
+    if known is not None and known["source"].is_of(array):
+        return known
     small = array.nbytes <= COPY_LIMIT
     kept = _frozen(array) if small and (array.flags.writeable or array.base is not None) else array
     writeable = array.flags.writeable or array.base is not None
@@ -129,17 +131,38 @@ def _same_bits(kept: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:
     return bool(np.array_equal(left, right))
 
 
+def own(value: Any, name: str = "") -> Node | None:
+    """A node of its own for a value that the user makes lazy: no other value is it, whatever it holds. None for what is no input.
+
+    An integer or a truth value is a constant, as in :func:`lift`: sizes are made of them, and nothing is differentiated by them.
+    """
+    if type(value) in {bool, int} or isinstance(value, np.bool_ | np.integer):
+        return constant(value)
+    if isinstance(value, float | complex | np.number):
+        return _input(Snapshot(name or "value", value), value)
+    if not isinstance(value, np.ndarray):
+        return None
+    name = name or _unnamed(value)
+    known = of_array(value, name)["source"]
+    source = Snapshot(name, known.value, original=known.original, fingerprint=known.fingerprint)
+    _live.add(source)
+    return input_node(source, open_type(source, source.value.dtype, source.value.shape))
+
+
 def of_number(number: Any, name: str) -> Node:
-    """The input node of a Python float or complex, or of a NumPy scalar."""
+    """The input node of a Python float or complex, or of a NumPy scalar, that is read under a name of the notebook."""
     array = np.asarray(number)
-    check_dtype(array.dtype, name)
-    form = "python" if type(number) in {float, complex} else "scalar"
-    key = (f"{name}:{form}", array.dtype.str.encode() + array.tobytes())
+    key = (f"{name}:{type(number).__name__}", array.dtype.str.encode() + array.tobytes())
     known = _floats.get(key)
     if known is None:
-        source = Snapshot(name, number)
-        known = _floats[key] = input_node(source, Type(array.dtype, (), form))
+        known = _floats[key] = _input(Snapshot(name, number), number)
     return known
+
+
+def _input(source: Source, number: Any) -> Node:
+    array = np.asarray(number)
+    check_dtype(array.dtype, source.name)
+    return input_node(source, Type(array.dtype, (), "python" if type(number) in {float, complex} else "scalar"))
 
 
 def of_content(array: np.ndarray[Any, Any], name: str) -> Node:
@@ -179,5 +202,9 @@ def lift(value: Any, name: str = "") -> Node | None:
     if isinstance(value, float | complex | np.number):
         return of_number(value, name) if name else constant(value)
     if isinstance(value, np.ndarray):
-        return of_array(value, name or f"array{id(value) % 997}")
+        return of_array(value, name or _unnamed(value))
     return None
+
+
+def _unnamed(array: np.ndarray[Any, Any]) -> str:
+    return f"array{id(array) % 997}"

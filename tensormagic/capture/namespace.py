@@ -47,7 +47,7 @@ from tensormagic.capture.library import (
 )
 from tensormagic.capture.names import find, unknown
 from tensormagic.capture.stores import storing, views
-from tensormagic.capture.value import has_lazy
+from tensormagic.capture.value import has_lazy, owned
 
 # The files that register what is captured, by being imported.
 LIBRARY: tuple[ModuleType, ...] = (
@@ -126,7 +126,9 @@ def captured(value: Any) -> Any:
     if own is not None:
         name = getattr(value, "__name__", "")
         dispatched = scipys or (hasattr(value, "__wrapped__") and not isinstance(value, FunctionType))
-        return _dispatching(value, own) if dispatched and name not in _CREATE else own
+        if name in _CREATE:
+            return _making(own)
+        return _dispatching(value, own) if dispatched else own
     if (
         isinstance(value, FunctionType)
         and (value.__module__ or "").startswith(("numpy", "scipy"))
@@ -154,6 +156,16 @@ def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Calla
     def call(*args: Any, **options: Any) -> Any:
         given = (*args, *options.values())
         return (own if any(has_lazy(v) or name_of_list(v) for v in given) else function)(*args, **options)
+
+    return call
+
+
+def _making(own: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ours that makes arrays: each is a value of its own."""
+
+    @functools.wraps(own)
+    def call(*args: Any, **options: Any) -> Any:
+        return owned(own(*args, **options))
 
     return call
 

@@ -27,6 +27,7 @@ from tensormagic.ir.type import Dim, Size, Type, hint
 from tensormagic.ops.form import as_array, to_form
 from tensormagic.ops.leaf import CONSTANT, constant, size_node, size_of
 from tensormagic.ops.move import reshape, same, show, transpose
+from tensormagic.ops.named import is_bare, named
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.scalars.complex_parts import from_parts
@@ -125,6 +126,11 @@ class Tensor:
         if self.type.form != "array" or self.dtype.kind != "c":
             return read_only(wrap(to_form(scalar.imag(self.node), self.type.form)))
         return self.view_of(as_array(scalar.imag), lambda old, new: from_parts(scalar.real(old), new), every_other)
+
+    def become_own(self) -> None:
+        """Be a value of its own, which is told from others that hold the same."""
+        self.place.buffer.hold(named(self.node))
+        self._cached = None
 
     # what computes it -------------------------------------------------------------------------------------------------
 
@@ -250,7 +256,8 @@ class Tensor:
         return hooks.call_ufunc(ufunc, method, operands, options)
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        return hooks.call_numpy(function, args, options)
+        found = hooks.call_numpy(function, args, options)
+        return owned(found)
 
     def __getattr__(self, name: str) -> Any:
         method = hooks.methods.get(name)
@@ -424,13 +431,27 @@ def input_tensor(value: Any, name: str) -> Tensor | None:
     return Tensor(Place(Buffer(node, array, name, writeable=writeable)))
 
 
+def owned(value: Any, *, numbers: bool = False) -> Any:
+    """What a function made, handed to the user: a lazy array of constants alone becomes a value of its own, which no literal is.
+
+    What is captured without values, or tried out, stays as it is, and so do numbers, unless they are wanted, too.
+    """
+    capture = context.current()
+    if not isinstance(value, Tensor) or (capture is not None and (capture.abstract or capture.trials)):
+        return value
+    node = value.node
+    if node.type.inexact and (numbers or node.type.shape) and value.place.parent is None and is_bare(node):
+        value.become_own()
+    return value
+
+
 def node_of(value: Any) -> Node:
     """The node of an operand: lazy array, array, number, or nested lists of these."""
     if isinstance(value, Tensor):
         return value.node
     if isinstance(value, Node):
         return value
-    node = inputs.lift(value, _name_of(value))
+    node = inputs.lift(value, name_of(value))
     if node is not None:
         return node
     if isinstance(value, list | tuple | range):
@@ -477,7 +498,7 @@ def has_lazy(value: Any) -> bool:
     return any(map(has_lazy, value)) if several else isinstance(value, Tensor) or hasattr(value, "stacks")
 
 
-def _name_of(value: Any) -> str:
+def name_of(value: Any) -> str:
     """The user's name of an array that code reached without the cell's namespace."""
     if not isinstance(value, np.ndarray):
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -11,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, living
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.random import Drawn, Moment
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, build, node_of, wrap
+from tensormagic.capture.value import Tensor, build, node_of, owned, wrap
 from tensormagic.config import config
 from tensormagic.functions.constant import warn_constant
 from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
@@ -24,6 +26,7 @@ from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, rebuild, topological
 from tensormagic.ops.leaf import INPUT, Source, input_node
 from tensormagic.ops.move import broadcast
+from tensormagic.ops.named import NAMED, is_bare, unnamed
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import zeros_like
@@ -50,7 +53,7 @@ def normal_form(results: Sequence[Node], keep: Sequence[Node] = ()) -> list[Node
     if not results:
         return []
     stand_ins = {n: input_node(Source(f"kept{k}"), n.type) for k, n in enumerate(keep) if n.op is not INPUT}
-    replaced = replace(results, stand_ins)
+    replaced = unnamed(replace(results, stand_ins))
     rewritten, _ = rewrite_nodes(replaced, config.math)
     return replace(rewritten, {v: k for k, v in stand_ins.items()})
 
@@ -407,15 +410,44 @@ def stop_gradient(value: Any) -> Any:
     return build(scalar.stop_gradient, value)
 
 
+def not_alone(value: Any, name: str = "the value") -> str:
+    """What is to be told of a gradient by a value that another one is, too: an expression that is there twice; else nothing.
+
+    Raises
+    ------
+    DifferentiationError
+        For what was made of constants alone.
+    """
+    if not isinstance(value, Tensor) or not value.type.inexact or (node := value.node).op in {INPUT, NAMED}:
+        return ""
+    if is_bare(node):
+        raise DifferentiationError(
+            f"{name} is made of constants alone: it cannot be told from other constants of this value",
+            "Make it a value of its own first: tm.tensor(np.asarray(w)), and compute with that.",
+        )
+    if not any(other.node is node for other in living.held() if other is not value and not _shares(other, value)):
+        return ""
+    return (
+        f"{name} and another lazy value are the same expression: its gradient counts both. To tell them apart, "
+        "write a function of it and differentiate that: tm.grad(lambda w: ...)(w)"
+    )
+
+
+def _shares(other: Any, value: Tensor) -> bool:
+    return not isinstance(other, Tensor) or other.place.buffer is value.place.buffer
+
+
 def input_of(result: Node, wrt: Any) -> Node:
     """The node that a gradient is with respect to: a lazy value's, or the input of that name, or that array's."""
     if not isinstance(wrt, str | np.ndarray):
+        if told := not_alone(wrt):
+            warnings.warn(told, UserWarning, stacklevel=4)
         return node_of(wrt)
     sources = {n: n["source"] for n in topological([result]) if n.op is INPUT}
     if isinstance(wrt, str):
         found = [n for n, source in sources.items() if source.name == wrt]
     else:
-        found = [n for n in (node_of(wrt),) if n in sources]
+        found = [n for n, source in sources.items() if isinstance(source, Snapshot) and source.is_of(wrt)]
     what = repr(wrt) if isinstance(wrt, str) else "the array"
     if len(found) != 1:
         names = ", ".join(sorted({source.name for source in sources.values()})) or "nothing"
@@ -431,7 +463,7 @@ def _tensor_grad(self: Tensor, wrt: Any) -> Any:
     """The gradient of this lazy scalar with respect to ``wrt``: a lazy value, an array known by identity, or a tuple of these."""
     several = isinstance(wrt, tuple | list)
     nodes = [input_of(self.node, v) for v in (wrt if several else (wrt,))]
-    found = [wrap(n) for n in gradient_nodes(self.node, nodes)]
+    found = [owned(wrap(n), numbers=True) for n in gradient_nodes(self.node, nodes)]
     return tuple(found) if several else found[0]
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.capture import context
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.inputs import own
+from tensormagic.capture.value import Tensor, has_lazy, name_of, node_of, wrap
 from tensormagic.functions.cells import cast
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.reading import look
@@ -56,11 +57,14 @@ def tensor(value: Any = None, /, *, missing: Mapping[str, Any] | None = None, ma
     if callable(value) and not isinstance(value, Tensor):
         made = of_callable(value)
         return made if missing is None and not math and not dtype else _with(made, missing, math, dtype)
-    return (
-        value
-        if isinstance(value, Tensor)
-        else wrap(node_of(np.asarray(value) if isinstance(value, list | tuple) else value))
-    )
+    return value if isinstance(value, Tensor) else _made_lazy(value)
+
+
+def _made_lazy(value: Any) -> Tensor:
+    """A lazy array with an input of its own; of what is lazy in part, or has no numbers, as it is read elsewhere."""
+    array = np.asarray(value) if isinstance(value, list | tuple) and not has_lazy(value) else value
+    node = own(array, name_of(value))
+    return wrap(node_of(value) if node is None else node)
 
 
 def _with(function: Function, missing: Mapping[str, Any] | None, math: str, dtype: str) -> Function:

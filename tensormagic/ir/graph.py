@@ -390,6 +390,8 @@ def _fewer(side: Size, size: Size, own: Size) -> Size:
 
 
 def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:
+    if node.op.name == "named":  # whose value it is decides nothing here
+        return mapping[node.args[0]]
     params = {k: sizes.of(v) for k, v in node.param_items}
     args = [mapping[a] for a in node.args]
     if not args:

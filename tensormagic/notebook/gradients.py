@@ -17,7 +17,7 @@ from tensormagic.capture.items import input_of, lifted
 from tensormagic.capture.tables import Labelled
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
-from tensormagic.functions.derivatives import gradient_nodes
+from tensormagic.functions.derivatives import gradient_nodes, not_alone
 from tensormagic.ir.errors import CaptureError, ConstantGradientWarning, DifferentiationError, TensorError
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
@@ -97,7 +97,7 @@ def differentiated(
             if wanted in parted.parts:
                 moving |= {part: tensor.node for part, tensor in parted.parts[wanted].items()}
             else:
-                moving[wanted] = _moving(wanted, captured, parted)
+                moving[wanted] = _moving(code, wanted, captured, parted)
     with placed(lambda: value_site(code, options.of)):
         found = _gradients(code, options, target, moving)
     _tell_taken(code, captured, moving)
@@ -182,7 +182,7 @@ def _site(code: Code, node: Any) -> Site:
     return Site(code.cell.label, code.cell.run, line, column, end, last)
 
 
-def _moving(name: str, captured: Captured, parted: Parted) -> Node:
+def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
     """The node of a variable: the notebook's value, as the cell read it, before one that the cell binds."""
     notebook = parted.notebook
     own = name in captured.values and name in captured.parsed.binds and name not in captured.parsed.reads
@@ -196,6 +196,9 @@ def _moving(name: str, captured: Captured, parted: Parted) -> Node:
     node = None
     if tensor is not None:
         _refuse_shared(tensor, name)
+        if told := not_alone(tensor, name):
+            place = errors.of_site(name_site(code, name))
+            warnings.warn_explicit(told, UserWarning, code.cell.label, place.line)
         node = tensor.node if own else parted.entry.get(name) or _at_entry(tensor)
     if node is None or not node.type.inexact:
         what = f"{node.type}" if node is not None else type(value).__name__

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.inputs import check_dtype
+from tensormagic.capture.inputs import check_dtype, own
 from tensormagic.capture.names import call_numpy
 from tensormagic.capture.operators import call_ufunc
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, node_of, owned, wrap
 
 DEVICE = "cpu"
 
@@ -18,7 +18,7 @@ DEVICE = "cpu"
 def lazy(value: Any) -> Any:
     """``value`` with lazy arrays for the arrays in it."""
     if isinstance(value, Tensor):
-        return value
+        return owned(value)
     if isinstance(value, np.ndarray | np.generic):
         return of_array(np.asarray(value))
     return type(value)(map(lazy, value)) if type(value) in {list, tuple} else value
@@ -28,7 +28,7 @@ def of_array(array: np.ndarray[Any, Any]) -> Tensor:
     """The lazy array of an array that nobody else holds."""
     check_dtype(array.dtype, "the data")
     array.flags.writeable = False  # so that it need not be copied
-    return wrap(node_of(array))
+    return wrap(own(array) or node_of(array))
 
 
 def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:

@@ -110,7 +110,7 @@ def _known(within: Within) -> dict[str, Any]:
 
 
 def constant_value(node: Node) -> np.ndarray[Any, Any] | None:
-    """The value of a constant node, seen through broadcasts; None for any other."""
-    while node.op.name == "broadcast":
+    """The value of a constant node, seen through broadcasts and whose it is; None for any other."""
+    while node.op.name in {"broadcast", "named"}:
         node = node.args[0]
     return node["bits"].array() if node.op is CONSTANT else None

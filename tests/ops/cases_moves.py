@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tensormagic.ops import form, move, update
+from tensormagic.ops import form, move, named, update
 from tests.ops.cases import ALL, case
 
 for _shape, _target in [
@@ -90,3 +90,6 @@ for _form, _dtypes in {"scalar": ALL, "python": "?ldD"}.items():
         label=_form,
         dtypes=_dtypes,
     )
+
+for _shape in ((2, 3), ()):
+    case("named", named.named, lambda x: x, _shape)

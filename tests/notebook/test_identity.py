@@ -1,0 +1,86 @@
+"""In a cell, what has a name is a value of its own: no literal is it, and no other name's value that holds the same number."""
+
+import random
+
+import numpy as np
+import pytest
+
+CELLS = [
+    ("x*x*x*np.float64(1.0)", {"x": 1.0}, {"x": 3}),
+    ("x*x*x*np.float64(1.0)", {"x": np.float64(1)}, {"x": 3}),
+    ("x*x*x*np.float32(1.0)", {"x": np.float32(1)}, {"x": 3}),
+    ("c*c*2.0*np.array(2.0)", {"c": np.array(2.0)}, {"c": 16}),
+    ("x*y*2.0", {"x": 2.0, "y": 2.0}, {"x": 4, "y": 4}),
+    ("p[0]*p[1]*2.0", {"p": [2.0, 2.0]}, {"p": [4, 4]}),
+    ("np.sum(q*np.array([1.0, 2.0]))", {"q": np.array([1.0, 2.0])}, {"q": [1, 2]}),
+    ("np.sum(q*r)", {"q": np.array([1.0, 2.0]), "r": np.array([1.0, 2.0])}, {"q": [1, 2], "r": [1, 2]}),
+    ("w = np.zeros(2)\nb = np.zeros(2)\nnp.sum((w - 1)*(b + 2))", {}, {"w": [2, 2], "b": [-1, -1]}),
+    ("w = np.array([0.0, 0.0])\nb = np.array([0.0, 0.0])\nnp.sum((w - 1)*(b + 2))", {}, {"w": [2, 2], "b": [-1, -1]}),
+    ("w = b = np.zeros(2)\nnp.sum((w - 1)*(b + 2))", {}, {"w": [1, 1], "b": [1, 1]}),
+    ("w = 2.0\nb = 2.0\n(w - 1)*(b + 2)*2.0", {}, {"w": 8, "b": 2}),
+    ("w = x*2\nb = x*2\n(w - 1)*(b + 2)*2.0", {"x": 1.0}, {"w": 8, "b": 2}),
+    ("w = np.ones(2)\nb = w.copy()\nnp.sum((w - 1)*(b + 2))", {}, {"w": [3, 3], "b": [0, 0]}),
+    ("w = q + 0.0\nw[0] = 1.0\nnp.sum(w*q)", {"q": np.array([1.0, 2.0])}, {"w": [1, 2]}),
+]
+
+
+@pytest.mark.parametrize(("text", "variables", "slopes"), CELLS, ids=[c[0].replace("\n", "; ") for c in CELLS])
+def test_gradients_by_name(notebook, text, variables, slopes):
+    for name, value in variables.items():
+        notebook[name] = value
+    notebook.ok(f"%%tensor -q --grad {','.join(slopes)}\n{text}")
+    for name, slope in slopes.items():
+        found = notebook[f"grad_{name}"]
+        assert np.asarray(found).tolist() == slope, name
+
+
+def test_arrays_that_earlier_cells_have_made(notebook):
+    notebook.ok("%%tensor -q\nu = np.zeros(2)\nv = np.zeros(2)\nbefore = np.sum((u - 1)*(v + 2))")
+    for text in ("np.sum((u - 1)*(v + 2))", "before*1.0"):
+        notebook.ok(f"%%tensor -q --grad u,v\n{text}")
+        assert notebook["grad_u"].tolist() == [2, 2]
+        assert notebook["grad_v"].tolist() == [-1, -1]
+
+
+def test_an_expression_that_two_names_have_is_told(notebook):
+    notebook["q"] = np.array([1.0, 2.0])
+    notebook.ok("%%tensor -q\nu = q*2\nv = q*2")
+    with pytest.warns(UserWarning, match="u and another lazy value are the same expression"):
+        notebook.ok("%%tensor -q --grad u\nnp.sum((u - 1)*(v + 2))")
+
+
+def test_a_cell_that_runs_again_has_its_program(notebook):
+    from tensormagic import session
+
+    text = "%%tensor -q --grad w\nw = np.zeros(3)\nnp.sum(np.exp(w)*x)"
+    notebook["x"] = 2.0
+    notebook.ok(text)
+    before = dict(session._executables)
+    for _ in range(3):
+        notebook.ok(text)
+    assert session._executables.keys() == before.keys()
+
+
+VALUES = (float, np.float64, np.float32, lambda v: np.array(v), lambda v: np.array([v]))
+LITERALS = ("{0!r}", "np.float64({0!r})", "np.float32({0!r})", "np.array({0!r})", "np.array([{0!r}])")
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_drawn_cells_over_equal_numbers(notebook, seed):
+    """A product of powers of names and literals: the slope is the exponent times the value over the number."""
+    rng = random.Random(seed)
+    number = rng.choice([1.0, 2.0, 0.5])
+    powers = {name: rng.randint(1, 3) for name in "abc"}
+    factors = [name for name, power in powers.items() for _ in range(power)]
+    factors += [rng.choice(LITERALS).format(number) for _ in range(rng.randint(1, 4))]
+    rng.shuffle(factors)
+    lines = []
+    for name in powers:
+        if rng.random() < 0.3:
+            lines.append(f"{name} = {rng.choice(LITERALS).format(number)}")
+        else:
+            notebook[name] = rng.choice(VALUES)(number)
+    notebook.ok(f"%%tensor -q --grad a,b,c\n{chr(10).join(lines)}\nnp.sum({' * '.join(factors)})")
+    for name, power in powers.items():
+        wanted = power * number ** (len(factors) - 1)
+        assert np.asarray(notebook[f"grad_{name}"]).ravel().tolist() == [wanted], (name, factors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import itertools
 import linecache
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType, TracebackType
 from typing import Any
@@ -14,7 +14,9 @@ import numpy as np
 
 from tensormagic.capture import context, home, items, namespace, random
 from tensormagic.capture.context import Capture, Cell
-from tensormagic.capture.staging.source import as_written, is_as_written, staged_cell
+from tensormagic.capture.known import static_value
+from tensormagic.capture.staging.slots import INTERNAL
+from tensormagic.capture.staging.source import as_written, staged_cell, written_again
 from tensormagic.capture.stores import holding
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer
@@ -24,6 +26,8 @@ from tensormagic.ir.errors import TensorError
 from tensormagic.ir.site import Site
 
 
+
+
 @dataclass
 class Captured:
     """What a cell gave.
@@ -31,7 +35,7 @@ class Captured:
     Parameters
     ----------
     outputs
-        The names that are handed back, with lazy arrays for what was captured.
+        The names that the cell has bound, by whatever means, with lazy arrays for what was captured.
     result
         The last expression's value, or that of a final assignment; None where there is none.
     shown
@@ -40,6 +44,10 @@ class Captured:
         The lazy array of each input by name.
     stores
         Buffers of notebook arrays that the cell has stored into.
+    values
+        Every name that the cell's code saw, when it ended.
+    deleted
+        Names of the notebook that the cell has deleted.
     """
 
     outputs: dict[str, Any]
@@ -50,6 +58,7 @@ class Captured:
     capture: Capture
     parsed: Parsed
     values: dict[str, Any] = field(default_factory=dict)
+    deleted: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True)
@@ -184,11 +193,10 @@ def run_cell(
         with holding.lifted(code.cell.source, visible, notebook, found) as held:
             _note_unseen(code, found, visible, held)
             inside = own if shares(code, reach, moving) else None
-            result, space = execute(code, {**notebook, **visible}, capture, inside, moving)
-    own_names = [n for n in code.parsed.binds if not n.startswith("_")]
-    bound = [n for n in dict.fromkeys([*own_names, *sorted(reach.binds)]) if n in space]
-    kept = {n for n in bound if n in notebook and space[n] is visible.get(n, notebook[n])}  # a way that was not taken
-    outputs = {n: held.original(restored(space[n])) for n in bound if n not in kept}
+            start = {**notebook, **visible}
+            result, space = execute(code, start, capture, inside, moving)
+    outputs = {n: held.original(restored(known(v))) for n, v in _bound(space, start, code.parsed.binds)}
+    deleted = [n for n in start if n not in space]
     buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh)}
     stores = [b for b in buffers.values() if b.array is not None and b.version and b.stored]
     _send_away(outputs, code)
@@ -198,7 +206,23 @@ def run_cell(
                 del outputs[name]
     if code.last is None and code.parsed.last_name:
         result = space.get(code.parsed.last_name)
-    return Captured(outputs, restored(result), code.last is not None, found, stores, capture, code.parsed, space)
+    shown = code.last is not None
+    return Captured(outputs, restored(known(result)), shown, found, stores, capture, code.parsed, space, deleted)
+
+
+def _bound(space: Mapping[str, Any], start: Mapping[str, Any], order: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """The names that hold something else than before, whatever has bound them: those of ``exec`` and ``import *``, too."""
+    for name in dict.fromkeys([*(n for n in order if n in space), *space]):
+        ours = name.startswith(INTERNAL) or name == "__builtins__"
+        if not ours and (name not in start or space[name] is not start[name]):
+            yield name, space[name]
+
+
+def known(value: Any) -> Any:
+    """A number of Python's own that is known without computing, a size or a loop counter, as that; others as they are."""
+    number = isinstance(value, Tensor) and value.type.form == "python" and value.dtype.kind in "bi"
+    found = static_value(value.node) if number else None
+    return value if found is None else found.item() if isinstance(found, np.generic) else found
 
 
 def _send_away(outputs: Mapping[str, Any], code: Code) -> None:
@@ -223,8 +247,11 @@ def shared(code: Code, notebook: Mapping[str, Any], moving: Iterable[str]) -> di
 
 
 def shares(code: Code, reach: home.Reach, moving: Iterable[str]) -> bool:
-    """Whether functions of the notebook read what the cell binds, or what it is differentiated by, or bind variables themselves."""
-    return bool(reach.binds) or not reach.reads.isdisjoint({*home.bound(code.body), *moving})
+    """Whether a cell has to run in the notebook's variables: where functions need them for globals.
+
+    Those that it makes, and those of the notebook that read what it binds, or what it is differentiated by, or that bind variables.
+    """
+    return code.parsed.defines or bool(reach.binds) or not reach.reads.isdisjoint({*home.bound(code.body), *moving})
 
 
 def execute(
@@ -285,11 +312,12 @@ def restored(value: Any) -> Any:
 
 
 def at_home(value: Any, notebook: dict[str, Any]) -> Any:
-    """A function that the cell has defined, over the notebook's own names: later calls read what these are then."""
-    if not isinstance(value, FunctionType):
-        return value
-    made = CAPTURED in value.__globals__ or (value.__globals__ is notebook and not is_as_written(value))
-    return as_written(value, notebook) if made else value
+    """What a cell hands back, whose functions have the code that the user wrote, over the notebook's own names."""
+    for function in home.functions_of([value], notebook):
+        written_again(function)
+    if isinstance(value, FunctionType) and CAPTURED in value.__globals__:
+        return as_written(value, notebook)
+    return value
 
 
 class located:  # noqa: N801 (used like a function)

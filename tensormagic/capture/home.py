@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Generator, Iterable, Mapping
+import inspect
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
@@ -114,6 +115,34 @@ class Reach:
     def _read(self, names: Iterable[str]) -> None:
         self.reads.update(names)
         self._pending += [self.home[n] for n in names if n in self.home]
+
+
+def functions_of(values: Iterable[Any], home: Mapping[str, Any]) -> Iterator[FunctionType]:
+    """The functions over a notebook's variables that values lead to: methods of classes, what is wrapped, in containers or in closures."""
+    pending, seen = list(values), set[int]()
+    while pending and len(seen) < _MOST:
+        value = pending.pop()
+        if isinstance(value, _ATOMS) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, FunctionType):
+            if value.__globals__ is home:
+                yield value
+            pending += [_content(cell) for cell in value.__closure__ or ()]
+            pending += [*(value.__defaults__ or ()), getattr(value, "__wrapped__", None)]
+        elif isinstance(value, type) and value.__module__ == "__main__":
+            pending += vars(value).values()
+        else:
+            pending += _parts(value)
+
+
+def _parts(value: Any) -> list[Any]:
+    names = next((names for kinds, names in _PARTS if isinstance(value, kinds)), ("__wrapped__",))
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        return list(islice(value.values() if isinstance(value, dict) else value, _MOST))
+    own = getattr(value, "__dict__", None) if type(value).__module__ == "__main__" else None
+    found = [inspect.getattr_static(value, n, None) if n == "__wrapped__" else getattr(value, n, None) for n in names]
+    return [*found, own, type(value) if own is not None else None]
 
 
 def _module(kind: type) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from tensormagic.capture.items import with_items
 
 CAPTURED = "__tensor_captured__"
+_DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,11 @@ class Parsed:
     reads
         Names that the cell reads before it has bound them itself, in order of first reading.
     binds
-        Names that the cell binds at its top level, in order, without loop counters.
+        Names that the cell binds at its top level, in order.
     places
         Where each name is first read.
+    defines
+        Whether it makes functions or classes.
     """
 
     body: ast.Module
@@ -37,6 +40,7 @@ class Parsed:
     reads: tuple[str, ...]
     binds: tuple[str, ...]
     places: dict[str, ast.expr] = field(default_factory=dict)
+    defines: bool = False
 
 
 class _Names(ast.NodeVisitor):
@@ -45,8 +49,6 @@ class _Names(ast.NodeVisitor):
     def __init__(self) -> None:
         self.reads: dict[str, ast.expr] = {}
         self.binds: dict[str, None] = {}
-        self.counters: set[str] = set()
-        self.assigned: set[str] = set()
         self.bound: set[str] = set()  # by every way that leads here
         self.local: list[set[str]] = []  # names of the functions and loops around
         self.depth = 0
@@ -66,8 +68,6 @@ class _Names(ast.NodeVisitor):
             self._read(node.id, node)
         else:
             self._bind(node.id)
-            if self.depth == 0:
-                self.assigned.add(node.id)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self.visit(node.value)  # the value is read before the name is bound
@@ -107,8 +107,6 @@ class _Names(ast.NodeVisitor):
     def visit_For(self, node: ast.For) -> None:
         self.visit(node.iter)
         targets = {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
-        if self.depth == 0:
-            self.counters |= targets
         self.local.append(targets)
         self._ways(node.body, [])
         self.local.pop()
@@ -198,6 +196,7 @@ def parse(source: str, filename: str) -> Parsed:
     names = _Names()
     parsed = ast.parse(source, filename)
     names.visit(parsed)
+    defines = any(isinstance(n, _DEFINING) for n in ast.walk(parsed))
     tree: Any = with_items(parsed, names.reads)
     if names.imports:
         tree = _Imports().visit(tree)
@@ -209,5 +208,4 @@ def parse(source: str, filename: str) -> Parsed:
         final = tree.body[-1]
         target = final.targets[0] if isinstance(final, ast.Assign) else final.target
         last_name = target.id if isinstance(target, ast.Name) else ""
-    binds = tuple(n for n in names.binds if n not in names.counters - names.assigned)
-    return Parsed(tree, last, last_name, tuple(names.reads), binds, names.reads)
+    return Parsed(tree, last, last_name, tuple(names.reads), tuple(names.binds), names.reads, defines)

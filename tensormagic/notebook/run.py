@@ -20,8 +20,9 @@ from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free
 from tensormagic.capture.context import Cell
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.stores.holding import Recast
+from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.cells import cast as in_dtype
 from tensormagic.functions.cells import of_cell
@@ -362,12 +363,20 @@ def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
         np.copyto(buffer.array, value, casting="same_kind")
     random.commit(drawn, states)
     outcome.stored = tuple(buffer.name for buffer, _ in stores)
-    for name in [n for n in outcome.notebook if n not in captured.values]:  # the cell has deleted them
+    for name in captured.deleted:
         shell.user_ns.pop(name, None)
-    bound = {name: at_home(value, shell.user_ns) for name, value in outcome.outputs.items()}
+    bound = {name: at_home(value, shell.user_ns) for name, value in really_bound(outcome.outputs).items()}
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)
     shell.push(bound)
+
+
+def really_bound(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a cell has bound, less what loops and branches have not, as data say."""
+    perhaps = {n: v for n, v in outputs.items() if isinstance(v, Partial)}
+    there = dict(zip(perhaps, session.compute([v.defined for v in perhaps.values()]) if perhaps else (), strict=True))
+    held = {n: wrap(v.raw) if isinstance(v, Partial) else v for n, v in outputs.items()}
+    return {n: v for n, v in held.items() if there.get(n, True)}
 
 
 def _keep_read(outcome: Outcome, changing: list[Any]) -> None:

@@ -35,11 +35,12 @@ from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, Outcome, World, attempt
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir import site
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import python
-from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ops.leaf import CONSTANT, constant, size_node
 from tensormagic.ops.regions import control
 from tensormagic.ops.scalars import scalar
 
@@ -406,10 +407,23 @@ class Loop:
                 plain.append((slot, UNBOUND))
             elif self.once and (value is None or type(value) in {bool, int, float, complex, str}):
                 plain.append((slot, value))  # the same in every turn
-            else:
-                parts = self._apart(slot, value, asked=True)  # every turn binds it
+            elif (last := self._of_last_turn(parts := self._apart(slot, value, asked=True))) is not None:
+                plain.append((slot, last))
+            else:  # every turn binds it
                 found.append((slot, parts, *self._ends(slot, parts)))
         return found, plain
+
+    def _of_last_turn(self, parts: Parts) -> Any:
+        """What the last turn leaves, where that is numbers that depend on its index alone: worked out behind the loop."""
+        if not self.once or self.index is None or self.outcome.result[1] is not False or not parts.numeric:
+            return None
+        within = topological(parts.nodes)
+        turns = self._own_leaves() - {self.index}
+        plain = all(not n.type.shape and n.type.form != "array" for n in parts.nodes) and not any(parts.defined)
+        if not plain or any(n in turns or context.may_fail(n) for n in within):
+            return None
+        last = scalar.subtract(size_node(self.index["within"][1]), constant(1))
+        return parts.build([wrap(n) for n in site.substituted(parts.nodes, {self.index: last})])
 
     def _check_sizes(self, slot: Slot, parts: Parts) -> None:
         """Refuse a shape that mentions what is known in one turn only."""

@@ -103,9 +103,11 @@ def as_written(function: FunctionType, space: dict[str, Any]) -> FunctionType:
     return rebound(function, code, space)
 
 
-def is_as_written(function: FunctionType) -> bool:
-    """Whether a function has the code that the user wrote, and not what was made of that."""
-    return _plain.get(_where(function.__code__), function.__code__) is function.__code__
+def written_again(function: FunctionType) -> None:
+    """Give a function of a cell the code that the user wrote: for everything that holds it."""
+    code = _plain.get(_where(function.__code__), function.__code__)
+    if code is not function.__code__ and code.co_freevars == function.__code__.co_freevars:
+        function.__code__ = code
 
 
 # functions ------------------------------------------------------------------------------------------------------------

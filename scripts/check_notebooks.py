@@ -1,0 +1,330 @@
+"""Hold the cells of notebooks against plain IPython: ``check_notebooks.py NOTEBOOK... [--as NAME@COMMIT] [--most N] [--write]``.
+
+Each notebook runs three times, in processes of their own: twice as it is, and once with every cell as a ``%%tensor`` cell.
+Compared are, cell by cell, the variables, the cell's value, what was printed, the figures, and errors. What differs between the two plain runs
+(clocks, addresses, unseeded draws) is not counted, nor is a cell that raises in both alike; one that is refused by name runs plainly afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import datetime as dt
+import importlib.metadata
+import io
+import json
+import os
+import pickle
+import platform
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.notebook.sameness import difference, form, names_of, text_difference  # noqa: E402 (found by the line above)
+
+PAGE = ROOT / "benchmarks" / "results" / "notebooks.md"
+SECONDS = 60  # for a cell
+PATIENCE = 900  # for a notebook
+KINDS = ("same", "digits", "refused", "different", "raise alike", "not determined")
+_LEFT_OUT = ("%matplotlib", "%pylab", "%load_ext", "%timeit", "%time ", "%config", "%precision", "!", "%%")
+_MOST_FIGURES = 12
+
+
+class TooLong(BaseException):
+    """A cell has taken longer than it may."""
+
+
+# one run of one notebook, in a process of its own -----------------------------------------------------------------------
+
+
+def cells_of(path: Path) -> list[str]:
+    """The code cells of a notebook that are Python alone, or hold lines of a magic that is left out."""
+    book = json.loads(path.read_text(encoding="utf-8"))
+    sheets = [book, *book.get("worksheets", [])]
+    found = [c for s in sheets for c in s.get("cells", []) if c["cell_type"] == "code"]
+    texts = ["".join(c.get("source", c.get("input", ""))) for c in found]
+    return [text for text in map(without_magics, texts) if text.strip()]
+
+
+def without_magics(text: str) -> str:
+    """A cell less lines of magics that have to do with plots, clocks or the machine; nothing, where that is all of it."""
+    if text.lstrip().startswith("%%"):
+        return ""
+    lines = ["" if line.lstrip().startswith(_LEFT_OUT) else line for line in text.splitlines()]
+    return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def alarm(seconds: int) -> Generator[None]:
+    """Raise TooLong in the block after so many seconds."""
+
+    def ring(*_: Any) -> None:
+        raise TooLong
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def shell_of(captured: bool) -> Any:
+    """A shell without history, with the extension where cells are captured."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    shell = InteractiveShell.instance(config=config)
+    shell.displayhook.write_format_data = lambda *_, **__: None
+    shell.displayhook.write_output_prompt = lambda: None
+    shell.display_pub.publish = lambda *_, **__: None
+    if captured:
+        import tensormagic as tm
+
+        tm.config.tier = os.environ.get("CHECK_TIER", "numpy")
+        shell.run_line_magic("load_ext", "tensormagic")
+    return shell
+
+
+def figures() -> list[Any]:
+    """What is drawn, small; then the figures are closed, as a notebook does."""
+    if "matplotlib.pyplot" not in sys.modules:
+        return []
+    import matplotlib.pyplot as plt
+
+    found: list[Any] = []
+    for number in plt.get_fignums()[:_MOST_FIGURES]:
+        figure = plt.figure(number)
+        figure.set_dpi(40)
+        try:
+            figure.canvas.draw()
+            found.append(np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(np.int16))
+        except Exception as error:  # noqa: BLE001 (whatever it is, it is the same in both runs, or told)
+            found.append(f"{type(error).__name__}: {error}")
+    plt.close("all")
+    return found
+
+
+def run_cell(shell: Any, text: str) -> dict[str, Any]:
+    """What a cell gave."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with alarm(SECONDS):
+                result = shell.run_cell(text, store_history=True)
+        except TooLong:
+            return {"error": ("TooLong", "", False)}
+    error = result.error_before_exec or result.error_in_exec
+    told = None
+    if error is not None:
+        refused = type(error).__name__ in {"CaptureError", "UsageError"} or type(error).__module__ == "tensormagic.ir.errors"
+        told = (type(error).__name__, str(error), refused)
+        return {"error": told, "printed": out.getvalue().partition("------")[0]}
+    return {"error": told, "printed": out.getvalue(), "value": result.result}
+
+
+def one(path: Path, kind: str, out: Path) -> None:
+    """Run a notebook, plainly or captured, and keep what its cells gave."""
+    os.environ["MPLBACKEND"] = "agg"
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 (what notebooks draw from)
+    shell = shell_of(kind == "tensor")
+    first = set(shell.user_ns)
+    os.chdir(path.parent)
+    sys.path.insert(0, str(path.parent))
+    rows: list[dict[str, Any]] = []
+    for text in cells_of(path):
+        row = run_cell(shell, f"%%tensor\n{text}" if kind == "tensor" else text)
+        if row["error"] is not None and kind == "tensor":
+            figures()
+            row["again"] = run_cell(shell, text)["error"]
+        try:
+            with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+                warnings.simplefilter("ignore")
+                row["value"] = form(row.get("value"))
+                row["space"] = {n: form(v) for n, v in names_of(shell.user_ns, first).items()}
+        except Exception as error:  # noqa: BLE001 (a value that does not let itself be computed is a difference)
+            row["space"] = {"error of a value": ("atom", type(error).__name__, str(error))}
+        row["figures"] = figures()
+        rows.append({"text": text, **row})
+        with out.open("wb") as file:
+            pickle.dump(rows, file)
+        if row["error"] is not None and row["error"][0] == "TooLong":
+            break
+
+
+# the comparison ---------------------------------------------------------------------------------------------------------
+
+
+def compared(plain: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """How a cell differs between two runs."""
+    if plain["error"] or other["error"]:
+        return _errors(plain["error"], other["error"])
+    found = list(text_difference(plain["printed"], other["printed"]))
+    found += difference(plain["value"], other["value"], "value")
+    for name in sorted({*plain["space"], *other["space"]}):
+        missing = ("missing", name)
+        found += difference(plain["space"].get(name, missing), other["space"].get(name, missing), name)
+    return [*found, *_drawn(plain["figures"], other["figures"])]
+
+
+def _errors(plain: Any, other: Any) -> list[str]:
+    names = [None if e is None else e[:2] for e in (plain, other)]
+    return [] if names[0] == names[1] else [f"error: {_short(plain)} | {_short(other)}"]
+
+
+def _short(error: Any) -> str:
+    return "none" if error is None else f"{error[0]}: {error[1][:160]}"
+
+
+def _drawn(left: list[Any], right: list[Any]) -> list[str]:
+    if len(left) != len(right):
+        return [f"figures: {len(left)} | {len(right)}"]
+    for a, b in zip(left, right, strict=True):
+        if isinstance(a, str) or isinstance(b, str):
+            if isinstance(a, str) != isinstance(b, str) or a != b:
+                return [f"figure: {a if isinstance(a, str) else 'drawn'} | {b if isinstance(b, str) else 'drawn'}"]
+        elif a.shape != b.shape or np.mean(np.abs(a - b) > 8) > 0.002:  # noqa: PLR2004 (levels, of 256; a share of the pixels)
+            return [f"figure: {a.shape} | {b.shape}"]
+    return []
+
+
+def verdict(plain: dict[str, Any], again: dict[str, Any], tensor: dict[str, Any], before: set[str]) -> tuple[str, list[str]]:
+    """What became of a cell; ``before`` are differences of variables that cells above have left."""
+    noise = {d.partition(":")[0].removeprefix("digits ") for d in compared(plain, again)}
+    if "error" in noise or (plain["error"] and plain["error"][0] == "TooLong"):
+        return "not determined", []
+    found = compared(plain, tensor)
+    if plain["error"] and tensor["error"]:
+        return ("raise alike" if not found else "different"), found
+    if tensor["error"] and tensor["error"][2]:
+        return "refused", found
+    known = {d.partition(":")[0].removeprefix("digits ") for d in found}
+    found = [d for d in found if d.partition(":")[0].removeprefix("digits ") not in {*noise, *before}]
+    before.clear()
+    before |= {n for n in known if n not in {"text", "value", "figure", "figures", "error"}}
+    if noise and not found:
+        return ("not determined" if noise & {"text", "value"} else "same"), []
+    if not found:
+        return "same", []
+    return ("digits" if all(d.startswith("digits") for d in found) else "different"), found
+
+
+def check(path: Path) -> list[tuple[str, str, list[str]]]:
+    """The text of each cell, what became of it, and its differences."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs: list[list[dict[str, Any]]] = []
+        for number, kind in enumerate(("plain", "plain", "tensor")):
+            out = Path(folder) / f"{number}.pickle"
+            command = [sys.executable, __file__, "--one", kind, "--out", str(out), str(path)]
+            environment = {**os.environ, "PYTHONHASHSEED": "0", "MPLBACKEND": "agg"}
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(command, check=False, timeout=PATIENCE, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # noqa: S603 (itself)
+            runs.append(pickle.loads(out.read_bytes()) if out.exists() else [])  # noqa: S301 (written above)
+    before: set[str] = set()
+    length = min(len(runs[0]), len(runs[1]))
+    rows: list[tuple[str, str, list[str]]] = []
+    for k in range(length):
+        if k >= len(runs[2]):
+            rows.append((runs[0][k]["text"], "different", ["the captured run ended"]))
+            break
+        rows.append((runs[0][k]["text"], *verdict(runs[0][k], runs[1][k], runs[2][k], before)))
+    return rows
+
+
+def counted(results: Iterable[tuple[str, str, list[str]]]) -> collections.Counter[str]:
+    """How many cells became what."""
+    return collections.Counter(kind for _, kind, _ in results)
+
+
+def row_of(name: str, books: int, counts: collections.Counter[str]) -> str:
+    """A row of the table."""
+    judged = sum(counts[k] for k in KINDS[:4])
+    same = counts["same"] + counts["digits"]
+    share = f"{100 * same / judged:.1f} %" if judged else "–"
+    return f"| {name} | {books} | {judged} | {' | '.join(str(counts[k]) for k in KINDS)} | {share} |"
+
+
+def versions() -> str:
+    """What it ran with."""
+    names = [n for n in ("numpy", "scipy", "matplotlib", "pandas", "scikit-learn", "ipython")]
+    parts: list[str] = []
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            parts.append(f"{name} {importlib.metadata.version(name)}")
+    return f"Python {platform.python_version()}, {', '.join(parts)}"
+
+
+HEAD = """# Public notebooks, cell by cell, against plain IPython
+
+Made by `python scripts/check_notebooks.py NOTEBOOK... --as NAME@COMMIT --write`, one row a repository: every code cell runs plainly and as a
+`%%tensor` cell; variables (type, dtype, shape, value), the cell's value, printed text, figures and errors are compared. *Digits*: equal but for last
+digits. *Refused*: a CaptureError with the line, or a UsageError. *Raise alike*: the same error, type and text, in both (files and packages that
+are not there, wrong calls that a text shows); *not determined*: two plain runs differ. These two are not among the cells that are judged. Cells with a cell magic
+are left out, and so are lines of `%matplotlib`, `%timeit`, `%time` and `!`.
+
+| repository | notebooks | cells judged | same | digits | refused | different | raise alike | not determined | same or digits |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def written(row: str) -> None:
+    """Put a row into the page, in place of that of the same name."""
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else HEAD
+    name = row.split("|")[1]
+    rows = [line for line in text.splitlines() if line and line.split("|")[1:2] != [name]]
+    body = "\n".join([*rows, row])
+    PAGE.write_text(HEAD + body.partition("|---|---|---|---|---|---|---|---|---|---|\n")[2] + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("notebooks", nargs="+", type=Path)
+    parser.add_argument("--one", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--as", dest="name", default="", help="what the row is called: repository@commit")
+    parser.add_argument("--most", type=int, default=0, help="stop after so many judged cells")
+    parser.add_argument("--write", action="store_true", help="put the row into benchmarks/results/notebooks.md")
+    options = parser.parse_args()
+    if options.one:
+        one(options.notebooks[0].resolve(), options.one, options.out)
+        return
+    total: collections.Counter[str] = collections.Counter()
+    books = 0
+    for path in options.notebooks:
+        results = check(path)
+        counts = counted(results)
+        total += counts
+        books += 1
+        print(f"== {path}: {dict(counts)}", flush=True)
+        for text, kind, found in results:
+            if kind in {"different", "refused"}:
+                print(f"-- {kind}: {text!r:.700}\n     " + "\n     ".join(d[:300] for d in found[:4]), flush=True)
+        if options.most and sum(total[k] for k in KINDS[:4]) >= options.most:
+            break
+    row = row_of(options.name or "all", books, total)
+    print(row)
+    print(f"{versions()}, {dt.datetime.now(dt.UTC).date()}")
+    if options.write:
+        written(row)
+
+
+if __name__ == "__main__":
+    main()

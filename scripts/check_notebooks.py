@@ -1,8 +1,9 @@
 """Hold the cells of notebooks against plain IPython: ``check_notebooks.py NOTEBOOK... [--as NAME@COMMIT] [--most N] [--write]``.
 
-Each notebook runs three times, in processes of their own: twice as it is, and once with every cell as a ``%%tensor`` cell.
-Compared are, cell by cell, the variables, the cell's value, what was printed, the figures, and errors. What differs between the two plain runs
-(clocks, addresses, unseeded draws) is not counted, nor is a cell that raises in both alike; one that is refused by name runs plainly afterwards.
+Each notebook runs three times, in processes of their own: twice as it is, and once with every cell as a ``%%tensor`` cell. Compared
+are, cell by cell, the variables, the cell's value, what was printed, the figures, and errors. What differs between the two plain
+runs (clocks, addresses, unseeded draws) is not counted, nor is a cell that raises in both alike; one that is refused by name runs
+plainly afterwards.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import os
 import pickle
 import platform
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -40,6 +42,7 @@ PATIENCE = 900  # for a notebook
 KINDS = ("same", "digits", "refused", "different", "raise alike", "not determined")
 _LEFT_OUT = ("%matplotlib", "%pylab", "%load_ext", "%timeit", "%time ", "%config", "%precision", "!", "%%")
 _MOST_FIGURES = 12
+_BLOCK = re.compile(r"^```\{code-cell\}[^\n]*\n(?:---\n.*?---\n|(?::[^\n]*\n)+)?(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 class TooLong(BaseException):
@@ -51,6 +54,9 @@ class TooLong(BaseException):
 
 def cells_of(path: Path) -> list[str]:
     """The code cells of a notebook that are Python alone, or hold lines of a magic that is left out."""
+    if path.suffix == ".md":  # MyST: a notebook as text
+        texts = [m[1] for m in _BLOCK.finditer(path.read_text(encoding="utf-8"))]
+        return [text for text in map(without_magics, texts) if text.strip()]
     book = json.loads(path.read_text(encoding="utf-8"))
     sheets = [book, *book.get("worksheets", [])]
     found = [c for s in sheets for c in s.get("cells", []) if c["cell_type"] == "code"]
@@ -83,7 +89,7 @@ def alarm(seconds: int) -> Generator[None]:
 
 def shell_of(captured: bool) -> Any:
     """A shell without history, with the extension where cells are captured."""
-    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.core.interactiveshell import InteractiveShell  # noqa: TID251 (it is what this compares with)
     from traitlets.config import Config
 
     config = Config()
@@ -96,7 +102,7 @@ def shell_of(captured: bool) -> Any:
     if captured:
         import tensormagic as tm
 
-        tm.config.tier = os.environ.get("CHECK_TIER", "numpy")
+        tm.config.tier = "numpy"
         shell.run_line_magic("load_ext", "tensormagic")
     return shell
 
@@ -109,7 +115,7 @@ def figures() -> list[Any]:
 
     found: list[Any] = []
     for number in plt.get_fignums()[:_MOST_FIGURES]:
-        figure = plt.figure(number)
+        figure: Any = plt.figure(number)
         figure.set_dpi(40)
         try:
             figure.canvas.draw()
@@ -133,7 +139,9 @@ def run_cell(shell: Any, text: str) -> dict[str, Any]:
     error = result.error_before_exec or result.error_in_exec
     told = None
     if error is not None:
-        refused = type(error).__name__ in {"CaptureError", "UsageError"} or type(error).__module__ == "tensormagic.ir.errors"
+        refused = (
+            type(error).__name__ in {"CaptureError", "UsageError"} or type(error).__module__ == "tensormagic.ir.errors"
+        )
         told = (type(error).__name__, str(error), refused)
         return {"error": told, "printed": out.getvalue().partition("------")[0]}
     return {"error": told, "printed": out.getvalue(), "value": result.result}
@@ -200,12 +208,14 @@ def _drawn(left: list[Any], right: list[Any]) -> list[str]:
         if isinstance(a, str) or isinstance(b, str):
             if isinstance(a, str) != isinstance(b, str) or a != b:
                 return [f"figure: {a if isinstance(a, str) else 'drawn'} | {b if isinstance(b, str) else 'drawn'}"]
-        elif a.shape != b.shape or np.mean(np.abs(a - b) > 8) > 0.002:  # noqa: PLR2004 (levels, of 256; a share of the pixels)
+        elif a.shape != b.shape or np.mean(np.abs(a - b) > 8) > 0.002:
             return [f"figure: {a.shape} | {b.shape}"]
     return []
 
 
-def verdict(plain: dict[str, Any], again: dict[str, Any], tensor: dict[str, Any], before: set[str]) -> tuple[str, list[str]]:
+def verdict(
+    plain: dict[str, Any], again: dict[str, Any], tensor: dict[str, Any], before: set[str]
+) -> tuple[str, list[str]]:
     """What became of a cell; ``before`` are differences of variables that cells above have left."""
     noise = {d.partition(":")[0].removeprefix("digits ") for d in compared(plain, again)}
     if "error" in noise or (plain["error"] and plain["error"][0] == "TooLong"):
@@ -235,7 +245,14 @@ def check(path: Path) -> list[tuple[str, str, list[str]]]:
             command = [sys.executable, __file__, "--one", kind, "--out", str(out), str(path)]
             environment = {**os.environ, "PYTHONHASHSEED": "0", "MPLBACKEND": "agg"}
             with contextlib.suppress(subprocess.TimeoutExpired):
-                subprocess.run(command, check=False, timeout=PATIENCE, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # noqa: S603 (itself)
+                subprocess.run(
+                    command,
+                    check=False,
+                    timeout=PATIENCE,
+                    env=environment,
+                    stderr=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                )
             runs.append(pickle.loads(out.read_bytes()) if out.exists() else [])  # noqa: S301 (written above)
     before: set[str] = set()
     length = min(len(runs[0]), len(runs[1]))
@@ -263,7 +280,7 @@ def row_of(name: str, books: int, counts: collections.Counter[str]) -> str:
 
 def versions() -> str:
     """What it ran with."""
-    names = [n for n in ("numpy", "scipy", "matplotlib", "pandas", "scikit-learn", "ipython")]
+    names = ("numpy", "scipy", "matplotlib", "pandas", "scikit-learn", "ipython")
     parts: list[str] = []
     for name in names:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -273,11 +290,12 @@ def versions() -> str:
 
 HEAD = """# Public notebooks, cell by cell, against plain IPython
 
-Made by `python scripts/check_notebooks.py NOTEBOOK... --as NAME@COMMIT --write`, one row a repository: every code cell runs plainly and as a
-`%%tensor` cell; variables (type, dtype, shape, value), the cell's value, printed text, figures and errors are compared. *Digits*: equal but for last
-digits. *Refused*: a CaptureError with the line, or a UsageError. *Raise alike*: the same error, type and text, in both (files and packages that
-are not there, wrong calls that a text shows); *not determined*: two plain runs differ. These two are not among the cells that are judged. Cells with a cell magic
-are left out, and so are lines of `%matplotlib`, `%timeit`, `%time` and `!`.
+Made by `python scripts/check_notebooks.py NOTEBOOK... --as NAME@COMMIT --write`, one row a repository: every code cell runs plainly
+and as a `%%tensor` cell; variables (type, dtype, shape, value), the cell's value, printed text, figures and errors are compared.
+*Digits*: equal but for last digits. *Refused*: a CaptureError with the line, or a UsageError. *Raise alike*: the same error, type
+and text, in both (files and packages that are not there, wrong calls that a text shows); *not determined*: two plain runs differ.
+These two are not among the cells that are judged. Cells with a cell magic are left out, and so are lines of `%matplotlib`,
+`%timeit`, `%time` and `!`.
 
 | repository | notebooks | cells judged | same | digits | refused | different | raise alike | not determined | same or digits |
 |---|---|---|---|---|---|---|---|---|---|

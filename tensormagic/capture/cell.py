@@ -15,6 +15,7 @@ import numpy as np
 from tensormagic.capture import context, home, items, namespace, random
 from tensormagic.capture.context import Capture, Cell
 from tensormagic.capture.known import static_value
+from tensormagic.capture.staging.ranges import Enumerated, Items, Range, Zipped
 from tensormagic.capture.staging.slots import INTERNAL
 from tensormagic.capture.staging.source import as_written, staged_cell, written_again
 from tensormagic.capture.stores import holding
@@ -24,8 +25,6 @@ from tensormagic.capture.syntax import CAPTURED, Parsed, parse
 from tensormagic.capture.value import Tensor, input_tensor
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.site import Site
-
-
 
 
 @dataclass
@@ -219,10 +218,26 @@ def _bound(space: Mapping[str, Any], start: Mapping[str, Any], order: Iterable[s
 
 
 def known(value: Any) -> Any:
-    """A number of Python's own that is known without computing, a size or a loop counter, as that; others as they are."""
+    """What is known without computing as Python has it: sizes and loop counters as numbers, also in tuples; ranges of them."""
+    if type(value) is tuple:
+        items = tuple(map(known, value))
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+    if isinstance(value, Items):
+        return _iterable(value)
     number = isinstance(value, Tensor) and value.type.form == "python" and value.dtype.kind in "bi"
     found = static_value(value.node) if number else None
     return value if found is None else found.item() if isinstance(found, np.generic) else found
+
+
+def _iterable(items: Items) -> Any:
+    """What Python's own function gives for what is gone over by number."""
+    if isinstance(items, Range):
+        return range(*(int(v) for v in (items.start, items.stop, items.step)))
+    if isinstance(items, Zipped):
+        return zip(*map(_iterable, items.parts), strict=items.strict)
+    if isinstance(items, Enumerated):
+        return enumerate(_iterable(items.items), int(items.start))
+    return iter(items)
 
 
 def _send_away(outputs: Mapping[str, Any], code: Code) -> None:

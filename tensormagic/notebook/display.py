@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Protocol
 from xml.sax.saxutils import escape
 
 import numpy as np
+from IPython.core.display_functions import publish_display_data
 
 from tensormagic import session
 from tensormagic.capture.value import Tensor
@@ -21,7 +22,7 @@ from tensormagic.notebook.pictures.scene import Scene
 from tensormagic.notebook.run import Outcome, tensors_in
 from tensormagic.notebook.widgets.graph import GraphView
 
-__all__ = ["Report", "ShownTensor", "Views", "headline", "report_of", "value_text"]
+__all__ = ["Report", "Reporting", "ShownTensor", "Views", "headline", "value_text"]
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MOST_RULES = 3  # on the one line
@@ -176,15 +177,6 @@ class Report:
     def __repr__(self) -> str:
         return self.line
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.value)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.value[index]
-
-    def __len__(self) -> int:
-        return len(self.value)
-
     @cached_property
     def portrait(self) -> Portrait | None:
         """The graph behind the value and its gradients, where there is one."""
@@ -195,7 +187,8 @@ class Report:
         """The one line."""
         out = self.outcome
         computed = out.shown and not out.options.quiet
-        text = headline(out.name, self.value, out.gradients, self.portrait, computed=computed, of=out.options.of)
+        value = None if self.foreign else self.value
+        text = headline(out.name, value, out.gradients, self.portrait, computed=computed, of=out.options.of)
         return " · ".join(
             [text, *([f"stored into {', '.join(out.stored)}"] if out.stored else []), *filter(None, [self.note])]
         )
@@ -208,11 +201,15 @@ class Report:
         self.__dict__.pop("portrait", None)  # IPython keeps every report, and the graph's picture is large
         return made
 
-    def as_usual(self) -> Any:
-        """What a cell shows that was not asked to show more: nothing of an assignment, other values as they show themselves."""
-        if not self.outcome.shown:
-            return None
-        return self if tensors_in(self.value) or self.outcome.gradients else self.value
+    @property
+    def foreign(self) -> bool:
+        """Whether the cell ends in a value that holds nothing lazy: it is shown as in any cell, and what the cell is about beside it."""
+        return self.outcome.code.last is not None and not tensors_in(self.value) and not self.outcome.gradients
+
+    @property
+    def says_more(self) -> bool:
+        """Whether there is anything to show beside a value of another kind."""
+        return bool(self._panels or self.outcome.gradients or self.line)
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[Bundle, Bundle]:
         return self.bundle()
@@ -228,14 +225,40 @@ class ShownTensor(Tensor):
         self.report = report
 
 
-def report_of(
-    outcome: Outcome, views: Views, *, graph: bool, rich: bool, panels: tuple[tuple[str, str], ...] = ()
-) -> Any:
-    """What the magic returns: the lazy value itself, which knows its report, or a report of another value."""
-    report = Report(outcome, views, graph=graph, rich=rich, panels=panels)
-    if isinstance(outcome.result, Tensor) and outcome.shown:
-        return ShownTensor(outcome.result, report)
-    return report if report.line or panels else None
+class Reporting:
+    """What a cell gives is its value, as in any cell; what is shown in its place, or beside it, is the report."""
+
+    def __init__(self) -> None:
+        self._pending: Report | None = None
+
+    def end(self) -> None:
+        """A cell has run: no value is shown any more."""
+        self._pending = None
+
+    def given(self, report: Report, *, marked: bool, silent: bool) -> Any:
+        """What the magic returns for a report; ``marked`` says that it was asked for, ``silent`` that it is not shown."""
+        value = report.value
+        if report.outcome.code.last is None or value is None:
+            if marked and not silent and report.says_more:
+                publish_display_data(*report.bundle())
+            return None
+        if not marked and report.foreign:
+            return value
+        if isinstance(value, Tensor):
+            return ShownTensor(value, report)
+        self._pending = report
+        return value
+
+    def formats(self, usual: Callable[[Any], Any], value: Any) -> Any:
+        """The display of a value that a cell has given, in IPython's place."""
+        report, self._pending = self._pending, None
+        if report is None or report.value is not value:
+            return usual(value)
+        if not report.foreign:
+            return report.bundle()
+        if report.says_more:
+            publish_display_data(*report.bundle())
+        return usual(value)
 
 
 def portrait_of(outcome: Outcome) -> Portrait | None:

@@ -57,6 +57,9 @@ class Extension:
         shell.Completer.completions = completion.typed(shell.Completer.completions, shell.user_ns)
         self.inspecting.attend()
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
+        shell.displayhook.compute_format_data = partial(
+            self.magics.reporting.formats, shell.displayhook.compute_format_data
+        )
         TensorError._render_traceback_ = lambda error: errors.shown_anywhere(error, shell)  # type: ignore[attr-defined]
         shell.showsyntaxerror = self.show_syntax_error
         context.namers.append(self.named)
@@ -78,6 +81,7 @@ class Extension:
         self.progress.end()
         self.interrupts.end()
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
+        del shell.displayhook.compute_format_data
         del TensorError._render_traceback_  # type: ignore[attr-defined]
         del shell.showsyntaxerror
         context.namers.remove(self.named)
@@ -125,6 +129,7 @@ class Extension:
             text = result.info.raw_cell or ""
             body = text.partition("\n")[2] if text.startswith("%%") else text
             self.magics.origins.after(f"In[{result.execution_count}]", body, self.shell.user_ns)
+        self.magics.reporting.end()
         self.magics.views.follow()
 
     def named(self, filename: str) -> Cell | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from IPython.core.display_functions import publish_display_data
+from IPython.core.displayhook import DisplayHook
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
@@ -17,11 +18,10 @@ from traitlets import Bool, Enum, TraitError, Unicode, validate
 
 from tensormagic.capture.cell import Code
 from tensormagic.capture.summary import type_text
-from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.notebook import errors
 from tensormagic.notebook.check import check
-from tensormagic.notebook.display import Report, ShownTensor, Views, portrait_of, report_of
+from tensormagic.notebook.display import Report, Reporting, Views, portrait_of
 from tensormagic.notebook.forms import Panel, forms_of, seconds_text
 from tensormagic.notebook.options import CHOICES, Options, declare, of_line, read
 from tensormagic.notebook.panels import PANELS
@@ -61,6 +61,7 @@ class TensorMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self.views = Views()
+        self.reporting = Reporting()
         self.gradients = Gradients()
         self.origins = Origins()
         self.marked: Callable[[str], bool] = lambda cell: True  # whether a cell's first line is the user's
@@ -87,7 +88,8 @@ class TensorMagics(Magics):
         )
         code = self._guarded(options, lambda: compiled(source, self.shell))
         found = self._guarded(options, lambda: self._run(code, options))
-        return found if marked or not isinstance(found, Report) else found.as_usual()
+        silent = bool(DisplayHook.semicolon_at_end_of_expression(source.text))
+        return self.reporting.given(found, marked=marked, silent=silent) if isinstance(found, Report) else found
 
     def options(self, line: str) -> Options:
         """The options in a line, with the defaults that ``%config`` holds."""
@@ -156,7 +158,7 @@ class TensorMagics(Magics):
         outcome.release()
         if view is not None:
             return self._live(view, outcome)
-        return report_of(outcome, self.views, graph="graph" in options.show, rich=self.rich, panels=panels)
+        return Report(outcome, self.views, graph="graph" in options.show, rich=self.rich, panels=panels)
 
     def _tell(self, outcome: Outcome, seconds: float, *, plain: bool) -> None:
         """Say what happened."""
@@ -218,11 +220,10 @@ class TensorMagics(Magics):
                 del space[name]
 
     def _live(self, view: Any, outcome: Outcome) -> Any:
-        """What is returned for a cell with a live view: its value, which is shown as that view."""
+        """The report of a cell with a live view: it is shown as that view."""
         from tensormagic.notebook.live.follow import LiveReport
 
-        report = LiveReport(outcome, self.views, view, rich=self.rich)
-        return ShownTensor(outcome.result, report) if isinstance(outcome.result, Tensor) else report
+        return LiveReport(outcome, self.views, view, rich=self.rich)
 
     def _guarded(self, options: Options, action: Callable[[], Any]) -> Any:
         """Run, and let what is raised be shown at the user's line."""

@@ -19,8 +19,8 @@ from tensormagic.capture import context, inputs, random
 from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
 from tensormagic.capture.context import Cell
 from tensormagic.capture.items import changed_roots
-from tensormagic.capture.stores.holding import Recast
 from tensormagic.capture.staging.merged import Partial
+from tensormagic.capture.stores.holding import Recast
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config

@@ -100,7 +100,7 @@ def _arrays(left: Form, right: Form, path: str) -> Iterator[str]:
 def _digits(left: Any, right: Any, path: str) -> Iterator[str]:
     near = False
     if left.dtype.kind in "fc":
-        relative = RELATIVE if left.dtype.itemsize >= 8 * (1 + (left.dtype.kind == "c")) else 1e-4  # noqa: PLR2004
+        relative = RELATIVE if left.dtype.itemsize >= 8 * (1 + (left.dtype.kind == "c")) else 1e-4
         finite = np.abs(left[np.isfinite(left)])
         scale = float(finite.max()) if finite.size else 1.0
         with np.errstate(all="ignore"):

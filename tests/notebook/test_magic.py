@@ -216,10 +216,11 @@ def test_outputs_and_inputs_that_are_named(notebook):
     assert notebook.ok("objective(np.ones(3))").value == pytest.approx(notebook["X"].sum())
 
 
-def test_names_of_its_own_stay_inside(notebook):
+def test_a_cell_binds_names_with_underscores_counters_and_modules_as_python_does(notebook):
     notebook.ok("%%tensor\nimport math\n_t = X.sum()\ndef f(v): return 2 * v\nfor k in range(3):\n    u = f(_t)\nu")
-    assert "_t" not in notebook
-    assert "k" not in notebook
+    assert float(notebook["_t"]) == notebook["X"].sum()
+    assert notebook["k"] == 2
+    assert type(notebook["k"]) is int
     assert notebook["math"] is math
     assert notebook["f"](2) == 4
 

@@ -1,0 +1,116 @@
+"""A cell binds what Python binds: the notebook after a captured cell beside the notebook after the same cell run by Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.notebook.sameness import difference, form, names_of
+
+START = """import numpy as np
+x = np.arange(5.0)
+A = np.arange(6.0).reshape(2, 3)
+n, i, old = 3, 77, [1.0, 2.0]
+"""
+CELLS = {
+    "counter": "for i in range(4): x = x + i",
+    "counter of nothing": "for i in range(0): pass",
+    "counters": "for j, (u, v) in enumerate(zip(x, x)): pass",
+    "nested counters": "for i in range(1, 3):\n    for j in range(i, 5):\n        t = x[0] * j\n    s = i * j",
+    "counter and break": "for k in range(10):\n    if x[k % 5] > 2: break",
+    "rows": "for row in A: s = row.sum()",
+    "size as a counter": "for k in range(len(x)): y = x * k",
+    "starred": "for a, *rest in [(1, 2, 3), (4, 5, 6)]: last = a",
+    "names with _": "_a = x.sum()\n__b = 2\n_ = 3",
+    "from import *": "from math import *\ns = sin(x.sum())",
+    "import as": "import os.path as osp, collections.abc\nimport numpy.linalg as la, numpy.fft\nd = la.norm(x)",
+    "with as": "import io\nwith io.StringIO() as f, np.errstate(all='ignore') as g: f.write('a'); d = x / 2",
+    "nested targets": "(p, (q, *r)), [t, *_] = (1, (x, 2, 3)), (4, 5)",
+    "walrus": "y = [w := 3, (z := x * 2).sum()]",
+    "walrus in a comprehension": "found = [last := v * 2 for v in range(4)]\nany((hit := v) > 2 for v in range(9))",
+    "except as": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    message = str(e)",
+    "except as, of a name that is there": "try:\n    raise KeyError('a')\nexcept KeyError as old:\n    pass",
+    "def and class": "def f(v): return v * n\nclass K:\n    a = 3\n    def h(self): return n\no = K()\nr = f(2), o.h()",
+    "decorated": "import functools\n@functools.lru_cache\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\nf = fib(9)",
+    "del": "del i\ny = x * 2\ndel y",
+    "del of many": "del (i, [old])",
+    "global": "def g():\n    global made, n\n    made, n = 5, 4\ng()",
+    "match": "match (1, [2, 3, 4], {'k': 5, 'm': 6}):\n    case (a, [b, *c], {'k': d, **e}): pass",
+    "match of a shape": "match A.shape:\n    case (rows, 7): pass\n    case (rows, columns) as shape: pass",
+    "annotations": "a: float = 1.0\nb: int\nc: 'list[int]' = [1]",
+    "augmented": "n += 2\nx *= 2.0\nold += [3.0]\nx[1:] -= 1",
+    "items and attributes": "class O: pass\no = O()\no.a = x * 2\no.b = {}\no.b['k'] = 3\nA[0, 1], old[0] = 9.0, 8",
+    "exec": "exec('made = 3\\nother = made + 1')\nr = eval('(z := 7)')",
+    "chained": "a = b = c = x + 1\na is b",
+    "sizes": "k = len(x); m, = x.shape; r = range(k); s = [0] * m; t = A.size // 2; q = x.ndim",
+    "if not taken": "if x[0] > 100: never = 1\nelse: taken = 2\nif False: also = 1",
+    "while": "while (c := x[0]) > 100: inner = c\nk = 0\nwhile k < 3: k += 1",
+    "lambda": "f = lambda v, w=n: v * w * n\ntable = {'f': f, 'g': [f]}\nr = f(2)",
+    "comprehensions keep their names": "i2 = [i for i in range(3)]; d = {k: v for k, v in zip('ab', x)}; s = {j for j in range(2)}",
+    "for else": "for k in range(3): pass\nelse: done = k",
+    "a name twice": "i = i + 1; i = i * 2; j = i",
+    "unpacked array": "a, b, *c = x\n(d, e, f), g = A",
+}
+
+
+def left(notebook, cell: str):
+    """The notebook's variables after a cell, and its value."""
+    first = set(notebook.shell.user_ns)
+    notebook.ok(START)
+    ran = notebook.ok(cell)
+    found = {n: form(v) for n, v in names_of(notebook.shell.user_ns, first - {"X", "y", "w", "b"}).items()}
+    value = form(ran.value)
+    for name in set(notebook.shell.user_ns) - first:
+        del notebook.shell.user_ns[name]
+    return found, value
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_after_a_cell_the_notebook_is_as_after_it_in_python(notebook, name):
+    expected, value = left(notebook, CELLS[name])
+    found, given = left(notebook, f"%%tensor\n{CELLS[name]}")
+    assert sorted(found) == sorted(expected)
+    differences = [d for n in expected for d in difference(expected[n], found[n], n)]
+    assert differences == []
+    assert list(difference(value, given)) == []
+
+
+def test_functions_of_a_cell_read_the_notebook_wherever_they_are_held(notebook):
+    notebook.ok(
+        "%%tensor\nscale = 2.0\ndef f(v): return v * scale\nclass K:\n    def h(self, v): return v * scale\n"
+        "    p = property(lambda s: scale)\n"
+        "table, h = {'f': [f]}, f\ndef outer():\n    def inner(v): return v * scale\n    return inner\ng = outer()"
+    )
+    notebook.ok("scale = 10.0")
+    found = notebook.ok(
+        "[f(1.0), K().h(1.0), K().p, table['f'][0](1.0), h(1.0), g(1.0), h is f, table['f'][0] is f]"
+    ).value
+    assert found == [10.0] * 6 + [True, True]
+
+
+@pytest.mark.parametrize("cell", ["x.sum(), 3", "{'a': x * 2}", "[x]", "'text'", "3", "np.float64(2.5)", "len(x)", "x"])
+def test_out_holds_the_value(notebook, cell):
+    notebook.ok(START)
+    expected = form(notebook.ok(cell).value)
+    ran = notebook.ok(f"%%tensor\n{cell}")
+    assert list(difference(expected, form(ran.value))) == []
+    assert list(difference(expected, form(notebook["_"]))) == []
+    assert list(difference(expected, form(notebook["Out"][ran.result.execution_count]))) == []
+
+
+def test_an_assignment_is_shown_and_is_no_value(notebook):
+    notebook.ok("41")
+    ran = notebook.ok("%%tensor\nz = np.sum(X)")
+    assert ran.value is None
+    assert ran.data["text/plain"].startswith("z = ")
+    assert notebook["_"] == 41
+    assert not notebook("%%tensor\nz = np.sum(X);").displays
+
+
+def test_a_cell_that_ends_in_a_foreign_call_gives_what_that_gives(notebook):
+    pytest.importorskip("matplotlib").use("agg")
+    notebook.ok("import matplotlib.pyplot as plt\nx = np.linspace(0, 1, 9)")
+    lines = notebook.ok("%%tensor\nplt.plot(x, x ** 2)").value
+    assert type(lines[0]).__name__ == "Line2D"
+    assert np.array_equal(lines[0].get_ydata(), notebook["x"] ** 2)
+    notebook.ok("plt.close('all')")

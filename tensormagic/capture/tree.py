@@ -55,7 +55,7 @@ def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
         parts = [_collect(v, leaves) for v in tree]
         kind = type(tree)
         return lambda rest: kind(build(rest) for build in parts)
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+    if _is_record(tree):
         names = [f.name for f in dataclasses.fields(tree)]
         parts = [_collect(getattr(tree, n), leaves) for n in names]
         return lambda rest: dataclasses.replace(tree, **{n: build(rest) for n, build in zip(names, parts, strict=True)})
@@ -82,9 +82,31 @@ def structure(tree: Any) -> Any:
     if isinstance(tree, Outgrown):
         return (Outgrown, len(tree.stacks))
     if isinstance(tree, dict):
-        return (dict, tuple((k, structure(v)) for k, v in tree.items()))
+        return (type(tree), tuple((type(k), k, structure(v)) for k, v in tree.items()))
     if isinstance(tree, tuple | list):
         return (type(tree), tuple(structure(v) for v in tree))
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+    if _is_record(tree):
         return (type(tree), tuple(structure(getattr(tree, f.name)) for f in dataclasses.fields(tree)))
     return ...
+
+
+def _is_record(tree: Any) -> bool:
+    """Whether an object is a dataclass's that its fields are all there is of: it can be put together again."""
+    if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
+        return False
+    fields = dataclasses.fields(tree)
+    return all(f.init for f in fields) and getattr(tree, "__dict__", {}).keys() <= {f.name for f in fields}
+
+
+def is_container(value: Any) -> bool:
+    """Whether a value is taken apart."""
+    return isinstance(value, dict | tuple | list) or _is_record(value)
+
+
+def parts_in(container: Any) -> list[Any]:
+    """What a container is taken apart into at once, with the keys of a dictionary."""
+    if isinstance(container, dict):
+        return [*container, *container.values()]
+    if isinstance(container, tuple | list):
+        return list(container)
+    return [getattr(container, f.name) for f in dataclasses.fields(container)]

@@ -11,6 +11,7 @@ from tensormagic.capture import context, namespace
 from tensormagic.capture.cell import Code, execute, shared
 from tensormagic.capture.tables import in_dtype, is_table, labelled, whole
 from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.functions import footprint
 from tensormagic.functions.function import Function
 from tensormagic.functions.reading import is_input, look
 from tensormagic.functions.stores import unchanged
@@ -72,7 +73,11 @@ def of_cell(
         result, space = unchanged(list(values.values()), name, lambda: execute(code, seen, capture, own))  # type: ignore[arg-type]
         return space.get(code.parsed.last_name) if code.last is None else result
 
-    made = Function(body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True, math=math)
+    codes = [c for c in (code.body, code.last) if c is not None]
+    roots = (footprint.Code(codes, notebook, [n for n in code.parsed.reads if n not in inputs]),)
+    made = Function(
+        body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True, roots=roots, math=math
+    )
     told = f"The cell {code.cell.label}; an argument that is not given is read from the notebook."
     made.__doc__ = f"{told}\n\n{code.cell.source.strip()}"
     return made

@@ -107,7 +107,7 @@ class _Level:
     def captured(self) -> Function:
         """That as a captured function."""
         own = of_callable(self.fun)
-        return Function(self.of_floats, own.name, reads=own.reads, changes=True, math=own.math)
+        return Function(self.of_floats, own.name, reads=own.reads, math=own.math)
 
     def numeric(self, values: list[Any]) -> list[Any]:
         """The leaves of the result that move, by the captured function."""

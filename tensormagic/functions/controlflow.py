@@ -23,7 +23,8 @@ from tensormagic.capture.staging.regions import (
 )
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import as_size, node_of, wrap
-from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
+from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, apply, atom, hint
@@ -61,7 +62,7 @@ def _traced(fun: Any, types: Sequence[Type], build: Callable[[Any], Any]) -> Tra
 
 def _run(label: str, body: Callable[..., Any], *args: Any) -> Any:
     """``body``, which gives lazy arrays; arrays, where it is called on arrays outside captured code."""
-    return Function(body, label, changes=True)(*args)
+    return Function(body, label)(*args)
 
 
 def _built(nodes: Iterable[Node], build: Callable[[Any], Any]) -> Any:

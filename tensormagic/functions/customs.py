@@ -12,7 +12,8 @@ from tensormagic.capture.staging.regions import around, graph_of, of_type
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import node_of, wrap
 from tensormagic.functions.derivatives import derived, normal_form
-from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
+from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.leaf import Source, constant_value, input_node

@@ -20,7 +20,8 @@ from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, build, node_of, owned, wrap
 from tensormagic.config import config
 from tensormagic.functions.constant import warn_constant
-from tensormagic.functions.function import Function, of_callable, refuse_stores, stand_in_tensor
+from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, rebuild, topological
@@ -185,7 +186,7 @@ def derived(function: Function, name: str, body: Callable[..., Any]) -> Function
         function.complete,
         function.reads,
         function.fills,
-        function.changes,
+        function.roots,
         function.math,
     )
     _derived.add(made)
@@ -317,7 +318,7 @@ def _pushing(fun: Any) -> Function:
             iter([wrap(n) for n in closed.open(changes)])
         )
 
-    return Function(body, f"jvp({function.name})", reads=function.reads, changes=function.changes, math=function.math)
+    return Function(body, f"jvp({function.name})", reads=function.reads, roots=function.roots, math=function.math)
 
 
 def vjp(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -368,7 +369,7 @@ def _pulling(fun: Any) -> Function:
             [zeros_like(n) if c is None else c for c, n in zip(found, closed.wrt, strict=True)], single=False
         )
 
-    return Function(body, f"vjp({function.name})", reads=function.reads, changes=function.changes, math=function.math)
+    return Function(body, f"vjp({function.name})", reads=function.reads, roots=function.roots, math=function.math)
 
 
 def linearize(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:

@@ -16,12 +16,11 @@ from tensormagic import session
 from tensormagic.capture import context, floating, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.staging.raising import checked, refusing
-from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.config import config
+from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
 from tensormagic.functions.reading import (
     Body,
     Helper,
@@ -30,52 +29,37 @@ from tensormagic.functions.reading import (
     captured_body,
     is_moving,
     parameters_of,
-    place_of,
     reads_of,
-    settled,
 )
+from tensormagic.functions.record import Record, bits
+from tensormagic.functions.space import place_of
+from tensormagic.functions.stand_ins import abstract_tensor
 from tensormagic.functions.stores import Stores, stores_of, unchanged
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Type
-from tensormagic.ops.leaf import Source, input_node, open_type
 from tensormagic.transform.rewriting import choices
 
 _EXACT = 128  # argument shapes whose sizes are remembered
+_STATES = 8  # states of what is read for which programs are kept, for one kind of arguments
+_AGAIN = 15  # calls that trace again, where what is read could not be followed, before that is asked anew
 Completing = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
-
-
-def fresh_input(value: Any, name: str) -> Node:
-    """An input without a value, of the type of ``value`` with its sizes left open."""
-    source = Source(name)
-    if isinstance(value, np.ndarray):
-        check_dtype(value.dtype, name)
-        return input_node(source, open_type(source, value.dtype, value.shape))
-    form = "python" if type(value) in {float, complex} else "scalar"
-    return input_node(source, Type(np.asarray(value).dtype, (), form))
-
-
-def abstract_tensor(value: Any, name: str) -> Tensor:
-    """A lazy array that stands for an argument."""
-    return stand_in_tensor(fresh_input(value, name), name)
-
-
-def stand_in_tensor(node: Node, name: str) -> Tensor:
-    """A lazy array of its own, with a name for messages."""
-    return Tensor(Place(Buffer(node, None, name)))
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What a body gave: nodes of arguments, of results and then of stores, how results are put together, and what it relies on."""
+    """What a body gave: nodes of arguments, of results and then of stores, how results are put together, and what it relies on.
+
+    ``new`` are the reads that were not known before, and ``again`` says that they have to be known for a trace to be right.
+    """
 
     leaves: list[Node]
     results: list[Node]
     stores: Stores
     build: Callable[[Any], Any]
     guards: list[Any]
-    noted: list[Read]
+    new: list[Read]
+    again: bool
     raising: bool  # floating-point errors, where it asks for that
 
 
@@ -112,15 +96,9 @@ class Given:
         own = [v for v, m in zip(self.leaves, self.moving, strict=True) if m]
         return own + [value for _, value in self.held if is_moving(value)]
 
-    @property
-    def constants(self) -> list[Any]:
-        """What the reads hold that become no inputs."""
-        return [value for _, value in self.held if not is_moving(value)]
-
-    @property
-    def settled(self) -> bool:
-        """Whether nothing that was read can change inside."""
-        return all(settled(value) for _, value in self.held)
+    def with_reads(self, new: Sequence[Read]) -> Given:
+        """With what more was found to be read."""
+        return Given(self.leaves, self.moving, self.build, [*self.held, *((r, r[1][r[0]]) for r in new)])
 
 
 def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
@@ -151,9 +129,15 @@ def trace(body: Body, given: Given, names: Sequence[str], label: str) -> Trace:
             result = unchanged((args, options), label, lambda: body(*args, **options))
         found, build = flatten(result)
         nodes = [node_of(v) for v in found]
+        known = {place_of(read) for read, _ in given.held}
+        new = [read for place, read in capture.noted.items() if place not in known]
+        fresh = [capture.lifted[p] for p in map(place_of, new) if isinstance(capture.lifted.get(p), Tensor)]
+        tensors += fresh
+        leaves += [t.node for t in fresh]
         stores = stores_of(label, tensors, found, ordered=capture.stores and capture.ordered)
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
-    return Trace(leaves, nodes, stores, build, capture.guards, list(capture.noted.values()), capture.raising)
+    again = any(t.place.buffer.version for t in fresh) or any(random.is_generator(r[1][r[0]]) for r in new)
+    return Trace(leaves, nodes, stores, build, capture.guards, new, again, capture.raising)
 
 
 @dataclass(eq=False)
@@ -189,9 +173,14 @@ class Specialisation:
             raise
 
 
-Exact = tuple[
-    Specialisation, dict[Any, int], list[Any]
-]  # with what keys know by its id, so that no other object gets that
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A program for values of known types and shapes: the sizes, what has to be as it was, and what keys know by its id."""
+
+    program: Specialisation
+    sizes: dict[Any, int]
+    holds: Callable[[], bool]
+    kept: list[Any]
 
 
 @dataclass(eq=False, repr=False)
@@ -212,8 +201,9 @@ class Function:
         Whether ``complete`` has something to do where all arguments are positional.
     reads
         The names that ``body`` reads beside its arguments, each with the dictionary that holds it; a trace adds to them.
-    changes
-        Whether ``body`` reads what cannot be followed, as methods do: then every call traces it again.
+    roots
+        The user's functions, and code of cells, that ``body`` runs: what these can read is followed. None where that is not
+        known: then every call traces it again.
     math
         Which rewrites may be used; empty for what ``config.math`` says at the call.
     """
@@ -224,10 +214,14 @@ class Function:
     complete: Completing | None = None
     reads: tuple[Read, ...] = ()
     fills: bool = False
-    changes: bool = False
+    roots: tuple[Any, ...] | None = None
     math: str = ""
-    _exact: OrderedDict[Any, Exact] = field(default_factory=OrderedDict, repr=False)
-    _kinds: OrderedDict[Any, list[Specialisation]] = field(default_factory=OrderedDict, repr=False)
+    _quick: dict[Any, Known] = field(default_factory=dict, repr=False)
+    _exact: OrderedDict[Any, list[Known]] = field(default_factory=OrderedDict, repr=False)
+    _kinds: OrderedDict[Any, list[tuple[Specialisation, Record]]] = field(default_factory=OrderedDict, repr=False)
+    _unfollowed: int = field(
+        default=0, repr=False
+    )  # calls until it is asked again whether what is read can be followed
 
     def __post_init__(self) -> None:
         self.body = checked(self.body)
@@ -240,16 +234,20 @@ class Function:
     def __repr__(self) -> str:
         return f"<captured function {self.name}({', '.join(self.parameters) or '...'})>"
 
+    @property
+    def follows(self) -> tuple[Any, ...] | None:
+        """What a function that calls this one can read."""
+        return self.roots
+
     def __call__(self, *args: Any, **options: Any) -> Any:
         if context.current() is not None:
             args, options = self._completed(args, options)
             return self.body(*args, **options)
         if not options and not self.fills:
             try:
-                held = tuple([id(space.get(name)) for name, space in self.reads])
-                key = (tuple([(a.dtype, a.shape) for a in args]), held, choices(self.math))
-                program, sizes, _ = self._exact[key]
-                return program.run(sizes, args, args)
+                known = self._quick[choices(self.math), tuple([(a.__class__, a.dtype, a.shape) for a in args])]
+                if known.holds():
+                    return known.program.run(known.sizes, args, args)
             except (AttributeError, KeyError, TypeError):
                 pass  # not seen before in just this form
         return self._general(*self._completed(args, options))
@@ -267,17 +265,17 @@ class Function:
             random.commit(drawn, session.compute([g.buffer.node for g in drawn]))
             return result
         given, key = self.kind(args, options)
-        known = self._exact.get(key)
+        known = next((k for k in self._exact.get(key, ()) if k.holds()), None)
         if known is None:
-            program = self._specialise(key, given)
-            given = self._given(args, options)  # with the reads that the trace has found
+            program, given, record = self._specialise(key, given, (args, options))
             values = [*given.values, *map(session.value_of, program.extra)]
-            known = program, program.graph.bind([np.shape(v) for v in values]), given.constants
-            if program.extra or self.changes or not given.settled:
-                return program.run(known[1], values, _own_arrays(args, options, given) if program.stores else ())
+            sizes = program.graph.bind([np.shape(v) for v in values])
+            if program.extra or record.why:
+                return program.run(sizes, values, _own_arrays(args, options, given) if program.stores else ())
+            known = Known(program, sizes, record.holds, given.leaves)
             self._remember(args, options, given, known)
-        program, sizes, _ = known
-        return program.run(sizes, given.values, _own_arrays(args, options, given) if program.stores else ())
+        program = known.program
+        return program.run(known.sizes, given.values, _own_arrays(args, options, given) if program.stores else ())
 
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
         """The values of a call, and the key of the programs for values of their types and shapes."""
@@ -293,47 +291,70 @@ class Function:
         held = [(read, read[1][read[0]]) for read in self.reads if read[0] in read[1]]
         return Given(leaves, [is_moving(v) for v in leaves], build, held)
 
-    def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Exact) -> None:
-        self._exact[(structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values]))] = (
-            known
-        )
-        if not given.reads and not options and all(isinstance(v, np.ndarray) for v in args):
-            held = tuple([id(space.get(name)) for name, space in self.reads])
-            self._exact[tuple([(a.dtype, a.shape) for a in args]), held, choices(self.math)] = known
+    def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Known) -> None:
+        key = structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values])
+        found = self._exact.setdefault(key, [])
+        found.insert(0, known)
+        del found[_STATES:]
+        if not given.reads and not options and all(type(v) is np.ndarray for v in args):
+            self._quick[choices(self.math), tuple([(a.__class__, a.dtype, a.shape) for a in args])] = known
         while len(self._exact) > _EXACT:
             self._exact.popitem(last=False)
+        while len(self._quick) > _EXACT:
+            del self._quick[next(iter(self._quick))]
 
-    def _specialise(self, key: Any, given: Given) -> Specialisation:
-        """The program for values of this kind: one that is there, or a new one."""
+    def _specialise(self, key: Any, given: Given, call: Any) -> tuple[Specialisation, Given, Record]:
+        """The program for values of this kind, one that is there or a new one; and what it has read."""
         kind = (*key[:-1], tuple([_kind(v) for v in given.values]))
         shapes = [np.shape(v) for v in given.values]
-        for program in self._kinds.get(kind, ()):
-            try:
-                program.graph.bind(shapes)
-            except GuardError:
-                continue
-            return program
+        for program, record in self._kinds.get(kind, ()):
+            if record.holds() and _fits(program, shapes):
+                return program, given, record
+        before = self.record(call)
         program, given = self.specialise(given)
-        if not program.extra and not self.changes and given.settled:
+        record = self.followed(before, call)
+        if not program.extra and not record.why:
             kind = (key[0], *self._key(given), tuple([_kind(v) for v in given.values]))
-            self._kinds.setdefault(kind, []).append(program)
+            found = self._kinds.setdefault(kind, [])
+            found.insert(0, (program, record))
+            del found[_STATES:]
             while len(self._kinds) > _EXACT:
                 self._kinds.popitem(last=False)
-        return program
+        return program, given, record
+
+    def record(self, call: Any) -> Record:
+        """What a call can read, as it is now."""
+        if self._unfollowed:
+            self._unfollowed -= 1
+            return UNKNOWN
+        return record_of(self.roots, constants_of(call), self.reads, is_moving)
+
+    def followed(self, before: Record, call: Any) -> Record:
+        """What a trace has read, with the reads that it has found; not to be followed where the trace has changed that."""
+        changed = before.why or before.changed()
+        record = Record((), changed) if before.why else self.record(call)
+        if changed and record.lazy and not before.why:
+            raise CaptureError(
+                f"{self.name} leaves a captured value in {record.lazy}, which has none outside of the call",
+                "Return the value, and store it where the function is called.",
+            )
+        if changed or record.why:
+            self._unfollowed = self._unfollowed or _AGAIN
+            return Record((), changed or record.why)
+        return record
 
     def specialise(self, given: Given) -> tuple[Specialisation, Given]:
-        """Trace for these values, until no new names are read from outside."""
+        """Trace for these values; again, where names that are read from outside have to be known before."""
         while True:
             count = sum(given.moving)
             labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
             with config.using(math=self.math):
                 found = trace(self.body, given, [*labels, *(name for name, _ in given.reads)], self.name)
             known = set(map(place_of, self.reads))
-            new = [read for read in found.noted if place_of(read) not in known]
-            if not new:
+            self.reads = (*self.reads, *(read for read in found.new if place_of(read) not in known))
+            given = given.with_reads(found.new)
+            if not found.again:
                 break
-            self.reads = (*self.reads, *new)
-            given = Given(given.leaves, given.moving, given.build, [*given.held, *((r, r[1][r[0]]) for r in new)])
         closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
         extra = [leaf for leaf in closed.leaves if leaf not in found.leaves]
         return Specialisation(
@@ -349,7 +370,7 @@ class Function:
     def _key(self, given: Given) -> tuple[Any, ...]:
         """What a program depends on beside the types of its inputs."""
         fixed = tuple([_fixed(v) for v, m in zip(given.leaves, given.moving, strict=True) if not m])
-        held = tuple([place_of(read) if is_moving(value) else _fixed(value) for read, value in given.held])
+        held = tuple([place_of(read) for read in given.reads])
         return choices(self.math), tuple(given.moving), fixed, held, random.pattern(given.objects)
 
     def graph(self, *args: Any, **options: Any) -> Graph:
@@ -376,32 +397,49 @@ def _kind(value: Any) -> Any:
 
 
 def _fixed(value: Any) -> Any:
-    if isinstance(value, tuple):
+    """A key of a value that becomes no input: equal where it is the same in every respect."""
+    if type(value) in _PLAIN:
+        return (type(value), value)
+    if type(value) is tuple:
         return tuple([_fixed(v) for v in value])
+    if type(value) in {range, slice}:
+        return type(value), _fixed(value.start), _fixed(value.stop), _fixed(value.step)
+    found = bits(value)
+    return ("object", id(value)) if found is None else (type(value), found)
+
+
+_PLAIN = {type(None), bool, int, str, bytes, type(...)}
+
+
+def _fits(program: Specialisation, shapes: Sequence[Any]) -> bool:
     try:
-        hash(value)
-    except TypeError:
-        return ("object", id(value))
-    return (type(value), value)
+        program.graph.bind(shapes)
+    except GuardError:
+        return False
+    return True
 
 
 # functions of the user ------------------------------------------------------------------------------------------------
 
 
 def _by_position(function: types.FunctionType) -> Completing:
-    signature = inspect.signature(function)
+    """Arguments by position, as the function takes them when it is called."""
+    known: list[Any] = [None, None]  # what the signature was made of, and it
 
     def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        bound = signature.bind(*args, **options)
+        now = function.__code__, function.__defaults__, tuple(function.__kwdefaults__ or ())
+        if known[0] != now:
+            known[:] = now, inspect.signature(function, follow_wrapped=False)
+        bound = known[1].bind(*args, **options)
         return bound.args, bound.kwargs
 
     return complete
 
 
 def _of_function(function: types.FunctionType, lasting: bool) -> Function:
-    reads = reads_of(function)
-    body = captured_body(function, reads, lasting=lasting)
-    made = Function(body, function.__name__, parameters_of(function), _by_position(function), reads if lasting else ())
+    body = captured_body(function, lasting=lasting)
+    reads = reads_of(function) if lasting else ()
+    made = Function(body, function.__name__, parameters_of(function), _by_position(function), reads, roots=(function,))
     functools.update_wrapper(made, function, updated=())
     return made
 
@@ -416,7 +454,7 @@ def of_callable(function: Any) -> Function:
         return _of_function(function, context.current() is None)
     if callable(function):
         label = getattr(function, "__name__", type(function).__name__)
-        return Function(called_body(function), label, changes=not settled(function))
+        return Function(called_body(function), label, roots=(function,))
     raise CaptureError(f"{type(function).__name__} is not a function", "Pass a function of arrays.")
 
 

@@ -7,9 +7,8 @@ noted: the trace is valid as long as these names hold what they held.
 from __future__ import annotations
 
 import builtins
-import dis
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,41 +18,17 @@ from tensormagic.capture.staging.attributes import Attributes, differs, is_users
 from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.source import rebound, staged_code
 from tensormagic.capture.value import node_of, wrap
+from tensormagic.functions.named import named
+from tensormagic.functions.space import CellSpace, Read, place_of
+from tensormagic.functions.stand_ins import abstract_tensor
 from tensormagic.ir.errors import CaptureError
 
 Body = Callable[..., Any]  # lazy arrays in, lazy arrays out
-Read = tuple[str, Mapping[str, Any]]  # a name, and the dictionary that holds it
 
 
 def is_input(value: Any) -> bool:
     """Whether a value becomes an input of a trace."""
     return isinstance(value, np.ndarray | float | complex | np.floating | np.complexfloating)
-
-
-def place_of(read: Read) -> tuple[str, int]:
-    """What identifies a read while its dictionary lives."""
-    name, space = read
-    return name, id(space.cell if isinstance(space, CellSpace) else space)
-
-
-class CellSpace(Mapping[str, Any]):
-    """A closure cell as the dictionary that holds its name."""
-
-    def __init__(self, name: str, cell: types.CellType) -> None:
-        self.name = name
-        self.cell = cell
-
-    def __getitem__(self, name: str) -> Any:
-        try:
-            return self.cell.cell_contents
-        except ValueError:  # not filled yet
-            raise KeyError(name) from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((self.name,))
-
-    def __len__(self) -> int:
-        return 1
 
 
 def look(read: Read, *, lasting: bool = True) -> Any:
@@ -66,11 +41,19 @@ def look(read: Read, *, lasting: bool = True) -> Any:
     capture = context.current()
     if capture is not None and lasting:
         capture.noted[place_of(read)] = read
-        if is_input(value) and place_of(read) in capture.lifted:
-            return capture.lifted[place_of(read)]
+        if is_input(value) and (capture.abstract or place_of(read) in capture.lifted):
+            return _lifted(read, value, capture)
     if capture is not None and random.is_generator(value):
         return random.stand_in(value, name, noted=lasting)
     return wrap(node_of(value)) if is_input(value) else value
+
+
+def _lifted(read: Read, value: Any, capture: Any) -> Any:
+    """The input of the trace for what a name holds."""
+    place = place_of(read)
+    if place not in capture.lifted:
+        capture.lifted[place] = abstract_tensor(value, read[0])
+    return capture.lifted[place]
 
 
 def is_moving(value: Any) -> bool:
@@ -78,47 +61,12 @@ def is_moving(value: Any) -> bool:
     return is_input(value) or random.is_generator(value)
 
 
-def settled(value: Any) -> bool:
-    """Whether a value that is no input stays what it is while its name holds it; what can change inside does not."""
-    if isinstance(value, tuple):
-        return all(map(settled, value))
-    if value is None or isinstance(value, _SETTLED) or is_moving(value):
-        return True
-    known = ("numpy", "scipy", "tensormagic")
-    return callable(value) and any((getattr(v, "__module__", "") or "").startswith(known) for v in (value, type(value)))
-
-
-_SETTLED = (
-    bool,
-    int,
-    str,
-    bytes,
-    range,
-    type,
-    np.generic,
-    np.dtype,
-    np.ufunc,
-    types.ModuleType,
-    types.FunctionType,
-    types.BuiltinFunctionType,
-    types.EllipsisType,
-)
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    found = {i.argval for i in dis.get_instructions(code) if i.opname in {"LOAD_GLOBAL", "LOAD_NAME"}}
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= _global_names(constant)
-    return found
-
-
 def reads_of(function: types.FunctionType) -> tuple[Read, ...]:
     """The globals and closure cells that a function reads itself; what helpers read is noted when they are called."""
     if is_librarys(function):
         return ()
     space = function.__globals__
-    names = sorted(n for n in _global_names(function.__code__) if n in space or not hasattr(builtins, n))
+    names = sorted(n for n in named(function.__code__).reads if n in space or not hasattr(builtins, n))
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return (*((n, space) for n in names), *((n, CellSpace(n, cell)) for n, cell in cells))
 
@@ -143,13 +91,13 @@ def called_body(function: Callable[..., Any]) -> Body:
     return body
 
 
-def captured_body(function: types.FunctionType, reads: tuple[Read, ...], *, lasting: bool) -> Body:
-    """``function`` over the names that captured code sees; a library's own code is not captured."""
+def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
+    """``function``, as it is when it is called, over the names that captured code sees; a library's own code is not captured."""
     if is_librarys(function):
         return called_body(function)
 
     def body(*args: Any, **options: Any) -> Any:
-        seen = {read[0]: look(read, lasting=lasting) for read in reads if read[0] in read[1]}
+        seen = {read[0]: look(read, lasting=lasting) for read in reads_of(function) if read[0] in read[1]}
         made = _rebind(function, seen, lasting)
         names = sorted({*home.bound(function.__code__), *function.__code__.co_freevars})
         before = [_held(made, name) for name in names]
@@ -204,4 +152,4 @@ class Helper:
         self.__wrapped__ = function
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return captured_body(self.function, reads_of(self.function), lasting=self.lasting)(*args, **options)
+        return captured_body(self.function, lasting=self.lasting)(*args, **options)

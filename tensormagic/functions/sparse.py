@@ -15,6 +15,7 @@ from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, normal_form
 from tensormagic.functions.function import Function, Given, Specialisation
+from tensormagic.functions.record import Record
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -123,7 +124,7 @@ class SparseJacobian:
     name: str
     check: Check
     primal: Function | None = None
-    _plans: dict[Any, list[_Plan]] = field(default_factory=dict, repr=False)
+    _plans: dict[Any, list[tuple[_Plan, Record]]] = field(default_factory=dict, repr=False)
     _form: _Form = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -133,9 +134,14 @@ class SparseJacobian:
 
     def _function(self, body: Callable[..., Any]) -> Function:
         f = self.function
-        return Function(body, f"{self.name}({f.name})", reads=f.reads, changes=f.changes, math=f.math)
+        return Function(body, f"{self.name}({f.name})", reads=f.reads, roots=f.roots, math=f.math)
 
     # what is asked for
+
+    @property
+    def follows(self) -> tuple[Any, ...] | None:
+        """What a function that calls this one can read."""
+        return self.function.roots
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         args, options = self._completed(args, options)
@@ -172,14 +178,15 @@ class SparseJacobian:
         wrt = [v for k in positions for v in flatten(args[k])[0]]
         call = ([np.zeros(np.shape(v)) for v in wrt], args, options)
         given, key = self._tangents.kind(call, {})
-        for plan in self._plans.get(key, ()):
-            if all(_same(value, given.values[k]) for k, value in plan.read.items()):
+        for plan, record in self._plans.get(key, ()):
+            if record.holds() and all(_same(value, given.values[k]) for k, value in plan.read.items()):
                 return plan
+        before = self._tangents.record(call)
         program, given = self._tangents.specialise(given)
-        plan = self._made(program, given, wrt)
-        if not (program.extra or self._tangents.changes or not given.settled):
+        plan, record = self._made(program, given, wrt), self._tangents.followed(before, call)
+        if not (program.extra or record.why):
             known = self._plans.setdefault(self._tangents.kind(call, {})[1], [])
-            known.insert(0, plan)
+            known.insert(0, (plan, record))
             del known[_KEPT:]
         return plan
 

@@ -81,7 +81,7 @@ def _with(function: Function, missing: Mapping[str, Any] | None, math: str, dtyp
         return tuple([cast(v, dtype) for v in args]), {n: cast(v, dtype) for n, v in options.items()}
 
     made = Function(
-        function.body, function.name, names, complete, function.reads, fills=True, changes=function.changes, math=math
+        function.body, function.name, names, complete, function.reads, fills=True, roots=function.roots, math=math
     )
     update_wrapper(made, function, updated=())
     return made

@@ -21,9 +21,13 @@ from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.config import config
-from tensormagic.functions.function import abstract_tensor, of_callable, refuse_stores, stand_in_tensor
-from tensormagic.functions.reading import is_input
-from tensormagic.ir.errors import GuardError
+from tensormagic.functions.footprint import constants_of, record_of
+from tensormagic.functions.function import of_callable, refuse_stores
+from tensormagic.functions.reading import is_input, is_moving
+from tensormagic.functions.record import Record, same
+from tensormagic.functions.space import Read
+from tensormagic.functions.stand_ins import abstract_tensor, stand_in_tensor
+from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Rule
@@ -80,11 +84,21 @@ def trace(fun: Any, *types: Any) -> Graph:
       return %2
     }
     """
-    return _traced(fun, types)[0]
+    return _traced(fun, types).graph
 
 
-def _traced(fun: Any, types: tuple[Any, ...]) -> tuple[Graph, Callable[[Any], Any], list[Node]]:
-    """The graph, how results are put together, and what stands behind the parameters beside the arguments'."""
+@dataclass(frozen=True, eq=False)
+class _Traced:
+    """The graph of a function, how results are put together, what is behind the parameters beside the arguments', and the names read."""
+
+    graph: Graph
+    build: Callable[[Any], Any]
+    outside: list[Callable[[], Any]]
+    reads: tuple[Read, ...]
+    name: str
+
+
+def _traced(fun: Any, types: tuple[Any, ...]) -> _Traced:
     function = of_callable(fun)
     leaves, build = flatten(types)
     arguments = [
@@ -97,15 +111,37 @@ def _traced(fun: Any, types: tuple[Any, ...]) -> tuple[Graph, Callable[[Any], An
     with context.capturing(capture), refusing(function.name):
         results, arrange = flatten(function.body(*build(iter(arguments))))
         found = [node_of(v) for v in results]
-    refuse_stores(tensors, function.name)
+    reads = {
+        t.node: capture.noted[p] for p, t in capture.lifted.items() if isinstance(t, Tensor) and p in capture.noted
+    }
+    refuse_stores([*tensors, *(t for t in capture.lifted.values() if isinstance(t, Tensor))], function.name)
     closed = session.close_over(found, nodes, capture.guards, use_values=False)
-    return closed.graph, arrange, list(closed.leaves[len(nodes) :])
+    outside = [_behind(leaf, reads.get(leaf)) for leaf in closed.leaves[len(nodes) :]]
+    return _Traced(closed.graph, arrange, outside, tuple(capture.noted.values()), function.name)
+
+
+def _behind(leaf: Node, read: Read | None) -> Callable[[], Any]:
+    """What gives the value of a parameter: by the name that it was read by, or as it was at capture."""
+    if read is None:
+        return lambda: session.value_of(leaf)
+    name, space = read
+
+    def now() -> Any:
+        value = space.get(name)
+        if not is_input(value) or np.asarray(value).dtype != leaf.type.dtype:
+            raise GuardError(f"{name} is {type(value).__name__} where {leaf.type} was compiled", _COMPILE)
+        return value
+
+    return now
+
+
+_COMPILE = "Compile it again."
 
 
 def traced_over(fun: Any, values: Sequence[Any]) -> tuple[Graph, list[Any]]:
     """The graph of a function of arrays and numbers, and the values of its parameters."""
-    graph, _, outside = _traced(fun, tuple(values))
-    return graph, [*values, *(n["source"].value for n in outside)]
+    traced = _traced(fun, tuple(values))
+    return traced.graph, [*values, *(now() for now in traced.outside)]
 
 
 def _argument(value: Any, name: str) -> Any:
@@ -149,8 +185,8 @@ class Compiled:
     graph: Graph
     executable: session.Executable
     _moving: Callable[[tuple[Any, ...]], list[Any]]
-    _build: Callable[[Any], Any]
-    _outside: list[Node]
+    _traced: _Traced
+    _record: Record
 
     @property
     def kernels(self) -> tuple[Any, ...]:
@@ -168,16 +204,22 @@ class Compiled:
         Raises
         ------
         GuardError
-            Where they are of other types.
+            Where they are of other types, or what the function reads beside them is not as it was.
         """
+        if not self._record.holds():
+            raise GuardError(
+                f"{self._record.changed()}, which {self._traced.name} reads, is not what it was when it was compiled",
+                _COMPILE,
+            )
         given = self._moving(args)
         for parameter, value in zip(self.graph.parameters, given, strict=False):
             if np.asarray(value).dtype != parameter.type.dtype:
                 raise GuardError(f"an argument of dtype {np.asarray(value).dtype} where {parameter.type} was compiled")
-        values = [*given, *map(session.value_of, self._outside)]
+        values = [*given, *(now() for now in self._traced.outside)]
         if len(values) != len(self.graph.parameters):
-            raise TypeError(f"{len(given)} arrays are given where {len(values) - len(self._outside)} were compiled for")
-        return self._build(iter(self.executable.run(self.graph.bind([np.shape(v) for v in values]), *values)))
+            count = len(values) - len(self._traced.outside)
+            raise TypeError(f"{len(given)} arrays are given where {count} were compiled for")
+        return self._traced.build(iter(self.executable.run(self.graph.bind([np.shape(v) for v in values]), *values)))
 
     __call__ = run
 
@@ -207,23 +249,39 @@ def compile(fun: Any, *types: Any, device: str = "cpu", math: str | None = None)
     """
     if device not in {"cpu", "auto"}:
         raise ValueError(f"device is 'cpu' or 'auto'; not {device!r}")
-    graph, build, outside = _traced(fun, types)
-    executable = session.executable(graph, math)
+    function = of_callable(fun)
+    fixed = [_ARRAY if _is_array(v) else v for v in flatten(types)[0]]
+    constants = constants_of([v for v in fixed if v is not _ARRAY])
+    before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
+    traced = _traced(function, types)
+    record = record_of(function.roots, constants, traced.reads, is_moving, fixed=True)
+    if why := record.why or before.why or before.changed():
+        raise CaptureError(
+            f"{traced.name} reads {why}, which is not followed in a compiled function",
+            "Pass it as an argument, or use tm.tensor, which captures it again at every call.",
+        )
+    executable = session.executable(traced.graph, math)
     if config.tier != "numpy":
         executable.compile().wait()
-    marks = [_is_array(v) for v in flatten(types)[0]]
-    return Compiled(graph, executable, lambda args: _picked(args, marks), build, outside)
+    return Compiled(traced.graph, executable, lambda args: _picked(args, fixed), traced, record)
 
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, Type | Tensor) or (isinstance(value, str) and bool(_TYPE.match(value))) or is_input(value)
 
 
-def _picked(args: tuple[Any, ...], marks: list[bool]) -> list[Any]:
+_ARRAY: Any = object()
+
+
+def _picked(args: tuple[Any, ...], fixed: list[Any]) -> list[Any]:
+    """The arrays among the arguments; the others have to be what they were."""
     leaves = flatten(args)[0]
-    if len(leaves) != len(marks):
-        raise TypeError(f"{len(leaves)} values are given where {len(marks)} were compiled for")
-    return [v.numpy() if isinstance(v, Tensor) else v for v, mark in zip(leaves, marks, strict=True) if mark]
+    if len(leaves) != len(fixed):
+        raise TypeError(f"{len(leaves)} values are given where {len(fixed)} were compiled for")
+    for k, (value, before) in enumerate(zip(leaves, fixed, strict=True), 1):
+        if before is not _ARRAY and not same(value, before):
+            raise GuardError(f"value {k} is {value!r} where {before!r} was compiled for", _COMPILE)
+    return [v.numpy() if isinstance(v, Tensor) else v for v, f in zip(leaves, fixed, strict=True) if f is _ARRAY]
 
 
 def code_of(executable: session.Executable) -> str:

@@ -8,7 +8,7 @@ from IPython.core.getipython import get_ipython
 
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.function import Function, of_callable
-from tensormagic.functions.reading import place_of
+from tensormagic.functions.space import place_of
 from tensormagic.notebook.backprop.sheet import Sheet, floats_of
 from tensormagic.notebook.backprop.subject import of_function
 from tensormagic.notebook.display import Views

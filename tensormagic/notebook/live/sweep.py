@@ -7,6 +7,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from tensormagic.functions.batching import vmap
 from tensormagic.functions.derivatives import derived, value_and_grad
 from tensormagic.functions.function import Function
 from tensormagic.functions.jacobians import jacobian
-from tensormagic.functions.reading import is_moving, place_of, settled
+from tensormagic.functions.reading import is_moving
+from tensormagic.functions.space import place_of
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.notebook.live.ranges import MOST_SPANS, Parameter
 
@@ -136,7 +138,7 @@ class Numbers:
             return function(**dict(zip(names, args, strict=True)))
 
         given = Function(
-            body, function.name, tuple(names), reads=function.reads, changes=function.changes, math=function.math
+            body, function.name, tuple(names), reads=function.reads, roots=function.roots, math=function.math
         )
         self._plain = derived(given, "live", body)  # that it is constant somewhere is to be seen, not to be warned of
         self._name = function.name
@@ -388,6 +390,21 @@ class _Same:
         return id(self._value)
 
 
+_SETTLED = (
+    bool,
+    bytes,
+    range,
+    type,
+    np.dtype,
+    np.ufunc,
+    ModuleType,
+    FunctionType,
+    BuiltinFunctionType,
+    type(None),
+    type(...),
+)
+
+
 def mark(value: Any) -> Any:
     """What changes when a value does, by another object or by stores into it."""
     if isinstance(value, np.ndarray):
@@ -400,4 +417,4 @@ def mark(value: Any) -> Any:
     if isinstance(value, tuple | list | dict):
         leaves, _ = flatten(value)
         return structure(value), [mark(leaf) for leaf in leaves]
-    return _Same(value if settled(value) else object())  # what can change inside may have changed
+    return _Same(value if isinstance(value, _SETTLED) else object())  # what can change inside may have changed

@@ -146,7 +146,7 @@ def function_of(value: Tensor, name: str, moved: Mapping[str, Node], space: Mapp
             shapes = " and ".join(f"{n} {list(np.shape(seen[n]))}" for n in variables.values() if np.shape(seen[n]))
             raise ShapeError(f"{name} cannot be computed from {shapes}", _AGAIN) from error
 
-    return Function(body, name, tuple(moved), reads=tuple((n, seen) for n in variables.values()))
+    return Function(body, name, tuple(moved), reads=tuple((n, seen) for n in variables.values()), roots=())
 
 
 def _as_read(read: Read, leaf: Node, name: str) -> Node:

@@ -1,0 +1,420 @@
+"""What a captured function may read of Python's state: everything that its code, by the names in it, can come to.
+
+The code of a function names globals, attributes and modules. From its globals, closure, defaults and arguments these lead to
+objects, classes, containers and other functions, whose code is looked at in turn. What is found is more than what is read,
+and never less: it is recorded with what it holds. What cannot be looked into (iterators, files, clocks, objects of C) is told
+by name, and then a trace holds for one call only.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+import sys
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.tree import is_container, parts_in
+from tensormagic.capture.value import Tensor
+from tensormagic.functions import kinds
+from tensormagic.functions.named import Named, named
+from tensormagic.functions.record import MISSING, Check, Record
+from tensormagic.functions.space import CellSpace, Read, place_of
+
+LIMIT = 1000  # objects that are looked into
+_LARGEST = 2048  # bytes of an array that is compared at each call
+_LONGEST = 512  # items of a container that are compared at each call
+
+
+class Unfollowed(Exception):  # noqa: N818 (no error: an answer)
+    """What was found has no record that can be checked."""
+
+    lazy = ""
+
+
+UNKNOWN = Record((), "what it read at an earlier call")
+
+
+class Code:
+    """The code of a cell, over the names of a notebook; ``reads`` are those that it does not bind itself."""
+
+    def __init__(self, codes: Iterable[types.CodeType], space: Mapping[str, Any], reads: Iterable[str]) -> None:
+        self.named = [replace(n, reads=n.reads & set(reads)) for n in map(named, codes)]
+        self.space = space
+
+
+def record_of(
+    roots: Sequence[Any] | None,
+    arguments: Any,
+    reads: Sequence[Read],
+    is_moving: Callable[[Any], bool],
+    *,
+    fixed: bool = False,
+) -> Record:
+    """What functions can read, as it is now.
+
+    Parameters
+    ----------
+    roots
+        Functions, and code of cells; None where what is run is not known.
+    arguments
+        What they are called with, beside arrays and numbers.
+    reads
+        Names that are known to be read; those that hold what ``is_moving`` says are inputs, whose values do not matter.
+    fixed
+        Whether what was read is not read again: then the elements of large arrays are compared, and lazy values as well.
+    """
+    if roots is None:
+        return Record((), "code that is not known")
+    walk = _Walk({place_of(r) for r in reads}, is_moving, fixed=fixed)
+    try:
+        walk.all(roots, arguments, reads)
+    except Unfollowed as found:
+        return Record((), str(found), found.lazy)
+    return Record(tuple(walk.checks.values()))
+
+
+def constants_of(tree: Any) -> list[Any]:
+    """What a call is given beside arrays and numbers: objects, and the classes of its containers."""
+    found: list[Any] = []
+    pending = [tree]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, np.ndarray) or kinds.is_constant(value):
+            continue
+        if type(value) not in _CONTAINERS:
+            found.append(type(value) if is_container(value) else value)
+        if is_container(value):
+            pending += parts_in(value)
+    return found
+
+
+_CONTAINERS = {tuple, list, dict}
+
+
+class _Walk:
+    """One search: by the names that are known so far, again until there are no more."""
+
+    def __init__(self, noted: set[Any], is_moving: Callable[[Any], bool], *, fixed: bool) -> None:
+        self.fixed = fixed
+        self.noted = noted
+        self.is_moving = is_moving
+        self.names: set[str] = set()
+        self.every = False  # whether attributes are read by names that are not in the code
+        self.asks = False  # whether it is asked which attributes there are
+        self._begin()
+
+    def _begin(self) -> None:
+        self.checks: dict[Any, Check] = {}
+        self.seen: dict[Any, Any] = {}
+        self.pending: list[tuple[Any, str, bool]] = []
+
+    def all(self, roots: Sequence[Any], arguments: Any, reads: Sequence[Read]) -> None:
+        """Look at everything."""
+        while True:
+            known = len(self.names), self.every, self.asks
+            self._begin()
+            self.pending += [(r, getattr(r, "__name__", "the function"), True) for r in roots]
+            self.pending += [(a, f"argument {k + 1}", False) for k, a in enumerate(arguments)]
+            for read in reads:
+                self._read(*read, True)
+            while self.pending:
+                self._visit(*self.pending.pop())
+            if known == (len(self.names), self.every, self.asks):
+                return
+
+    # what is noted ----------------------------------------------------------------------------------------------------
+
+    def _check(self, kind: str, a: Any, b: Any, c: Any, told: str) -> None:
+        self.checks.setdefault((kind, id(a)), Check(kind, (a, b, c), told))
+
+    def _entry(self, space: Mapping[str, Any], name: Any, told: str, *, lifted: bool = False) -> None:
+        """An entry of a dictionary, by a name, and what it leads to."""
+        value = space.get(name, MISSING)
+        kind = "entry value" if kinds.is_atom(value) else "entry"
+        key = "entry", id(space), name
+        if key not in self.checks:
+            self.checks[key] = Check(kind, (space.get, name, value), told)
+            self.seen[id(space), "space"] = space
+        self._push(value, told, lifted=lifted)
+
+    def _push(self, value: Any, told: str, *, lifted: bool = False) -> None:
+        if value is not MISSING and not kinds.is_atom(value):
+            self.pending.append((value, told, lifted))
+
+    def _read(self, name: str, space: Mapping[str, Any], lifted: bool, home: Any = None) -> None:
+        """A name that code reads: where inputs are made of it (``lifted``), an input's value does not matter.
+
+        Functions over the globals ``home`` are captured as the code is.
+        """
+        value = space.get(name, MISSING)
+        if lifted and value is not MISSING and self.is_moving(value) and place_of((name, space)) in self.noted:
+            return
+        lifted = lifted and isinstance(value, types.FunctionType) and value.__globals__ is home
+        if not isinstance(space, CellSpace):
+            self._entry(space, name, name, lifted=lifted)
+            return
+        if value is MISSING:
+            raise Unfollowed(f"{name}, which has no value yet")
+        self._check("cell value" if kinds.is_atom(value) else "cell", space.cell, None, value, name)
+        self._push(value, name, lifted=lifted)
+
+    # what is looked into ----------------------------------------------------------------------------------------------
+
+    def _visit(self, value: Any, told: str, lifted: bool) -> None:
+        key = id(value), lifted
+        if key in self.seen:
+            return
+        self.seen[key] = value
+        if len(self.seen) > LIMIT:
+            raise Unfollowed(f"more than {LIMIT} objects")
+        look = _LOOKS.get(type(value))
+        if look is not None:
+            look(self, value, told, lifted)
+        elif isinstance(value, Code):
+            self._code(value.named, value.space, None, lifted)
+        elif not kinds.is_constant(value):
+            self._other(value, told)
+
+    def _other(self, value: Any, told: str) -> None:
+        if isinstance(value, type):
+            self._class(value, told)
+        elif isinstance(value, types.ModuleType):
+            self._module(value, told)
+        elif (roots := getattr(type(value), "follows", None)) is not None:  # our own
+            self._own(roots.fget(value), told)
+        elif (names := kinds.parts_of(value)) is not None:
+            for name in names:
+                self._push(getattr(value, name), told)
+        elif isinstance(value, np.ndarray):
+            self._array(value, told)
+        else:
+            self._object(value, told)
+
+    def _own(self, roots: Sequence[Any] | None, told: str) -> None:
+        """A captured function: what it is made of."""
+        if roots is None:
+            raise Unfollowed(told)
+        for root in roots:
+            self._push(root, told, lifted=True)
+
+    def _array(self, array: Any, told: str) -> None:
+        if type(array) is not np.ndarray or array.dtype.hasobject or (array.nbytes > _LARGEST and not self.fixed):
+            raise Unfollowed(f"the elements of {told}")
+        self._check("array", array, None, (array.dtype, array.shape, array.strides, array.tobytes()), told)
+
+    # functions
+
+    def function(self, function: types.FunctionType, told: str, lifted: bool) -> None:
+        """A function of the user's: its code, defaults, closure and globals."""
+        if kinds.is_quiet_function(function):
+            return
+        if kinds.is_librarys(function.__code__.co_filename):
+            raise Unfollowed(f"{function.__module__}.{function.__qualname__}()")
+        self._check("code", function, None, function.__code__, told)
+        self._check("defaults", function, None, function.__defaults__, f"the defaults of {told}")
+        self._check("options", function, None, function.__kwdefaults__, f"the defaults of {told}")
+        self._push(function.__defaults__, f"a default of {told}")
+        self._push(function.__kwdefaults__, f"a default of {told}")
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            self._read(name, CellSpace(name, cell), lifted and name != "__class__", function.__globals__)
+        self._attributes(function, function.__dict__, (), told)
+        self._code([named(function.__code__)], function.__globals__, function.__globals__, lifted)
+
+    def _code(self, found: Sequence[Named], space: Mapping[str, Any], home: Any, lifted: bool) -> None:
+        for one in found:
+            self.names |= one.parts
+            if kinds.FILES & one.parts:
+                raise Unfollowed(f"{min(kinds.FILES & one.parts)}()")
+            self.every |= not kinds.BY_NAME.isdisjoint(one.reads | one.parts)
+            self.asks |= not kinds.ASKING.isdisjoint(one.reads)
+            for name in sorted(one.reads):
+                self._global(name, space, home, lifted)
+            for name in one.modules:
+                self._import(name)
+
+    def _global(self, name: str, space: Mapping[str, Any], home: Any, lifted: bool) -> None:
+        if name not in space and hasattr(builtins, name):
+            if name in kinds.LOUD:
+                raise Unfollowed(f"{name}()")
+            self._entry(space, name, name)
+        else:
+            self._read(name, space, lifted, home)
+
+    def _import(self, name: str) -> None:
+        parts = name.split(".")
+        for k in range(len(parts)):
+            whole = ".".join(parts[: k + 1])
+            if whole not in sys.modules:
+                raise Unfollowed(f"the module {name}, which is imported by the call")
+            self._entry(sys.modules, whole, whole)
+
+    def builtin(self, function: Any, told: str, _lifted: bool) -> None:
+        """A function of C's."""
+        owner = function.__self__
+        if owner is None or isinstance(owner, types.ModuleType):
+            if not kinds.is_quiet(function.__module__) or function.__name__ in kinds.LOUD:
+                raise Unfollowed(f"{function.__module__}.{function.__name__}()")
+            if function.__name__ in kinds.BY_NAME:
+                self.every = True
+        elif isinstance(owner, type):
+            if not kinds.is_quiet(owner.__module__):
+                raise Unfollowed(f"{owner.__module__}.{owner.__qualname__}.{function.__name__}()")
+        else:
+            self._push(owner, told)
+
+    def method(self, method: types.MethodType, told: str, _lifted: bool) -> None:
+        """A method, and its object."""
+        self._push(method.__func__, told)
+        self._push(method.__self__, told)
+
+    # modules and classes
+
+    def _module(self, module: types.ModuleType, told: str) -> None:
+        if kinds.is_quiet(module.__name__):
+            space = vars(module)
+            for name in self.names & space.keys() if module.__name__ in {"numpy", "scipy", "math"} else ():
+                self._entry_of_library(space, name, f"{told}.{name}")
+            return
+        space, users = vars(module), kinds.is_users_module(module)
+        if self.every:
+            raise Unfollowed(f"attributes of {told}, by names that are not in the code")
+        for name in sorted(self.names & space.keys()):
+            if users or kinds.is_atom(space[name]):
+                self._entry(space, name, f"{told}.{name}")
+            else:
+                raise Unfollowed(f"{told}.{name}")
+        if users and (self.asks or "__getattr__" in space):
+            for name in sorted(self.names - space.keys()):
+                self._entry(space, name, f"{told}.{name}")
+            self._entry(space, "__getattr__", f"{told}.__getattr__")
+
+    def _entry_of_library(self, space: dict[str, Any], name: str, told: str) -> None:
+        value = space[name]
+        if kinds.is_quiet(getattr(value, "__module__", None)) or isinstance(value, types.ModuleType):
+            return
+        self._entry(space, name, told)
+
+    def _class(self, kind: type, told: str) -> None:
+        if kinds.is_quiet_class(kind):
+            return
+        if not kinds.is_pythons(kind) or not kinds.is_users_class(kind):
+            raise Unfollowed(f"{kind.__module__}.{kind.__qualname__}")
+        self._check("bases", kind, None, kind.__mro__, told)
+        if type(kind) is not type:
+            self._push(type(kind), told)
+        found: set[str] = set()
+        for base in reversed(kind.__mro__):  # a name that a base has is asked of those before it, too
+            space = vars(base)
+            own = {n for n in space if self._wanted(n)}
+            if base is kind or kinds.is_users_class(base):
+                for name in sorted(own | found):
+                    self._entry(space, name, f"{base.__name__}.{name}")
+                found |= own
+            else:
+                self._push(base, told)
+        if self.asks:
+            for name in sorted(self.names - found):
+                self._entry(vars(kind), name, f"{kind.__name__}.{name}")
+
+    def _wanted(self, name: str) -> bool:
+        if name.startswith("__") and name.endswith("__"):
+            return name not in kinds.BORING
+        return self.every or name in self.names
+
+    # objects
+
+    def _object(self, value: Any, told: str) -> None:
+        kind = type(value)
+        if not kinds.is_followed(kind):
+            raise Unfollowed(f"{told} ({kind.__module__}.{kind.__qualname__})")
+        self._check("type", value, None, kind, told)
+        self._push(kind, told)
+        if isinstance(value, list | dict | set | frozenset | tuple | deque):
+            self.items(value, told, False)
+        of_class = {n for c in kind.__mro__ if c is not object for n in vars(c) if self._wanted(n) and n[:2] != "__"}
+        inside = getattr(value, "__dict__", None)
+        if isinstance(inside, dict):
+            self._check("dict", value, None, inside, told)
+            self._attributes(value, inside, of_class, told)
+        for base in kind.__mro__:
+            for name, slot in vars(base).items():
+                if isinstance(slot, types.MemberDescriptorType) and (self._wanted(name) or base is not kind):
+                    self._slot(value, slot.__get__, f"{told}.{name}")
+
+    def _attributes(self, value: Any, inside: dict[str, Any], of_class: Iterable[str], told: str) -> None:
+        names = {n for n in inside if self._wanted(n) or n in self.names} | set(of_class)
+        if self.asks or (hasattr(type(value), "__getattr__") and not isinstance(value, types.FunctionType)):
+            names |= self.names
+        for name in sorted(names):
+            self._entry(inside, name, f"{told}.{name}")
+
+    def _slot(self, value: Any, get: Callable[[Any], Any], told: str) -> None:
+        try:
+            held = get(value)
+        except AttributeError:
+            raise Unfollowed(f"{told}, which has no value yet") from None
+        kind = "holds value" if kinds.is_atom(held) else "holds"
+        self.checks[kind, id(value), told] = Check(kind, (get, value, held), told)
+        self._push(held, told)
+
+    def items(self, items: Any, told: str, _lifted: bool) -> None:
+        """What a container holds, in its order."""
+        if len(items) > _LONGEST:
+            raise Unfollowed(f"the {len(items)} items of {told}")
+        held = tuple(items)
+        if not isinstance(items, tuple | frozenset) or isinstance(items, dict):
+            self.checks["items", id(items)] = Check("items", (items, len(held), held), told)
+        for k, item in enumerate(held):
+            self._push(item, f"{told}[{k}]")
+        if isinstance(items, dict | types.MappingProxyType):
+            values = items.values()
+            held = tuple(values)
+            self.checks["values", id(items)] = Check("items", (values, len(held), held), told)
+            for key, item in items.items():
+                self._push(item, f"{told}[{key!r}]" if kinds.is_atom(key) else told)
+        if isinstance(items, defaultdict):
+            self._slot(items, lambda d: d.default_factory, f"{told}.default_factory")
+
+    def namespace(self, value: types.SimpleNamespace, told: str, _lifted: bool) -> None:
+        """What a `SimpleNamespace` holds."""
+        self._attributes(value, vars(value), (), told)
+
+    def lazy(self, value: Any, told: str, _lifted: bool) -> None:
+        """A lazy value."""
+        if self.fixed:
+            self._slot(value, operator.attrgetter("node"), told)
+            return
+        found = Unfollowed(f"the lazy value {told}")
+        found.lazy = told
+        raise found
+
+    def cached(self, value: functools.cached_property[Any], told: str, _lifted: bool) -> None:
+        """What computes a cached property."""
+        self._push(value.func, told)
+
+    def vectorized(self, value: Any, told: str, _lifted: bool) -> None:
+        """What `np.vectorize` calls."""
+        for name in ("pyfunc", "otypes", "excluded", "signature", "cache"):
+            self._entry(vars(value), name, f"{told}.{name}", lifted=False)
+
+
+_LOOKS: dict[type, Callable[[_Walk, Any, str, bool], None]] = {
+    types.FunctionType: _Walk.function,
+    types.BuiltinFunctionType: _Walk.builtin,
+    types.MethodType: _Walk.method,
+    types.SimpleNamespace: _Walk.namespace,
+    types.MappingProxyType: _Walk.items,
+    functools.cached_property: _Walk.cached,
+    np.vectorize: _Walk.vectorized,
+    Tensor: _Walk.lazy,
+    **dict.fromkeys((list, dict, set, frozenset, tuple, deque, OrderedDict, defaultdict), _Walk.items),
+}
+
+__all__ = ["UNKNOWN", "Code", "constants_of", "record_of"]

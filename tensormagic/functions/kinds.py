@@ -1,0 +1,137 @@
+"""Which values are looked into when it is asked what a function can read, which are what they are, and which are neither."""
+
+from __future__ import annotations
+
+import datetime as dt
+import fractions
+import functools
+import operator
+import re
+import sys
+import types
+import uuid
+from collections import OrderedDict, defaultdict, deque
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tensormagic.capture.staging import attributes
+from tensormagic.capture.staging.source import is_users
+
+_QUIET = {  # modules whose functions depend on their operands alone
+    "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
+    "_collections", "_collections_abc", "typing", "dataclasses", "builtins", "tensormagic", "numbers", "fractions", "string",
+    "re", "abc", "_abc", "enum", "types", "bisect", "_bisect", "heapq", "_heapq", "contextlib", "statistics", "_statistics",
+    "__future__", "typing_extensions",
+}  # fmt: skip
+LOUD = frozenset({  # builtins that look elsewhere than at their operands
+    "eval", "exec", "compile", "globals", "locals", "input", "open", "__import__", "breakpoint", "id", "help", "exit", "quit",
+})  # fmt: skip
+BY_NAME = frozenset({"getattr", "setattr", "delattr", "vars", "dir", "__dict__", "attrgetter", "__getattribute__"})
+ASKING = frozenset({"hasattr", "getattr", "AttributeError", "Exception", "BaseException", "dir", "vars"})
+FILES = frozenset({  # functions of NumPy's that read what is no operand of theirs
+    "load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap", "open_memmap", "DataSource", "loadmat", "get_printoptions",
+    "geterr", "geterrcall", "getbufsize",
+})  # fmt: skip
+BORING = frozenset({  # attributes of classes that no operation asks for
+    "__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__qualname__", "__dataclass_fields__",
+    "__dataclass_params__", "__match_args__", "__orig_bases__", "__parameters__", "__abstractmethods__", "__slots__",
+    "__firstlineno__", "__static_attributes__", "__annotate__", "__annotations_cache__", "__annotate_func__",
+})  # fmt: skip
+_ATOMS = {
+    type(None), bool, int, float, complex, str, bytes, range, slice, type(...), type(NotImplemented),
+}  # fmt: skip
+_CONSTANT: tuple[Any, ...] = (
+    np.dtype, np.ufunc, re.Pattern, fractions.Fraction, dt.timedelta, dt.timezone, uuid.UUID, TypeVar,
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.ClassMethodDescriptorType, types.GenericAlias, types.UnionType, types.CodeType,
+    operator.itemgetter, operator.attrgetter, operator.methodcaller,
+)  # fmt: skip
+_PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (functools.partial, ("func", "args", "keywords")),
+    (functools.partialmethod, ("func", "args", "keywords")),
+    ((staticmethod, classmethod), ("__func__",)),
+    (types.MethodWrapperType, ("__self__",)),
+)
+_HOLDERS = {
+    object, types.SimpleNamespace, list, dict, set, frozenset, tuple, deque, OrderedDict, defaultdict, int, float, str, bytes, complex,
+}  # fmt: skip
+
+
+def is_atom(value: Any) -> bool:
+    """Whether a value is compared by its bits, and not by identity."""
+    return type(value) in _ATOMS or isinstance(value, np.generic)
+
+
+def is_constant(value: Any) -> bool:
+    """Whether an object stays what it is."""
+    return is_atom(value) or isinstance(value, _CONSTANT)
+
+
+def parts_of(value: Any) -> tuple[str, ...] | None:
+    """The attributes of an object of Python's own that code is reached by; None for another object."""
+    if isinstance(value, property):
+        return ("fget", "fset", "fdel")
+    return next(
+        (names for kind, names in _PARTS if type(value) in (kind if isinstance(kind, tuple) else (kind,))), None
+    )
+
+
+@lru_cache(maxsize=1024)
+def _quiet(name: str) -> bool:
+    return name.partition(".")[0] in _QUIET and not name.startswith("numpy.random")
+
+
+def is_quiet(module: Any) -> bool:
+    """Whether what a module holds depends on its operands alone."""
+    return isinstance(module, str) and _quiet(module)
+
+
+@lru_cache(maxsize=4096)
+def is_librarys(filename: str) -> bool:
+    """Whether code stands in a file of Python's or of an installed package; what was made of a text does not."""
+    return filename.startswith("<frozen") or not (filename.startswith("<") or is_users(filename))
+
+
+def is_users_module(module: types.ModuleType) -> bool:
+    """Whether a module is the user's."""
+    return module.__name__ == "__main__" or attributes.is_users_module(module)
+
+
+def is_users_class(kind: type) -> bool:
+    """Whether a class is the user's: of a file of theirs, or of a text."""
+    if attributes.is_users_class(kind):
+        return True
+    return is_pythons(kind) and (kind.__module__ == "builtins" or kind.__module__ not in sys.modules)
+
+
+def is_quiet_class(kind: type) -> bool:
+    """Whether a class is of a module whose classes depend on their operands alone."""
+    return is_quiet(kind.__module__) and not is_users_class(kind)
+
+
+def is_quiet_function(function: types.FunctionType) -> bool:
+    """The same of a function."""
+    return is_quiet(function.__module__) and is_librarys(function.__code__.co_filename)
+
+
+@lru_cache(maxsize=4096)
+def _pythons(kind: type) -> bool:
+    own = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
+    inside = vars(kind)
+    plain = not isinstance(inside.get("__new__"), types.BuiltinFunctionType)
+    return plain and not any(isinstance(v, own) for n, v in inside.items() if n != "__hash__")
+
+
+def is_pythons(kind: type) -> bool:
+    """Whether a class is written in Python, so that its objects hide nothing."""
+    return _pythons(kind)
+
+
+def is_followed(kind: type) -> bool:
+    """Whether objects of a class hide nothing: it, and what it is derived from, is Python's, or a plain container."""
+    for base in kind.__mro__:
+        if base not in _HOLDERS and not (is_pythons(base) and (is_users_class(base) or is_quiet(base.__module__))):
+            return False
+    return True

@@ -1,0 +1,139 @@
+"""What a trace has read of Python's state, as checks: whether all of it is as it was, asked by one function at each call.
+
+A check compares what a dictionary, a closure cell, a class, an object, a function or a container holds with what it held.
+Objects are compared by identity, numbers and texts by type and bits. It knows nothing of how the reads were found.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda _: "missing"})()
+_COMPARED = {int, str, bytes, bool}  # where equal values of one type are the same in every respect
+_WRITTEN_OUT = 300  # checks that one function asks; more are asked in a loop
+
+# texts, by kind of check: {k} is its number
+_TEXTS = {
+    "entry": "a{k}(b{k}, M) is c{k}",
+    "entry value": "((x := a{k}(b{k}, M)) is c{k} or same(x, c{k}))",
+    "cell": "a{k}.cell_contents is c{k}",
+    "cell value": "((x := a{k}.cell_contents) is c{k} or same(x, c{k}))",
+    "type": "type(a{k}) is c{k}",
+    "dict": "a{k}.__dict__ is c{k}",
+    "bases": "a{k}.__mro__ is c{k}",
+    "code": "a{k}.__code__ is c{k}",
+    "defaults": "a{k}.__defaults__ is c{k}",
+    "options": "a{k}.__kwdefaults__ is c{k}",
+    "holds": "a{k}(b{k}) is c{k}",
+    "holds value": "((x := a{k}(b{k})) is c{k} or same(x, c{k}))",
+    "items": "(len(a{k}) == b{k} and all(map(is_, a{k}, c{k})) or same_items(a{k}, c{k}))",
+    "array": "same_array(a{k}, c{k})",
+}
+
+
+def bits(value: Any) -> Any:
+    """A number of Python or NumPy by its bits; None for anything else."""
+    if type(value) is float:
+        return struct.pack("d", value)
+    if type(value) is complex:
+        return struct.pack("dd", value.real, value.imag)
+    if isinstance(value, np.generic):
+        return value.dtype.str, value.tobytes()
+    return None
+
+
+def same(value: Any, before: Any) -> bool:
+    """Whether a value is what it was: an object the same object, a number or a text one of the same type and bits."""
+    if value is before:
+        return True
+    kind = type(value)
+    if kind is not type(before):
+        return False
+    if kind in _COMPARED:
+        return bool(value == before)
+    if kind is tuple:
+        return same_items(value, before)
+    found = bits(value)
+    return found is not None and found == bits(before)
+
+
+def same_items(items: Any, before: Any) -> bool:
+    """Whether what is gone over gives what it gave."""
+    return len(items) == len(before) and all(map(same, items, before))
+
+
+def same_array(array: Any, before: tuple[Any, ...]) -> bool:
+    """Whether an array holds the bits that it held, of the same type, in the same form."""
+    dtype, shape, strides, held = before
+    return array.dtype == dtype and array.shape == shape and array.strides == strides and array.tobytes() == held
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """One thing that was read: the kind of the check, its operands, and what the user calls it."""
+
+    kind: str
+    operands: tuple[Any, Any, Any]
+    told: str
+
+    def holds(self) -> bool:
+        """Whether it is as it was."""
+        return _holding((self,))()
+
+
+class Record:
+    """What a trace has read, and whether it is as it was.
+
+    Parameters
+    ----------
+    checks
+        What was read.
+    why
+        What was read that no check can be made for; empty where there is nothing. Then the trace holds for one call only.
+    lazy
+        Which of that is a lazy value.
+    """
+
+    def __init__(self, checks: tuple[Check, ...], why: str = "", lazy: str = "") -> None:
+        self.checks = checks
+        self.why = why
+        self.lazy = lazy
+        self.holds: Callable[[], bool] = _never if why else _holding(checks)
+
+    def changed(self) -> str:
+        """The name of something that is not as it was; empty where all is."""
+        return next((c.told for c in self.checks if not c.holds()), "")
+
+
+def _never() -> bool:
+    return False
+
+
+def _holding(checks: tuple[Check, ...]) -> Callable[[], bool]:
+    if len(checks) > _WRITTEN_OUT:
+        parts = [_holding(checks[k : k + _WRITTEN_OUT]) for k in range(0, len(checks), _WRITTEN_OUT)]
+        return lambda: all(part() for part in parts)
+    space: dict[str, Any] = {
+        "__builtins__": builtins, "M": MISSING, "same": same, "same_items": same_items, "same_array": same_array,
+        "is_": operator.is_, "type": type, "len": len, "all": all, "map": map,
+    }  # fmt: skip
+    for k, check in enumerate(checks):
+        space[f"a{k}"], space[f"b{k}"], space[f"c{k}"] = check.operands
+    exec(_code(tuple([c.kind for c in checks])), space)  # noqa: S102 (texts of this file)
+    return space["holds"]
+
+
+@lru_cache(maxsize=512)
+def _code(kinds: tuple[str, ...]) -> CodeType:
+    tests = " and ".join(_TEXTS[kind].format(k=k) for k, kind in enumerate(kinds)) or "True"
+    text = f"def holds():\n    try:\n        return {tests}\n    except Exception:\n        return False\n"
+    return compile(text, "<tensormagic check>", "exec")

@@ -1,0 +1,34 @@
+"""Lazy arrays without values, which stand for what a captured function is given and reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.inputs import check_dtype
+from tensormagic.capture.stores.place import Buffer, Place
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Type
+from tensormagic.ops.leaf import Source, input_node, open_type
+
+
+def fresh_input(value: Any, name: str) -> Node:
+    """An input without a value, of the type of ``value`` with its sizes left open."""
+    source = Source(name)
+    if isinstance(value, np.ndarray):
+        check_dtype(value.dtype, name)
+        return input_node(source, open_type(source, value.dtype, value.shape))
+    form = "python" if type(value) in {float, complex} else "scalar"
+    return input_node(source, Type(np.asarray(value).dtype, (), form))
+
+
+def abstract_tensor(value: Any, name: str) -> Tensor:
+    """A lazy array that stands for an argument."""
+    return stand_in_tensor(fresh_input(value, name), name)
+
+
+def stand_in_tensor(node: Node, name: str) -> Tensor:
+    """A lazy array of its own, with a name for messages."""
+    return Tensor(Place(Buffer(node, None, name)))

@@ -239,6 +239,12 @@ class Function:
         """What a function that calls this one can read."""
         return self.roots
 
+    def forget(self) -> None:
+        """Let go of the programs."""
+        self._quick.clear()
+        self._exact.clear()
+        self._kinds.clear()
+
     def __call__(self, *args: Any, **options: Any) -> Any:
         if context.current() is not None:
             args, options = self._completed(args, options)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.door import check_dtype, operand
 from tensormagic.ir.alive import Alive
-from tensormagic.ir.errors import DTypeError, GuardError
+from tensormagic.ir.errors import GuardError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, constant, input_node, open_type
@@ -35,9 +36,13 @@ class Snapshot(Source):
             )
         return self.value
 
-    def is_of(self, array: np.ndarray[Any, Any]) -> bool:
-        """Whether it was read from this very array, which has not changed since."""
-        return self.original is not None and self.original() is array and _same_bits(self.value, array)
+    def is_of(self, given: Any, array: np.ndarray[Any, Any] | None = None) -> bool:
+        """Whether it was read from this very object, an array (or read as ``array``), which has not changed since."""
+        return (
+            self.original is not None
+            and self.original() is given
+            and _same_bits(self.value, given if array is None else array)
+        )
 
     def secure(self) -> None:
         """Copy what is only referred to, before other code can change it."""
@@ -74,50 +79,20 @@ def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return copy
 
 
-def check_dtype(dtype: np.dtype[Any], name: str) -> None:
-    """Refuse what is no number, by name."""
-    advice = {
-        "O": (
-            "an object array",
-            "Convert it: np.asarray(list, dtype=float). A column of a table with gaps or text is often the reason.",
-        ),
-        "U": ("an array of strings", "Encode the strings as numbers first (np.unique(..., return_inverse=True))."),
-        "S": ("an array of bytes", "Decode and encode it as numbers first."),
-        "M": ("an array of dates", "Subtract a start and divide by np.timedelta64(1, 's') first."),
-        "m": ("an array of time differences", "Divide it by np.timedelta64(1, 's') first."),
-        "V": ("a structured array", "Take one field: x['name']."),
-    }
-    if dtype.kind in advice:
-        what, hint = advice[dtype.kind]
-        raise DTypeError(f"{name} is {what} ({dtype}); %%tensor takes numbers", hint)
-    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        raise DTypeError(f"{name} has dtype {dtype}, which is not supported", f"Convert it: {name}.astype(float).")
-    if not dtype.isnative:
-        raise DTypeError(
-            f"{name} has byte-swapped dtype {dtype}", f"Convert it: {name}.astype({name}.dtype.newbyteorder('='))."
-        )
-
-
 def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
     """The input node of an array: the same one as before, where the array has not changed since."""
-    if type(array) is not np.ndarray:
-        if isinstance(array, np.ma.MaskedArray | np.matrix):
-            raise DTypeError(
-                f"{name} is a {type(array).__name__}, which is not supported",
-                f"Use np.asarray({name}), or fill the masked values.",
-            )
-        array = np.asarray(array)
+    given, array = array, operand(array, name)
     check_dtype(array.dtype, name)
-    known = _nodes.get(id(array))
-    if known is not None and known["source"].is_of(array):
+    known = _nodes.get(id(given))
+    if known is not None and known["source"].is_of(given, array):
         return known
     small = array.nbytes <= COPY_LIMIT
     kept = _frozen(array) if small and (array.flags.writeable or array.base is not None) else array
     writeable = array.flags.writeable or array.base is not None
     mark = None if kept is not array or not writeable else fingerprint(array)
-    source = Snapshot(name, kept, original=weakref.ref(array), fingerprint=mark)
+    source = Snapshot(name, kept, original=weakref.ref(given), fingerprint=mark)
     node = input_node(source, open_type(source, array.dtype, array.shape))
-    _nodes[id(array)] = node
+    _nodes[id(given)] = node
     _live.add(source)
     return node
 
@@ -136,6 +111,8 @@ def own(value: Any, name: str = "") -> Node | None:
 
     An integer or a truth value is a constant, as in :func:`lift`: sizes are made of them, and nothing is differentiated by them.
     """
+    if isinstance(value, np.generic):
+        check_dtype(value.dtype, name or "the data")
     if type(value) in {bool, int} or isinstance(value, np.bool_ | np.integer):
         return constant(value)
     if isinstance(value, float | complex | np.number):
@@ -197,13 +174,22 @@ def lift(value: Any, name: str = "") -> Node | None:
     """The node of a value that code reads: an input for arrays and floats, a constant for ints and bools; None for the rest."""
     if type(value) in {bool, int}:
         return constant(value)
-    if isinstance(value, np.bool_ | np.integer):
-        return constant(value)
-    if isinstance(value, float | complex | np.number):
-        return of_number(value, name) if name else constant(value)
     if isinstance(value, np.ndarray):
         return of_array(value, name or _unnamed(value))
-    return None
+    if not isinstance(value, int | float | complex | np.number | np.bool_):
+        return None
+    value = operand(value, name)
+    if isinstance(value, np.generic):
+        check_dtype(value.dtype, name or "a number")
+    if isinstance(value, int | np.bool_ | np.integer):
+        return constant(value)
+    return of_number(value, name) if name else constant(value)
+
+
+def of_object(value: Any, name: str) -> Node | None:
+    """The node of a table, or of another object that NumPy reads as an array; None for what it reads as none."""
+    array = operand(value, name)
+    return of_content(array, name) if isinstance(array, np.ndarray) else None
 
 
 def _unnamed(array: np.ndarray[Any, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from tensormagic.capture import context, inputs, tables
+from tensormagic.capture import context, door, inputs, tables
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.stores.place import Buffer, Place
@@ -98,7 +98,7 @@ def input_of(value: Any, name: str) -> Tensor | None:
 def read_item(value: Any, text: str, root: Any) -> Any:
     """What captured code sees for ``text``, an attribute or an item of the notebook's object ``root``."""
     capture = context.current()
-    if capture is not None and tables.is_table(value):
+    if capture is not None and door.is_table(value):
         found = tables.labelled(value, text)
         return value if found is None else found
     if capture is None or isinstance(value, Tensor) or isinstance(root, type) or callable(root) or _is_ours(root):
@@ -123,7 +123,7 @@ def _is_ours(root: Any) -> bool:
 def _array(value: np.ndarray[Any, Any], text: str, capture: Capture) -> Any:
     """The lazy array of one that an object holds: read-only, since what else leads to it would not see a store."""
     if value.dtype == object:
-        inputs.check_dtype(value.dtype, text)
+        door.check_dtype(value.dtype, text)
     held = capture.lifted.get(("array", id(value)))
     if held is not None and (held.place.buffer.version or held.node is inputs.of_array(value, text)):
         return held

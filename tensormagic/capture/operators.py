@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numbers
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, tables
+from tensormagic.capture.door import RefusedError, is_read, is_table
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
@@ -44,19 +47,30 @@ _OPERANDS = (
     Tensor | int | float | complex | np.ndarray | np.generic | list | tuple | range
 )  # built once: that takes long
 _REPEATED = list | tuple
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "divide": operator.truediv, "subtract": operator.sub, "multiply": operator.mul, "remainder": operator.mod, "power": operator.pow,
+    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "left_shift": operator.lshift,
+    "right_shift": operator.rshift, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne, "add": operator.add,
+    "floor_divide": operator.floordiv,
+}  # fmt: skip
 _NO_NUMBERS = str | bytes | dict | set | frozenset | None
 
 
 def _operand(value: Any) -> bool:
-    return isinstance(value, _OPERANDS) or hasattr(value, "__array__")
+    return isinstance(value, _OPERANDS) or is_read(value)
 
 
 def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
     op = _op(name)
 
     def method(self: Tensor, other: Any) -> Any:
-        if not _operand(other):
-            return _differs(name, self, other)
+        if not isinstance(other, _OPERANDS):
+            if is_table(other):
+                table = _labelled(other)
+                return _PYTHON[name](table, self) if reflected else _PYTHON[name](self, table)
+            if not _operand(other):
+                return _differs(name, self, other)
         if _is_pythons(name, self, other):
             return NotImplemented
         if not reflected:
@@ -68,10 +82,23 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
     return method
 
 
+def _labelled(table: Any) -> Tensor:
+    """The lazy array of a Series or a DataFrame that meets a lazy array: the result has its labels, as in pandas."""
+    name = str(getattr(table, "name", None) or type(table).__name__)
+    found = tables.labelled(table, name)
+    if found is None:
+        raise RefusedError(table, name)
+    return found
+
+
 def _differs(name: str, array: Tensor, other: Any) -> Any:
     """An array compared with what is no number: none of its elements equals that."""
-    if array.type.form != "array" or name not in {"equal", "not_equal"} or not isinstance(other, _NO_NUMBERS):
+    if isinstance(other, numbers.Number):
+        raise RefusedError(other, type(other).__name__)
+    if array.type.form != "array" or name not in {"equal", "not_equal"}:
         return NotImplemented
+    if not isinstance(other, _NO_NUMBERS) and type(other).__eq__ is not object.__eq__:
+        refuse(f"an array compared with a {type(other).__name__}", "Compare numbers, or compare outside.")
     value = to_form(constant(np.bool_(name == "not_equal")), "array" if array.ndim else "scalar")
     return wrap(context.record(broadcast(value, array.type.shape)))
 
@@ -258,6 +285,8 @@ def op_of(ufunc: Any) -> Pointwise | None:
 
 def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """What ``ufunc`` gives for lazy operands; outside captured code NumPy itself does what is not captured."""
+    if any(map(is_table, operands)):  # the labelled lazy array takes it from here
+        return getattr(ufunc, method)(*(_labelled(v) if is_table(v) else v for v in operands), **options)
     try:
         return _call_ufunc(ufunc, method, operands, dict(options))
     except CaptureError:

@@ -5,61 +5,17 @@ A column with gaps or without numbers stays what it is: pandas computes with it,
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import context, inputs
+from tensormagic.capture.door import check_dtype, is_table, numbers_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import DTypeError
-
-
-def is_table(value: Any) -> bool:
-    """Whether a value is a Series or a DataFrame."""
-    kind = type(value)
-    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in {"Series", "DataFrame"}
-
-
-def numbers_of(value: Any, name: str) -> np.ndarray[Any, Any] | None:
-    """The numbers of a Series, or of a DataFrame of one dtype; None where there are gaps, or no numbers.
-
-    Raises
-    ------
-    DTypeError
-        For numbers in a column of objects, with the column's name.
-    """
-    columns = [(name, value)] if type(value).__name__ == "Series" else [(f"{name}[{k!r}]", c) for k, c in value.items()]
-    for place, column in columns:
-        if column.dtype == object and any(isinstance(v, int | float | complex | np.number) for v in column):
-            raise DTypeError(
-                f"column {place} is of objects, some of them numbers; %%tensor takes numbers",
-                f"Convert it: {place} = pd.to_numeric({place}, errors='coerce'), and fill or drop the gaps.",
-            )
-    kinds = {column.dtype for _, column in columns}
-    dtype = kinds.pop() if len(kinds) == 1 else None
-    if not isinstance(dtype, np.dtype) or dtype.kind not in "biufc":
-        return None
-    array = value.to_numpy()
-    return None if dtype.kind in "fc" and np.isnan(array).any() else array
-
-
-def whole(value: Any, name: str) -> Any:
-    """``value``, which is no Series or DataFrame with gaps: pandas skips these, and NumPy does not.
-
-    Raises
-    ------
-    DTypeError
-        For one that has gaps, or no numbers.
-    """
-    if is_table(value) and numbers_of(value, name) is None:
-        raise DTypeError(
-            f"{name} has gaps, or columns that are no numbers or of several kinds",
-            f"Drop or fill the gaps, or give an array: {name}.to_numpy(float).",
-        )
-    return value
 
 
 def in_dtype(table: Any, dtype: str) -> Any:
@@ -74,7 +30,7 @@ def labelled(value: Any, name: str) -> Labelled | None:
     array = numbers_of(value, name) if is_table(value) else None
     if array is None:
         return None
-    inputs.check_dtype(array.dtype, name)
+    check_dtype(array.dtype, name)
     return with_labels(Tensor(Place(Buffer(inputs.of_content(array, name), None, name))), value)
 
 
@@ -110,6 +66,9 @@ class Labelled(Tensor):
         if name in {"values", "array"}:
             return Tensor(self.place)
         if name == "index":
+            capture = context.current()
+            if capture is not None and capture.abstract and _counts(self.labels):
+                refuse("the index of a Series or a DataFrame in a function", "Count rows: np.arange(len(s)).")
             return self.labels
         if self.columns is not None and name in self.columns:
             return self[name]
@@ -312,8 +271,13 @@ def _counts(labels: Any) -> bool:
 
 def structure_of(table: Any) -> Any:
     """What a trace over a Series or a DataFrame depends on beside its values."""
-    kind = type(table).__name__
-    return (kind, tuple(table.columns)) if kind == "DataFrame" else (kind, _counts(table.index))
+    columns = tuple(table.columns) if type(table).__name__ == "DataFrame" else None
+    labels = table.index
+    if _counts(labels):
+        return (type(table).__name__, columns)
+    held = labels.to_numpy()
+    content = tuple(held) if held.dtype == object else hashlib.blake2b(held.tobytes(), digest_size=16).digest()
+    return (type(table).__name__, columns, type(labels).__name__, str(held.dtype), content)
 
 
-__all__ = ["Labelled", "in_dtype", "is_table", "labelled", "numbers_of", "structure_of", "whole", "with_labels"]
+__all__ = ["Labelled", "in_dtype", "labelled", "structure_of", "with_labels"]

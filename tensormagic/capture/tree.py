@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import door
+from tensormagic.capture.door import is_table, numbers_of
 from tensormagic.capture.elements import Outgrown
-from tensormagic.capture.tables import Labelled, is_table, numbers_of, structure_of, with_labels
+from tensormagic.capture.tables import Labelled, structure_of, with_labels
 from tensormagic.capture.value import Tensor
 
 _LEAVES = {np.ndarray, Tensor, float, int, bool, complex, np.float64}  # leaves, told at once
@@ -59,7 +61,7 @@ def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
         names = [f.name for f in dataclasses.fields(tree)]
         parts = [_collect(getattr(tree, n), leaves) for n in names]
         return lambda rest: dataclasses.replace(tree, **{n: build(rest) for n, build in zip(names, parts, strict=True)})
-    leaves.append(tree)
+    leaves.append(door.variable(tree))
     return next
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensormagic.capture import context, inputs, undecided
+from tensormagic.capture import context, door, inputs, undecided
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.indexing import basic, expand, has_ellipsis, is_array, lies, put_part
@@ -375,7 +375,7 @@ class Tensor:
             return self
         if options:
             refuse(f"astype with {', '.join(options)}", "Use astype(dtype) alone.")
-        inputs.check_dtype(np.dtype(dtype), "the result of astype")
+        door.check_dtype(np.dtype(dtype), "the result of astype")
         cast = (as_array(astype) if self.type.form == "array" and not self.ndim else astype)(self.node, dtype)
         return wrap(context.record(cast))
 
@@ -423,7 +423,9 @@ def read_only(value: Tensor) -> Tensor:
 
 def input_tensor(value: Any, name: str) -> Tensor | None:
     """The lazy array of a notebook's array or number; None for what is no input."""
-    node = inputs.lift(value, name)
+    if not isinstance(value, np.ndarray | float | complex | np.number):
+        return None
+    node = inputs.lift(door.variable(value, name), name)
     if node is None or node.op is CONSTANT:
         return None
     array = value if isinstance(value, np.ndarray) else None
@@ -458,13 +460,19 @@ def node_of(value: Any) -> Node:
         return _stacked(value)
     if hasattr(value, "lazy"):
         return value.lazy.node
-    if hasattr(value, "__array__"):
-        column = getattr(value, "name", None)  # a Series says which column it is
-        return inputs.of_array(np.asarray(value), f"column {column!r}" if column is not None else type(value).__name__)
-    raise DTypeError(
-        f"{type(value).__name__} is no operand: arrays and numbers are",
-        "Convert it with np.asarray, if it holds numbers.",
-    )
+    node = inputs.of_object(value, _label_of(value))
+    if node is None:
+        raise DTypeError(
+            f"{type(value).__name__} is no operand: arrays and numbers are",
+            "Convert it with np.asarray, if it holds numbers.",
+        )
+    return node
+
+
+def _label_of(value: Any) -> str:
+    """The user's name of an object; else the column that it is, as a Series says, or its class."""
+    column = getattr(value, "name", None) if door.is_table(value) else None
+    return _named(value) or (f"column {column!r}" if column is not None else type(value).__name__)
 
 
 def _stacked(values: Sequence[Any]) -> Node:
@@ -488,7 +496,7 @@ def _stacked(values: Sequence[Any]) -> Node:
             )
         return undecided.joined(concatenate([expand_dims(astype(n, dtype), (0,)) for n in nodes], 0), nodes)
     array = np.array(values)
-    inputs.check_dtype(array.dtype, "the list")
+    door.check_dtype(array.dtype, "the list")
     return inputs.of_list(values, array)
 
 
@@ -500,8 +508,10 @@ def has_lazy(value: Any) -> bool:
 
 def name_of(value: Any) -> str:
     """The user's name of an array that code reached without the cell's namespace."""
-    if not isinstance(value, np.ndarray):
-        return ""
+    return _named(value) if isinstance(value, np.ndarray) else ""
+
+
+def _named(value: Any) -> str:
     names = context.user_names(context.user_frame())
     return next((name for name, held in names.items() if held is value and not name.startswith("_")), "")
 

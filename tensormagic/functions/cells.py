@@ -9,7 +9,8 @@ import numpy as np
 
 from tensormagic.capture import context, namespace
 from tensormagic.capture.cell import Code, execute, shared
-from tensormagic.capture.tables import in_dtype, is_table, labelled, whole
+from tensormagic.capture.door import is_table, whole
+from tensormagic.capture.tables import in_dtype, labelled
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions import footprint
 from tensormagic.functions.function import Function

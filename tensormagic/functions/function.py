@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import context, floating, random
+from tensormagic.capture import context, door, floating, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import checked, refusing
@@ -98,7 +98,13 @@ class Given:
 
     def with_reads(self, new: Sequence[Read]) -> Given:
         """With what more was found to be read."""
-        return Given(self.leaves, self.moving, self.build, [*self.held, *((r, r[1][r[0]]) for r in new)])
+        return Given(self.leaves, self.moving, self.build, [*self.held, *((r, _held(r)) for r in new)])
+
+
+def _held(read: Read) -> Any:
+    """What a name holds, as captured code computes with it."""
+    value = read[1][read[0]]
+    return door.variable(value, read[0]) if is_moving(value) else value
 
 
 def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
@@ -262,7 +268,7 @@ class Function:
         return self.complete(args, options) if self.complete and (options or self.fills) else (args, options)
 
     def _general(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        if any(isinstance(v, Tensor) for v in flatten((args, options))[0]):
+        if any(isinstance(v, Tensor) for v in self._flattened(args, options)[0]):
             with context.capturing(
                 context.Capture(self.name)
             ) as capture:  # as in a cell: control flow on them is staged
@@ -288,13 +294,16 @@ class Function:
         given = self._given(args, options)
         return given, (structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values]))
 
+    def _flattened(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], Callable[[Any], Any]]:
+        """The parts of the arguments; a refusal says which of them it is."""
+        try:
+            return flatten((args, options))
+        except door.RefusedError as error:
+            raise door.RefusedError(error.value, door.name_of(error.value, args, options, self.parameters)) from None
+
     def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
-        leaves, build = flatten((args, options))
-        leaves = [
-            np.asarray(v) if hasattr(v, "__array__") and not isinstance(v, np.ndarray | np.generic) else v
-            for v in leaves
-        ]
-        held = [(read, read[1][read[0]]) for read in self.reads if read[0] in read[1]]
+        leaves, build = self._flattened(args, options)
+        held = [(read, _held(read)) for read in self.reads if read[0] in read[1]]
         return Given(leaves, [is_moving(v) for v in leaves], build, held)
 
     def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Known) -> None:
@@ -382,6 +391,12 @@ class Function:
     def graph(self, *args: Any, **options: Any) -> Graph:
         """The graph for arguments of these types, before rewriting."""
         return self.specialise(self._given(*self._completed(args, options)))[0].graph
+
+
+def _held(read: Read) -> Any:
+    """What a name holds, as captured code computes with it."""
+    value = read[1][read[0]]
+    return door.variable(value, read[0]) if is_moving(value) else value
 
 
 def _own_arrays(args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:

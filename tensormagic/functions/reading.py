@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, home, namespace, random
+from tensormagic.capture import context, door, home, namespace, random
 from tensormagic.capture.staging.attributes import Attributes, differs, is_users_class
 from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.source import rebound, staged_code
@@ -45,7 +45,7 @@ def look(read: Read, *, lasting: bool = True) -> Any:
             return _lifted(read, value, capture)
     if capture is not None and random.is_generator(value):
         return random.stand_in(value, name, noted=lasting)
-    return wrap(node_of(value)) if is_input(value) else value
+    return wrap(node_of(door.variable(value, name))) if is_input(value) else value
 
 
 def _lifted(read: Read, value: Any, capture: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.inputs import check_dtype
+from tensormagic.capture import door
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
@@ -17,8 +17,9 @@ from tensormagic.ops.leaf import Source, input_node, open_type
 def fresh_input(value: Any, name: str) -> Node:
     """An input without a value, of the type of ``value`` with its sizes left open."""
     source = Source(name)
+    value = door.variable(value, name)
     if isinstance(value, np.ndarray):
-        check_dtype(value.dtype, name)
+        door.check_dtype(value.dtype, name)
         return input_node(source, open_type(source, value.dtype, value.shape))
     form = "python" if type(value) in {float, complex} else "scalar"
     return input_node(source, Type(np.asarray(value).dtype, (), form))

@@ -64,7 +64,7 @@ class Stores:
         target, name = values[number], self.names[number]
         if isinstance(target, State):
             return
-        if not any(target is v for v in given):
+        if not any(target is v or _is_alike(target, v) for v in given):
             raise CaptureError(
                 f"{self.label} stores into its argument {name}, which is no NumPy array", f"Pass np.asarray({name})."
             )
@@ -86,6 +86,16 @@ class Stores:
             else:
                 np.copyto(values[number], result)
         return [values[self.returned[k]] if k in self.returned else r for k, r in enumerate(results[:count])]
+
+
+def _is_alike(target: np.ndarray[Any, Any], value: Any) -> bool:
+    """Whether a value is another view of just the same memory: what the door makes of a memory map, at each time."""
+    return (
+        isinstance(value, np.ndarray)
+        and value.flags.writeable
+        and value.__array_interface__ == target.__array_interface__
+        and value.strides == target.strides
+    )
 
 
 def stores_of(label: str, tensors: Sequence[Tensor], results: Sequence[Any], *, ordered: bool) -> Stores:

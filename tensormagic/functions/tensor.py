@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import context
+from tensormagic.capture import context, door, tables
 from tensormagic.capture.inputs import own
+from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, has_lazy, name_of, node_of, wrap
 from tensormagic.functions.cells import cast
 from tensormagic.functions.function import Function, of_callable
@@ -62,8 +63,16 @@ def tensor(value: Any = None, /, *, missing: Mapping[str, Any] | None = None, ma
 
 def _made_lazy(value: Any) -> Tensor:
     """A lazy array with an input of its own; of what is lazy in part, or has no numbers, as it is read elsewhere."""
-    array = np.asarray(value) if isinstance(value, list | tuple) and not has_lazy(value) else value
-    node = own(array, name_of(value))
+    name = name_of(value) or "the data"
+    if door.is_table(value):
+        made = tables.labelled(door.whole(value, name), name)
+        if made is not None:
+            return made
+    if isinstance(value, list | tuple):
+        flatten(value)  # which refuses what NumPy would read otherwise than it computes
+        value = value if has_lazy(value) else np.asarray(value)
+    value = door.variable(value, name)
+    node = own(value, name_of(value))
     return wrap(node_of(value) if node is None else node)
 
 

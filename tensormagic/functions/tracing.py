@@ -15,10 +15,10 @@ from tensormagic import session
 from tensormagic.backend.numpy_text import numpy_source
 from tensormagic.capture import context
 from tensormagic.capture.context import Capture
+from tensormagic.capture.door import check_dtype
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.staging.raising import refusing
-from tensormagic.capture.tree import flatten
+from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.config import config
 from tensormagic.functions.footprint import constants_of, record_of
@@ -187,6 +187,7 @@ class Compiled:
     _moving: Callable[[tuple[Any, ...]], list[Any]]
     _traced: _Traced
     _record: Record
+    _structure: Any
 
     @property
     def kernels(self) -> tuple[Any, ...]:
@@ -215,6 +216,8 @@ class Compiled:
         for parameter, value in zip(self.graph.parameters, given, strict=False):
             if np.asarray(value).dtype != parameter.type.dtype:
                 raise GuardError(f"an argument of dtype {np.asarray(value).dtype} where {parameter.type} was compiled")
+        if structure(args) != self._structure:
+            raise GuardError("the arguments are put together in another way than those that were compiled for")
         values = [*given, *(now() for now in self._traced.outside)]
         if len(values) != len(self.graph.parameters):
             count = len(values) - len(self._traced.outside)
@@ -263,7 +266,7 @@ def compile(fun: Any, *types: Any, device: str = "cpu", math: str | None = None)
     executable = session.executable(traced.graph, math)
     if config.tier != "numpy":
         executable.compile().wait()
-    return Compiled(traced.graph, executable, lambda args: _picked(args, fixed), traced, record)
+    return Compiled(traced.graph, executable, lambda args: _picked(args, fixed), traced, record, structure(types))
 
 
 def _is_array(value: Any) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.inputs import check_dtype, own
+from tensormagic.capture.door import check_dtype
+from tensormagic.capture.inputs import own
 from tensormagic.capture.names import call_numpy
 from tensormagic.capture.operators import call_ufunc
 from tensormagic.capture.value import Tensor, node_of, owned, wrap

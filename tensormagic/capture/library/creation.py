@@ -9,7 +9,7 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.arguments import order_letter, shape_of, tensor
-from tensormagic.capture.inputs import check_dtype
+from tensormagic.capture.door import check_dtype
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of

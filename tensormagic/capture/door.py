@@ -1,0 +1,343 @@
+"""The door: whether captured code computes with a value of the user's as NumPy or pandas would have, or refuses it by name.
+
+Every value comes in here, from wherever: names, arguments, containers, operands, indices, what is stored, and what other code returns.
+A value that becomes a lazy array loses its own operators and methods; where these mean something else than an array's, it is refused.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tensormagic.ir.errors import DTypeError
+
+
+class Kind(enum.Enum):
+    """What a class of values is to captured code."""
+
+    OTHER = "no array and no number: it stays what it is"
+    PLAIN = "an array or a number of Python's or NumPy's own"
+    VIEW = "an ndarray's subclass that computes as ndarray does"
+    READ = "an object that NumPy reads as an array, without operators or methods of its own"
+    METHODS = "an object that NumPy reads as an array, with methods of its own"
+    NUMBER = "a number's subclass with operators of its own, which NumPy's arrays do not ask"
+    OWN = "operators of its own, which NumPy's arrays ask"
+
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+_PYTHONS = (int, float, complex)
+_OWN_NUMBERS: dict[type, Callable[[Any], Any]] = {kind: kind.__pos__ for kind in _PYTHONS}
+_OPERATORS = {
+    f"__{side}{name}__"
+    for side in ("", "r", "i")
+    for name in (
+        "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift".split()  # noqa: SIM905 (a table)
+    )
+} | {f"__{name}__" for name in ("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert")}
+_PROTOCOLS = {"__array_ufunc__", "__array_function__", "__array_namespace__"}
+_ALIKE = {  # what a class may say of itself without computing otherwise
+    *("shape", "dtype", "ndim", "tolist", "item", "nbytes", "itemsize", "astype", "copy"),
+    *("__array__", "__array_interface__", "__array_struct__", "__array_finalize__", "__array_priority__"),
+    *("__len__", "__iter__", "__getitem__", "__contains__", "__copy__", "__deepcopy__", "__buffer__", "__eq__", "__ne__"),
+    *("__dlpack__", "__dlpack_device__", "__class_getitem__"),
+}  # fmt: skip
+_MEANS = {n for n in dir(np.ndarray) if n not in dir(object)} - _ALIKE
+_OVERRIDES = (_MEANS | _OPERATORS | _PROTOCOLS | {"__getitem__", "__iter__", "__eq__", "__ne__", "astype", "copy"}) - {
+    *("__reduce__", "__reduce_ex__", "__setstate__", "__array_finalize__"),
+    *("__buffer__", "__class_getitem__"),
+}
+_KNOWN_VIEWS = (np.memmap, np.recarray)
+_kinds: WeakKeyDictionary[type, Kind] = WeakKeyDictionary()
+
+
+def kind_of(value: Any) -> Kind:
+    """What a value is, by its class."""
+    cls = type(value)
+    found = _kinds.get(cls)
+    if found is None:
+        found = _kinds[cls] = _found(cls)
+    return found
+
+
+def _found(cls: type) -> Kind:
+    if issubclass(cls, np.ndarray):
+        return _kind_of_array(cls)
+    if issubclass(cls, _NUMBERS):
+        own = [c for c in cls.__mro__ if issubclass(c, _NUMBERS) and not _is_basic(c)]
+        changed = any((_OPERATORS | {"__eq__", "__float__", "__getattr__"}) & vars(c).keys() for c in own)
+        changed = changed or (issubclass(cls, enum.Enum) and not issubclass(cls, int))  # told apart by `is`
+        if not changed:
+            return Kind.PLAIN
+        return Kind.OWN if any(hasattr(cls, p) and not issubclass(cls, np.generic) for p in _PROTOCOLS) else Kind.NUMBER
+    if cls.__module__.partition(".")[0] == "tensormagic":
+        return Kind.OTHER
+    if any(hasattr(cls, name) for name in _PROTOCOLS):
+        return Kind.OWN
+    if not any(hasattr(cls, name) for name in ("__array__", "__array_interface__", "__array_struct__")):
+        return Kind.OTHER
+    names = {name for c in cls.__mro__ if c is not object for name in vars(c)}
+    if names & (_OPERATORS | {"__getattr__", "__getattribute__"}):
+        return Kind.OWN
+    return Kind.METHODS if names & _MEANS else Kind.READ
+
+
+def _is_basic(cls: type) -> bool:
+    return cls in {bool, int, float, complex} or cls.__module__ in {"numpy", "builtins", "enum"}
+
+
+def _kind_of_array(cls: type) -> Kind:
+    if cls is np.ndarray:
+        return Kind.PLAIN
+    between = cls.__mro__[: cls.__mro__.index(np.ndarray)]
+    own = [c for c in between if c not in _KNOWN_VIEWS]
+    changed = any((_OVERRIDES | {"__getattr__", "__getattribute__"}) & vars(c).keys() for c in own)
+    return Kind.OWN if changed else Kind.VIEW
+
+
+def variable(value: Any, name: str = "") -> Any:
+    """What stands for a value in code that sees a lazy array in its place: a plain array or number; any other object as it is.
+
+    Raises
+    ------
+    RefusedError
+        For a value whose operators or methods mean something else than an array's.
+    """
+    if type(value) is np.ndarray or type(value) is float:
+        return value
+    kind = kind_of(value)
+    if kind in _READ or (kind is Kind.OTHER and _has_interface(value)):
+        return _read(value, name)
+    if kind in _TAKEN:
+        return value if isinstance(value, int) else _number(value)
+    raise RefusedError(value, name)
+
+
+def operand(value: Any, name: str = "") -> Any:
+    """What NumPy computes with, where a value meets an array: Python and NumPy have asked its own operators before, or would not have."""
+    if type(value) is np.ndarray or type(value) is float:
+        return value
+    kind = kind_of(value)
+    if kind is Kind.OWN:
+        found = numbers_of(value, name or "a table") if is_table(value) else _labels(value)
+        if found is None:
+            raise RefusedError(value, name)
+        return found
+    if kind is Kind.OTHER:
+        return _read(value, name) if _has_interface(value) else value
+    return _number(value) if kind in {Kind.PLAIN, Kind.NUMBER} else _read(value, name)
+
+
+def is_read(value: Any) -> bool:
+    """Whether NumPy reads an object as an array, where it meets one."""
+    return kind_of(value) is not Kind.OTHER or _has_interface(value)
+
+
+def _has_interface(value: Any) -> bool:
+    """Whether an object itself, and not its class, says where an array lies."""
+    return hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__")
+
+
+def _number(value: Any) -> Any:
+    """A number of a class that is derived from Python's, as Python's own; any other value as it is."""
+    if type(value) in _PYTHONS or not isinstance(value, _PYTHONS) or isinstance(value, bool | np.generic):
+        return value
+    return next(own for kind, own in _OWN_NUMBERS.items() if isinstance(value, kind))(value)
+
+
+_TAKEN = {Kind.PLAIN, Kind.OTHER}
+_READ = {Kind.VIEW, Kind.READ}
+
+
+def _read(value: Any, name: str) -> np.ndarray[Any, Any]:
+    """The array that NumPy reads from an object: read-only, where a store into it would not reach the object."""
+    array = np.asarray(value)
+    if isinstance(value, np.ndarray):
+        return array
+    check_dtype(array.dtype, name or f"a {type(value).__name__}")
+    array = array.view()
+    array.flags.writeable = False
+    return array
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number without operators of its own."""
+    return isinstance(value, int | float | complex | np.number) and kind_of(value) is Kind.PLAIN
+
+
+# tables ---------------------------------------------------------------------------------------------------------------
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value is a Series or a DataFrame."""
+    kind = type(value)
+    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in {"Series", "DataFrame"}
+
+
+def numbers_of(value: Any, name: str) -> np.ndarray[Any, Any] | None:
+    """The numbers of a Series, or of a DataFrame of one dtype; None where there are gaps, or no numbers.
+
+    Raises
+    ------
+    DTypeError
+        For numbers in a column of objects, with the column's name.
+    """
+    columns = [(name, value)] if type(value).__name__ == "Series" else [(f"{name}[{k!r}]", c) for k, c in value.items()]
+    for place, column in columns:
+        if column.dtype == object and any(isinstance(v, int | float | complex | np.number) for v in column):
+            raise DTypeError(
+                f"column {place} is of objects, some of them numbers; %%tensor takes numbers",
+                f"Convert it: {place} = pd.to_numeric({place}, errors='coerce'), and fill or drop the gaps.",
+            )
+    kinds = {column.dtype for _, column in columns}
+    dtype = kinds.pop() if len(kinds) == 1 else None
+    if not isinstance(dtype, np.dtype) or dtype.kind not in "biufc":
+        return None
+    array = value.to_numpy()
+    return None if dtype.kind in "fc" and np.isnan(array).any() else array
+
+
+def whole(value: Any, name: str) -> Any:
+    """``value``, which is no Series or DataFrame with gaps: pandas skips these, and NumPy does not.
+
+    Raises
+    ------
+    RefusedError
+        For one that has gaps, or no numbers.
+    """
+    if is_table(value) and numbers_of(value, name) is None:
+        raise RefusedError(value, name)
+    return value
+
+
+def _labels(value: Any) -> np.ndarray[Any, Any] | None:
+    """The numbers of an index of pandas, which computes with them as NumPy does; None for any other value."""
+    if type(value).__module__.partition(".")[0] != "pandas" or not type(value).__name__.endswith("Index"):
+        return None
+    dtype = getattr(value, "dtype", None)
+    if not isinstance(dtype, np.dtype) or dtype.kind not in "biuf":
+        return None
+    array = value.to_numpy()
+    return None if dtype.kind == "f" and np.isnan(array).any() else array
+
+
+# refusals -------------------------------------------------------------------------------------------------------------
+
+
+class RefusedError(DTypeError):
+    """A value that captured code would not compute with as NumPy or pandas does.
+
+    Parameters
+    ----------
+    value
+        What is refused.
+    name
+        How the user reaches it: the name of a variable, or what stands for one.
+    """
+
+    def __init__(self, value: Any, name: str = "") -> None:
+        self.value = value
+        self.name = name
+        own = name or "it"
+        kind = type(value)
+        what, hint = _reason(value, own)
+        article = "an" if kind.__name__[:1] in "aeioAEIO" else "a"
+        told = what if is_table(value) else f"is {article} {kind.__name__}, {what}"
+        super().__init__(f"{name or 'a value'} {told}", hint)
+
+
+def _reason(value: Any, name: str) -> tuple[str, str]:
+    lost = "with operators and methods of its own, which captured code would lose"
+    module = type(value).__module__.partition(".")[0]
+    if isinstance(value, np.ma.MaskedArray):
+        return (
+            "which is not supported: captured code would compute with the values behind the mask",
+            f"Fill the masked values, {name}.filled(value), or take the data alone: np.asarray({name}).",
+        )
+    if isinstance(value, np.matrix):
+        return "which is not supported: captured code multiplies by elements", f"Take the array: np.asarray({name})."
+    if is_table(value):
+        return (
+            "has gaps, or columns that are no numbers or of several kinds",
+            f"Drop or fill the gaps, or give an array: {name}.to_numpy(float).",
+        )
+    if type(value).__name__ == "Categorical":
+        return "whose categories are no numbers to NumPy", f"Take the codes: np.asarray({name}.codes)."
+    if module in {"pandas", "xarray"}:
+        return lost, f"Take its numbers: {name}.to_numpy()."
+    if isinstance(value, int | float | complex | np.generic):
+        plain = next((k.__name__ for k in _PYTHONS if isinstance(value, k)), "float")
+        return lost, f"Take the number: {plain}({name})."
+    return lost, f"Take its numbers: np.asarray({name})."
+
+
+def name_of(value: Any, args: Sequence[Any], options: Mapping[str, Any], parameters: Sequence[str]) -> str:
+    """How a function's caller reaches a value among the arguments: ``x``, ``state['w']``, ``o.rate``."""
+    named = [(parameters[k] if k < len(parameters) else f"argument {k + 1}", v) for k, v in enumerate(args)]
+    for name, given in [*named, *options.items()]:
+        path = _path(given, value)
+        if path is not None:
+            return name + path
+    return ""
+
+
+def _path(tree: Any, value: Any) -> str | None:
+    if tree is value:
+        return ""
+    parts: list[tuple[str, Any]] = []
+    if isinstance(tree, dict):
+        parts = [(f"[{k!r}]", v) for k, v in tree.items()]
+    elif isinstance(tree, list | tuple):
+        fields = getattr(tree, "_fields", None)
+        parts = [(f".{fields[k]}" if fields else f"[{k}]", v) for k, v in enumerate(tree)]
+    elif hasattr(type(tree), "__dataclass_fields__"):
+        parts = [(f".{k}", getattr(tree, k)) for k in type(tree).__dataclass_fields__]
+    found = ((step, _path(part, value)) for step, part in parts)
+    return next((step + rest for step, rest in found if rest is not None), None)
+
+
+# dtypes ---------------------------------------------------------------------------------------------------------------
+
+_ADVICE = {
+    "O": (
+        "an object array",
+        "Convert it: np.asarray(list, dtype=float). A column of a table with gaps or text is often the reason.",
+    ),
+    "U": ("an array of strings", "Encode the strings as numbers first (np.unique(..., return_inverse=True))."),
+    "S": ("an array of bytes", "Decode and encode it as numbers first."),
+    "M": ("an array of dates", "Subtract a start and divide by np.timedelta64(1, 's') first."),
+    "m": ("an array of time differences", "Divide it by np.timedelta64(1, 's') first."),
+    "V": ("a structured array", "Take one field: x['name']."),
+}
+
+
+def check_dtype(dtype: np.dtype[Any], name: str) -> None:
+    """Refuse what is no number, by name."""
+    if dtype.kind in _ADVICE:
+        what, hint = _ADVICE[dtype.kind]
+        raise DTypeError(f"{name} is {what} ({dtype}); %%tensor takes numbers", hint)
+    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        raise DTypeError(f"{name} has dtype {dtype}, which is not supported", f"Convert it: {name}.astype(float).")
+    if not dtype.isnative:
+        raise DTypeError(
+            f"{name} has byte-swapped dtype {dtype}", f"Convert it: {name}.astype({name}.dtype.newbyteorder('='))."
+        )
+
+
+__all__ = [
+    "Kind",
+    "RefusedError",
+    "check_dtype",
+    "is_number",
+    "is_read",
+    "is_table",
+    "kind_of",
+    "name_of",
+    "numbers_of",
+    "operand",
+    "variable",
+    "whole",
+]

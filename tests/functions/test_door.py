@@ -1,0 +1,543 @@
+"""The door: kinds of values at every place where values come in, each computed as plain Python computes it, or refused by name."""
+
+import contextlib
+import enum
+import types
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError, DTypeError, GuardError, TensorError
+
+pandas = pytest.importorskip("pandas")
+pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+
+
+# kinds of values ------------------------------------------------------------------------------------------------------
+
+
+class Units(np.ndarray):
+    """Numbers with a scale, which every ufunc brings in."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        options.pop("out", None)
+        return getattr(ufunc, method)(*(1000 * np.asarray(v) if isinstance(v, Units) else v for v in inputs), **options)
+
+
+class Backwards(np.ndarray):
+    """Adds by subtracting."""
+
+    def __add__(self, other):
+        return np.asarray(self) - other
+
+    __radd__ = __add__
+
+    def sum(self, *args, **options):
+        return -np.asarray(self).sum(*args, **options)
+
+
+class Noted(np.ndarray):
+    """An array with a note, that computes as any array does."""
+
+    note = "metres"
+
+
+class Metres(float):
+    """A float with operators of its own."""
+
+    def __mul__(self, other):
+        return 1000 * float(self) * other
+
+    __rmul__ = __mul__
+
+
+class Named(float):
+    """A float that computes as any float does."""
+
+    label = "rate"
+
+
+class Level(enum.IntEnum):
+    """Numbers with names."""
+
+    LOW = 2
+
+
+class Rate(float, enum.Enum):
+    """Floats with names, told apart by identity."""
+
+    SLOW = 0.5
+
+
+class Held:
+    """An object that NumPy reads as an array, and no more."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype or float)
+
+
+class Duck(Held):
+    """An object that NumPy reads as an array, with a sum of its own."""
+
+    def sum(self, *args, **options):
+        return 100.0
+
+
+class Quantity(Held):
+    """An object with operators of its own, which NumPy asks."""
+
+    __array_priority__ = 100
+
+    def __mul__(self, other):
+        return 1000 * np.asarray(self.values) * other
+
+    __rmul__ = __add__ = __radd__ = __mul__
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        return getattr(ufunc, method)(*(1000 * np.asarray(v) if isinstance(v, Quantity) else v for v in inputs))
+
+
+@dataclass(eq=False)
+class Record:
+    """A container that NumPy reads as an array, too."""
+
+    values: Any
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype or float)
+
+
+class Interface:
+    """An object that says where its numbers lie."""
+
+    def __init__(self, values):
+        self.held = np.array(values, float)
+        self.__array_interface__ = self.held.__array_interface__
+
+
+class Countable:
+    """An object that is no array, and that float() takes."""
+
+    def __float__(self):
+        return 2.5
+
+
+def memory_map(values):
+    """A memory map without a file's name, as np.load(mmap_mode=...) gives one."""
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        made = np.memmap(file, float, "w+", shape=(len(values),))
+        made[:] = values
+        return made
+
+
+ROW = [1.0, 7.0, 2.0, 3.0]
+KINDS = {
+    "an array": lambda: np.array(ROW),
+    "a masked array": lambda: np.ma.array(ROW, mask=[False, True, False, False]),
+    "a masked array without a mask": lambda: np.ma.array(ROW),
+    "a masked array of integers": lambda: np.ma.array([1, 0, 2, 3], mask=[0, 1, 0, 0]),
+    "a matrix": lambda: np.matrix([[1.0, 2.0], [3.0, 4.0]]),
+    "a memory map": lambda: memory_map(ROW),
+    "a recarray of floats": lambda: np.array(ROW).view(np.recarray),
+    "a recarray": lambda: np.rec.fromarrays([ROW, ROW], names="a,b"),
+    "a chararray": lambda: np.char.array(["a", "b", "c", "d"]),
+    "a structured array": lambda: np.zeros(4, [("a", float), ("b", int)]),
+    "dates": lambda: np.array(["2020-01-01"] * 4, "datetime64[D]"),
+    "time differences": lambda: np.arange(4).astype("timedelta64[s]"),
+    "one time difference": lambda: np.timedelta64(3, "s"),
+    "one date": lambda: np.datetime64("2020-01-01"),
+    "a long double array": lambda: np.array(ROW, np.longdouble),
+    "a long double": lambda: np.longdouble("0.1"),
+    "a complex long double": lambda: np.clongdouble(1 + 2j),
+    "half precision": lambda: np.array(ROW, np.float16),
+    "one of half precision": lambda: np.float16(0.1),
+    "a swapped array": lambda: np.array(ROW, ">f8"),
+    "an object array": lambda: np.array(ROW, object),
+    "an object array without axes": lambda: np.array(2.0, object),
+    "strings": lambda: np.array(["a", "b", "c", "d"]),
+    "fractions": lambda: np.array([Fraction(1, 3)] * 4),
+    "a Fraction": lambda: Fraction(1, 3),
+    "a Decimal": lambda: Decimal("0.1"),
+    "a Series": lambda: pandas.Series(ROW),
+    "a Series with labels": lambda: pandas.Series(ROW, index=list("dabc")),
+    "a Series of single precision": lambda: pandas.Series(ROW, dtype=np.float32),
+    "a Series with gaps": lambda: pandas.Series([1.0, np.nan, 2.0, 3.0]),
+    "a Series of integers with gaps": lambda: pandas.Series([1, None, 2, 3], dtype="Int64"),
+    "a Series of nullable integers": lambda: pandas.Series([1, 5, 2, 3], dtype="Int64"),
+    "a Series of nullable floats": lambda: pandas.Series(ROW, dtype="Float64"),
+    "a Series of categories": lambda: pandas.Series([1, 2, 1, 2], dtype="category"),
+    "a Series of dates": lambda: pandas.Series(pandas.date_range("2020", periods=4)),
+    "a Series of texts": lambda: pandas.Series(list("abcd")),
+    "a Series of objects": lambda: pandas.Series(ROW, dtype=object),
+    "categories": lambda: pandas.Categorical([1, 2, 1, 2]),
+    "an array of pandas": lambda: pandas.array([1, 5, 2, 3]),
+    "a DataFrame": lambda: pandas.DataFrame({"a": ROW, "b": [4.0, 3.0, 2.0, 1.0]}),
+    "a DataFrame with gaps": lambda: pandas.DataFrame({"a": ROW, "b": [4.0, np.nan, 2.0, 1.0]}),
+    "a DataFrame of two kinds": lambda: pandas.DataFrame({"a": ROW, "b": [4, 3, 2, 1]}),
+    "an index": lambda: pandas.Index(ROW),
+    "an index with gaps": lambda: pandas.Index([1.0, np.nan, 2.0, 3.0]),
+    "units": lambda: np.array(ROW).view(Units),
+    "operators of its own": lambda: np.array(ROW).view(Backwards),
+    "a subclass that adds a note": lambda: np.array(ROW).view(Noted),
+    "a float with operators": lambda: Metres(2.0),
+    "a float with a label": lambda: Named(0.1),
+    "an integer with a name": lambda: Level.LOW,
+    "a float with a name": lambda: Rate.SLOW,
+    "an object read as an array": lambda: Held(ROW),
+    "an object with a sum": lambda: Duck(ROW),
+    "a quantity": lambda: Quantity(ROW),
+    "a dataclass read as an array": lambda: Record(np.array(ROW)),
+    "an interface": lambda: Interface(ROW),
+    "an object that is a float": Countable,
+    "a truth value of NumPy's": lambda: np.True_,
+    "a small integer of NumPy's": lambda: np.int8(3),
+    "a single precision number": lambda: np.float32(0.1),
+}
+
+
+# places where values come in ------------------------------------------------------------------------------------------
+
+BODIES = {
+    "v * 2.0": lambda v, x: v * 2.0,
+    "v * v": lambda v, x: v * v,
+    "v.sum()": lambda v, x: v.sum(),
+    "v.std()": lambda v, x: v.std(),
+    "np.sum(v)": lambda v, x: np.sum(v),
+    "np.mean(v)": lambda v, x: np.mean(v),
+    "np.exp(v)": lambda v, x: np.exp(v),
+    "x + v": lambda v, x: x + v,
+    "v + x": lambda v, x: v + x,
+    "x * v": lambda v, x: x * v,
+    "v * x": lambda v, x: v * x,
+    "v - x, mean": lambda v, x: (v - x).mean(),
+    "x / v, deviation": lambda v, x: (x / (v + 1.0)).std(),
+    "x @ v": lambda v, x: x @ v,
+    "np.add(x, v)": lambda v, x: np.add(x, v),
+    "np.multiply(v, x)": lambda v, x: np.multiply(v, x),
+    "np.where(x > 1, v, 0)": lambda v, x: np.where(x > 1, v, 0.0),
+    "np.concatenate": lambda v, x: np.concatenate([x, v]),
+    "np.maximum, sum": lambda v, x: np.maximum(x, v).sum(),
+    "np.dot(x, v)": lambda v, x: np.dot(x, v),
+    "np.stack": lambda v, x: np.stack([x, v]).sum(axis=0),
+    "np.array([...])": lambda v, x: np.array([x.sum(), 1.0]) + v,
+    "np.clip": lambda v, x: np.clip(x, 0.5, v),
+    "x[v]": lambda v, x: x[v],
+    "v[1:]": lambda v, x: v[1:] + 1.0,
+    "v > x": lambda v, x: v > x,
+    "x == v": lambda v, x: x == v,
+    "-v": lambda v, x: -v,
+    "v ** 2": lambda v, x: v**2,
+    "np.asarray(v)": lambda v, x: np.asarray(v) + x,
+}
+
+
+def stored(v, x):
+    y = x.copy()
+    y[...] = v
+    return y
+
+
+def stored_at(v, x):
+    y = x.copy()
+    y[1] = v
+    return y
+
+
+def added(v, x):
+    y = x.copy()
+    y += v
+    return y
+
+
+def iterated(v, x):
+    for part in [v, v]:
+        x = x + part
+    return x
+
+
+def chosen(v, x):
+    y = x
+    if x[0] > 0:
+        y = v
+    return y * 2.0
+
+
+BODIES |= {
+    "y[...] = v": stored,
+    "y[1] = v": stored_at,
+    "y += v": added,
+    "for part in [v, v]": iterated,
+    "y = v": chosen,
+}
+
+
+def by_argument(body, v, x):
+    return tm.tensor(lambda v, x: body(v, x))(v, x)
+
+
+def by_keyword(body, v, x):
+    return tm.tensor(lambda v, x: body(v, x))(x=x, v=v)
+
+
+def by_missing(body, v, x):
+    return tm.tensor(lambda v, x: body(v, x), missing={"v": v})(x=x)
+
+
+def after_an_array(body, v, x):
+    f = tm.tensor(lambda v, x: body(v, x))
+    with contextlib.suppress(Exception):  # only to fill what the function remembers
+        f(np.array(ROW), x)
+    return f(v, x)
+
+
+def by_closure(body, v, x):
+    return tm.tensor(lambda x: body(v, x))(x)
+
+
+def by_global(body, v, x):
+    space = {"body": body, "v": v, "np": np}
+    exec("def f(x): return body(v, x)", space)
+    return tm.tensor(space["f"])(x)
+
+
+def by_default(body, v, x):
+    def f(x, v=v):
+        return body(v, x)
+
+    return tm.tensor(f)(x)
+
+
+def by_attribute(body, v, x):
+    o = types.SimpleNamespace(v=v)
+    return tm.tensor(lambda o, x: body(o.v, x))(o, x)
+
+
+def by_list(body, v, x):
+    return tm.tensor(lambda vs, x: body(vs[0], x))([v], x)
+
+
+def by_dict(body, v, x):
+    return tm.tensor(lambda vs, x: body(vs["v"], x))({"v": v}, x)
+
+
+@dataclass
+class Box:
+    v: Any
+
+
+def by_dataclass(body, v, x):
+    return tm.tensor(lambda box, x: body(box.v, x))(Box(v), x)
+
+
+def by_call(body, v, x):
+    table = types.SimpleNamespace(get=lambda: v)
+    return tm.tensor(lambda x: body(table.get(), x))(x)
+
+
+def by_data(body, v, x):
+    return computed(body(tm.tensor(v), tm.tensor(x)))
+
+
+def by_operand(body, v, x):
+    return computed(body(v, tm.tensor(x)))
+
+
+def computed(value):
+    return value.numpy() if isinstance(value, tm.Tensor) else value
+
+
+def by_compile(body, v, x):
+    return tm.compile(lambda v, x: body(v, x), v, x).run(v, x)
+
+
+def by_run(body, v, x):
+    return tm.compile(lambda v, x: body(v, x), np.array(ROW), x).run(v, x)
+
+
+def by_cond(body, v, x):
+    return tm.tensor(lambda x: tm.cond(x[0] > 0, lambda u: body(u, x), lambda u: body(u, x), v))(x)
+
+
+def by_vjp(body, v, x):
+    return tm.vjp(lambda v, x: body(v, x), v, x)[0]
+
+
+def by_evaluate(body, v, x):
+    return tm.evaluate(tm.tensor(lambda v, x: tm.stop_gradient(body(v, x)))(v, x))
+
+
+DOORS = [
+    by_argument, by_keyword, by_missing, after_an_array, by_closure, by_global, by_default, by_attribute, by_list, by_dict, by_dataclass,
+    by_call, by_data, by_operand, by_compile, by_run, by_cond, by_vjp, by_evaluate,
+]  # fmt: skip
+
+
+def same(found, expected) -> bool:
+    """Whether captured code gave the values of plain Python: bit for bit but for the last digits of sums, and of the same dtype."""
+    masked = isinstance(expected, np.ma.MaskedArray) and np.ma.getmaskarray(expected).any()
+    if masked or expected is np.ma.masked:
+        return False
+    left, right = np.asarray(found), np.asarray(expected)
+    if left.shape != right.shape or (left.dtype != right.dtype):
+        return False
+    if right.dtype.kind not in "biufc":
+        return bool(np.all(left == right))
+    return bool(np.allclose(left, right, rtol=1e-3 if right.dtype == np.float16 else 1e-12, atol=0, equal_nan=True))
+
+
+def expected_of(kind, body, x) -> tuple[Any, list[Exception]]:
+    """What plain Python gives; where it raises for want of an operator or a method, what it gives for the array or the number itself."""
+    errors: list[Exception] = []
+    for value in (KINDS[kind](), plain(KINDS[kind]())):
+        try:
+            return BODIES[body](value, x.copy()), errors
+        except Exception as error:  # noqa: BLE001 (compared)
+            errors.append(error)
+            if not isinstance(error, TypeError | AttributeError):
+                break
+    return Raised(errors), errors
+
+
+class Raised(list[Exception]):
+    """The errors of plain Python."""
+
+
+def plain(value) -> Any:
+    """The array that an object without operators is, or the number that one without methods is."""
+    if type(value) in {Held, Interface, Record}:
+        return np.asarray(value)
+    return np.asarray(value) if isinstance(value, float) and type(value) in {Named, Rate} else value
+
+
+def difference(kind, door, body) -> str:
+    """What is wrong with a kind of value at a door; empty where nothing is."""
+    x = np.array([2.0, 5.0, 0.5, 4.0])
+    with np.errstate(all="ignore"):
+        expected, errors = expected_of(kind, body, x)
+        try:
+            found = door(BODIES[body], KINDS[kind](), x.copy())
+        except TensorError:
+            return ""
+        except Exception as error:  # noqa: BLE001 (compared)
+            return "" if type(error) in set(map(type, errors)) else f"{type(error).__name__}: {error}"
+    if isinstance(expected, Raised):
+        return f"a value where Python says {expected!r}"
+    return "" if same(found, expected) else f"{found!r} for {expected!r}"
+
+
+ALL = [(kind, door, body) for kind in KINDS for door in DOORS for body in BODIES]
+DRAWN = np.random.default_rng(59).permutation(len(ALL))[:1500]
+
+
+@pytest.mark.parametrize("part", range(6))
+@pytest.mark.filterwarnings("ignore")
+def test_no_value_is_silently_another(part, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    wrong = [(*case, told) for k in DRAWN[part::6] if (told := difference(*(case := ALL[k])))]
+    assert not wrong, "\n".join(f"{kind}, {door.__name__}, {body}: {told}" for kind, door, body, told in wrong)
+
+
+REFUSED = {
+    "a masked array": ("w is a MaskedArray", "w.filled(value)"),
+    "a matrix": ("w is a matrix", "np.asarray(w)"),
+    "a Series with gaps": ("w has gaps", "w.to_numpy(float)"),
+    "a Series of categories": ("w has gaps, or columns that are no numbers", "w.to_numpy(float)"),
+    "categories": ("w is a Categorical", "w.codes"),
+    "an array of pandas": ("w is an IntegerArray", "w.to_numpy()"),
+    "units": ("w is a Units", "np.asarray(w)"),
+    "a float with operators": ("w is a Metres", "float(w)"),
+    "a quantity": ("w is a Quantity", "np.asarray(w)"),
+    "a long double array": ("w has dtype", "w.astype(float)"),
+    "a swapped array": ("w has byte-swapped dtype", "newbyteorder"),
+    "a structured array": ("w is a structured array", "x['name']"),
+    "an object array": ("w is an object array", "dtype=float"),
+    "dates": ("w is an array of dates", "np.timedelta64"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_refusal_names_the_argument_and_a_way_out(kind):
+    message, advice = REFUSED[kind]
+    f = tm.tensor(lambda x, w: (x * w).sum())
+    with pytest.raises(DTypeError) as caught:
+        f(np.ones(4), KINDS[kind]())
+    assert message in caught.value.message
+    assert advice in caught.value.hint
+
+
+def test_a_refusal_names_the_way_to_the_value():
+    masked = KINDS["a masked array"]()
+    f = tm.tensor(lambda state, box=None: state["w"][1] if box is None else box.v)
+    with pytest.raises(DTypeError, match=r"state\['w'\]\[1\] is a MaskedArray"):
+        f({"w": [1.0, masked]})
+    with pytest.raises(DTypeError, match=r"box\.v is a MaskedArray"):
+        f({"w": [1.0, 2.0]}, Box(masked))
+    for transform in (tm.grad, tm.value_and_grad, tm.vmap):
+        with pytest.raises(DTypeError, match="x is a MaskedArray"):
+            transform(lambda x: (x * x).sum())(masked)
+    with pytest.raises(DTypeError, match="MaskedArray"):
+        tm.jvp(lambda x: x * x, (np.ones(4),), (masked,))
+    with pytest.raises(DTypeError, match="the data is a MaskedArray"):
+        tm.tensor(masked)
+    with pytest.raises(DTypeError, match="MaskedArray"):
+        tm.tensor([masked, masked])
+
+
+def test_what_has_been_seen_as_an_array_is_looked_at_again():
+    f = tm.tensor(lambda v: v.sum())
+    assert f(np.arange(5.0)) == 10
+    with pytest.raises(DTypeError, match="v is a MaskedArray"):
+        f(np.ma.array(np.arange(5.0), mask=[0, 0, 1, 0, 0]))
+    with pytest.raises(DTypeError, match="v has gaps"):
+        f(pandas.Series([0.0, 1.0, np.nan, 3.0, 4.0]))
+    assert f(memory_map(np.arange(5.0))) == 10
+
+
+def test_series_meet_by_their_labels_or_not_at_all():
+    f = tm.tensor(lambda a, b: (a + b).std())
+    one, other = pandas.Series(ROW), pandas.Series(ROW, index=[3, 2, 1, 0])
+    assert f(one, one) == pytest.approx((one + one).std(), rel=1e-14)
+    with pytest.raises(CaptureError, match="other labels"):
+        f(one, other)
+    assert f(other, other) == pytest.approx((other + other).std(), rel=1e-14)
+    compiled = tm.compile(lambda a: a.std(), "float64[n]")
+    with pytest.raises(GuardError, match="put together in another way"):
+        compiled.run(one)
+
+
+def test_a_store_into_a_memory_map_is_seen_in_it():
+    held = memory_map(ROW)
+
+    @tm.tensor
+    def double(x):
+        x *= 2.0
+
+    double(held)
+    double(held)
+    assert held.tolist() == [4.0 * v for v in ROW]
+
+
+def test_numbers_with_names_keep_them():
+    f = tm.tensor(lambda x, level: x * 2 if level is Level.LOW else x)
+    assert f(np.ones(2), Level.LOW).tolist() == [2.0, 2.0]
+    with pytest.raises(DTypeError, match="rate is a Rate"):
+        tm.tensor(lambda x, rate: x * rate)(np.ones(2), Rate.SLOW)
+    assert tm.tensor(lambda x: x * Level.LOW)(np.ones(2, np.int8)).dtype == np.int8
+
+
+if __name__ == "__main__":  # every case: three minutes and a half
+    tm.config.tier = "numpy"
+    for case in ALL:
+        if told := difference(*case):
+            print(case[0], case[1].__name__, case[2], told.splitlines()[0], sep=" | ")
+    print(len(ALL), "cases")

@@ -484,7 +484,7 @@ def test_a_refusal_names_the_way_to_the_value():
             transform(lambda x: (x * x).sum())(masked)
     with pytest.raises(DTypeError, match="MaskedArray"):
         tm.jvp(lambda x: x * x, (np.ones(4),), (masked,))
-    with pytest.raises(DTypeError, match="the data is a MaskedArray"):
+    with pytest.raises(DTypeError, match="masked is a MaskedArray"):
         tm.tensor(masked)
     with pytest.raises(DTypeError, match="MaskedArray"):
         tm.tensor([masked, masked])

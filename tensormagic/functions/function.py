@@ -393,12 +393,6 @@ class Function:
         return self.specialise(self._given(*self._completed(args, options)))[0].graph
 
 
-def _held(read: Read) -> Any:
-    """What a name holds, as captured code computes with it."""
-    value = read[1][read[0]]
-    return door.variable(value, read[0]) if is_moving(value) else value
-
-
 def _own_arrays(args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:
     """The caller's arrays, and those that are read from outside."""
     return [*flatten((args, options))[0], *(value for _, value in given.held)]

@@ -17,6 +17,7 @@ from tensormagic.functions.derivatives import derived
 from tensormagic.functions.function import Function, of_callable, refuse_stores
 from tensormagic.functions.sequential import one_by_one
 from tensormagic.functions.stand_ins import stand_in_tensor
+from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint
@@ -27,6 +28,7 @@ from tensormagic.transform.batch import batch
 Axes = Any  # an int or None, or a container of these
 
 
+@maker
 def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
     """``fun``, which takes and gives single examples, as a function of stacks of examples.
 

@@ -12,6 +12,8 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.random import Drawn
+from tensormagic.capture.staging import runtime
+from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.regions import (
     around,
     common_type,
@@ -101,6 +103,9 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
         chosen = control.cond(predicate, graphs[0], graphs[1], given)
         return _built(chosen, first.build)
 
+    capture = context.current()
+    if capture is not None and capture.recursions:  # as `if` has it: a branch may call what is being traced
+        return runtime.chosen(pred, lambda: called(then)(*operands), lambda: called(otherwise)(*operands))
     return _run("cond", body, pred, *operands)
 
 

@@ -14,6 +14,7 @@ from tensormagic.capture.value import node_of, wrap
 from tensormagic.functions.derivatives import derived, normal_form
 from tensormagic.functions.function import Function, of_callable, refuse_stores
 from tensormagic.functions.stand_ins import stand_in_tensor
+from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.leaf import Source, constant_value, input_node
@@ -44,6 +45,7 @@ def _traced(function: Function, args: tuple[Any, ...], options: dict[str, Any]) 
     return _Traced(nodes, stand_ins, result)
 
 
+@maker
 def checkpoint(fun: Any) -> Function:
     """``fun``, of which a gradient keeps the arguments only: what is inside is computed again where the gradient reads it.
 
@@ -80,6 +82,7 @@ def checkpoint(fun: Any) -> Function:
     return derived(function, "checkpoint", body)
 
 
+@maker
 def custom_gradient(fun: Any) -> Function:
     """A function that says its own derivative.
 

@@ -22,6 +22,7 @@ from tensormagic.config import config
 from tensormagic.functions.constant import warn_constant
 from tensormagic.functions.function import Function, of_callable, refuse_stores
 from tensormagic.functions.stand_ins import stand_in_tensor
+from tensormagic.functions.travel import maker
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, rebuild, topological
@@ -220,6 +221,7 @@ def _scalar(value: Any, function: Function) -> Node:
     return node_of(leaves[0])
 
 
+@maker
 def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     """A function that gives the value of ``fun`` and its gradient.
 
@@ -267,6 +269,7 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
     return derived(function, "value_and_grad", body)
 
 
+@maker
 def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     """A function that gives the gradient of ``fun``; see :func:`value_and_grad`.
 

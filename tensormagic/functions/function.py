@@ -35,6 +35,7 @@ from tensormagic.functions.record import Record, bits
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stand_ins import abstract_tensor
 from tensormagic.functions.stores import Stores, stores_of, unchanged
+from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -190,7 +191,7 @@ class Known:
 
 
 @dataclass(eq=False, repr=False)
-class Function:
+class Function(Made):
     """A captured function: a call traces it for the kind of its arguments, and runs the graph.
 
     Called on lazy arrays, or inside a captured cell, it gives lazy arrays; on NumPy arrays it gives NumPy arrays.

@@ -12,6 +12,7 @@ from tensormagic.capture.value import node_of, wrap
 from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, derived, grad, normal_form
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.sparse import SparseJacobian
+from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type, hint
@@ -30,6 +31,7 @@ Mode = Literal["forward", "reverse"]
 def jacobian(fun: Any, argnums: ArgNums = 0, sparse: Literal[False] = False) -> Function: ...
 @overload
 def jacobian(fun: Any, argnums: ArgNums = 0, *, sparse: Literal[True]) -> SparseJacobian: ...
+@maker
 def jacobian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function | SparseJacobian:
     """A function that gives every derivative of every element of the result of ``fun``.
 
@@ -79,6 +81,7 @@ def jacobian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function |
 def hessian(fun: Any, argnums: ArgNums = 0, sparse: Literal[False] = False) -> Function: ...
 @overload
 def hessian(fun: Any, argnums: ArgNums = 0, *, sparse: Literal[True]) -> SparseJacobian: ...
+@maker
 def hessian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function | SparseJacobian:
     """A function that gives every second derivative of ``fun``: forward over reverse mode, in one batched pass.
 

@@ -16,6 +16,7 @@ from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, normal_form
 from tensormagic.functions.function import Function, Given, Specialisation
 from tensormagic.functions.record import Record
+from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -102,7 +103,7 @@ class _Plan:
 
 
 @dataclass(eq=False)
-class SparseJacobian:
+class SparseJacobian(Made):
     """The Jacobian of a function as a ``scipy.sparse.csr_array``: a row for each element of the result, a column for each of the argument.
 
     Parameters

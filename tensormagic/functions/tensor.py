@@ -16,8 +16,10 @@ from tensormagic.capture.value import Tensor, has_lazy, name_of, node_of, wrap
 from tensormagic.functions.cells import cast
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.reading import look
+from tensormagic.functions.travel import maker
 
 
+@maker
 def tensor(value: Any = None, /, *, missing: Mapping[str, Any] | None = None, math: str = "", dtype: str = "") -> Any:
     """Capture a function, or make data a lazy array.
 

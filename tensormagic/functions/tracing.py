@@ -27,6 +27,7 @@ from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record, same
 from tensormagic.functions.space import Read
 from tensormagic.functions.stand_ins import abstract_tensor, stand_in_tensor
+from tensormagic.functions.travel import Made, maker
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -171,7 +172,7 @@ def rewrite(graph: Graph, rules: str | Iterable[Rule] | None = None) -> Graph:
 
 
 @dataclass(frozen=True, eq=False)
-class Compiled:
+class Compiled(Made):
     """A function, compiled ahead of time for types.
 
     Parameters
@@ -227,6 +228,7 @@ class Compiled:
     __call__ = run
 
 
+@maker
 def compile(fun: Any, *types: Any, device: str = "cpu", math: str | None = None) -> Compiled:
     """Compile a function ahead of time.
 

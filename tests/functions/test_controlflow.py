@@ -174,3 +174,68 @@ def test_errors_say_what_to_do():
 
     with pytest.raises(CaptureError, match="stores stores into its argument"):
         tm.fori_loop(0, 3, stores, X)
+
+
+def b30(r, x):
+    return tm.cond(x <= 1, lambda: r, lambda: b30(r * x, x - 1))
+
+
+def of_operands(r, x):
+    return tm.cond(x <= 1, lambda r, x: r, lambda r, x: of_operands(r * x, x - 1), r, x)
+
+
+def fibonacci(n):
+    return tm.cond(n < 2, lambda: n, lambda: fibonacci(n - 1) + fibonacci(n - 2))
+
+
+def is_even(n):
+    return tm.cond(n <= 0, lambda: 1.0, lambda: is_odd(n - 1))
+
+
+def is_odd(n):
+    return tm.cond(n <= 0, lambda: 0.0, lambda: is_even(n - 1))
+
+
+@tm.tensor
+def decorated(x):
+    return tm.cond(x <= 1, lambda: 1.0, lambda: x * decorated(x - 1))
+
+
+def collatz(n, k):
+    return tm.cond(
+        n == 1,
+        lambda: k,
+        lambda: tm.cond(n % 2 == 0, lambda: collatz(n // 2, k + 1), lambda: collatz(3 * n + 1, k + 1)),
+    )
+
+
+@pytest.mark.parametrize("function", [b30, of_operands])
+def test_b30_cond_calls_the_function_around_it(function):
+    for f in (function, tm.tensor(function)):
+        assert [f(1.0, x) for x in (1.0, 3.0, 5.0)] == [1.0, 6.0, 120.0]
+        assert f(1.0, 30.0) == pytest.approx(2.6525285981219103e32)
+    assert tm.grad(function)(1.0, 3.0) == 6.0
+    assert tm.grad(function, 1)(1.0, 3.0) == 5.0  # of x * (x - 1)
+    np.testing.assert_array_equal(tm.vmap(function)(np.ones(4), np.arange(4.0)), [1, 1, 2, 6])
+    np.testing.assert_array_equal(function(np.array([1.0, 2.0]), 4.0), [24.0, 48.0])
+
+
+def test_cond_calls_several_functions_and_one_twice():
+    assert [fibonacci(n) for n in (1, 2, 7, 10.0)] == [1, 1, 13, 55.0]
+    assert [is_even(float(n)) for n in range(4)] == [1.0, 0.0, 1.0, 0.0]
+    assert (decorated(5.0), tm.grad(decorated)(5.0)) == (120.0, 154.0)
+    assert collatz(27, 0) == 111
+
+    def local(x, n):
+        return tm.cond(n <= 0, lambda: x, lambda: local(np.sin(x), n - 1))
+
+    x = np.arange(3.0)
+    np.testing.assert_allclose(local(x, 3), np.sin(np.sin(np.sin(x))), rtol=1e-15)
+
+
+def test_recursion_of_cond_without_an_end_is_refused():
+    def endless(x):
+        return tm.cond(x > 0, lambda: endless(x + 1), lambda: endless(x))
+
+    with pytest.raises(tm.CaptureError, match="endless calls itself on every way"):
+        endless(1.0)

@@ -15,7 +15,7 @@ from tensormagic.capture import context, names, namespace
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import mathematics
-from tensormagic.capture.staging import ranges, source
+from tensormagic.capture.staging import ranges, scalar_types, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, item, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.raising import may_wait, note, wait
@@ -346,6 +346,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     hasattr: _has_attribute,
     getattr: _attribute,
     **CONVERSIONS,
+    **scalar_types.TYPES,
     filter: _filtered,
     range: ranges.range_,
     enumerate: ranges.enumerate_,

@@ -1,0 +1,121 @@
+"""How what is made of functions binds as a method and travels to other processes: by what made it, of what.
+
+A made function holds graphs, machine code and names of its home. What arrives elsewhere is the user's function and the options, and is
+traced anew there; where the made function is what a module has under its name, the name alone travels.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_MAKERS: dict[str, Callable[..., Any]] = {}
+_PORTABLE = ".portable"
+
+
+class Made:
+    """What :func:`maker` has made: a method where its function would be one, and pickled by what it was made of."""
+
+    made: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None
+
+    @property
+    def source(self) -> Any:
+        """The function that this was made of; None where nothing says."""
+        return self.made[1][0] if self.made is not None and self.made[1] else None
+
+    @property
+    def binds(self) -> bool:
+        """Whether it is a method in a class, as a function of Python's is and a ufunc is not."""
+        source = self.source
+        return source.binds if isinstance(source, Made) else isinstance(source, FunctionType)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None or not self.binds else MethodType(cast("Callable[..., Any]", self), instance)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.made is None:
+            return super().__reduce_ex__(protocol)
+        module, name = getattr(self, "__module__", ""), getattr(self, "__qualname__", "")
+        if module != "__main__":
+            return name if _found(module, name) is self else (remade, self.made)
+        maker_name, args, options = self.made
+        if isinstance(self.source, FunctionType):
+            args = (self.portable, *args[1:])
+        return remade, (maker_name, args, options)
+
+    @functools.cached_property
+    def portable(self) -> Any:
+        """The function of a script under a name that leads to it, where what was made of it has taken its own."""
+        function = self.source
+        if not isinstance(function, FunctionType):
+            return function
+        name = function.__qualname__
+        if name.endswith(_PORTABLE):
+            return function
+        found = _found(function.__module__, name)
+        while isinstance(found, Made) and found is not self:
+            found, name = found.source, f"{name}.source"
+        if found is not self:
+            return function
+        same = FunctionType(
+            function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
+        same.__kwdefaults__ = function.__kwdefaults__
+        same.__dict__.update(function.__dict__)
+        same.__module__, same.__doc__ = function.__module__, function.__doc__
+        same.__qualname__ = name + _PORTABLE
+        return same
+
+
+def maker(make: Callable[P, R]) -> Callable[P, R]:
+    """Have what ``make`` gives for a function remember that; of a class method or a static method, one is made again."""
+
+    @functools.wraps(make)
+    def making(*args: Any, **options: Any) -> Any:
+        given = args[0] if args else None
+        if isinstance(given, classmethod | staticmethod):
+            return type(given)(making(given.__func__, *args[1:], **options))
+        found: Any = cast("Callable[..., Any]", make)(*args, **options)
+        if isinstance(found, Made) and found.made is None:
+            object.__setattr__(found, "made", (make.__name__, args, options))
+            for name in ("__module__", "__qualname__"):
+                if isinstance(given, FunctionType | Made) and hasattr(given, name):
+                    object.__setattr__(found, name, getattr(given, name).partition(_PORTABLE)[0])
+        return found
+
+    _MAKERS[make.__name__] = making
+    return cast("Callable[P, R]", making)
+
+
+def remade(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What a maker makes of these, or has made already where that is found under the name."""
+    source = args[0]
+    path = getattr(source, "__qualname__", "")
+    found = _found(getattr(source, "__module__", ""), path.partition(_PORTABLE)[0].partition(".source")[0])
+    while isinstance(found, Made) and found.made is not None:
+        if found.source is source or (isinstance(source, FunctionType) and found.portable is source):
+            try:
+                if found.made[0] == name and (found.made[1][1:], found.made[2]) == (args[1:], options):
+                    return found
+            except ValueError:  # arrays among the options
+                break
+        found = found.source
+    if isinstance(source, FunctionType):
+        source.__qualname__ = path.partition(_PORTABLE)[0].partition(".source")[0]
+    return _MAKERS[name](*args, **options)
+
+
+def _found(module: str, name: str) -> Any:
+    """What a module has under a name with dots; None for nothing."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+__all__ = ["Made", "maker", "remade"]

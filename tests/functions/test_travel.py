@@ -1,0 +1,146 @@
+"""Made functions in other processes: pickled by name where a module has them, else by their function and options."""
+
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.functions import travel
+
+X = np.arange(3.0)
+
+MODULE = """
+import numpy as np
+import tensormagic as tm
+
+def plain(x):
+    return (x ** 3).sum()
+
+slope = tm.grad(plain)
+bend = tm.hessian(plain)
+rows = tm.vmap(plain)
+kept = tm.grad(tm.checkpoint(plain))
+sparse = tm.jacobian(lambda x: x ** 2, sparse=True)
+
+@tm.tensor
+def decorated(x):
+    return np.sin(x).sum()
+
+@tm.tensor(math="exact")
+def with_options(x, scale=2.0):
+    return (x * scale).sum()
+
+@tm.grad
+@tm.tensor
+def twice_decorated(x):
+    return (x ** 2).sum()
+
+@tm.tensor
+def recursive(n, r):
+    return r if n <= 1 else recursive(n - 1, r * n)
+
+compiled = tm.compile(plain, "float64[n]")
+
+class Model:
+    def __init__(self, scale):
+        self.scale = scale
+
+    @tm.tensor
+    def apply(self, x):
+        return (x * self.scale).sum()
+
+bound = Model(2.0).apply
+by_hand = tm.grad(plain, argnums=(0,))
+x = np.arange(3.0)
+names = "slope bend decorated with_options twice_decorated compiled bound kept by_hand".split()
+calls = {name: (globals()[name], (x,)) for name in names}
+calls["rows"] = rows, (np.ones((2, 3)),)
+calls["recursive"] = recursive, (4.0, 1.0)
+calls["method"] = Model.apply, (Model(3.0), x)
+"""
+
+SCRIPT = (
+    MODULE
+    + """
+import multiprocessing, pickle, sys
+from concurrent.futures import ProcessPoolExecutor
+
+def call(function, arguments):
+    return function(*arguments)
+
+if __name__ == "__main__":
+    for name, (function, arguments) in calls.items():
+        again = pickle.loads(pickle.dumps(function))
+        np.testing.assert_array_equal(call(again, arguments), call(function, arguments), err_msg=name)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for name, (function, arguments) in calls.items():
+            np.testing.assert_array_equal(pool.submit(function, *arguments).result(), call(function, arguments), err_msg=name)
+    try:
+        decorated()
+    except TypeError as error:
+        assert str(error) == "decorated() missing 1 required positional argument: 'x'", error
+    print("all arrived")
+"""
+)
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    Path(tmp_path, "travelling.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    import travelling
+
+    yield travelling
+    del sys.modules["travelling"]
+
+
+def test_what_a_module_holds_arrives_as_what_it_holds(module):
+    for name in ("decorated", "with_options", "twice_decorated", "recursive"):
+        made = getattr(module, name)
+        assert pickle.loads(pickle.dumps(made)) is made
+        assert copy.deepcopy(made) is made
+    for name, (function, arguments) in module.calls.items():
+        again = pickle.loads(pickle.dumps(function))
+        np.testing.assert_array_equal(again(*arguments), function(*arguments), err_msg=name)
+
+
+def test_a_script_sends_its_functions_to_processes(tmp_path):
+    script = Path(tmp_path, "script.py")
+    script.write_text(SCRIPT, encoding="utf-8")
+    found = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, check=False)
+    assert found.stdout.strip().endswith("all arrived"), found.stderr
+
+
+def test_functions_without_a_name_travel_by_value():
+    cloudpickle = pytest.importorskip("cloudpickle", reason="cloudpickle is not installed; Dask and joblib bring it")
+    scale = 2.5
+
+    def local(x):
+        return (x * scale).sum()
+
+    made = {
+        "tensor": (tm.tensor(lambda x: x * scale), X),
+        "grad": (tm.grad(local), X),
+        "nested": (tm.vmap(tm.grad(local)), np.ones((2, 3))),
+        "options": (tm.grad(local, argnums=(0,)), X),
+        "sparse": (tm.jacobian(lambda x: x**2, sparse=True), X),
+        "value": (tm.value_and_grad(local), X),
+    }
+    for name, (f, x) in made.items():
+        ours, theirs = cloudpickle.loads(cloudpickle.dumps(f))(x), f(x)
+        if name == "sparse":
+            ours, theirs = ours.toarray(), theirs.toarray()
+        np.testing.assert_equal(ours, theirs, err_msg=name)
+    with pytest.raises((AttributeError, pickle.PicklingError), match="local"):  # as a function of Python's is
+        pickle.dumps(made["grad"][0])
+
+
+def test_what_no_maker_made_says_nothing_of_its_source():
+    made = travel.Made()
+    assert made.source is None
+    assert not made.binds

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from tensormagic.ir import site
+from tensormagic.ir.cost import cost, weight
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, rebuild, topological
 from tensormagic.ir.rules import Found, Rule, heads, is_constant
 from tensormagic.ir.site import Site
-from tensormagic.ir.uses import Claims, Uses, absorbed, inside, near, residue
+from tensormagic.ir.uses import Claims, Uses, absorbed, inside, made_by, near, residue
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,16 +33,17 @@ class Firing:
 
 @dataclass(frozen=True, eq=False)
 class Withheld:
-    """A rule that matched and was not used, because ``shared``, which it would avoid, is needed elsewhere too."""
+    """A rule that matched and was not used, because of ``shared``, and ``why``."""
 
     rule: Rule
     node: Node
     shared: Node
     sites: tuple[Site, ...]
+    why: str = ""
 
     def __str__(self) -> str:
         lines = ", ".join(dict.fromkeys(map(str, self.sites)))
-        return f"withheld: {self.rule.name}{f' ({lines})' if lines else ''}: {self.shared.op.name} has another use"
+        return f"withheld: {self.rule.name}{f' ({lines})' if lines else ''}: {self.shared.op.name} {self.why}"
 
 
 @dataclass
@@ -95,28 +97,6 @@ class Table:
 
 
 # weights --------------------------------------------------------------------------------------------------------------
-
-_KINDS = {"leaf": 1, "move": 1, "pointwise": 20, "fold": 10, "update": 10, "contract": 50, "region": 100, "opaque": 200}
-_WEIGHTS = {
-    **dict.fromkeys(
-        ("add", "subtract", "multiply", "negative", "square", "absolute", "positive", "astype", "where"), 2
-    ),
-    **dict.fromkeys(("maximum", "minimum", "logical_not", "logical_and", "logical_or"), 3),
-    **dict.fromkeys(("divide", "sqrt"), 6),
-    **dict.fromkeys(("log1p", "expm1", "sigmoid", "xlogy", "erfc"), 22),
-    **dict.fromkeys(("softplus", "logaddexp", "log1mexp", "hypot", "logit"), 24),
-    **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), 30),
-    **dict.fromkeys(("solve", "slogdet"), 150),
-    "reciprocal": 12,
-    "power": 40,
-}
-
-
-def weight(node: Node) -> int:
-    """What the op of ``node`` costs, in the time of half an addition; a weak constant more than a strong one."""
-    if node.op.name == "constant":
-        return 1 if node.type.form == "scalar" else 2
-    return _WEIGHTS.get(node.op.name) or _KINDS.get(getattr(node.op, "kind", ""), 20)
 
 
 def _outwards(node: Node) -> int:
@@ -349,9 +329,9 @@ class _Pass:
 
     def _allowed(self, rule: Rule, node: Node, found: Found) -> bool:
         parts = absorbed(rule, node, found)
-        kept = self._kept(rule, node, found, parts)
-        if kept is not None:
-            self.log.withheld.append(Withheld(rule, node, kept, site.of(node)))
+        reason = self._kept(rule, node, found, parts) or (None if rule.judged else self._dearer(node, found))
+        if reason is not None:
+            self.log.withheld.append(Withheld(rule, node, reason[0], site.of(node), reason[1]))
             return False
         if rule in self.fuel:
             self.fuel[rule] -= 1
@@ -362,15 +342,34 @@ class _Pass:
             self.claims.add(rule, node, parts, found)
         return allowed
 
-    def _kept(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> Node | None:
-        """For a rule that changes how its parts are rounded, one that has to stay as it is."""
+    def _kept(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> tuple[Node, str] | None:
+        """For a rule that changes how its parts are rounded, one that has to stay as it is, and why."""
         if not parts:
             return None
         barred = self.barred.get((rule, node))
         if barred is not None:
-            return barred
+            return barred, _SHARED
         own = inside(node, found)
-        return next((p for p in parts if self.uses.elsewhere(p, node, own)), None) or residue(found)
+        shared = next((p for p in parts if self.uses.elsewhere(p, node, own)), None)
+        if shared is not None:
+            return shared, _SHARED
+        operand = residue(found)
+        return None if operand is None else (operand, "is a rounding error")
+
+    def _dearer(self, node: Node, found: Found) -> tuple[Node, str] | None:
+        """Where the replacement costs more than what goes: a part that stays, and why."""
+        new = cost(made_by(node, found))
+        if new.within(cost([node]), [node]):
+            return None
+        own = inside(node, found)
+        stays = [p for p in own if self.uses.stays(p, node, own)]
+        if new.within(cost([node, *(p for p in own if p not in stays)]), [node]):
+            return None
+        most = max(stays, key=lambda p: cost([p]).operations, default=None)
+        return (node, "would cost more") if most is None else (most, _SHARED)
+
+
+_SHARED = "has another use"
 
 
 def _copy_sites(new: Node, old: Node) -> None:

@@ -70,6 +70,8 @@ class Rule:
         What it looks for, for a rule that is written as a pattern.
     quiet
         Housekeeping, which nobody wants to read of.
+    judged
+        What it costs was judged before.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Rule:
     fuel: int = 0
     pattern: Node | None = field(default=None, repr=False)
     quiet: bool = False
+    judged: bool = False
 
     def __str__(self) -> str:
         return self.name

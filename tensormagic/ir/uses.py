@@ -73,6 +73,19 @@ def residue(found: Found) -> Node | None:
     return next((x for x in operands for y in operands if x is not y and cancels_with(x, y)), None)
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where a rule looks: its root, what it absorbs there, and whether only those count that read digits."""
+
+    root: Node
+    parts: Sequence[Node]
+    digits: bool
+
+    def counts(self, user: Node) -> bool:
+        """Whether a user is one."""
+        return not self.digits or reads_digits(user)
+
+
 @dataclass
 class Uses:
     """What reads the digits of nodes during one pass.
@@ -103,28 +116,33 @@ class Uses:
 
     def elsewhere(self, part: Node, root: Node, parts: Sequence[Node]) -> bool:
         """Whether something reads digits of ``part`` beside ``root`` and ``parts``, and will do so when the pass is over."""
-        return any(self._read((origin,), part, root, parts) for origin in self.origins.get(part, ()))
+        return self._found(part, _Place(root, parts, digits=True))
 
-    def _read(self, chain: tuple[Node, ...], part: Node, root: Node, parts: Sequence[Node]) -> bool:
-        """The same for ``chain``, the last of which hands the digits of the others on."""
+    def stays(self, part: Node, root: Node, parts: Sequence[Node]) -> bool:
+        """The same for anything that needs ``part``, comparisons too."""
+        return self._found(part, _Place(root, parts, digits=False))
+
+    def _found(self, part: Node, at: _Place) -> bool:
+        return any(self._read((origin,), part, at) for origin in self.origins.get(part, ()))
+
+    def _read(self, chain: tuple[Node, ...], part: Node, at: _Place) -> bool:
+        """The same for ``chain``, the last of which hands what the others are on."""
         last = chain[-1]
-        if last in self.roots:
-            return True
-        return any(self._reads(user, chain, part, root, parts) for user in self.users.get(last, ()))
+        return last in self.roots or any(self._reads(user, chain, part, at) for user in self.users.get(last, ()))
 
-    def _reads(self, user: Node, chain: tuple[Node, ...], part: Node, root: Node, parts: Sequence[Node]) -> bool:
+    def _reads(self, user: Node, chain: tuple[Node, ...], part: Node, at: _Place) -> bool:
         now = self.normals.get(user)
         if now is not None:
-            if part not in now.needs or not reads_digits(now):
+            if part not in now.needs or not at.counts(now):
                 return False
-            return self._read((*chain, user), now, root, parts) if picks(now) or now in parts else True
+            return self._read((*chain, user), now, at) if picks(now) or now in at.parts else True
         here = user
         while here in self.becomes and self.becomes[here] is not here:
             here = self.becomes[here]
-        if here is root or not reads_digits(here):
+        if here is at.root or not at.counts(here):
             return False
         if picks(here):
-            return self._read((*chain, user), part, root, parts)
+            return self._read((*chain, user), part, at)
         return self.sure or not self._absorbs(here, chain)
 
     def _absorbs(self, user: Node, chain: Sequence[Node]) -> bool:
@@ -176,4 +194,4 @@ class Claims:
         return {(rule, node): p for rule, node, p in held if p in still}
 
 
-__all__ = ["Claims", "Uses", "absorbed", "inside", "near", "residue"]
+__all__ = ["Claims", "Uses", "absorbed", "inside", "made_by", "near", "residue"]

@@ -22,7 +22,7 @@ def rewrites(shown: Portrait) -> Panel:
     }
     rows = [list(key) for key in fired]
     rows += [
-        [f"withheld: {w.rule.name}", w.rule.level, _lines(shown, w.node), f"{symbol(w.shared.op.name)} has another use"]
+        [f"withheld: {w.rule.name}", w.rule.level, _lines(shown, w.node), f"{symbol(w.shared.op.name)} {w.why}"]
         for w in logs[-1].withheld
     ]
     rows += [[f"assumed: {text}", "real", "", ""] for log in logs for text in log.assumptions]

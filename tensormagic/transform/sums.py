@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from math import prod
 from typing import Any
 
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, make, topological
-from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of, product, substitute
+from tensormagic.ir.size import Size, atoms, hint, is_at_least, nodes_of, product, substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
 from tensormagic.ops.leaf import constant, constant_value, size_of
@@ -152,10 +153,22 @@ class _Sums:
         if known is None or (first and second and first.backwards != second.backwards):
             return None
         computed = [x for x, own in zip(term.args, (first, second), strict=True) if own is None]
+        beside = term.args[first is None]
         if any(self.stacked.get(x, known.backwards) != known.backwards or not self._fits(x) for x in computed):
+            return None
+        if not all(self._pays(x, beside, term) for x in computed):
             return None
         self.stacked.update(dict.fromkeys(computed, known.backwards))
         return term, first, second
+
+    def _pays(self, value: Node, beside: Node, term: Node) -> bool:
+        """Whether a stack of a value costs no more than the sums: it differs from turn to turn, and is no larger than what is there.
+
+        What the loop only reads would be copied at each turn, and a matrix that meets a vector is larger than all else.
+        """
+        moving = {self.loop.index, *self.loop.own[: self.loop.carries]}
+        larger = max(_elements(beside), _elements(term))
+        return not moving.isdisjoint(topological([value])) and _elements(value) <= larger
 
     def _fits(self, value: Node) -> bool:
         """Whether the size of a value is the same at every turn and known outside."""
@@ -218,6 +231,15 @@ class _Sums:
     def _shaped(self, own: Turned, value: Node) -> Node:
         shape = tuple(substitute(s, self.loop.sizes) for s in value.type.shape)
         return reshape(own.outside, (own.outside.type.shape[0], *shape))
+
+
+def _elements(value: Node) -> int:
+    """How many elements a value has, as far as sizes were seen."""
+    return prod(hint(s) or _UNSEEN for s in value.type.shape)
+
+
+_UNSEEN = 32
+"""What a size is taken for that was not seen."""
 
 
 def _sum(terms: Sequence[Node]) -> Node:

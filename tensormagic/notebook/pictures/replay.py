@@ -51,5 +51,5 @@ def _rewritten(graph: Graph, fired: Sequence[Firing]) -> Graph:
         return None if after is None else Found(after)
 
     # what a rule may do was judged when it fired: here it always may
-    again = Rule("what was logged", "exact", (), apply, fuel=1 + len(fired) ** 2, quiet=True)
+    again = Rule("what was logged", "exact", (), apply, fuel=1 + len(fired) ** 2, quiet=True, judged=True)
     return rewrite_graph(graph, Table([again]))[0]

@@ -1,0 +1,122 @@
+"""What nodes cost, by the sizes that were seen: operations, and bytes that are stored. Knows ops by their kind and weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, as_size, topological
+from tensormagic.ir.size import Size, hint
+
+_UNSEEN = 32
+"""What a size is taken for that was not seen."""
+
+_KINDS = {"leaf": 1, "move": 1, "pointwise": 20, "fold": 10, "update": 10, "contract": 50, "region": 100, "opaque": 200}
+_WEIGHTS = {
+    **dict.fromkeys(
+        ("add", "subtract", "multiply", "negative", "square", "absolute", "positive", "astype", "where"), 2
+    ),
+    **dict.fromkeys(("maximum", "minimum", "logical_not", "logical_and", "logical_or"), 3),
+    **dict.fromkeys(("divide", "sqrt"), 6),
+    **dict.fromkeys(("log1p", "expm1", "sigmoid", "xlogy", "erfc"), 22),
+    **dict.fromkeys(("softplus", "logaddexp", "log1mexp", "hypot", "logit"), 24),
+    **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), 30),
+    **dict.fromkeys(("solve", "slogdet"), 150),
+    "reciprocal": 12,
+    "power": 40,
+}
+_PRODUCT = 4  # a multiplication and an addition
+_PRICE = 24  # for each element of a result
+_PASS = 2  # an element that is read and written
+_MATRIX = 50  # the weight of a library's function of a matrix, a product of its extents
+
+
+def weight(node: Node) -> int:
+    """What the op of ``node`` costs, in the time of half an addition; a weak constant more than a strong one."""
+    if node.op.name == "constant":
+        return 1 if node.type.form == "scalar" else 2
+    return _WEIGHTS.get(node.op.name) or _KINDS.get(getattr(node.op, "kind", ""), 20)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Operations, in the time of half an addition, and bytes that are stored between kernels."""
+
+    operations: int = 0
+    stored: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.operations + other.operations, self.stored + other.stored)
+
+    def __mul__(self, times: int) -> Cost:
+        return Cost(self.operations * times, self.stored * times)
+
+    def within(self, other: Cost, results: Iterable[Node]) -> bool:
+        """Whether this is no more than ``other``, but for what digits of ``results`` may cost.
+
+        That is a pass more, or an exponential for each element of a result, which is stored in any case.
+        """
+        roots = list(results)
+        price = _PRICE * sum(map(elements, roots)) + other.operations // 4
+        room = 2 * sum(elements(n) * max(t.dtype.itemsize for t in n.types) for n in roots)
+        return self.operations <= other.operations + price and self.stored <= other.stored + room
+
+
+def elements(node: Node) -> int:
+    """How many elements the results of ``node`` have."""
+    return sum(prod(map(_seen, t.shape)) for t in node.types)
+
+
+def cost(nodes: Iterable[Node]) -> Cost:
+    """The cost of these nodes alone."""
+    return sum(map(_cost, nodes), Cost())
+
+
+def cost_of_graph(results: Iterable[Node]) -> Cost:
+    """The cost of all that results need."""
+    return cost(topological(list(results)))
+
+
+def _cost(node: Node) -> Cost:
+    kind = getattr(node.op, "kind", "")
+    if not node.args or (kind == "move" and len(node.args) == 1) or node.op.name == "item":
+        return Cost()
+    if kind == "pointwise":
+        return Cost(weight(node) * elements(node))
+    if kind == "update":  # in place, where nothing else reads the old value
+        return Cost(_PASS * elements(node.args[1]), elements(node.args[1]) * node.type.dtype.itemsize)
+    stored = sum(prod(map(_seen, t.shape)) * t.dtype.itemsize for t in node.types)
+    if kind in {"contract", "opaque"}:  # a library reads what is stored
+        computed = [a for a in node.args if getattr(a.op, "kind", "") == "pointwise"]
+        stored += sum(elements(a) * a.type.dtype.itemsize for a in computed)
+    return Cost(_operations(node, kind), stored) if kind != "region" else _region(node)
+
+
+def _operations(node: Node, kind: str) -> int:
+    if kind == "contract":
+        letters = node["subscripts"].partition("->")[0].replace(",", "")
+        sizes = [s for a in node.args for s in a.type.shape]
+        return _PRODUCT * prod(map(_seen, dict(zip(letters, sizes, strict=True)).values()))
+    if kind == "opaque":
+        first = node.args[0]
+        return weight(node) * elements(first) * max(map(_seen, first.types[0].shape[-2:]), default=1) // _MATRIX
+    most = max(elements(node), *(elements(a) for a in node.args))
+    if kind != "fold":
+        return weight(node) * most
+    return most * (weight(node) - _PASS * 3 if node.op.name in _WEIGHTS else _PASS)  # passes are fused
+
+
+def _region(node: Node) -> Cost:
+    """A region's bodies, as often as they run where that is known."""
+    bodies = [v for v in node.params.values() if isinstance(v, Graph)]
+    turns = as_size(node.args[0]) if node.op.name == "loop" else 1
+    times = _UNSEEN if turns is None else _seen(turns)
+    return sum((cost_of_graph(g.results) for g in bodies), Cost()) * times
+
+
+def _seen(size: Any) -> int:
+    seen: Size | None = hint(size)
+    return seen if isinstance(seen, int) else _UNSEEN

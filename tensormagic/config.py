@@ -57,7 +57,7 @@ class Config:
     plain: bool = field(default_factory=lambda: _variable("PLAIN", "0") not in {"", "0"})
     cache_folder: Path = field(default_factory=_default_cache)
 
-    own_level = 0  # how many blocks with a level of their own we are in: what they compute is theirs alone
+    own_level = 0  # how many blocks with a level of their own we are in
 
     def __setattr__(self, name: str, value: object) -> None:
         allowed = {
@@ -71,6 +71,11 @@ class Config:
         if name == "cache_folder":
             value = Path(str(value))
         object.__setattr__(self, name, value)
+
+    @property
+    def own_math(self) -> str:
+        """The level of the block that we are in, where it has one of its own: what is made there keeps it."""
+        return self.math if self.own_level else ""
 
     @contextmanager
     def using(self, **values: object) -> Generator[None]:

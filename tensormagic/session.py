@@ -8,7 +8,8 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -26,8 +27,9 @@ from tensormagic.ir.errors import BoundsError, GuardError, ShapeError
 from tensormagic.ir.graph import Closed, Graph, Guard, check, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, Size, Symbol, evaluate, nodes_of
+from tensormagic.ops.effects.telling import silently
 from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
-from tensormagic.transform.rewriting import Rewritten, choices, own_rules, rewrite
+from tensormagic.transform.rewriting import Choices, Rewritten, choices, own_rules, rewrite
 
 WORTH_WARNING = 0.5  # seconds of NumPy's time that may be spent to find out which line a warning is about
 SLOWER = 200  # times that NumPy may take of compiled code's time, where it is not known
@@ -157,8 +159,31 @@ at_work: list[tuple[Executable, float]] = []  # what runs, and since when: for w
 
 _lock = threading.RLock()
 _executables: OrderedDict[tuple[Any, ...], Executable] = OrderedDict()
-_values: weakref.WeakKeyDictionary[Node, Any] = weakref.WeakKeyDictionary()
 _KEPT = 512
+
+
+class _Values:
+    """The values that are there, by node, and by what decides a value beside its graph."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Choices, weakref.WeakKeyDictionary[Node, Any]] = {}
+
+    def here(self) -> weakref.WeakKeyDictionary[Node, Any]:
+        """Those of the level and the rules in force."""
+        chosen = choices()
+        found = self._tables.get(chosen)
+        if found is None:
+            for key in [k for k in self._tables if k != choices(k[0])]:  # rules that have gone
+                del self._tables[key]
+            found = self._tables[chosen] = weakref.WeakKeyDictionary()
+        return found
+
+    def every(self) -> list[weakref.WeakKeyDictionary[Node, Any]]:
+        """Those of each level."""
+        return list(self._tables.values())
+
+
+_values = _Values()
 
 
 def executable(graph: Graph, level: str | None = None) -> Executable:
@@ -194,15 +219,15 @@ def forget_values(nodes: Sequence[Node]) -> None:
     """Drop the values that are kept for ``nodes`` and for what they are computed from, but not those of inputs."""
     with _lock:
         for node in topological(nodes):
-            if node.args:
-                _values.pop(node, None)
+            for values in _values.every() if node.args else ():
+                values.pop(node, None)
 
 
 def close_over(
     nodes: Sequence[Node], leaves: Sequence[Node] = (), guards: Any = (), *, use_values: bool = True
 ) -> Closed:
     """The graph of ``nodes``, cut at inputs and at values that are known."""
-    known = _values if use_values else {}
+    known = _values.here() if use_values else {}
     wanted = set(nodes)
     return close(
         nodes,
@@ -215,8 +240,9 @@ def close_over(
 
 def value_of(leaf: Node) -> Any:
     """The value behind a leaf of a graph that is demanded."""
-    if leaf in _values:
-        return _values[leaf]
+    values = _values.here()
+    if leaf in values:
+        return values[leaf]
     if leaf.args:  # its value was let go
         return compute([leaf])[0]
     source = leaf["source"]
@@ -229,28 +255,33 @@ def compute(nodes: Sequence[Node]) -> list[Any]:
     """The values of ``nodes``, several in one run; each is computed once and kept while its node lives."""
     with _lock:
         _let_go(nodes)
+        there = _values.here()
         pending = []
         for node in dict.fromkeys(nodes):
-            if node in _values:
+            if node in there:
                 continue
             if node.op is INPUT or node.op is CONSTANT:
-                _values[node] = _kept(_leaf_value(node))
+                there[node] = _kept(_leaf_value(node))
             else:
                 pending.append(node)
         if len(pending) == 1 and (found := _at_once(pending[0])) is not None:
-            _values[pending.pop()] = _kept(found)
+            there[pending.pop()] = _kept(found)
         if pending:
-            closed, values, sizes = _bound(pending)
-            far = len(closed.mapping) > living.LONG and not config.own_level
-            if far and (passed := living.on_the_way(pending, _values.__contains__)):
-                pending += passed
-                closed, values, sizes = _bound(pending)
-            program = executable(closed.graph)
-            with floating.told(lambda: site.Lens(closed.mapping)):
-                results = (program.by_numpy if floating.raises() else program.run)(sizes, *values)
-            for node, result in zip(pending, results, strict=True):
-                _values[node] = _kept(result)
-    return [_values[n] for n in nodes]
+            for node, result in zip(pending, _run(pending, there), strict=True):
+                there[node] = _kept(result)
+    return [there[n] for n in nodes]
+
+
+def _run(pending: list[Node], there: Mapping[Node, Any]) -> list[Any]:
+    """The values of ``pending``, to which what is worth a value on the way is added, by one program."""
+    closed, values, sizes = _bound(pending)
+    if len(closed.mapping) > living.LONG and (passed := living.on_the_way(pending, there.__contains__)):
+        pending += passed
+        closed, values, sizes = _bound(pending)
+    program = executable(closed.graph)
+    again = all(any(n in table for table in _values.every()) for n in pending)  # at another level
+    with floating.told(lambda: site.Lens(closed.mapping)), silently() if again else nullcontext():
+        return (program.by_numpy if floating.raises() else program.run)(sizes, *values)
 
 
 FEW, SMALL = 32, 10_000  # nodes that NumPy computes one by one, and their elements: above that, compiled code pays
@@ -302,11 +333,12 @@ def _few(node: Node) -> list[Node] | None:
     Moves are none, nor is what integers and truth values go through: no rule makes these more accurate.
     """
     found: set[Node] = set()
+    there = _values.here()
     pending = [node]
     operations = elements = 0
     while pending:
         n = pending.pop()
-        if n in found or not n.needs or n in _values:
+        if n in found or not n.needs or n in there:
             continue
         kind: str = n.op.kind  # type: ignore[attr-defined]
         if kind not in _PLAIN and n.op.name not in _INDICES:
@@ -330,14 +362,15 @@ def _read_from(node: Node) -> list[Node]:
     more accurate together with what is done to them: of integers, and of library calls.
     """
     found: dict[Node, None] = {}
+    there = _values.here()
     pending, turns = [node], 0
     while pending and turns < FEW:
         part, turns = pending.pop(), turns + 1
         whole = part
-        while whole.op.kind == "move" and len(whole.args) == 1 and whole not in _values:  # type: ignore[attr-defined]
+        while whole.op.kind == "move" and len(whole.args) == 1 and whole not in there:  # type: ignore[attr-defined]
             pending += whole.sized_by
             whole = whole.args[0]
-        if whole in _values or len(whole.types) > 1:
+        if whole in there or len(whole.types) > 1:
             continue
         if _elements(whole) == 1:
             pending += whole.needs
@@ -348,7 +381,8 @@ def _read_from(node: Node) -> list[Node]:
 
 def _missing(part: Node, whole: Node) -> list[Node]:
     """What is to be computed before a part of an array: what says how large that is, and the array, where it is small."""
-    unknown = [a for s in whole.type.shape for a in nodes_of(s) if a not in _values]
+    there = _values.here()
+    unknown = [a for s in whole.type.shape for a in nodes_of(s) if a not in there]
     return unknown or [whole] * (bool(whole.args) and _elements(part) < _elements(whole) <= SMALL)
 
 
@@ -370,7 +404,7 @@ def _stays(node: Node) -> bool:
 
 def _leaf_value(node: Node) -> Any:
     """The value of what is there, or needs no operands."""
-    known = _values.get(node)
+    known = _values.here().get(node)
     if known is not None:
         return known
     return value_of(node) if node.op is INPUT else node.op.evaluate(node, (), _number)  # type: ignore[attr-defined]
@@ -380,7 +414,8 @@ def _number(size: Size) -> int:
     """What a size was at capture, or has been computed to be."""
     if isinstance(size, int):
         return size
-    return evaluate(size, lambda a: int(a.hint if isinstance(a, Symbol) else _values[a]))  # type: ignore[arg-type]
+    there = _values.here()
+    return evaluate(size, lambda a: int(a.hint if isinstance(a, Symbol) else there[a]))  # type: ignore[arg-type]
 
 
 def _bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:
@@ -407,8 +442,9 @@ def _let_go(wanted: Sequence[Node]) -> None:
     global _fresh
     if _fresh > living.SEARCH_BYTES:
         _fresh = 0
-        for node in living.let_go(_values, wanted):
-            del _values[node]
+        for values in _values.every():
+            for node in living.let_go(values, wanted):
+                del values[node]
 
 
 _fresh = 0  # bytes of values since then
@@ -426,7 +462,7 @@ def _kept(value: Any) -> Any:
 
 def is_computed(node: Node) -> bool:
     """Whether the value of ``node`` is there."""
-    return node in _values or node.op is CONSTANT
+    return node in _values.here() or node.op is CONSTANT
 
 
 def _as_built(node: Node) -> None:

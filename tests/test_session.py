@@ -371,10 +371,10 @@ def test_values_are_freed():
     x = tm.tensor(np.zeros(10))
     y = x + 12345.0
     y.numpy()
-    before = len(session._values)
+    before = len(session._values.here())
     del y
     gc.collect()
-    assert len(session._values) < before
+    assert len(session._values.here()) < before
 
 
 def test_errors_at_demand_are_numpys():

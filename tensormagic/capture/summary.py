@@ -31,12 +31,18 @@ def place_text(value: Tensor) -> str:
 def describe(value: Tensor) -> str:
     """What ``repr`` gives: the value where it is there or one cheap number, else type and place; NumPy's own in a cell that asks for it."""
     capture = context.current()
-    if capture is None and (hooks.is_computed(value.node) or _is_cheap(value.node)):
+    if capture is None and (is_computed(value) or _is_cheap(value.node)):
         return value_text(value.numpy())
     if capture is not None and not capture.abstract and not capture.trials:
         return repr(value.numpy())
     where = place_text(value)
     return f"Tensor({type_text(value.type)}{', ' + where if where else ''}, not computed)"
+
+
+def is_computed(value: Tensor) -> bool:
+    """Whether the value of a lazy array is there, at its level."""
+    with value.leveled():
+        return hooks.is_computed(value.node)
 
 
 FEW, SMALL = 64, 1_000_000  # operations, and elements of all of them: some milliseconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse
 from tensormagic.capture.stores.place import Buffer, Place, every_other, reshapes_in_place
 from tensormagic.capture.stores.uncertain import apart_in_numpy
+from tensormagic.config import config
 from tensormagic.ir.errors import DTypeError, MissingAttributeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
@@ -127,6 +129,15 @@ class Tensor:
             return read_only(wrap(to_form(scalar.imag(self.node), self.type.form)))
         return self.view_of(as_array(scalar.imag), lambda old, new: from_parts(scalar.real(old), new), every_other)
 
+    @property
+    def level(self) -> str:
+        """The level of rewriting that its value is computed at; empty for the one in force when it is asked for."""
+        return self.place.buffer.level
+
+    def leveled(self) -> AbstractContextManager[None]:
+        """A block in which its level is in force."""
+        return config.using(math=self.level) if self.level else nullcontext()
+
     def become_own(self) -> None:
         """Be a value of its own, which is told from others that hold the same."""
         self.place.buffer.hold(named(self.node))
@@ -140,7 +151,8 @@ class Tensor:
         Computed once; the same object after that.
         """
         abstract("its value is asked for")
-        return hooks.compute([self.node])[0]
+        with self.leveled():
+            return hooks.compute([self.node])[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if self.node.op is not CONSTANT:
@@ -366,7 +378,8 @@ class Tensor:
         """A copy that shares no memory."""
         if order != "C" and self.ndim > 1:
             return hooks.call_numpy(np.copy, (self,), {"order": order})
-        return wrap(self.node)
+        with self.leveled():
+            return wrap(self.node)
 
     def astype(self, dtype: Any, **options: Any) -> Tensor:
         """``ndarray.astype``."""

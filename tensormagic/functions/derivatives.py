@@ -467,7 +467,8 @@ def _tensor_grad(self: Tensor, wrt: Any) -> Any:
     """The gradient of this lazy scalar with respect to ``wrt``: a lazy value, an array known by identity, or a tuple of these."""
     several = isinstance(wrt, tuple | list)
     nodes = [input_of(self.node, v) for v in (wrt if several else (wrt,))]
-    found = [owned(wrap(n), numbers=True) for n in gradient_nodes(self.node, nodes)]
+    with self.leveled():
+        found = [owned(wrap(n), numbers=True) for n in gradient_nodes(self.node, nodes)]
     return tuple(found) if several else found[0]
 
 

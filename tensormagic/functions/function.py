@@ -255,7 +255,7 @@ class Function(Made):
     def __call__(self, *args: Any, **options: Any) -> Any:
         if context.current() is not None:
             args, options = self._completed(args, options)
-            return self.body(*args, **options)
+            return self._leveled(args, options)
         if not options and not self.fills:
             try:
                 known = self._quick[choices(self.math), tuple([(a.__class__, a.dtype, a.shape) for a in args])]
@@ -265,6 +265,13 @@ class Function(Made):
                 pass  # not seen before in just this form
         return self._general(*self._completed(args, options))
 
+    def _leveled(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """What the body gives for lazy arguments: lazy values of its own level."""
+        if not self.math:
+            return self.body(*args, **options)
+        with config.using(math=self.math):
+            return self.body(*args, **options)
+
     def _completed(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return self.complete(args, options) if self.complete and (options or self.fills) else (args, options)
 
@@ -273,7 +280,7 @@ class Function(Made):
             with context.capturing(
                 context.Capture(self.name)
             ) as capture:  # as in a cell: control flow on them is staged
-                result = self.body(*args, **options)
+                result = self._leveled(args, options)
             drawn = random.advanced(capture)
             random.commit(drawn, session.compute([g.buffer.node for g in drawn]))
             return result

@@ -13,6 +13,7 @@ from tensormagic.capture import context, door, tables
 from tensormagic.capture.inputs import own
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, has_lazy, name_of, node_of, wrap
+from tensormagic.config import config
 from tensormagic.functions.cells import cast
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.reading import look
@@ -107,5 +108,13 @@ def evaluate(*values: Any) -> Any:
     >>> evaluate(x.sum(), x.max())
     (np.float64(3.0), np.float64(2.0))
     """
-    found = tuple(session.compute([node_of(v) for v in values]))
-    return found[0] if len(found) == 1 else found
+    found: dict[int, Any] = {}
+    for level in dict.fromkeys(map(_level, values)):
+        own = {k: v for k, v in enumerate(values) if _level(v) == level}
+        with config.using(math=level):
+            found |= dict(zip(own, session.compute([node_of(v) for v in own.values()]), strict=True))
+    return found[0] if len(values) == 1 else tuple(found[k] for k in range(len(values)))
+
+
+def _level(value: Any) -> str:
+    return value.level if isinstance(value, Tensor) else ""

@@ -239,7 +239,7 @@ def compile(fun: Any, *types: Any, device: str = "cpu", math: str | None = None)
     device
         ``"cpu"``, or ``"auto"``, which is the same.
     math
-        Which rewrites may be used; ``config.math`` where it is not given.
+        Which rewrites may be used; where it is not given, the function's own level, else ``config.math``.
 
     Returns
     -------
@@ -255,17 +255,19 @@ def compile(fun: Any, *types: Any, device: str = "cpu", math: str | None = None)
     if device not in {"cpu", "auto"}:
         raise ValueError(f"device is 'cpu' or 'auto'; not {device!r}")
     function = of_callable(fun)
+    level = math or function.math
     fixed = [_ARRAY if _is_array(v) else v for v in flatten(types)[0]]
     constants = constants_of([v for v in fixed if v is not _ARRAY])
     before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
-    traced = _traced(function, types)
+    with config.using(math=level):
+        traced = _traced(function, types)
     record = record_of(function.roots, constants, traced.reads, is_moving, fixed=True)
     if why := record.why or before.why or before.changed():
         raise CaptureError(
             f"{traced.name} reads {why}, which is not followed in a compiled function",
             "Pass it as an argument, or use tm.tensor, which captures it again at every call.",
         )
-    executable = session.executable(traced.graph, math)
+    executable = session.executable(traced.graph, level)
     if config.tier != "numpy":
         executable.compile().wait()
     return Compiled(traced.graph, executable, lambda args: _picked(args, fixed), traced, record, structure(types))
@@ -304,7 +306,7 @@ def _graph(self: Tensor) -> Graph:
 
 
 def _executable(self: Tensor) -> session.Executable:
-    return session.executable(_graph(self))
+    return session.executable(_graph(self), self.level)
 
 
 def _optimized(self: Tensor) -> Graph:
@@ -326,7 +328,7 @@ def _ops(graph: Graph) -> int:
 def _explain(self: Tensor) -> str:
     """What was rewritten, by which rule and where, and how many kernels are left."""
     closed = session.close_over([self.node], use_values=False)
-    executable = session.executable(closed.graph)
+    executable = session.executable(closed.graph, self.level)
     rewritten, lens = executable.rewritten, Lens(closed.mapping)
     lines = [
         f"{_ops(_graph(self))} ops, {_ops(rewritten.graph)} after rewriting, in {len(executable.plan.kernels)} kernels"
@@ -342,7 +344,7 @@ def _time(self: Tensor, repeat: int = 7) -> float:
     closed = session.close_over([self.node], use_values=False)
     values = [session.value_of(leaf) for leaf in closed.leaves]
     sizes = closed.graph.bind([np.shape(v) for v in values])
-    executable = session.executable(closed.graph)
+    executable = session.executable(closed.graph, self.level)
     executable.run(sizes, *values)
     seconds: list[float] = []
     for _ in range(repeat):

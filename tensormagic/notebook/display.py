@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 from IPython.core.display_functions import publish_display_data
 
-from tensormagic import session
+from tensormagic.capture.summary import is_computed
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.notebook.forms import Drawn
@@ -133,7 +133,7 @@ def headline(
 
 def _value_part(value: Any, computed: bool) -> str:
     if isinstance(value, Tensor):
-        if not computed and not session.is_computed(value.node):
+        if not computed and not is_computed(value):
             return repr(value).removeprefix("Tensor(").removesuffix(")")
         found = value.numpy()
         return f"{value_text(found)} · {actual_type(found)}"
@@ -292,7 +292,7 @@ def tensor_bundle(value: Tensor, views: Views, *, rich: bool, note: str = "") ->
     value.numpy()
     spans = [s for s in site.of(value.node) if s.role == "value"]
     place = newest(spans) if spans else None
-    shown = portrait({"value": value.node}, {}, place.cell if place is not None else "")
+    shown = portrait({"value": value.node}, {}, place.cell if place is not None else "", value.level)
     line = headline("", value, {}, shown, computed=True)
     source = source_of(shown.cell)
     words = [line, *([str(place)] if place is not None else []), *([note] if note else [])]

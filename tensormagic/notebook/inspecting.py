@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tensormagic import session
-from tensormagic.capture.summary import type_text
+from tensormagic.capture.summary import is_computed, type_text
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
@@ -80,7 +79,7 @@ class Inspecting:
         """Type and place, the value where it is there, and what has changed since."""
         places = [s for s in site.of(value.node) if s.role == "value"]
         place = str(max(places, key=lambda s: s.run)) if places else ""
-        if session.is_computed(value.node):
+        if is_computed(value):
             found = value.numpy()
             title, shown = actual_type(found), [value_text(found)]
         else:

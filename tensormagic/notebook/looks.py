@@ -114,7 +114,7 @@ class TensorLooks(Magics):
         name, value = self._value(arguments(magic, line).NAME, magic)
         spans = [s for s in site.of(value.node) if s.role == "value"]
         cell = newest(spans).cell if spans else ""
-        return portrait({name: value.node}, {}, cell), source_of(cell)
+        return portrait({name: value.node}, {}, cell, value.level), source_of(cell)
 
     def _value(self, name: str, magic: Any) -> tuple[str, Tensor]:
         """The lazy value of that name, or the last one that was shown."""

@@ -302,9 +302,16 @@ def left_alone(code: Code, notebook: Mapping[str, Any], shell: Any) -> Generator
 # gradients ------------------------------------------------------------------------------------------------------------
 
 
+def _asked(captured: Captured, options: Options) -> Any:
+    """The cell's value: that of a variable which it only reads, at the level that the cell asks for."""
+    result = captured.result
+    read = options.math and type(result) is Tensor and any(result is t for t in captured.inputs.values())
+    return wrap(result.node) if read else result
+
+
 def _outcome(code: Code, options: Options, captured: Captured, parted: Parted) -> Outcome:
     notebook = parted.notebook
-    result, name = captured.result, "" if captured.shown else code.parsed.last_name
+    result, name = _asked(captured, options), "" if captured.shown else code.parsed.last_name
     target = captured.values.get(options.of, notebook.get(options.of)) if options.of else result
     gradients, moving = differentiated(code, options, captured, parted, target)
     wholes = {name: parted.whole(name, gradients) for name in parted.parts if name not in parted.parts[name]}

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.config import config
 from tensormagic.ir.alive import Alive
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
@@ -70,6 +71,8 @@ class Buffer:
         What stores into the one of several places that it is, as data say; None for memory of its own.
     merged
         Whether a branch or a loop gave it: then it may be a part of another array.
+    level
+        The level of rewriting that its value is computed at, where code of a level of its own gave it; empty for the one in force.
     first
         The value that it was made with, which decides where the elements lie.
     """
@@ -88,6 +91,7 @@ class Buffer:
     origins: list[Buffer] = field(default_factory=list)
     choice: Choice | None = None
     merged: bool = False
+    level: str = field(default_factory=lambda: config.own_math)
     first: Node = field(init=False)
 
     def __post_init__(self) -> None:
@@ -175,6 +179,7 @@ class Buffer:
     def put(self, node: Node) -> None:
         """Replace the value, and have whoever is trying code out note what it was."""
         self._change()
+        self.level = config.own_math or self.level
         self.hold(node)
         lies_as(node, self.first)
 

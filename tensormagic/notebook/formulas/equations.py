@@ -152,7 +152,7 @@ def formula_of(
             continue
         if slope is not None:
             closed = session.close_over([slope.node], use_values=False)
-            graph = session.executable(closed.graph).graph
+            graph = session.executable(closed.graph, value.level).graph
             own = {closed.mapping[n] for n in topological([value.node]) if n in closed.mapping}
             left = Slope(Name(name), Name(parameter))
             page.add(_Shown(closed, graph, left, own), {**named, name: value.node}, parts=False)

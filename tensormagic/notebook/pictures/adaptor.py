@@ -14,6 +14,7 @@ from tensormagic.backend.plan import Plan
 from tensormagic.backend.reference import evaluate_graph
 from tensormagic.capture import context
 from tensormagic.capture.value import Tensor
+from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
@@ -164,7 +165,7 @@ def portrait(
     if len(closed.graph.nodes) > MOST_HISTORY:
         closed = session.close_over(wanted)
     lens = site.Lens(closed.mapping)
-    return Portrait(closed.graph, tuple(results), tuple(gradients), closed.leaves, cell, level, lens)
+    return Portrait(closed.graph, tuple(results), tuple(gradients), closed.leaves, cell, level or config.math, lens)
 
 
 def source_of(cell: str) -> str:
@@ -176,7 +177,7 @@ def page_of(value: Tensor) -> str:
     """A page with the graph of a lazy value, which needs neither a kernel nor a network."""
     spans = [s for s in site.of(value.node) if s.role == "value"]
     cell = newest(spans).cell if spans else ""
-    return to_html(portrait({"value": value.node}, {}, cell).scene(source_of(cell)))
+    return to_html(portrait({"value": value.node}, {}, cell, value.level).scene(source_of(cell)))
 
 
 def _shape(leaf: Node) -> tuple[int, ...]:

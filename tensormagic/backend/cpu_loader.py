@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -60,6 +61,7 @@ def machine() -> str:
     parts = [
         llvm.get_host_cpu_name(),
         llvm.get_host_cpu_features().flatten(),
+        *(os.environ.get(f"NUMBA_CPU_{name}", "") for name in ("NAME", "FEATURES")),
         llvm.get_default_triple(),
         *(version(name) for name in ("numba", "llvmlite")),
         np.__version__,

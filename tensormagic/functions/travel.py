@@ -83,9 +83,10 @@ def maker(make: Callable[P, R]) -> Callable[P, R]:
         found: Any = cast("Callable[..., Any]", make)(*args, **options)
         if isinstance(found, Made) and found.made is None:
             object.__setattr__(found, "made", (make.__name__, args, options))
-            for name in ("__module__", "__qualname__"):
-                if isinstance(given, FunctionType | Made) and hasattr(given, name):
-                    object.__setattr__(found, name, getattr(given, name).partition(_PORTABLE)[0])
+            if isinstance(given, FunctionType | Made):
+                own = getattr(given, "__qualname__", "").partition(_PORTABLE)[0]
+                object.__setattr__(found, "__module__", getattr(given, "__module__", None))
+                object.__setattr__(found, "__qualname__", own)
         return found
 
     _MAKERS[make.__name__] = making
@@ -110,9 +111,9 @@ def remade(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     return _MAKERS[name](*args, **options)
 
 
-def _found(module: str, name: str) -> Any:
+def _found(module: str | None, name: str) -> Any:
     """What a module has under a name with dots; None for nothing."""
-    found: Any = sys.modules.get(module)
+    found: Any = sys.modules.get(module or "")
     for part in name.split("."):
         found = getattr(found, part, None)
     return found

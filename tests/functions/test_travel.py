@@ -144,3 +144,12 @@ def test_what_no_maker_made_says_nothing_of_its_source():
     made = travel.Made()
     assert made.source is None
     assert not made.binds
+
+
+def test_a_function_without_a_module_is_made_of():
+    space = {}
+    exec(compile("def f(x):\n    return (x ** 2).sum()", "<text>", "exec"), {"__builtins__": {}}, space)
+    assert space["f"].__module__ is None
+    made = tm.grad(space["f"])
+    np.testing.assert_array_equal(made(X), 2 * X)
+    assert tm.tensor(space["f"])(X) == 5.0

@@ -14,9 +14,9 @@ Made by `python docs/generate_rules.py` from the tables of rules. There are {cou
 contains the ones before it:
 
 - **exact**: the same bits for every input, inf, nan and -0.0 included (every nan counts as the same).
-- **stable**, the default: never less accurate than what is replaced. The sign of a zero, and what is nan in the replaced
-  form, may differ. A rule changes the rounding of a part for all that reads its digits, or for none: where a part has
-  another use that stays, the rule is withheld, and the display says so.
+- **stable**, the default: never less accurate than what is replaced. The sign of a zero may differ, and what is nan in the
+  replaced form has a value where the remark and the display say so. A rule changes the rounding of a part for all that reads
+  its digits, or for none: where a part has another use that stays, the rule is withheld, and the display says so.
 - **real**: true of real numbers. What is assumed of the values is listed with the result.
 
 A chapter is a file of `tensormagic/transform/rewriting`. Every rule is tested on its level: bits against bits, or errors
@@ -30,6 +30,8 @@ def remark(rule: Rule) -> str:
     parts = []
     if rule.assumptions:
         parts.append("assumes " + " and ".join(rule.assumptions))
+    if rule.extends:
+        parts.append(rule.extends)
     if rule.fuel:
         parts.append("bounded")
     return "; ".join(parts)

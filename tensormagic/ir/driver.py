@@ -28,7 +28,8 @@ class Firing:
 
     def __str__(self) -> str:
         lines = ", ".join(dict.fromkeys(map(str, self.sites)))
-        return f"{self.rule.name}{f' ({lines})' if lines else ''}"
+        extends = f": {self.rule.extends}" if self.rule.extends else ""
+        return f"{self.rule.name}{f' ({lines})' if lines else ''}{extends}"
 
 
 @dataclass(frozen=True, eq=False)

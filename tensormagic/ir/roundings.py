@@ -77,7 +77,7 @@ def _points(wild: Node, draw: np.random.Generator) -> Array:
     if wild.type.dtype.kind == "b":
         return draw.random(_POINTS) < 0.5
     sizes = 10.0 ** draw.uniform(-7, 2.5, _POINTS)
-    signs = np.ones(_POINTS) if wild["only"] == "Positive" else draw.choice([-1.0, 1.0], _POINTS)
+    signs = np.ones(_POINTS) if wild["only"] in {"Positive", "Unsigned"} else draw.choice([-1.0, 1.0], _POINTS)
     return np.where(draw.random(_POINTS) < 0.3, 1 + sizes * 1e-3, sizes) * signs
 
 

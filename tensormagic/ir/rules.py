@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,8 @@ class Rule:
         Housekeeping, which nobody wants to read of.
     judged
         What it costs was judged before.
+    extends
+        Where its value is another one than that of the replaced form beyond rounding, as text: the display says so.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Rule:
     pattern: Node | None = field(default=None, repr=False)
     quiet: bool = False
     judged: bool = False
+    extends: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -112,11 +115,27 @@ class Positive(Node):
     """Annotation of a pattern variable that only what is provably not negative (or nan) matches."""
 
 
+class Unsigned(Node):
+    """Annotation of a pattern variable that only what provably has no sign, not that of ``-0.0`` either, matches."""
+
+
 @dataclass(frozen=True)
 class Assuming:
     """Conditions on values that a rule takes for granted, as text."""
 
     conditions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Extending:
+    """Where a rule gives a value and the replaced form has none, or the other way round, as text."""
+
+    where: str
+
+
+def extending(where: str) -> Extending:
+    """What the display says of a rule that gives a number for nan, as mathematics or a standard has it."""
+    return Extending(where)
 
 
 def assuming(*conditions: str) -> Assuming:
@@ -137,6 +156,7 @@ def rules_of(
     assumes: tuple[str, ...] = (),
     heads: str = "",
     quiet: bool = False,
+    extends: str = "",
 ) -> tuple[Rule, ...]:
     """The rules that ``function`` states.
 
@@ -155,8 +175,8 @@ def rules_of(
         For a procedure: the ops that it looks at, and ops that have to be among the operands.
     fuel
         See :class:`Rule`.
-    assumes, quiet
-        For a procedure: what it takes for granted, and whether it is housekeeping.
+    assumes, quiet, extends
+        For a procedure: what it takes for granted, whether it is housekeeping, and where it has another value.
     """
     if inspect.isgeneratorfunction(function):
         return tuple(_patterns(function, level, fit, kinds, fuel))
@@ -173,7 +193,11 @@ def rules_of(
 
     where = _place(function, line)
     return (
-        Rule(name, level, tuple(roots.split()), apply, where, frozenset(heads.split()), assumes, fuel, quiet=quiet),
+        Rule(
+            *(name, level, tuple(roots.split()), apply, where, frozenset(heads.split()), assumes, fuel),
+            quiet=quiet,
+            extends=extends,
+        ),
     )
 
 
@@ -187,12 +211,14 @@ def _patterns(function: Callable[..., Any], level: str, fit: Fit, kinds: str, fu
     generator = function(*names)
     for pattern, replacement, *conditions in generator:
         assumed = tuple(c for a in conditions if isinstance(a, Assuming) for c in a.conditions)
-        checks = [c for c in conditions if not isinstance(c, Assuming)]
+        extends = " and ".join(e.where for e in conditions if isinstance(e, Extending))
+        checks = [c for c in conditions if not isinstance(c, Assuming | Extending)]
         readers = [(check, tuple(inspect.signature(check).parameters)) for check in checks]
         source = _place(function, generator.gi_frame.f_lineno)
-        yield pattern_rule(
+        rule = pattern_rule(
             pattern, replacement, readers, fit, level=level, kinds=kinds, source=source, assumptions=assumed, fuel=fuel
         )
+        yield replace(rule, extends=extends)
 
 
 def pattern_rule(
@@ -356,11 +382,22 @@ def not_negative(node: Node, depth: int = 6) -> bool:
     if node.op.name == "constant":
         return node.type.dtype.kind != "c" and bool((node["bits"].array() >= 0).all())
     if node.op.name in _NOT_NEGATIVE:
-        return True
+        return node.type.dtype.kind != "i" or node.op.name == "size"  # integers wrap around
+    if node.type.dtype.kind == "i" and node.op.name not in {"broadcast", "reshape", "maximum"}:
+        return False
     return depth > 0 and node.op.name in _KEEP_SIGN and all(not_negative(a, depth - 1) for a in node.args)
 
 
-_ONLY: dict[str, Callable[[Node], bool]] = {"Constant": is_constant, "Positive": not_negative}
+def unsigned(node: Node, depth: int = 6) -> bool:
+    """Whether the sign of ``node`` provably is nowhere set: no ``-0.0`` either, as the root of ``-0.0`` is (it may be nan)."""
+    if node.op.name == "constant":
+        return node.type.dtype.kind != "c" and not bool(np.signbit(node["bits"].array().astype(float)).any())
+    if node.op.name in _NOT_NEGATIVE and node.op.name != "sqrt":
+        return True
+    return depth > 0 and node.op.name in _KEEP_SIGN | {"sqrt"} and all(unsigned(a, depth - 1) for a in node.args)
+
+
+_ONLY: dict[str, Callable[[Node], bool]] = {"Constant": is_constant, "Positive": not_negative, "Unsigned": unsigned}
 
 
 def build(template: Node, bound: Mapping[str, Node]) -> Node:

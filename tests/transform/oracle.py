@@ -49,7 +49,7 @@ def instances(rule: Rule, dtype: object) -> list[Instance]:
                 continue
             p = parameter(len(parameters), array(bool if v.type.dtype.kind == "b" else dtype, symbol("n0")))
             parameters.append(p)
-            bound[v["name"]] = absolute(p) if v["only"] == "Positive" else p
+            bound[v["name"]] = absolute(p) if v["only"] in {"Positive", "Unsigned"} else p
         before = build(in_numbers(rule.pattern, whole=dtype.kind != "f"), bound)
         result = rule.apply(before)
         if result is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Constant, Positive, assuming, is_constant, plain
+from tensormagic.ir.rules import Constant, Unsigned, assuming, extending, is_constant, plain
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
@@ -106,8 +106,8 @@ def signs_of_floats(x: Node, y: Node, c: Constant) -> Yields:
 
 
 @exact
-def known_signs(p: Positive) -> Yields:
-    """What is never negative is its own absolute value."""
+def known_signs(p: Unsigned) -> Yields:
+    """What has no sign is its own absolute value."""
     yield absolute(p), p
 
 
@@ -186,18 +186,22 @@ def never_worse(x: Node) -> Yields:
 @stable(fuel=1)
 def differences(x: Node, y: Node, c: Constant) -> Yields:
     """Differences of what is nearly equal."""
-    yield square(x) - square(y), (x - y) * (x + y)
-    yield x * x - y * y, (x - y) * (x + y)
-    yield sqrt(x + c) - sqrt(x), c / (sqrt(x + c) + sqrt(x))
-    yield sqrt(x) - sqrt(x - c), c / (sqrt(x) + sqrt(x - c))
+
+    def finite(c: Node, x: Node) -> bool:
+        return bool(np.isfinite(plain(c)["bits"].array().astype(x.type.dtype)))
+
+    yield square(x) - square(y), (x - y) * (x + y), extending("a value where both squares are infinite")
+    yield x * x - y * y, (x - y) * (x + y), extending("a value where both squares are infinite")
+    yield sqrt(x + c) - sqrt(x), c / (sqrt(x + c) + sqrt(x)), extending("0 where x is infinite"), finite
+    yield sqrt(x) - sqrt(x - c), c / (sqrt(x) + sqrt(x - c)), extending("0 where x is infinite"), finite
 
 
 @stable
 def lengths(x: Node, y: Node) -> Yields:
     """Lengths without overflow."""
-    yield sqrt(square(x) + square(y)), hypot(x, y)
-    yield sqrt(x * x + y * y), hypot(x, y)
-    yield sqrt(square(x) + y * y), hypot(x, y)
+    yield sqrt(square(x) + square(y)), hypot(x, y), extending("inf where x or y is infinite, also beside nan")
+    yield sqrt(x * x + y * y), hypot(x, y), extending("inf where x or y is infinite, also beside nan")
+    yield sqrt(square(x) + y * y), hypot(x, y), extending("inf where x or y is infinite, also beside nan")
 
 
 @real

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Constant, Positive, assuming
+from tensormagic.ir.rules import Constant, Positive, Unsigned, assuming, extending
 from tensormagic.ops.scalars.scalar import (
     absolute,
     cos,
@@ -44,7 +44,7 @@ def near_one(x: Node) -> Yields:
     yield 1 + erf(x), erfc(-x)
     yield 1 - erfc(x), erf(x)
     yield 1 - sigmoid(x), sigmoid(-x)
-    yield log1p(-exp(x)), log1mexp(x)
+    yield log1p(-exp(x)), log1mexp(x), extending("nan where x > 0, also where exp(x) is rounded to 1")
     yield log(-expm1(x)), log1mexp(x)
 
 
@@ -61,11 +61,16 @@ def inverses(x: Node, p: Positive) -> Yields:
     yield exp(log(p)), p
     yield log1p(expm1(x)), x
     yield log(sqrt(x)), 0.5 * log(x)
-    yield log(1 / x), -log(x)
     yield log(square(x)), 2 * log(absolute(x))
     yield logit(sigmoid(x)), x
     yield log(sigmoid(x) / sigmoid(-x)), x
     yield log(sigmoid(x) / (1 - sigmoid(x))), x
+
+
+@stable
+def reciprocals(p: Unsigned) -> Yields:
+    """Logarithms of reciprocals of what has no sign: at -0.0 and below the two sides differ."""
+    yield log(1 / p), -log(p)
 
 
 @stable
@@ -77,14 +82,14 @@ def logistic(x: Node, y: Node) -> Yields:
     yield log(exp(x) + exp(y)), logaddexp(x, y)
     yield 1 / (1 + exp(-x)), sigmoid(x)
     yield 1 / (1 + exp(x)), sigmoid(-x)
-    yield exp(x) / (1 + exp(x)), sigmoid(x)
-    yield exp(-x) / (1 + exp(-x)), sigmoid(-x)
-    yield y / (1 + exp(-x)), y * sigmoid(x)
-    yield y / (1 + exp(x)), y * sigmoid(-x)
-    yield exp(x) * sigmoid(-x), sigmoid(x)
-    yield exp(-x) * sigmoid(x), sigmoid(-x)
-    yield exp(x) * (y * sigmoid(-x)), y * sigmoid(x)
-    yield exp(-x) * (y * sigmoid(x)), y * sigmoid(-x)
+    yield exp(x) / (1 + exp(x)), sigmoid(x), extending("1 where exp(x) is infinite")
+    yield exp(-x) / (1 + exp(-x)), sigmoid(-x), extending("1 where exp(-x) is infinite")
+    yield y / (1 + exp(-x)), y * sigmoid(x), extending("a value where exp(-x) and y are infinite")
+    yield y / (1 + exp(x)), y * sigmoid(-x), extending("a value where exp(x) and y are infinite")
+    yield exp(x) * sigmoid(-x), sigmoid(x), extending("1 where exp(x) is infinite")
+    yield exp(-x) * sigmoid(x), sigmoid(-x), extending("1 where exp(-x) is infinite")
+    yield exp(x) * (y * sigmoid(-x)), y * sigmoid(x), extending("a value where exp(x) is infinite")
+    yield exp(-x) * (y * sigmoid(x)), y * sigmoid(-x), extending("a value where exp(-x) is infinite")
 
 
 @stable
@@ -94,8 +99,12 @@ def hyperbolic(x: Node) -> Yields:
     yield (exp(x) - exp(-x)) * 0.5, sinh(x)
     yield (exp(x) + exp(-x)) / 2, cosh(x)
     yield (exp(x) + exp(-x)) * 0.5, cosh(x)
-    yield sinh(x) / cosh(x), tanh(x)
-    yield (exp(x) - exp(-x)) / (exp(x) + exp(-x)), tanh(x)
+    yield sinh(x) / cosh(x), tanh(x), extending("1 or -1 where cosh(x) is infinite")
+    yield (
+        (exp(x) - exp(-x)) / (exp(x) + exp(-x)),
+        tanh(x),
+        extending("1 or -1 where exp(x) or exp(-x) is infinite"),
+    )
 
 
 @real
@@ -104,6 +113,7 @@ def true_of_reals(x: Node, y: Node, c: Constant) -> Yields:
     yield exp(log(x)), x, assuming("x >= 0")
     yield expm1(log1p(x)), x, assuming("x >= -1")
     yield softplus(log(x)), log1p(x), assuming("x >= 0")
+    yield log(1 / x), -log(x), assuming("x > 0")
     yield x * log(x), xlogy(x, x), assuming("0 * log(0) is 0")
     yield exp(x) * exp(y), exp(x + y)
     yield exp(x) / exp(y), exp(x - y)

@@ -61,7 +61,11 @@ def signs_of_operands(node: Node) -> Node | None:
     return negative(make(CONTRACT, inner, subscripts=node["subscripts"]))
 
 
-@stable(roots="contract", heads="inv")
+@stable(
+    roots="contract",
+    heads="inv",
+    extends="of a matrix that is nearly singular both are noise, and not the same",
+)
 def inverses_to_systems(node: Node) -> Node | None:
     """``inv(a) @ x -> solve(a, x), and x @ inv(a) -> solve(a.T, x)``."""
     (p, q), out = split(node["subscripts"])
@@ -81,7 +85,7 @@ def inverses_to_systems(node: Node) -> Node | None:
     return None
 
 
-@stable(roots="det", heads="inv")
+@real(roots="det", heads="inv", assumes=("a is invertible",))
 def determinants_of_inverses(node: Node) -> Node | None:
     """``det(inv(a)) -> 1 / det(a)``."""
     inner = node.args[0]

@@ -175,7 +175,11 @@ def logarithms_of_means(node: Node) -> Node | None:
     return None if found is None else reshape(fold(LOGSUMEXP, *found), node.type.shape) - log(quotient.args[1])
 
 
-@stable(roots="divide", heads="exp broadcast")
+@stable(
+    roots="divide",
+    heads="exp broadcast",
+    extends="a value where exp(v) overflows or is 0 everywhere; nan for all of a row that has an infinity",
+)
 def softmaxes(node: Node) -> Node | None:
     """``exp(v) / sum(exp(v), axes) -> softmax(v, axes)``."""
     e, divisor = node.args
@@ -183,7 +187,11 @@ def softmaxes(node: Node) -> Node | None:
     return row(SOFTMAX, e.args[0], axes) if axes is not None and node.type.dtype.kind == "f" else None
 
 
-@stable(roots="multiply", heads="exp")
+@stable(
+    roots="multiply",
+    heads="exp",
+    extends="a value where exp(v) overflows or is 0 everywhere; nan for all of a row that has an infinity",
+)
 def softmaxes_by_factor(node: Node) -> Node | None:
     """``exp(v) * (y / sum(exp(v), axes)) -> softmax(v, axes) * y``."""
     for e, factor in (node.args, node.args[::-1]):
@@ -221,7 +229,7 @@ def exponentials_of_log_softmaxes(node: Node) -> Node | None:
     return row(SOFTMAX, inner.args[0], inner["axes"]) if inner.op is LOG_SOFTMAX else None
 
 
-@stable(roots="subtract", heads="logsumexp")
+@stable(roots="subtract", heads="logsumexp", extends="nan for all of a row that has an infinity")
 def log_softmaxes(node: Node) -> Node | None:
     """``v - logsumexp(v, axes) -> log_softmax(v, axes)``."""
     v, total = node.args
@@ -231,7 +239,7 @@ def log_softmaxes(node: Node) -> Node | None:
     return row(LOG_SOFTMAX, v, found[1])
 
 
-@stable(roots="add", heads="logsumexp max")
+@stable(roots="add", heads="logsumexp max", extends="a value where v has an infinity")
 def shifted_logsumexps(node: Node) -> Node | None:
     """``logsumexp(v - max(v, axes), axes) + max(v, axes) -> logsumexp(v, axes)``."""
     for total, top in (node.args, node.args[::-1]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import weakref
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -18,6 +19,7 @@ from tensormagic.capture.value import Tensor
 
 _MOST = 2000  # objects that are looked at, and items of one container
 _ATOMS = (
+    *weakref.ProxyTypes,  # first: of one whose object is gone, nothing else can be asked
     type(None),
     bool,
     int,

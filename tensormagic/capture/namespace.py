@@ -14,6 +14,7 @@ from tensormagic.capture import fancy, operators, random
 from tensormagic.capture.inputs import name_of_list
 from tensormagic.capture.library import (
     applying,
+    bits,
     choosing,
     complex_numbers,
     creation,
@@ -54,7 +55,7 @@ LIBRARY: tuple[ModuleType, ...] = (
     creation, shaping, joining, diagonals, choosing, signal, statistics, quantiles, ordering, fancy, selection, reductions,
     products, grids, histograms, padding, sets, windows, polynomials, applying,
     operators, linear_algebra, transforms,
-    special, storing, views, norms, equations, scipy_linalg, densities, densities_table, quadrature, filters, complex_numbers,
+    special, storing, views, norms, equations, scipy_linalg, densities, densities_table, quadrature, filters, complex_numbers, bits,
 )  # fmt: skip
 _CREATE = {
     "zeros",

@@ -52,6 +52,7 @@ def case(op: str, build: Callable[..., Any], oracle: Callable[..., Any], *shapes
     CASES.append(Case(op, build, oracle, shapes, **fields))
 
 
+import tests.ops.cases_bits  # noqa: E402 (the same)
 import tests.ops.cases_folds  # noqa: E402 (they add to CASES)
 import tests.ops.cases_fourier  # noqa: E402 (the same)
 import tests.ops.cases_linear  # noqa: E402 (the same)

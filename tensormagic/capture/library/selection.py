@@ -11,14 +11,15 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, node_of
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import product
 from tensormagic.ops.indices import selection
 from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.sorting import row_order
 from tensormagic.ops.leaf import size_node
-from tensormagic.ops.move import concatenate, expand_dims, normalise_axis, reshape
+from tensormagic.ops.move import concatenate, expand_dims, normalise_axis, reshape, transpose
 from tensormagic.ops.scalars import scalar
 
 
@@ -82,6 +83,30 @@ def extract(condition: Any, arr: Any) -> Tensor:
     return done(gather(node_of(arr), selection.places(truth(node_of(condition)))))
 
 
+def _unique_parts(x: Node, axis: int, *asked: bool) -> Any:
+    """``np.unique`` along an axis: its different parts, in the order of their elements."""
+    if x.type.dtype.kind == "c":
+        refuse("np.unique of complex numbers along an axis", "Take it of the real and imaginary parts.")
+    axis = normalise_axis(axis, x.type.ndim)
+    front = (axis, *(k for k in range(x.type.ndim) if k != axis))
+    parts = transpose(x, front)
+    rows = reshape(parts, (parts.type.shape[0], product(parts.type.shape[1:])))
+    order = row_order(rows)
+    ordered = wrap(gather(rows, order, 0))
+    differs: Any = ordered[1:] != ordered[:-1]
+    new: Any = np.concatenate([np.ones(1, bool), differs.any(axis=1)])[: ordered.shape[0]]
+    places = wrap(order)
+    found: list[Any] = [done(transpose(gather(parts, places[new].node, 0), tuple(map(int, np.argsort(front)))))]
+    if asked[0]:
+        found.append(places[new])
+    number = new.cumsum() - 1
+    if asked[1]:
+        found.append(number[places.argsort()])
+    if asked[2]:
+        found.append(np.bincount(number))
+    return tuple(found) if len(found) > 1 else found[0]
+
+
 @implements(np.unique)
 def unique(
     ar: Any,
@@ -99,7 +124,7 @@ def unique(
     if axis is not None:
         normalise_axis(axis, x.type.ndim)  # which raises NumPy's errors
     if axis is not None and x.type.ndim != 1:
-        refuse("np.unique along an axis", "Take it of each slice, or in a cell of its own.")
+        return _unique_parts(x, axis, return_index, return_inverse, return_counts)
     flat = reshape(x, (x.type.size,))
     asked = (bool(return_index), bool(return_inverse), bool(return_counts))
     first, inverse, counts = selection.unique(flat, equal_nan=bool(equal_nan), asked=asked)

@@ -15,7 +15,7 @@ from tensormagic.capture import context, names, namespace
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import mathematics
-from tensormagic.capture.staging import ranges, scalar_types, source
+from tensormagic.capture.staging import foreign, ranges, scalar_types, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, item, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.raising import may_wait, note, wait
@@ -86,6 +86,8 @@ def called(function: Any) -> Any:
         return calling(_staged(function), code)
     if (staged := _staged(function)) is not function:
         return staged
+    if maker := foreign.maker_of(function):
+        return foreign.with_values(function, maker)
     own = _own(function)
     if own is not function:
         return own

@@ -32,9 +32,10 @@ from tensormagic.capture.stores.storing import (
 from tensormagic.capture.stores.uncertain import apart_in_numpy, may_share
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, hint, product
+from tensormagic.ops.bits import reinterpret
 from tensormagic.ops.effects.checks import fits
 from tensormagic.ops.fold import CUMSUM, row
 from tensormagic.ops.form import to_form
@@ -290,6 +291,15 @@ def view(x: Tensor, dtype: Any = None, type: Any = None) -> Tensor:
     if type not in {None, np.ndarray}:
         refuse(f"an array as a {getattr(type, '__name__', type)}", "Use the array itself.")
     if dtype is not None and np.dtype(dtype) != x.dtype:
+        other, own = np.dtype(dtype), x.dtype
+        if other.kind in "fc" and own.kind not in "fc" and any(n.type.inexact for n in topological([x.node])):
+            refuse(
+                "bits of what floats are in, as floats,", "No derivative would go through: use np.frexp and np.ldexp."
+            )
+        if other.kind in "iufc" and other.isnative and other.itemsize == own.itemsize and x.type.form == "array":
+            return x.view_of(
+                lambda node: reinterpret(node, other), lambda _old, new: reinterpret(new, own), lambda a: a.view(other)
+            )
         refuse(f"an array's memory as elements of dtype {np.dtype(dtype)}", "Convert the values with astype.")
     return x[...] if x.type.form == "array" else x
 

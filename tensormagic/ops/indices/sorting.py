@@ -60,6 +60,25 @@ ARGSORT = Opaque(
 )
 
 
+ROW_ORDER = Opaque(
+    name="row_order",
+    types=lambda args, _params: Type(np.dtype(np.int64), args[0].type.shape[:1]),
+    numpy=lambda rows: np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows)),
+    tangent=lambda _node, _tangents: None,
+    stacked=lambda _node, _args, _batched, _size: _no_stack(),
+    doc="The indices that sort the rows of a matrix, by their first elements first.",
+)
+
+
+def _no_stack() -> Node:
+    raise DTypeError("np.unique along an axis has no rule for batches", "Take it of each example in a loop.")
+
+
+def row_order(rows: Node) -> Node:
+    """The indices that sort rows by their elements, the first one first; equal rows keep their order."""
+    return make(ROW_ORDER, (rows,))
+
+
 def _build(op: Opaque, x: Node, axis: int | None, kind: str | None, stable: bool | None) -> Node:
     if kind is not None and stable is not None:
         message = "`kind` and `stable` parameters can't be provided at the same time. Use only one of them."

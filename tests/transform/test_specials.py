@@ -1,5 +1,8 @@
 """Rules at special values: exact ones keep every bit; stable ones lose no number, and say where they have a value for nan."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -66,3 +69,13 @@ def test_the_root_of_minus_zero_keeps_its_sign_under_no_absolute_value():
     x = parameter(0, array(np.float64, symbol("n0")))
     graph = rewrite(Graph((x,), (1 / absolute(sqrt(x)),)), "exact").graph
     assert outcome(graph, [np.array([-0.0, -0.0])])[0] == np.inf
+
+
+@pytest.mark.parametrize("start", range(0, 180, 30))
+def test_drawn_expressions_keep_every_bit(start):
+    path = Path(__file__).resolve().parents[2] / "scripts" / "exact_specials.py"
+    script = runpy.run_path(str(path))
+    with np.errstate(all="ignore"):
+        found = [f for seed in range(start, start + 30) if (f := script["compared"](seed)) is not None]
+    assert [f[3] for f in found if f[3]] == []
+    assert sum(f[0] for f in found) > 10_000

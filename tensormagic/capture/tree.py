@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,7 +34,7 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
 
 
 def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
-    if type(tree) in _LEAVES:
+    if type(tree) in _LEAVES or _has_more(tree):
         leaves.append(tree)
         return next
     if tree is None or isinstance(tree, np.dtype):
@@ -75,7 +76,7 @@ def _relabelled(value: Any, like: Labelled) -> Any:
 
 def structure(tree: Any) -> Any:
     """What two trees of the same form have in common: a key."""
-    if type(tree) in _LEAVES:
+    if type(tree) in _LEAVES or _has_more(tree):
         return ...
     if tree is None or isinstance(tree, np.dtype):
         return tree
@@ -100,9 +101,19 @@ def _is_record(tree: Any) -> bool:
     return all(f.init for f in fields) and getattr(tree, "__dict__", {}).keys() <= {f.name for f in fields}
 
 
+def _has_more(tree: Any) -> bool:
+    """Whether a container has attributes of its own, beside its items: it is left as it is."""
+    if type(tree) in _PLAIN or not isinstance(tree, dict | tuple | list):
+        return False
+    return isinstance(tree, defaultdict) or bool(getattr(tree, "__dict__", None))
+
+
+_PLAIN = {dict, tuple, list}
+
+
 def is_container(value: Any) -> bool:
     """Whether a value is taken apart."""
-    return isinstance(value, dict | tuple | list) or _is_record(value)
+    return (isinstance(value, dict | tuple | list) and not _has_more(value)) or _is_record(value)
 
 
 def parts_in(container: Any) -> list[Any]:

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -197,18 +198,33 @@ def derived(function: Function, name: str, body: Callable[..., Any]) -> Function
 _derived: weakref.WeakSet[Function] = weakref.WeakSet()  # that a derivative is constant is nothing to warn of
 
 
-def _kept(make: Callable[..., Function], *key: Any) -> Function:
-    """``make(*key)``, once for each key; what is made while code is traced is not kept."""
+def _kept(make: Callable[..., Function], fun: Any, *key: Any) -> Function:
+    """``make(fun, *key)``, once for each function itself and key; what is made while code is traced is not kept."""
+    if context.current() is not None:
+        return make(fun, *key)
     try:
-        hash(key)
-    except TypeError:
-        return make(*key)
-    return make(*key) if context.current() is not None else _made(make, key)
+        return _made(make, _Same(fun), key)
+    except TypeError:  # a key that is not hashable
+        return make(fun, *key)
+
+
+class _Same:
+    """An object as a key: equal to itself alone; a method, to that method of the same object."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._parts = (value.__func__, value.__self__) if isinstance(value, MethodType) else (value, None)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and all(a is b for a, b in zip(self._parts, other._parts, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self._parts)))
 
 
 @lru_cache(maxsize=64)
-def _made(make: Callable[..., Function], key: tuple[Any, ...]) -> Function:
-    return make(*key)
+def _made(make: Callable[..., Function], fun: _Same, key: tuple[Any, ...]) -> Function:
+    return make(fun.value, *key)
 
 
 def _scalar(value: Any, function: Function) -> Node:

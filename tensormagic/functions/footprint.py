@@ -120,10 +120,16 @@ class _Walk:
         while True:
             known = len(self.names), self.every, self.asks
             self._begin()
-            self.pending += [(r, getattr(r, "__name__", "the function"), True) for r in roots]
+            self.pending += [
+                (r, vars(r)["__name__"] if "__name__" in getattr(r, "__dict__", ()) else "the function", True)
+                for r in roots
+            ]
             self.pending += [(a, f"argument {k + 1}", False) for k, a in enumerate(arguments)]
             for read in reads:
-                self._read(*read, True)
+                if not isinstance(
+                    read[1].get(read[0]), types.FunctionType
+                ):  # which the code leads to, as it reads them
+                    self._read(*read, True)
             while self.pending:
                 self._visit(*self.pending.pop())
             if known == (len(self.names), self.every, self.asks):
@@ -339,17 +345,19 @@ class _Walk:
         if isinstance(value, list | dict | set | frozenset | tuple | deque):
             self.items(value, told, False)
         of_class = {n for c in kind.__mro__ if c is not object for n in vars(c) if self._wanted(n) and n[:2] != "__"}
-        inside = getattr(value, "__dict__", None)
+        inside, whole = getattr(value, "__dict__", None), kinds.is_partly_librarys(kind)
         if isinstance(inside, dict):
             self._check("dict", value, None, inside, told)
-            self._attributes(value, inside, of_class, told)
+            self._attributes(value, inside, of_class, told, whole=whole)
         for base in kind.__mro__:
             for name, slot in vars(base).items():
                 if isinstance(slot, types.MemberDescriptorType) and (self._wanted(name) or base is not kind):
                     self._slot(value, slot.__get__, f"{told}.{name}")
 
-    def _attributes(self, value: Any, inside: dict[str, Any], of_class: Iterable[str], told: str) -> None:
-        names = {n for n in inside if self._wanted(n) or n in self.names} | set(of_class)
+    def _attributes(
+        self, value: Any, inside: dict[str, Any], of_class: Iterable[str], told: str, *, whole: bool = False
+    ) -> None:
+        names = {n for n in inside if whole or self._wanted(n) or n in self.names} | set(of_class)
         if self.asks or (hasattr(type(value), "__getattr__") and not isinstance(value, types.FunctionType)):
             names |= self.names
         for name in sorted(names):

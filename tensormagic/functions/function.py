@@ -223,7 +223,7 @@ class Function(Made):
     fills: bool = False
     roots: tuple[Any, ...] | None = None
     math: str = ""
-    _quick: dict[Any, Known] = field(default_factory=dict, repr=False)
+    quick: dict[Any, Known] = field(default_factory=dict, repr=False)
     _exact: OrderedDict[Any, list[Known]] = field(default_factory=OrderedDict, repr=False)
     _kinds: OrderedDict[Any, list[tuple[Specialisation, Record]]] = field(default_factory=OrderedDict, repr=False)
     _unfollowed: int = field(
@@ -248,7 +248,7 @@ class Function(Made):
 
     def forget(self) -> None:
         """Let go of the programs."""
-        self._quick.clear()
+        self.quick.clear()
         self._exact.clear()
         self._kinds.clear()
 
@@ -258,7 +258,7 @@ class Function(Made):
             return self._leveled(args, options)
         if not options and not self.fills:
             try:
-                known = self._quick[choices(self.math), tuple([(a.__class__, a.dtype, a.shape) for a in args])]
+                known = self.quick[choices(self.math), tuple([(a.__class__, a.dtype, a.shape) for a in args])]
                 if known.holds():
                     return known.program.run(known.sizes, args, args)
             except (AttributeError, KeyError, TypeError):
@@ -320,11 +320,11 @@ class Function(Made):
         found.insert(0, known)
         del found[_STATES:]
         if not given.reads and not options and all(type(v) is np.ndarray for v in args):
-            self._quick[choices(self.math), tuple([(a.__class__, a.dtype, a.shape) for a in args])] = known
+            self.quick[choices(self.math), tuple([(a.__class__, a.dtype, a.shape) for a in args])] = known
         while len(self._exact) > _EXACT:
             self._exact.popitem(last=False)
-        while len(self._quick) > _EXACT:
-            del self._quick[next(iter(self._quick))]
+        while len(self.quick) > _EXACT:
+            del self.quick[next(iter(self.quick))]
 
     def _specialise(self, key: Any, given: Given, call: Any) -> tuple[Specialisation, Given, Record]:
         """The program for values of this kind, one that is there or a new one; and what it has read."""

@@ -135,3 +135,9 @@ def is_followed(kind: type) -> bool:
         if base not in _HOLDERS and not (is_pythons(base) and (is_users_class(base) or is_quiet(base.__module__))):
             return False
     return True
+
+
+@lru_cache(maxsize=4096)
+def is_partly_librarys(kind: type) -> bool:
+    """Whether methods of a class are a library's, whose code is not looked at: these may read any attribute."""
+    return any(base not in _HOLDERS and is_quiet_class(base) for base in kind.__mro__)

@@ -143,13 +143,17 @@ def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:
 
 
 class Helper:
-    """A function beside the one that calls it, captured when it is called."""
+    """A function beside the one that calls it, captured when it is called; its attributes are the function's own."""
 
     def __init__(self, function: types.FunctionType, lasting: bool) -> None:
-        self.function = function
-        self.lasting = lasting
-        self.__name__ = function.__name__
-        self.__wrapped__ = function
+        vars(self).update(function=function, lasting=lasting, __name__=function.__name__, __wrapped__=function)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         return captured_body(self.function, lasting=self.lasting)(*args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        inside = vars(self)["function"].__dict__
+        return look((name, inside)) if name in inside else getattr(vars(self)["function"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.function, name, value)

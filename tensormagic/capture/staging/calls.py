@@ -149,7 +149,10 @@ def _holds_nothing(function: Any) -> bool:
     """Whether a function may be remembered: what belongs to an object, or is the user's, would keep arrays alive."""
     if type(function) is FunctionType:
         return _is_librarys(function)
-    return isinstance(getattr(function, "__self__", None), ModuleType | None)
+    known = isinstance(
+        function, BuiltinFunctionType | type | np.ufunc
+    )  # objects of the user's may be equal and not the same
+    return known and isinstance(getattr(function, "__self__", None), ModuleType | None)
 
 
 @lru_cache(maxsize=4096)
@@ -175,6 +178,8 @@ def _is_quiet(function: Any) -> bool:
     if isinstance(function, FunctionType):
         return source.is_users(function.__code__.co_filename) or _is_quiet_module(function.__module__)
     owner = getattr(function, "__self__", None)
+    if isinstance(owner, type) and not issubclass(owner, _OWNERS[:-1]):
+        return _is_quiet_module(owner.__module__)
     if owner is not None and not isinstance(owner, ModuleType):
         return isinstance(owner, _OWNERS) or type(owner).__module__.startswith("collections")
     if isinstance(function, BuiltinFunctionType):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
@@ -169,9 +170,11 @@ def code_that_calls_itself(function: Any) -> CodeType | None:
 
 
 def _innermost(function: Any) -> FunctionType | None:
-    while hasattr(function, "__wrapped__") and not isinstance(function, FunctionType):
-        function = function.__wrapped__
-    return function if isinstance(function, FunctionType) else None
+    while not isinstance(function, FunctionType):
+        function = inspect.getattr_static(function, "__wrapped__", None)  # which a class of the user's may make up else
+        if function is None:
+            return None
+    return function
 
 
 def _reaches(function: FunctionType, code: CodeType) -> bool:

@@ -1,0 +1,234 @@
+"""A captured function follows what it has read: call, change, call, against Python."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+import time
+import types
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError, GuardError
+from tests.functions import state_programs as states
+
+X = np.arange(3.0)
+EACH = 50  # programs of a seed
+FACTOR = 2
+RATE = 0.5
+
+
+class Model:
+    """An object of the user's."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self.layers = [1.0, 2.0]
+
+    def step(self, x: Any) -> Any:
+        """What reads attributes, a list and a global."""
+        return x * self.rate + self.layers[0] * FACTOR
+
+
+@pytest.fixture(autouse=True)
+def one_tier(monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_drawn_programs(seed):
+    rng = random.Random(seed)
+    found = {p.told: states.fault(p) for p in (states.draw(rng) for _ in range(EACH))}
+    different = {told: fault for told, fault in found.items() if fault and not fault.startswith("refused")}
+    assert not different
+    assert sum(map(bool, found.values())) <= EACH // 10  # refused by name
+
+
+def traced(function: Any, *args: Any) -> int:
+    """How often two calls trace a function."""
+    count = 0
+
+    def body(*given: Any) -> Any:
+        nonlocal count
+        count += 1
+        return inner(*given)
+
+    inner, function.body = function.body, body
+    function(*args)
+    function(*args)
+    function.body = inner
+    return count
+
+
+def test_what_is_followed_is_not_traced_again():
+    model = Model(0.5)
+    f = tm.tensor(lambda x: model.step(x))
+    assert traced(f, X) == 1
+    model.rate = 0.25
+    np.testing.assert_array_equal(f(X), X * 0.25 + 2)
+    assert traced(f, X) == 0
+    model.rate = 0.5  # as it was: the program is there
+    assert traced(f, X) == 0
+    np.testing.assert_array_equal(f(X), X * 0.5 + 2)
+
+
+def test_what_no_code_names_is_not_followed():
+    model = Model(0.5)
+    f = tm.tensor(lambda x: x * model.rate)
+    f(X)
+    model.history = [1.0]
+    model.count = 3
+    assert traced(f, X) == 0
+
+
+def test_a_float_that_a_helper_reads_is_an_input(monkeypatch):
+    def helper(x):
+        return x * RATE
+
+    f = tm.tensor(lambda x: helper(x))
+    f(X)
+    monkeypatch.setitem(globals(), "RATE", 0.25)
+    assert traced(f, X) == 0
+    np.testing.assert_array_equal(f(X), X * 0.25)
+
+
+def test_a_body_runs_once_a_call():
+    calls = itertools.count()
+    f = tm.tensor(lambda x: x + next(calls) + RATE)
+    assert [float(f(X)[0]) for _ in range(4)] == [0.5, 1.5, 2.5, 3.5]
+
+
+def test_clocks_and_generators_go_on():
+    f = tm.tensor(lambda x: x + time.perf_counter())
+    assert f(X)[0] < f(X)[0]
+    rng, same = random.Random(1), random.Random(1)
+    g = tm.tensor(lambda x: x + rng.random())
+    assert [g(X)[0] for _ in range(3)] == [same.random() for _ in range(3)]
+
+
+def test_what_the_function_changes_itself():
+    seen: list[int] = []
+
+    def f(x):
+        seen.append(len(seen))
+        return x + len(seen)
+
+    g = tm.tensor(f)
+    assert [g(X)[0] for _ in range(3)] == [1, 2, 3]
+    assert seen == [0, 1, 2]
+
+
+def test_a_captured_value_that_is_left_behind_is_refused():
+    box = types.SimpleNamespace(last=None)
+
+    def f(x):
+        box.last = x * 2
+        return x
+
+    with pytest.raises(CaptureError, match=r"leaves a captured value in box\.last"):
+        tm.tensor(f)(X)
+
+
+def test_arguments_of_equal_keys_and_classes():
+    f = tm.tensor(lambda x, d: x * (2 if type(next(iter(d))) is bool else 3))
+    assert [f(X, {1: 0})[1], f(X, {True: 0})[1], f(X, {1.0: 0})[1]] == [3, 2, 3]
+
+
+def test_a_dataclass_with_more_than_its_fields():
+    @dataclass
+    class Settings:
+        rate: float
+
+    one = Settings(2.0)
+    one.extra = 3.0  # type: ignore[attr-defined]
+    f = tm.tensor(lambda x, s: x * s.rate * s.extra)
+    np.testing.assert_array_equal(f(X, one), X * 6)
+    one.extra = 4.0  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(f(X, one), X * 8)
+
+
+def test_elements_of_arrays_in_objects():
+    model = types.SimpleNamespace(w=np.ones(3), big=np.ones(1000))
+    f = tm.tensor(lambda x: x @ model.w + float(model.w[0]) + model.big.sum())
+    assert f(X) == 1004
+    model.w[0] = 5
+    assert f(X) == 1008
+    model.big[0] = 0
+    assert f(X) == 1007
+
+
+def test_compiled_says_what_has_changed():
+    model = Model(0.5)
+    f = tm.compile(lambda x: x * model.rate, "float64[n]")
+    np.testing.assert_array_equal(f(X), X * 0.5)
+    model.rate = 0.25
+    with pytest.raises(GuardError, match=r"model\.rate, which <lambda> reads, is not what it was"):
+        f(X)
+    model.rate = 0.5
+    np.testing.assert_array_equal(f(X), X * 0.5)
+
+
+def test_compiled_reads_arrays_and_floats_at_each_call(monkeypatch):
+    w = np.ones(3)
+    f = tm.compile(lambda x: x * w * RATE, "float64[n]")
+    w[0:] = 4.0
+    np.testing.assert_array_equal(f(X), X * 2)
+    monkeypatch.setitem(globals(), "RATE", 0.25)
+    np.testing.assert_array_equal(f(X), X)
+
+
+def test_compiled_refuses_what_cannot_be_checked():
+    with pytest.raises(CaptureError, match=r"reads time\.perf_counter, which"):
+        tm.compile(lambda x: x + time.perf_counter(), "float64[n]")
+
+
+def test_compiled_for_one_constant():
+    f = tm.compile(lambda x, k: x * k, "float64[n]", 3)
+    np.testing.assert_array_equal(f(X, 3), X * 3)
+    with pytest.raises(GuardError, match="value 2 is 4 where 3 was compiled for"):
+        f(X, 4)
+
+
+def test_equal_callables_are_told_apart():
+    class Scale:
+        def __init__(self, k: int) -> None:
+            self.k = k
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.k
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Scale)
+
+        def __hash__(self) -> int:
+            return 1
+
+    assert [tm.jvp(Scale(k), (2.0,), (1.0,))[1] for k in (2, 3)] == [2.0, 3.0]
+    assert [tm.vjp(Scale(k), 2.0)[1](1.0)[0] for k in (2, 3)] == [2.0, 3.0]
+    f = tm.tensor(lambda x, s: s(x))
+    assert [f(2.0, Scale(k)) for k in (2, 3)] == [4.0, 6.0]
+
+
+def test_signature_of_a_changed_function():
+    def f(x, k=2.0):
+        return x * k
+
+    g = tm.tensor(f)
+    assert g(3.0) == 6
+    f.__defaults__ = (4.0,)
+    assert g(3.0) == 12
+    f.__code__ = (lambda x, k=2.0: x + k).__code__
+    assert g(3.0) == 7
+
+
+def test_partials_and_lists_of_functions():
+    functions = [functools.partial(lambda k, x: x * k, 2)]
+    f = tm.tensor(lambda x: functions[0](x))
+    assert f(3.0) == 6
+    functions[0] = functools.partial(lambda k, x: x * k, 3)
+    assert f(3.0) == 9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply, nodes_of
 from tensormagic.ir.type import python
-from tensormagic.ops.effects.checks import in_range
+from tensormagic.ops.effects.checks import fits, in_range
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices import sorting
 from tensormagic.ops.leaf import constant, size_node
@@ -46,15 +46,26 @@ def choose_from(condition: Any, first: Any, second: Any) -> Tensor:
 
 
 def _wrapped(value: Any, other: Any) -> Any:
-    """A choice; NumPy wraps a Python integer that the dtype of the other one does not hold."""
+    """A choice; a Python integer that the dtype of the other one does not hold is wrapped, or an error from NumPy 2.5 on."""
     t = node_of(other).type
     if t.form == "python" or t.dtype.kind not in "iu" or is_huge(value):
         return value
     if type(value) is int:
-        return np.asarray(value).astype(t.dtype)[()]
+        return np.asarray(value).astype(t.dtype)[()] if _wraps() else t.dtype.type(value)
     if isinstance(value, Tensor) and value.type == python(int):
-        return wrap(astype(to_form(value.node, "scalar"), t.dtype))
+        node = value.node if _wraps() else fits(value.node, t.dtype)
+        return wrap(astype(to_form(node, "scalar"), t.dtype))
     return value
+
+
+@cache
+def _wraps() -> bool:
+    """Whether ``np.where`` wraps Python's integers."""
+    try:
+        np.where([True], np.int8(1), 300)
+    except OverflowError:
+        return False
+    return True
 
 
 @implements(np.clip)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -264,10 +266,26 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = (_components(v, k) for v, k in ((a, axisa), (b, axisb)))
+    if not _takes_planes() and not len(x) == len(y) == 3:
+        raise ShapeError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, "
+            f"but they are {len(x)} and {len(y)} dimensional instead."
+        )
     if len(x) == len(y) == 2:
         return _done(to_form(x[0] * y[1] - x[1] * y[0], "array"))
     parts = [_minor(x, y, k, m) for k, m in ((1, 2), (2, 0), (0, 1))]
     return stack([wrap(part) for part in parts], axis=axisc)
+
+
+@cache
+def _takes_planes() -> bool:
+    """Whether NumPy's function takes vectors of two components, which it gave up."""
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            np.cross([1, 0], [0, 1])
+        except ValueError:
+            return False
+    return True
 
 
 @implements(np.linalg.cross)

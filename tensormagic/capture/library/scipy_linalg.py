@@ -5,6 +5,8 @@ Options that say only how a result is found (``overwrite_a``, ``check_finite``, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply
-from tensormagic.ir.type import product
+from tensormagic.ir.type import Form, product
 from tensormagic.ops import fold as folds
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import fold, reduce_sum
@@ -132,11 +134,22 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 @implements("scipy.linalg.cho_factor")
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """``scipy.linalg.cho_factor``: the other triangle still holds the matrix."""
+    """``scipy.linalg.cho_factor``: the other triangle holds the matrix, or zeros, as SciPy's version has it."""
     x = linalg.prepared(node_of(a))
     factor = linalg.cholesky(x, upper=not lower)
     kept = scalar.greater_equal if lower else scalar.less_equal
-    return _done(scalar.where(matrix.mask(x, kept), factor, x)), lower
+    other, said = _other_triangle()
+    return _done(scalar.where(matrix.mask(x, kept), factor, x if other else zeros_like(x))), said(lower)
+
+
+@cache
+def _other_triangle() -> tuple[float, Callable[[Any], Any]]:
+    """What SciPy leaves in the other triangle of a factor of a matrix of ones, and how it says which one it is."""
+    import scipy.linalg
+
+    found: Any = scipy.linalg.cho_factor(np.ones((2, 2)) + np.eye(2), lower=True)
+    factor, lower = found
+    return float(factor[0, 1]), np.asarray if isinstance(lower, np.ndarray) else bool
 
 
 @implements("scipy.linalg.cho_solve")
@@ -165,10 +178,20 @@ def lstsq(a: Any, b: Any, cond: Any = None, **options: Any) -> Any:
     values = linalg.svdvals(x)
     sums = residuals(x, columns, bound, found.type.dtype)
     if single and taller(*x.type.shape):
-        sums = sums[0]
+        sums = wrap(to_form(sums[0].node, _forms_of_lstsq()[0]))
     large = scalar.greater(values, bound * fold(folds.MAX, values, (0,), keepdims=True))
-    rank = to_form(reduce_sum(astype(large, np.int64), (0,)), "python")
+    rank = to_form(reduce_sum(astype(large, np.int64), (0,)), _forms_of_lstsq()[1])
     return _done(reshape(found, found.type.shape[:1]) if single else found), sums, _done(rank), _done(values)
+
+
+@cache
+def _forms_of_lstsq() -> tuple[Form, Form]:
+    """The forms of the sum of squares and of the rank, which differ between SciPy's versions."""
+    import scipy.linalg
+
+    found: Any = scipy.linalg.lstsq(np.ones((2, 1)), np.ones(2))
+    _, sums, rank, _ = found
+    return "array" if isinstance(sums, np.ndarray) else "scalar", "scalar" if isinstance(rank, np.generic) else "python"
 
 
 @implements("scipy.linalg.pinv")

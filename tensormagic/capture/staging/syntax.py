@@ -371,6 +371,13 @@ class Staging(ast.NodeTransformer):
             node.func = _call("called", node.func, node.func)
         return node
 
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        self.generic_visit(node)
+        name = getattr(node.value, "attr", getattr(node.value, "id", None))
+        if isinstance(node.ctx, ast.Load) and name in _JOINS:
+            node.value = _call("called", node.value, node.value)
+        return node
+
     def visit_Raise(self, node: ast.Raise) -> Any:
         if node.exc is not None and self.scope.kind != "class":
             node.exc = texts.visit_exception(node.exc)
@@ -388,6 +395,9 @@ class Staging(ast.NodeTransformer):
             return node
         told = _constant(None) if node.msg is None else _thunk(node.msg)
         return _at(ast.Expr(_call("asserted", node, node.test, told)), node)
+
+
+_JOINS = {"c_", "r_", "mgrid", "ogrid"}  # NumPy's objects that an index calls
 
 
 def _flat_names(target: ast.expr) -> list[str] | None:

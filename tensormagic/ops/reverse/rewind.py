@@ -44,7 +44,7 @@ from tensormagic.ops.reverse.spans import block_length, in_blocks
 from tensormagic.ops.reverse.support import DEEPEST, Search, is_steep, support
 from tensormagic.ops.reverse.support_regions import mark, marked
 from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
-from tensormagic.ops.scalars.scalar import logical_not, logical_or
+from tensormagic.ops.scalars.scalar import equal, logical_not, logical_or
 from tensormagic.ops.update import ADD_AT, set_at
 
 
@@ -193,7 +193,8 @@ class Rewind:
             self.sizes.pop(p, None)  # differs from turn to turn
         self.counter = None if self.counted else self._counter()
         flags = [w and p.type.inexact for w, p in zip(wanted[self.first :], self.own, strict=True)]
-        self.back, self.fixed = self._active([k for k, flag in enumerate(flags) if flag])
+        self.newest = stand_in("newest", Type(np.dtype(bool), (), "scalar"))  # whether a turn back is the first
+        self.back, self.fixed, self.replaced = self._active([k for k, flag in enumerate(flags) if flag])
 
     def _counter(self) -> int | None:
         """The carry that counts the turns of a while loop from zero, where there is one."""
@@ -204,8 +205,8 @@ class Rewind:
                     return k
         return None
 
-    def _active(self, moving: list[int]) -> tuple[list[int], list[int]]:
-        """The carries and the constants that derivatives go through."""
+    def _active(self, moving: list[int]) -> tuple[list[int], list[int], set[int]]:
+        """The carries and the constants that derivatives go through, and the carries that every turn replaces."""
         results, count = self.body.results, self.carries
         while True:
             nodes = derivatives().active(results, [self.own[k] for k in moving])
@@ -221,7 +222,8 @@ class Rewind:
                 break
             reached |= more
         constants = {j for k in reached for j in feeds[k] if j >= count}
-        return sorted(reached), sorted(constants)
+        replaced = {k for k in reached if not any(k in feeds[j] for j in reached)}
+        return sorted(reached), sorted(constants), replaced
 
     def _fed_by(self, carry: int, moving: Sequence[int]) -> set[int]:
         """The moving operands that the next value of a carry depends on."""
@@ -246,18 +248,24 @@ class Rewind:
         seeds: list[Tangent] = [None] * self.carries
         for k in self.back:
             seeds[k] = stand_in("cotangent", tangent_type(self.body.results[k].type))
+        pulled = [c for c in seeds if c is not None]
+        for (
+            k
+        ) in self.replaced:  # what an older turn gave is not read: its cotangent is left out, not a number that is 0
+            if is_steep(self.body.results[k]):
+                seed = like(seeds[k], self.body.results[k])
+                seeds[k] = masked_by(broadcast(self.newest, seed.type.shape), seed)
         totals = [stand_in("sum", tangent_type(self.own[k].type)) for k in self.fixed]
         wrt = [self.own[k] for k in (*self.back, *self.fixed)]
         fixed = [self.own[k] for k in self.fixed]
         found, parts = derivatives().pull([*self.body.results, *fixed], [*seeds, *totals], wrt)
         outputs = [like(c, p) for c, p in zip(parts, wrt, strict=True)]
-        pulled = [c for c in seeds if c is not None]
         masks = self._masks(outputs[len(self.back) :], totals)
         marks = self._marks(outputs[len(self.back) :], totals, masks)
         outputs += [after for _, after in marks.values()]
         linear = [*pulled, *totals, *(mark for mark, _ in marks.values())]
         index = self.body.parameters[: self.first] if self.counter is None else [self.own[self.counter]]
-        saved = residuals(outputs, linear, [*index, *self.own[self.carries :]], self.sizes)
+        saved = residuals(outputs, [*linear, self.newest], [*index, *self.own[self.carries :]], self.sizes)
         turns = size_of(node.args[0]) if self.counted else None
         turns = None if turns is None or nodes_of(turns) else turns
         length = block_length(turns, self.body, self.own[: self.carries], saved, self.sizes)
@@ -378,7 +386,7 @@ class Rewind:
         extent = _size(number[0]) if inside is None else inside
         index = index_node("back", 0, extent)
         place = size_node(extent - 1 - _size(index))
-        known: dict[Node, Node] = {}
+        known: dict[Node, Node] = {self.newest: equal(index, 0)}
         if self.counted or self.counter is not None:
             own = self.body.parameters[0] if self.counter is None else self.own[self.counter]
             known[own] = to_form(astype(place, own.type.dtype), own.type.form)

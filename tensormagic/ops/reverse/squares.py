@@ -5,12 +5,18 @@ from __future__ import annotations
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import constant_value
 
-_SAME = frozenset({"broadcast", "reshape", "transpose", "slice", "form", "astype", "sum", "positive"})
+# What keeps an element, or adds up elements: zero only where all that it is made of are zero.
+_SAME = frozenset({"form", "astype", "sum", "cumsum", "max", "positive", "gather"})
 _MOST = 64  # nodes that are looked at
 
 
 def is_sum_of_squares(node: Node) -> bool:
-    """Whether a real value is built of squares of real values by sums, moves and factors that are not negative."""
+    """Whether a real value is built of squares of real values by sums, moves and factors that are not negative.
+
+    Divided it may be by anything: the quotient is zero where the sum is.
+    """
+    while node.op.name in {"divide", "form", "astype"} or getattr(node.op, "kind", "") == "move":
+        node = node.args[0]
     pending, seen = [node], 0
     while pending:
         n = pending.pop()
@@ -18,18 +24,28 @@ def is_sum_of_squares(node: Node) -> bool:
         if seen > _MOST or n.type.dtype.kind != "f":
             return False
         name = n.op.name
-        if name in _SAME:
+        if name in _SAME or getattr(n.op, "kind", "") == "move":
             pending.append(n.args[0])
         elif name == "add":
             pending += n.args
+        elif name == "where":
+            pending += n.args[1:]
         elif name in {"multiply", "divide"} and any(map(_is_weight, n.args[name == "divide" :])):
             pending.append(n.args[0] if name == "divide" or _is_weight(n.args[1]) else n.args[1])
-        elif not _is_square(n):
+        elif not _is_square(n) and not _is_zero(n):
             return False
     return True
 
 
+def _is_zero(node: Node) -> bool:
+    value = constant_value(node)
+    return value is not None and not value.any()
+
+
 def _is_square(node: Node) -> bool:
+    if node.op.name == "real" and node.args[0].op.name == "multiply":  # of a number times its conjugate
+        first, second = node.args[0].args
+        return any(b.op.name == "conjugate" and b.args[0] is a for a, b in ((first, second), (second, first)))
     if node.op.name in {"square", "multiply", "power", "contract"} and node.args[0].type.dtype.kind != "f":
         return False
     match node.op.name:

@@ -212,4 +212,6 @@ heaviside = leaf(
     domain=(0.05, INF),
     doc="0, h or 1 for negative, zero or positive x.",
 )
-nextafter = leaf("nextafter", step=True, doc="The next number towards the second.")
+nextafter = leaf(
+    "nextafter", partials=lambda _out, x, _towards: (typed(1, x), None), doc="The next number towards the second."
+)

@@ -168,7 +168,7 @@ def _divide_by(divisor: Node, dividend: Node) -> Node:
 
 
 def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
-    flat = logical_and(equal(x, 0), less(y, 1)) if is_sum_of_squares(x) else equal(y, 0)
+    flat = logical_and(equal(x, 0), less(y, 1) if is_sum_of_squares(x) else equal(y, 0))
     by_base = where(flat, 0, multiply(y, power(where(flat, 1, x), subtract(y, 1))))
     known = logical_or(equal(x, 0), less(x, 0)) if x.type.dtype.kind == "f" else equal(x, 0)
     by_exponent = where(equal(x, 0), where(equal(y, 0), typed(-INF, x), 0), multiply(out, log(where(known, 1, x))))
@@ -293,7 +293,7 @@ softplus = leaf(
 
 def _share(x: Node, y: Node) -> Node:
     """The weight of ``x`` in ``logaddexp(x, y)``, for equal infinities too."""
-    return where(equal(x, y), 0.5, sigmoid(x - y))
+    return where(logical_and(equal(x, y), isinf(x)), 0.5, sigmoid(x - y))
 
 
 logaddexp = leaf(

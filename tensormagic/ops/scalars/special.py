@@ -60,7 +60,7 @@ xlogy = leaf(
     special("xlogy"),
     dtypes=float_loop2,
     arity=2,
-    partials=lambda _out, x, y: (log(y), where(equal(x, 0), 0, x / where(equal(x, 0), 1, y))),
+    partials=lambda _out, x, y: (log(y), x / where(logical_and(equal(x, 0), equal(y, 0)), 1, y)),
     body=lambda x, y: where(logical_and(equal(x, 0), logical_not(isnan(y))), 0, x * log(y)),
     domain=(0.05, INF),
     doc="x log(y), which is 0 for x = 0.",

@@ -42,7 +42,11 @@ PATIENCE = 900  # for a notebook
 KINDS = ("same", "digits", "refused", "different", "raise alike", "not determined")
 _LEFT_OUT = ("%matplotlib", "%pylab", "%load_ext", "%timeit", "%time ", "%config", "%precision", "!", "%%")
 _MOST_FIGURES = 12
-_BLOCK = re.compile(r"^```\{code-cell\}[^\n]*\n(?:---\n.*?---\n|(?::[^\n]*\n)+)?(.*?)^```", re.MULTILINE | re.DOTALL)
+_LINE = re.compile(r"( on line \d+)? \(<?[\w/.-]+>?, line \d+\)")  # of an error of syntax
+_UNSET = re.compile(r"\bempty(_like)?\(")
+_BLOCK = re.compile(
+    r"^```(?:\{code-cell\}|python)[^\n]*\n(?:---\n.*?---\n|(?::[^\n]*\n)+)?(.*?)^```", re.MULTILINE | re.DOTALL
+)
 
 
 class TooLong(BaseException):
@@ -135,14 +139,15 @@ def run_cell(shell: Any, text: str) -> dict[str, Any]:
             with alarm(SECONDS):
                 result = shell.run_cell(text, store_history=True)
         except TooLong:
-            return {"error": ("TooLong", "", False)}
+            return {"error": ("TooLong", "", False, ["TooLong"])}
     error = result.error_before_exec or result.error_in_exec
     told = None
     if error is not None:
         refused = (
             type(error).__name__ in {"CaptureError", "UsageError"} or type(error).__module__ == "tensormagic.ir.errors"
         )
-        told = (type(error).__name__, str(error), refused)
+        kinds = [kind.__name__ for kind in type(error).__mro__]  # ours are NumPy's, too
+        told = (kinds[0], _LINE.sub("", str(error)), refused, kinds)
         return {"error": told, "printed": out.getvalue().partition("------")[0]}
     return {"error": told, "printed": out.getvalue(), "value": result.result}
 
@@ -193,8 +198,8 @@ def compared(plain: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def _errors(plain: Any, other: Any) -> list[str]:
-    names = [None if e is None else e[:2] for e in (plain, other)]
-    return [] if names[0] == names[1] else [f"error: {_short(plain)} | {_short(other)}"]
+    alike = plain and other and plain[0] in other[3] and plain[1] == other[1]
+    return [] if alike else [f"error: {_short(plain)} | {_short(other)}"]
 
 
 def _short(error: Any) -> str:
@@ -229,6 +234,8 @@ def verdict(
     found = [d for d in found if d.partition(":")[0].removeprefix("digits ") not in {*noise, *before}]
     before.clear()
     before |= {n for n in known if n not in {"text", "value", "figure", "figures", "error"}}
+    if found and _UNSET.search(plain["text"]) and all(d.partition(":")[0].partition("[")[0] == "value" for d in found):
+        return "not determined", []  # memory that nobody has written
     if noise and not found:
         return ("not determined" if noise & {"text", "value"} else "same"), []
     if not found:

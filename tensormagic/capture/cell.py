@@ -266,7 +266,8 @@ def shares(code: Code, reach: home.Reach, moving: Iterable[str]) -> bool:
 
     Those that it makes, and those of the notebook that read what it binds, or what it is differentiated by, or that bind variables.
     """
-    return code.parsed.defines or bool(reach.binds) or not reach.reads.isdisjoint({*home.bound(code.body), *moving})
+    defines = code.parsed.defines and {*moving}.isdisjoint(code.parsed.binds)  # see _Bound
+    return defines or bool(reach.binds) or not reach.reads.isdisjoint({*home.bound(code.body), *moving})
 
 
 def execute(
@@ -322,7 +323,7 @@ def restored(value: Any) -> Any:
     """What is handed back to the notebook: modules, distributions and generators as they are."""
     if value is namespace.proxy(np.random):
         return np.random
-    value = random.handed_back(value)
+    value = random.handed_back(namespace.original_of(value))
     return value.__wrapped__ if isinstance(value, namespace.Module | namespace.densities.Distribution) else value
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
 
@@ -19,10 +20,8 @@ def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any
 
     def decorate(own: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
-            FUNCTIONS[function] = own
-        if method:
-            for name in method.split():
-                hooks.methods[name] = own
+            FUNCTIONS[function] = in_numpys_words(own, function) if callable(function) else own
+        hooks.methods.update(dict.fromkeys(method.split(), own))
         return own
 
     return decorate

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import fancy, operators, random
+from tensormagic.capture import fancy, operators, oracle, random
 from tensormagic.capture.inputs import name_of_list
 from tensormagic.capture.library import (
     applying,
@@ -57,6 +57,7 @@ LIBRARY: tuple[ModuleType, ...] = (
     operators, linear_algebra, transforms,
     special, storing, views, norms, equations, scipy_linalg, densities, densities_table, quadrature, filters, complex_numbers, bits,
 )  # fmt: skip
+oracle.methods_in_numpys_words()
 _CREATE = {
     "zeros",
     "ones",
@@ -150,6 +151,7 @@ def of_library(function: Any) -> Any:
     return captured(function)
 
 
+@functools.cache
 def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
     """A function of NumPy's: ours on lazy values, also where they stand in lists, which NumPy's protocol does not look into."""
 
@@ -171,6 +173,7 @@ def _making(own: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@functools.cache
 def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of NumPy or SciPy that is not captured: it runs on plain values, and refuses lazy ones by name."""
 
@@ -182,8 +185,24 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+_originals: dict[int, tuple[Any, Any]] = {}  # what captured code has seen, and what for, by the identity of the former
+
+
+def original_of(value: Any) -> Any:
+    """What captured code has seen ``value`` for; itself, where it is nothing of ours."""
+    seen, original = _originals.get(id(value), (None, None))
+    return original if seen is value else value
+
+
 def value_of(value: Any) -> Any:
     """What captured code sees for a value of the notebook that is no input."""
+    seen = _seen(value)
+    if seen is not value and isinstance(seen, FunctionType):
+        _originals[id(seen)] = (seen, value)
+    return seen
+
+
+def _seen(value: Any) -> Any:
     if isinstance(value, ModuleType):
         return proxy(value)
     if value is math or isinstance(value, np.ufunc):

@@ -14,6 +14,7 @@ from tensormagic.capture.door import RefusedError, is_read, is_table
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
+from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.stores.place import is_region
 from tensormagic.capture.value import Tensor, build, node_of, static_int, wrap
@@ -288,7 +289,7 @@ def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict
     if any(map(is_table, operands)):  # the labelled lazy array takes it from here
         return getattr(ufunc, method)(*(_labelled(v) if is_table(v) else v for v in operands), **options)
     try:
-        return _call_ufunc(ufunc, method, operands, dict(options))
+        return _in_numpys_words(ufunc, method, operands, options)
     except CaptureError:
         if context.current() is not None:
             raise
@@ -323,6 +324,13 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
     reduced = method in {"reduce", "accumulate", "reduceat"}
     stored = tuple(_into(t, _chosen(r, t, chosen), name, reduced) for t, r in zip(targets, results, strict=True))
     return stored if isinstance(result, tuple) else stored[0]
+
+
+def _asked(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return getattr(ufunc, method)(*operands, **options)
+
+
+_in_numpys_words = in_numpys_words(lambda u, m, operands, options: _call_ufunc(u, m, operands, dict(options)), _asked)
 
 
 def _beside(value: Any, dtype: np.dtype[Any], op: Pointwise | None) -> Any:

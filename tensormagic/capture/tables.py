@@ -13,6 +13,7 @@ import numpy as np
 
 from tensormagic.capture import context, inputs
 from tensormagic.capture.door import check_dtype, is_table, numbers_of
+from tensormagic.capture.foreign import on_values
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
@@ -89,6 +90,15 @@ class Labelled(Tensor):
     def astype(self, dtype: Any, **options: Any) -> Any:
         """The same labels with other values."""
         return self._again(Tensor(self.place).astype(dtype, **options))
+
+    def as_table(self) -> Any:
+        """The Series or the DataFrame that this stands for."""
+        if self.table is not None:
+            return self.table
+        import pandas as pd  # which is there, since it has made the labels
+
+        values, labels = np.array(self.numpy()), _labels_of(self.labels)
+        return pd.Series(values, labels) if self.columns is None else pd.DataFrame(values, labels, self.columns)
 
     def _labelling(self, method: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **options: self._again(method(*args, **options))
@@ -260,8 +270,16 @@ def _lifting(value: Any, name: str) -> Any:
         found = labelled(value, name)
         return value if found is None else found
     if callable(value) and not hasattr(value, "__getitem__"):
-        return lambda *args, **options: _lifting(value(*args, **options), f"{name}()")
+        return lambda *args, **options: _lifting(on_values(value)(*args, **options), f"{name}()")
     return value
+
+
+def _labels_of(labels: Any) -> Any:
+    """The index of rows that were chosen by a slice or by a mask."""
+    if not isinstance(labels, _Chosen):
+        return labels
+    index = labels.index if isinstance(labels.index, slice) else np.asarray(labels.index)
+    return _labels_of(labels.labels)[index]
 
 
 def _counts(labels: Any) -> bool:

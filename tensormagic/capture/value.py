@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensormagic.capture import context, door, inputs, undecided
+from tensormagic.capture import context, door, inputs, memory, undecided
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.indexing import basic, expand, has_ellipsis, is_array, lies, put_part
@@ -45,7 +45,6 @@ class Tensor:
     __slots__ = ("__weakref__", "_cached", "_origin", "place")
     __array_priority__ = 1000.0
     __pandas_priority__ = 5000  # above a DataFrame's: what a Series and a lazy array make is lazy
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -204,15 +203,33 @@ class Tensor:
         )
         return bool(self.numpy())
 
+    def __hash__(self) -> int:
+        if self.type.form == "array":
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        needs_value("a key of a dictionary, or a member of a set,", node=self.node)
+        return hash(self.numpy())
+
     def __len__(self) -> int:
         if not self.ndim:
-            raise TypeError("len() of unsized object")
+            number = self.type.form != "array"
+            raise TypeError(f"object of type {self._class!r} has no len()" if number else "len() of unsized object")
         return operator.index(self.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
         if not self.ndim:
-            raise TypeError("iteration over a 0-d array")
+            number = self.type.form != "array"
+            raise TypeError(f"{self._class!r} object is not iterable" if number else "iteration over a 0-d array")
         return (self[k] for k in takewhile(lambda k: k < len(self), count()))  # its shape may change meanwhile
+
+    def __delitem__(self, index: Any) -> None:
+        if self.type.form == "array":
+            raise ValueError("cannot delete array elements")
+        raise TypeError(f"{self._class!r} object doesn't support item deletion")
+
+    @property
+    def _class(self) -> str:
+        """The class of what this stands for, as errors name it."""
+        return {"array": "numpy.ndarray", "scalar": f"numpy.{self.dtype}", "python": str(self.type)}[self.type.form]
 
     def __contains__(self, value: Any) -> bool:
         if self.type.form != "array":
@@ -276,9 +293,11 @@ class Tensor:
         if name in {"dot", "mT"} and self.type.form == "scalar":
             raise AttributeError(f"'numpy.{self.dtype}' object has no attribute {name!r}")
         if method is None:
+            if name in {"strides", "flags"} and self.type.form == "array":
+                return memory.strides(self) if name == "strides" else memory.Flags(self)
             if hasattr(np.ndarray, name) and not name.startswith("_"):
                 raise MissingAttributeError(f"lazy arrays have no {name!r}", f"Compute it first: x.numpy().{name}.")
-            raise AttributeError(f"lazy arrays have no attribute {name!r}")
+            raise AttributeError(f"{self._class!r} object has no attribute {name!r}", name=name, obj=self)
         return method.__get__(self)
 
     def __dir__(self) -> list[str]:

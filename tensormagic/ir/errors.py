@@ -19,7 +19,12 @@ class TensorError(Exception):
         self.message = message
         self.hint = hint
 
+    numpys = ""
+    """What NumPy says of the same: the text of the error, where there is one."""
+
     def __str__(self) -> str:
+        if self.numpys:
+            return self.numpys
         return f"{self.message}\nHint: {self.hint}" if self.hint else self.message
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensormagic.ir.errors import TensorError
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
 
@@ -95,7 +96,7 @@ def found_in(error: BaseException, texts: Sequence[str], space: Mapping[str, Any
     """
     if not isinstance(error, ValueError):
         return None
-    message = str(error)
+    message = error.message if isinstance(error, TensorError) else str(error)
     for pattern, kind, rule in _KNOWN:
         found = pattern.search(message)
         if found is None:

@@ -16,7 +16,7 @@ MOST = 20_000  # elements of one array, and items of one container, that are kep
 RELATIVE = 1e-7  # where two values have the same digits
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?)", re.IGNORECASE)
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
-_SPECIAL = {"In", "Out", "exit", "quit", "get_ipython", "open", "tm"}
+_SPECIAL = {"In", "Out", "__warningregistry__", "exit", "quit", "get_ipython", "open", "tm"}
 
 Form = tuple[Any, ...]
 
@@ -49,11 +49,15 @@ def form(value: Any, depth: int = 6) -> Form:
     return _of_container(value, name, depth) if depth else ("deep", name)
 
 
+def _plain(value: Any) -> Any:
+    return value.numpy() if isinstance(value, Tensor) else value
+
+
 def _of_container(value: Any, name: str, depth: int) -> Form:
     if isinstance(value, dict):
-        return ("items", name, [(repr(k), form(v, depth - 1)) for k, v in list(value.items())[:MOST]])
+        return ("items", name, [(repr(_plain(k)), form(v, depth - 1)) for k, v in list(value.items())[:MOST]])
     if isinstance(value, set | frozenset):
-        return ("items", name, sorted((repr(v), ("atom",)) for v in value))
+        return ("items", name, sorted((repr(_plain(v)), ("atom",)) for v in value))
     if isinstance(value, list | tuple | collections.deque):
         return ("items", name, [(str(k), form(v, depth - 1)) for k, v in enumerate(list(value)[:MOST])])
     if name.startswith("pandas.") and hasattr(value, "to_numpy"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 @implements(np.indices)
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """``np.indices``."""
+    dimensions = tuple(dimensions) if isinstance(dimensions, Iterator) else dimensions
     if not isinstance(dimensions, tuple | list) and not np.ndim(dimensions):
         raise TypeError("np.indices takes a sequence of extents")
     shape = shape_of(dimensions)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import string
 from typing import Any
 
 import numpy as np
@@ -161,7 +163,7 @@ def einsum_(subscripts: Any, *operands: Any, optimize: Any = False, out: Any = N
     """``np.einsum`` with subscripts as text; the path is opt_einsum's in any case."""
     del optimize
     if not isinstance(subscripts, str):
-        refuse("np.einsum without a text of subscripts", "Write the subscripts as text: 'ij,jk->ik'.")
+        subscripts, operands = _from_lists([subscripts, *operands])
     if out is not None or options:
         refuse("np.einsum with options", "Leave the options out.")
     nodes = [node_of(v) for v in operands]
@@ -170,6 +172,21 @@ def einsum_(subscripts: Any, *operands: Any, optimize: Any = False, out: Any = N
     if view is not None:
         return view if view.ndim else wrap(context.record(to_form(view.node, "scalar")))
     return _done(einsum(*_without_ones(spelt, nodes)))
+
+
+_LABELS = string.ascii_uppercase + string.ascii_lowercase
+
+
+def _from_lists(given: list[Any]) -> tuple[str, tuple[Any, ...]]:
+    """Subscripts as text, and the operands, of a call with lists of numbers behind each operand, and one for the result."""
+    whole = len(given) % 2 == 0
+    pairs = given if whole else given[:-1]
+    text = ",".join(map(_term, pairs[1::2])) + ("" if whole else f"->{_term(given[-1])}")
+    return text, tuple(pairs[::2])
+
+
+def _term(labels: Any) -> str:
+    return "".join("..." if k is ... else _LABELS[operator.index(k)] for k in labels)
 
 
 def _without_ones(spelt: str, nodes: list[Node]) -> tuple[Any, ...]:

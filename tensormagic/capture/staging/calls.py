@@ -13,6 +13,7 @@ import numpy as np
 
 from tensormagic.capture import context, names, namespace
 from tensormagic.capture.elements import stacked
+from tensormagic.capture.foreign import is_foreign, on_values
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import mathematics
 from tensormagic.capture.staging import foreign, ranges, scalar_types, source
@@ -91,6 +92,8 @@ def called(function: Any) -> Any:
     own = _own(function)
     if own is not function:
         return own
+    if can_compute() and is_foreign(function):
+        return on_values(function)
     return function if trial() is None else _tried(function)
 
 
@@ -218,8 +221,11 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
             return plain(*args, **options)
         best = values[0]
         for value in values[1:]:
-            best = pick(best, value)
+            best = pick(best, value) if _alike(best, value) or not can_compute() else _first_of(best, value)
         return best
+
+    def _first_of(best: Any, value: Any) -> Any:
+        return value if (value < best if smaller else value > best) else best
 
     def pick(best: Any, value: Any) -> Any:
         from tensormagic.capture.staging.runtime import chosen
@@ -227,6 +233,12 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
         return chosen(value < best if smaller else value > best, lambda: value, lambda: best)
 
     return find
+
+
+def _alike(left: Any, right: Any) -> bool:
+    """Whether two numbers are of one class: else the one that is chosen says of which."""
+    kinds = [v.type if isinstance(v, Tensor) else Type(np.asarray(v).dtype, (), "python") for v in (left, right)]
+    return kinds[0].form == kinds[1].form and kinds[0].dtype == kinds[1].dtype
 
 
 def _is_alone(rows: Node, rest: ranges.Items) -> bool:
@@ -337,7 +349,9 @@ def _type(*args: Any, **options: Any) -> Any:
 
 def _has_attribute(value: Any, name: str) -> bool:
     """``hasattr``: of a lazy number, what numbers have."""
-    return hasattr(stands_for(value.type) if isinstance(value, Tensor) else value, name)
+    if isinstance(value, Tensor):
+        return any(name in vars(kind) for kind in stands_for(value.type).__mro__)
+    return hasattr(value, name)
 
 
 def _attribute(value: Any, name: str, *default: Any) -> Any:

@@ -1,0 +1,81 @@
+"""Where an array's elements lie: its strides and flags, as NumPy would have them, or as they are once it is computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensormagic.capture.refusal import needs_value, refuse
+from tensormagic.ir.type import hint
+
+if TYPE_CHECKING:
+    from tensormagic.capture.value import Tensor
+
+
+def layout(value: Tensor, name: str) -> Any:
+    """An array that lies in memory as the lazy one does, of elements of the same size."""
+    known = value.place.layout()
+    if known is None or any(hint(s) is None for s in value.type.shape):
+        needs_value(f".{name}", node=value.node)
+        return np.asarray(value.numpy())
+    room = np.empty(0, f"V{value.itemsize}")
+    return np.lib.stride_tricks.as_strided(room, known.shape, [s * value.itemsize for s in known.strides])
+
+
+def strides(value: Tensor) -> tuple[int, ...]:
+    """``ndarray.strides``."""
+    return layout(value, "strides").strides
+
+
+class Flags:
+    """``ndarray.flags``."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        object.__setattr__(self, "_tensor", tensor)
+
+    def _read(self, name: str) -> Any:
+        tensor: Tensor = object.__getattribute__(self, "_tensor")
+        place = tensor.place
+        if name == "writeable":
+            if place.writeable is None:
+                needs_value(".flags", node=tensor.node)
+            return place.writeable is not False
+        if name == "owndata":
+            own = place.buffer.array
+            return place.parent is None and (own is None or own.flags.owndata)
+        if name == "aligned":
+            return True
+        return getattr(layout(tensor, "flags").flags, name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(_NONE, name):
+            raise AttributeError(f"'numpy._core.multiarray.flagsobj' object has no attribute {name!r}")
+        return self._read(name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._read(_SHORT.get(name, name).lower())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "writeable" or value:
+            refuse(f"setting .flags.{name} to {value}", "Work on a copy, which is writeable.")
+        place = object.__getattribute__(self, "_tensor").place
+        if place.parent is not None or place.buffer.array is not None:
+            refuse("setting .flags.writeable of a view, or of the notebook's own array,", "Set it outside the cell.")
+        place.buffer.writeable = False
+
+    def __repr__(self) -> str:
+        rows = ["C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "WRITEABLE", "ALIGNED", "WRITEBACKIFCOPY"]
+        return "".join(f"  {name} : {self[name]}\n" for name in rows)
+
+
+_NONE = np.empty(0).flags
+_SHORT = {
+    "C": "C_CONTIGUOUS",
+    "F": "F_CONTIGUOUS",
+    "O": "OWNDATA",
+    "W": "WRITEABLE",
+    "A": "ALIGNED",
+    "CA": "CARRAY",
+    "FA": "FARRAY",
+}

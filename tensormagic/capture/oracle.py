@@ -1,0 +1,184 @@
+"""Errors in NumPy's own words: where a call of captured code is refused for its operands, NumPy is asked what it says of the same call.
+
+It is asked on copies of the operands' values, where these can be computed, else on arrays of their shapes and dtypes. What our error says,
+and what to do, is what a notebook shows; its text, and what `except` catches, are NumPy's.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.known import static_value
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import CaptureError, TensorError
+from tensormagic.ir.type import hint
+
+_NO_NUMBERS = str | bytes | dict | set | frozenset | None
+_MOST = 10**6  # elements of an operand that is made for asking
+_OF_CALLS = (ValueError, TypeError, IndexError)  # what NumPy raises for operands that do not fit
+_FORMS = (type(None), bool, int, float, complex, str, bytes, slice, type(...), type, np.generic, np.dtype, np.ufunc)
+_OWN_METHODS = "reshape ravel transpose swapaxes astype fill copy item tolist __round__".split()  # noqa: SIM905 (a table)
+_TWO = "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()  # noqa: SIM905 (a table)
+_REFLECTED = {f"__r{name}__" for name in _TWO}
+_ALONE = "lt le gt ge eq ne neg pos abs invert getitem setitem".split()  # noqa: SIM905 (a table)
+_OPERATORS = [*(f"__{name}__" for name in (*_TWO, *(f"i{n}" for n in _TWO), *_ALONE)), *_REFLECTED]
+
+
+class _Unaskable(Exception):  # noqa: N818 (no error)
+    """There is nothing that could be asked."""
+
+
+def in_numpys_words(own: Callable[..., Any], asked: Callable[..., Any]) -> Callable[..., Any]:
+    """``own``, whose errors have the text of those of ``asked``, which is NumPy's."""
+
+    @functools.wraps(own)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return own(*args, **options)
+        except CaptureError:
+            raise
+        except _OF_CALLS as error:
+            said = as_numpy(error, asked, args, options)
+            if said is error:
+                raise
+            raise said.with_traceback(error.__traceback__) from None
+
+    return call
+
+
+def methods_in_numpys_words() -> None:
+    """Have every method, operator and index of lazy arrays raise what NumPy's arrays do."""
+    for name, own in hooks.methods.items():
+        hooks.methods[name] = _named(in_numpys_words(own, _asking(name)), name)
+    for name in _OWN_METHODS:
+        setattr(Tensor, name, _named(in_numpys_words(getattr(Tensor, name), _asking(name)), name))
+    for name in _OPERATORS:
+        function = getattr(operator, name.replace("__r", "__", 1) if name in _REFLECTED else name)
+        asked = _swapped(function) if name in _REFLECTED else function
+        setattr(Tensor, name, _operator(getattr(Tensor, name), asked))
+
+
+def _operator(own: Callable[..., Any], asked: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator, which may leave an operand that is no number to Python: then NumPy says what is wrong."""
+    guarded = in_numpys_words(own, asked)
+
+    @functools.wraps(own)
+    def call(self: Tensor, *others: Any) -> Any:
+        found = guarded(self, *others)
+        if found is NotImplemented and isinstance(others[0], _NO_NUMBERS) and self.type.form == "array":
+            theirs = _answer(asked, (self, *others), {})[0]
+            if theirs is not None:
+                raise theirs
+        return found
+
+    return call
+
+
+def _asking(name: str) -> Callable[..., Any]:
+    return lambda array, *args, **options: getattr(array, name)(*args, **options)
+
+
+def _swapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda left, right: function(right, left)
+
+
+def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A method with the name that NumPy's has."""
+    method.__name__, method.__qualname__ = name, f"ndarray.{name}"
+    return method
+
+
+def as_numpy(error: Exception, asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Exception:
+    """The error that NumPy raises for a call, for ours; ours, where NumPy raises none, or cannot be asked."""
+    theirs, known = _answer(asked, args, options)
+    if theirs is None or not (known or isinstance(error, _builtin(type(theirs)))):
+        return error
+    if not isinstance(error, TensorError):
+        return theirs
+    if not isinstance(error, type(theirs)):
+        found = _joined(type(error), type(theirs))
+        made = found.__new__(found)
+        made.__dict__.update(error.__dict__)
+        made.args = error.args
+        error = made
+    error.numpys = str(theirs)
+    return error
+
+
+def _builtin(kind: type[Exception]) -> type[Exception]:
+    return next(base for base in kind.__mro__ if base.__module__ == "builtins")
+
+
+@functools.cache
+def _joined(own: type[TensorError], theirs: type[Exception]) -> type[TensorError]:
+    """A class of errors that is both ours and NumPy's."""
+    base = own if issubclass(own, _builtin(theirs)) else TensorError
+    name = own.__name__ if base is own else theirs.__name__
+    space = {"__module__": own.__module__, "__init__": TensorError.__init__}
+    try:
+        return cast("type[TensorError]", type(name, (base, theirs), space))
+    except TypeError:  # which cannot be
+        return own
+
+
+def _answer(asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Exception | None, bool]:
+    """What NumPy raises, and whether it was asked on the values themselves."""
+    capture = context.current()
+    exact = capture is None or not (capture.abstract or capture.trials)
+    try:
+        given = [_operand(a, exact) for a in args]
+        named = {name: _operand(a, exact) for name, a in options.items()}
+    except Exception:  # noqa: BLE001 (whatever it is, ours is told)
+        return None, exact
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            asked(*given, **named)
+        except _OF_CALLS as error:
+            return error, exact
+        except Exception:  # noqa: BLE001 (no word about operands)
+            return None, exact
+    return None, exact
+
+
+def _operand(value: Any, exact: bool) -> Any:
+    if isinstance(value, Tensor):
+        return _of_values(value) if exact else _of_type(value)
+    if type(value) in {list, tuple}:
+        return type(value)(_operand(v, exact) for v in value)
+    if isinstance(value, dict):
+        return {k: _operand(v, exact) for k, v in value.items()}
+    if type(value) is np.ndarray:
+        return value.copy() if value.size <= _MOST else np.zeros(value.shape, value.dtype)
+    numpys = callable(value) and (getattr(value, "__module__", None) or "").startswith("numpy")
+    if isinstance(value, Iterator) or not (numpys or isinstance(value, _FORMS)):
+        raise _Unaskable
+    return value
+
+
+def _of_values(value: Tensor) -> Any:
+    if value.type.form == "array" and np.prod([hint(s) or 0 for s in value.type.shape], dtype=float) > _MOST:
+        return _of_type(value)
+    found = hooks.compute([value.node])[0]
+    return np.array(found) if isinstance(found, np.ndarray) else found
+
+
+def _of_type(value: Tensor) -> Any:
+    known = static_value(value.node) if not value.type.shape else None
+    if known is not None:
+        return known
+    shape = [hint(s) for s in value.type.shape]
+    if None in shape:
+        raise _Unaskable
+    made = np.zeros([s for s in shape if s is not None], value.dtype)
+    if value.type.form == "array":
+        return made
+    return made[()].item() if value.type.form == "python" else made[()]

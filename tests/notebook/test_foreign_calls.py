@@ -1,0 +1,91 @@
+"""Functions of other libraries in a cell get arrays and numbers; where NumPy refuses a call, a cell says what NumPy says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.notebook.sameness import difference, form
+
+START = """import numpy as np, math, random, statistics, collections
+from decimal import Decimal
+from fractions import Fraction
+v = np.linspace(0, 1, 20); k = np.arange(20); A = np.arange(6.0).reshape(2, 3); b = v > 0.5; c = np.ones(3) * 1j
+"""
+CALLS = [
+    "Decimal(v.sum()), Fraction(v[3] * 1)",
+    "statistics.mean(v * 1)",
+    "[random.seed(0), random.choice(v * 1)][1]",
+    "np.einsum(v * 1, [0], v * 2, [0]), np.einsum(A * 1, [0, 1], [1, 0]), np.einsum(A * 1, [..., 0], v[:3] * 1, [0])",
+    "min(2, np.float64(3)), max(v[1] * 1, 2), max(k[3], 2.5), min(k[1], 0.5), max(1.5, 2), max([v[1], 2]), min(2, k[5])",
+    "np.indices(j for j in (2, 3))",
+    "v.sum.__name__, v.mean.__qualname__, v.reshape.__name__",
+    "{k[1] * 1: 2}, set(k[:3] * 1), v[1] in {0.5}, collections.Counter(k % 3), hash(k[3] * 1)",
+    "callable(v * 1), hasattr(v * 1, '__call__'), hasattr(v * 1, 'foo')",
+    "(A * 2).strides, (A * 2).T.strides, A[:, ::2].strides, (A * 2).flags.c_contiguous, (A * 2).T.flags['F'], A.T.flags.owndata",
+    "np.r_[v * 1, 1, 2], np.c_[v * 1, v * 2], np.s_[1:3], np.ix_(k[:2] * 1, k[:3] * 1)",
+]
+WRONG = """v + A; A @ A; v @ A; np.dot(A, A); np.matmul(A, v); np.sum(A, axis=2); A.sum(axis=5); np.concatenate([v, A])
+np.stack([v, k[:3]]); np.vstack([A, A.T]); v.reshape(2, 3); A.reshape(-1, -1); A.reshape(4, -1); A.transpose(0)
+A.transpose(0, 0); np.swapaxes(A, 0, 3); np.moveaxis(A, 0, 5); v[77]; A[0, 5]; v[[7, 88]]; A[[0, 1], [0, 1, 2]]; v[1.5]
+v['a']; np.linalg.inv(A); np.linalg.inv(v); np.linalg.solve(A, v); np.linalg.solve(np.eye(3), v); np.linalg.norm(v, axis=3)
+np.einsum('ij,jk->ik', A, A); np.einsum('ij->k', A); np.einsum('i', A); np.einsum('ij,jk', A); np.clip(v, k[:3], k)
+np.take(A, 0, axis=3); np.repeat(v, -1); np.roll(A, 1, axis=4); np.broadcast_to(v, (3,)); np.broadcast_arrays(v, A); v & v
+~v; c < None; c // 2; -b; b - b; np.sum(v, bad=1); v.bad; v.reshape(); v.astype(); v.dot(A); v.swapaxes(0, 1); len(v[1])
+iter(v[1]); v + None; v + 'a'; v + {}; A[0] = k; v[1:3] = [1, 2, 3]; v += A; del v[2:5]; np.fft.fft(v, norm='bad')
+np.searchsorted(v, v, side='bad'); np.quantile(v, 1.5); np.polyval(A, A.T); np.sin(v, out=k); np.add(v, v, out=A)
+np.stack([v, v], axis=4); np.diag(np.ones((2, 3, 4))); np.outer(A); v.clip(1, 2, 3, 4); A.argsort(axis=2)
+np.trapezoid(v, k[:4]); np.full((2, 3), v)"""
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_values_of_calls_are_those_of_python(notebook, call):
+    notebook.ok(START)
+    expected = form(notebook.ok(call).value)
+    assert list(difference(expected, form(notebook.ok(f"%%tensor\n{call}").value))) == []
+
+
+@pytest.mark.parametrize("call", [c.strip() for row in WRONG.splitlines() for c in row.split(";")])
+def test_errors_have_numpys_class_and_text(notebook, call):
+    notebook.ok(START)
+    expected = notebook(call).error
+    error = notebook(f"%%tensor\n{call}").error
+    assert expected is not None
+    assert isinstance(
+        error, next(kind for kind in type(expected).__mro__ if not kind.__name__.startswith(("UFunc", "_")))
+    )
+    assert str(error) == str(expected)
+
+
+def test_what_a_foreign_function_stores_is_kept(notebook):
+    notebook.ok("import random\nx = np.arange(5.0)")
+    notebook.ok("%%tensor\ny = x * 2\nrandom.seed(1)\nrandom.shuffle(y)\nz = y + 1")
+    notebook.ok("w2 = np.arange(5.0) * 2\nrandom.seed(1)\nrandom.shuffle(w2)")
+    assert np.array_equal(notebook["y"].numpy(), notebook["w2"])
+    assert np.array_equal(notebook["z"].numpy(), notebook["w2"] + 1)
+
+
+def test_pandas_gets_arrays_and_its_own_tables(notebook):
+    pytest.importorskip("pandas")
+    notebook.ok(
+        "import pandas as pd\nv = np.linspace(0, 1, 6)\nk = np.arange(6)\ndf = pd.DataFrame({'a': k, 'b': v})\ns = pd.Series(v)"
+    )
+    for call in (
+        "df.groupby(k % 3)['b'].sum()",
+        "s.groupby(k % 2).mean()",
+        "pd.Series(v * 1).groupby(k % 2).mean()",
+        "df.set_index(k * 2)",
+    ):
+        expected = notebook.ok(call).value
+        found = notebook.ok(f"%%tensor\nr = {call}\nr").value
+        assert np.array_equal(np.asarray(found), np.asarray(expected)), call
+
+
+@pytest.mark.parametrize("draw", ["plot_surface", "plot_wireframe", "contour3D"])
+def test_pictures_of_lazy_arrays(notebook, draw):
+    pytest.importorskip("matplotlib").use("agg")
+    notebook.ok("import matplotlib.pyplot as plt\nxs, ys = np.meshgrid(np.linspace(-1, 1, 5), np.linspace(-1, 1, 5))")
+    notebook.ok(
+        f"%%tensor\nzs = xs ** 2 + ys\nax = plt.figure().add_subplot(projection='3d')\nax.{draw}(xs * 1, ys * 1, zs)"
+    )
+    notebook.ok("plt.close('all')")

@@ -33,6 +33,19 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
     return leaves, _collect(tree, leaves)
 
 
+def tensors_in(tree: Any) -> list[Tensor]:
+    """The lazy arrays in a value of any kind: what else is in it is not looked at."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    if isinstance(tree, Outgrown):
+        return [t for t in tree.stacks if isinstance(t, Tensor)]
+    if isinstance(tree, dict):
+        return [t for v in tree.values() for t in tensors_in(v)]
+    if isinstance(tree, tuple | list):
+        return [t for v in tree for t in tensors_in(v)]
+    return [t for f in dataclasses.fields(tree) for t in tensors_in(getattr(tree, f.name))] if _is_record(tree) else []
+
+
 def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
     if type(tree) in _LEAVES or _has_more(tree):
         leaves.append(tree)

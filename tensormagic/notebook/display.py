@@ -12,6 +12,7 @@ import numpy as np
 from IPython.core.display_functions import publish_display_data
 
 from tensormagic.capture.summary import is_computed
+from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.notebook.forms import Drawn
@@ -19,7 +20,7 @@ from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
 from tensormagic.notebook.pictures.labels import clean, width
 from tensormagic.notebook.pictures.scene import Scene
-from tensormagic.notebook.run import Outcome, tensors_in
+from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.widgets.graph import GraphView
 
 __all__ = ["Report", "Reporting", "ShownTensor", "Views", "headline", "value_text"]

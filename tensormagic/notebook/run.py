@@ -21,12 +21,13 @@ from tensormagic.capture.context import Cell
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.stores.holding import Recast
-from tensormagic.capture.tree import flatten
+from tensormagic.capture.tree import flatten, tensors_in
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.cells import cast as in_dtype
 from tensormagic.functions.cells import of_cell
 from tensormagic.functions.function import Function
+from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
 from tensormagic.notebook.effects import own_iterators, without_effects
 from tensormagic.notebook.gradients import Parted, differentiated, is_container, value_site
@@ -327,11 +328,6 @@ def _outcome(code: Code, options: Options, captured: Captured, parted: Parted) -
 # values and variables -------------------------------------------------------------------------------------------------
 
 
-def tensors_in(value: Any) -> list[Tensor]:
-    """The lazy arrays in a result."""
-    return [leaf for leaf in flatten(value)[0] if isinstance(leaf, Tensor)]
-
-
 def _forget(outcome: Outcome) -> None:
     nodes = [
         t.node
@@ -409,7 +405,10 @@ def function_of(code: Code, options: Options, read: Mapping[str, Tensor], shell:
 
 def _holds_numbers(value: Any) -> bool:
     """Whether a container holds numbers, some of them arrays or floats, and nothing else, and is not too long for that."""
-    leaves = flatten(value)[0] if is_container(value) else []
+    try:
+        leaves = flatten(value)[0] if is_container(value) else []
+    except TensorError:  # what no function takes
+        return False
     floating = [isinstance(v, float | complex | np.inexact | np.ndarray | Tensor) for v in leaves]
     others = [v for v, known in zip(leaves, floating, strict=True) if not known]
     return len(leaves) <= _MOST_LEAVES and any(floating) and all(isinstance(v, _WHOLE) for v in others)

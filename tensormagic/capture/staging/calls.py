@@ -89,12 +89,16 @@ def called(function: Any) -> Any:
         return staged
     if maker := foreign.maker_of(function):
         return foreign.with_values(function, maker)
-    own = _own(function)
+    own = _own_or_on_values(function)
     if own is not function:
         return own
-    if can_compute() and is_foreign(function):
-        return on_values(function)
     return function if trial() is None else _tried(function)
+
+
+def _own_or_on_values(function: Any) -> Any:
+    """Ours for a function, or in a cell one of another library that gets arrays; else the function itself."""
+    own = _own(function)
+    return on_values(function) if own is function and can_compute() and is_foreign(function) else own
 
 
 def _tried(function: Any) -> Any:

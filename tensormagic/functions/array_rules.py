@@ -230,8 +230,9 @@ class ArrayRule:
         """What the driver runs."""
         roots = dict.fromkeys(form.op.name for case in self.cases for form in case.forms)
         stated = self.statement
+        where, assumed = stated.source, stated.assumed
         return Rule(
-            stated.text, stated.level, tuple(roots), self.apply, stated.source, assumptions=stated.assumed, fuel=1
+            stated.text, stated.level, tuple(roots), self.apply, where, assumptions=assumed, fuel=1, judged=True
         )
 
     def apply(self, node: Node) -> Found | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tensormagic.ir.node import Node
@@ -40,9 +41,10 @@ def rule_of(
 ) -> Rule:
     """A rule of a user's own, taken at their word: it may fire once for each node of a graph."""
     readers = [(check, (name,)) for check, name in checks]
-    return pattern_rule(
+    rule = pattern_rule(
         pattern, replacement, readers, fit, level=level, kinds="iuf", source=source, assumptions=assumed, fuel=1
     )
+    return replace(rule, judged=True)  # what it costs is for its author to say
 
 
 def _level(level: str) -> Decorator:

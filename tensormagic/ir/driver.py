@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 from tensormagic.ir import site
@@ -14,7 +14,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, rebuild, topological
 from tensormagic.ir.rules import Found, Rule, heads, is_constant
 from tensormagic.ir.site import Site
-from tensormagic.ir.uses import Claims, Uses, absorbed, inside, made_by, near, residue
+from tensormagic.ir.uses import Claims, Reach, Uses, absorbed, inside, made_by, near, residue
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +34,14 @@ class Firing:
 
 @dataclass(frozen=True, eq=False)
 class Withheld:
-    """A rule that matched and was not used, because of ``shared``, and ``why``."""
+    """A rule that matched and was not used, because of ``shared``, and ``why``; ``free`` are the results that do not mind."""
 
     rule: Rule
     node: Node
     shared: Node
     sites: tuple[Site, ...]
     why: str = ""
+    free: int = 0
 
     def __str__(self) -> str:
         lines = ", ".join(dict.fromkeys(map(str, self.sites)))
@@ -177,7 +178,7 @@ _STEPS = 50
 
 
 def rewrite_nodes(
-    results: Sequence[Node], table: Table, regions: dict[Graph, Graph] | None = None
+    results: Sequence[Node], table: Table, regions: dict[Graph, Graph] | None = None, *, apart: bool = True
 ) -> tuple[list[Node], Log]:
     """The normal forms of ``results``, and what was done.
 
@@ -189,20 +190,49 @@ def rewrite_nodes(
         The rules.
     regions
         What graphs inside have become so far: one that stands in several regions is rewritten once.
+    apart
+        Whether each result is read on its own, so that its digits do not depend on what else is asked for.
     """
+    regions = {} if regions is None else regions
+    apart = apart and len(set(results)) > 1
+    nodes, log = _together(results, table, regions, apart=apart)
+    for own in _minded([w.free for w in log.withheld], len(nodes)) if apart else ():
+        found, more = rewrite_nodes([results[k] for k in own], table, regions)
+        for k, node in zip(own, found, strict=True):
+            nodes[k] = node
+        log.fired = list({(f.rule, f.before, f.after): f for f in [*log.fired, *more.fired]}.values())
+        log.withheld += [
+            w for w in more.withheld if all(w.node is not v.node or w.rule is not v.rule for v in log.withheld)
+        ]
+    return nodes, log
+
+
+def _minded(free: Sequence[int], count: int) -> list[list[int]]:
+    """The results for which rules were withheld that only others mind: those of the same rules together."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for k in range(count):
+        own = tuple(j for j, bits in enumerate(free) if bits >> k & 1)
+        if own:
+            groups.setdefault(own, []).append(k)
+    return list(groups.values())
+
+
+def _together(
+    results: Sequence[Node], table: Table, regions: dict[Graph, Graph], *, apart: bool
+) -> tuple[list[Node], Log]:
+    """The same with one normal form for each node, whatever result it is in."""
     log, inner = Log(), Log()
     nodes = list(results)
     size = len(topological(nodes))
     fuel = {r: r.fuel * size for r in table.rules if r.fuel}
-    regions = {} if regions is None else regions
-    barred: dict[tuple[Rule, Node], Node] = {}
+    barred: dict[tuple[Rule, Node], tuple[Node, int]] = {}
     again = 0
     while True:
-        one = _Pass(nodes, table, dict(fuel), regions, barred, sure=again > _AGAIN)
+        one = _Pass(nodes, table, dict(fuel), regions, barred, sure=again > _AGAIN, apart=apart)
         normals = [one.normal(n) for n in nodes]
         inner.fired += one.inner.fired
         inner.withheld += one.inner.withheld
-        broken = one.claims.broken(normals, one.normals)
+        broken = one.claims.broken(normals, one.normals, one.reach)
         if broken:  # what was expected to be rewritten too was not: the same pass without these
             barred.update(broken)
             again += 1
@@ -222,9 +252,11 @@ _AGAIN = 3
 """How often a pass is made again with fewer firings before none is expected any more."""
 
 
-def rewrite_graph(graph: Graph, table: Table, regions: dict[Graph, Graph] | None = None) -> tuple[Graph, Log]:
+def rewrite_graph(
+    graph: Graph, table: Table, regions: dict[Graph, Graph] | None = None, *, apart: bool = True
+) -> tuple[Graph, Log]:
     """The same for a closed graph: its parameters stay, and its guards over the rewritten nodes."""
-    found, log = rewrite_nodes([*graph.results, *graph.checked], table, regions)
+    found, log = rewrite_nodes([*graph.results, *graph.checked], table, regions, apart=apart)
     count = len(graph.results)
     guards = graph.guards_over(dict(zip(graph.checked, found[count:], strict=True)))
     return Graph(graph.parameters, tuple(found[:count]), guards, graph.names), log
@@ -239,9 +271,10 @@ class _Pass:
         table: Table,
         fuel: dict[Rule, int],
         regions: dict[Graph, Graph],
-        barred: dict[tuple[Rule, Node], Node],
+        barred: dict[tuple[Rule, Node], tuple[Node, int]],
         *,
         sure: bool,
+        apart: bool,
     ) -> None:
         self.table = table
         self.fuel = fuel
@@ -255,7 +288,8 @@ class _Pass:
         self.origins: dict[Node, list[Node]] = {}
         self.pairs: dict[tuple[object, frozenset[Node]], Node] = {}
         nodes = topological(roots)
-        self.uses = Uses(nodes, frozenset(roots), self.normals, self.becomes, self.origins, table.at, sure)
+        self.reach = Reach(roots, apart)
+        self.uses = Uses(nodes, self.reach, self.normals, self.becomes, self.origins, table.at, sure)
 
     def normal(self, root: Node) -> Node:
         """The normal form of ``root``."""
@@ -274,6 +308,8 @@ class _Pass:
                     continue
                 following = self.step(node)
                 becomes[node] = following
+                if following is not node:
+                    self.reach.spread(node, following)
             if following in normals:
                 normals[node] = normals[following]
                 self.origins.setdefault(normals[node], []).append(node)
@@ -301,7 +337,7 @@ class _Pass:
             return node
         for graph in inner.values():
             if graph not in self.regions:
-                new, log = rewrite_graph(graph, self.table, self.regions)
+                new, log = rewrite_graph(graph, self.table, self.regions, apart=False)
                 self.regions[graph] = self.regions[new] = new
                 self.inner.fired += log.fired
                 self.inner.withheld += log.withheld
@@ -332,7 +368,7 @@ class _Pass:
         parts = absorbed(rule, node, found)
         reason = self._kept(rule, node, found, parts) or (None if rule.judged else self._dearer(node, found))
         if reason is not None:
-            self.log.withheld.append(Withheld(rule, node, reason[0], site.of(node), reason[1]))
+            self.log.withheld.append(Withheld(rule, node, reason[0], site.of(node), *reason[1:]))
             return False
         if rule in self.fuel:
             self.fuel[rule] -= 1
@@ -343,21 +379,23 @@ class _Pass:
             self.claims.add(rule, node, parts, found)
         return allowed
 
-    def _kept(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> tuple[Node, str] | None:
-        """For a rule that changes how its parts are rounded, one that has to stay as it is, and why."""
+    def _kept(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> tuple[Node, str, int] | None:
+        """For a rule that changes how its parts are rounded, one that has to stay as it is, and why; where none has to."""
         if not parts:
             return None
+        results = self.reach.of(node)
         barred = self.barred.get((rule, node))
         if barred is not None:
-            return barred, _SHARED
+            return barred[0], _SHARED, results & ~barred[1]
         own = inside(node, found)
-        shared = next((p for p in parts if self.uses.elsewhere(p, node, own)), None)
+        readers = {p: self.uses.elsewhere(p, node, own) for p in parts}
+        shared = next((p for p in parts if readers[p]), None)
         if shared is not None:
-            return shared, _SHARED
+            return shared, _SHARED, results & ~reduce(operator.or_, readers.values())
         operand = residue(found)
-        return None if operand is None else (operand, "is a rounding error")
+        return None if operand is None else (operand, "is a rounding error", 0)
 
-    def _dearer(self, node: Node, found: Found) -> tuple[Node, str] | None:
+    def _dearer(self, node: Node, found: Found) -> tuple[Node, str, int] | None:
         """Where the replacement costs more than what goes: a part that stays, and why."""
         new = cost(made_by(node, found))
         if new.within(cost([node]), [node]):
@@ -367,7 +405,7 @@ class _Pass:
         if new.within(cost([node, *(p for p in own if p not in stays)]), [node]):
             return None
         most = max(stays, key=lambda p: cost([p]).operations, default=None)
-        return (node, "would cost more") if most is None else (most, _SHARED)
+        return (node, "would cost more", 0) if most is None else (most, _SHARED, 0)
 
 
 _SHARED = "has another use"

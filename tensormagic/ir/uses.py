@@ -1,4 +1,7 @@
-"""Uses of what a rule absorbs: it changes how a number is rounded for all that read digits of it, or for none."""
+"""Uses of what a rule absorbs: in each result, all that read digits of a number read it rounded alike.
+
+A result is what code outside gets, on its own: what one of them reads is no use in another one. Sets of results are ints, a bit each.
+"""
 
 from __future__ import annotations
 
@@ -75,15 +78,79 @@ def residue(found: Found) -> Node | None:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a rule looks: its root, what it absorbs there, and whether only those count that read digits."""
+    """Where a rule looks: its root, what it absorbs there, whether only those count that read digits, and in which results."""
 
     root: Node
     parts: Sequence[Node]
     digits: bool
+    results: int
 
     def counts(self, user: Node) -> bool:
         """Whether a user is one."""
         return not self.digits or reads_digits(user)
+
+
+ANY = 1
+"""The one bit of results that are read together."""
+
+
+@dataclass
+class Reach:
+    """In which results nodes are.
+
+    Parameters
+    ----------
+    results
+        What is asked for.
+    apart
+        Whether each is read on its own.
+    """
+
+    results: Sequence[Node]
+    apart: bool
+    _known: dict[Node, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known = self._over()
+
+    def _over(self) -> dict[Node, int]:
+        if not self.apart:
+            return {}
+        found = dict(self.shown)
+        for node in reversed(topological(self.results)):
+            for arg in node.needs:
+                found[arg] = found.get(arg, 0) | found[node]
+        return found
+
+    def of(self, node: Node) -> int:
+        """The results that ``node`` is in."""
+        return self._known.get(node, self.whole) if self.apart else ANY
+
+    @property
+    def whole(self) -> int:
+        """All results."""
+        return (1 << len(self.results)) - 1
+
+    @cached_property
+    def shown(self) -> dict[Node, int]:
+        """The results themselves: which they are."""
+        found: dict[Node, int] = {}
+        for k, node in enumerate(self.results):
+            found[node] = found.get(node, 0) | (1 << k if self.apart else ANY)
+        return found
+
+    def spread(self, node: Node, new: Node) -> None:
+        """``new`` comes where ``node`` was."""
+        if not self.apart:
+            return
+        bits = self.of(node)
+        stack = [new]
+        while stack:
+            one = stack.pop()
+            known = self._known.get(one, 0)
+            if known | bits != known:
+                self._known[one] = known | bits
+                stack += one.needs
 
 
 @dataclass
@@ -92,8 +159,8 @@ class Uses:
 
     Parameters
     ----------
-    nodes, roots
-        The graph when the pass starts, and its results: what is shown is used.
+    nodes, reach
+        The graph when the pass starts, and in which results its nodes are: what is shown is used.
     normals, becomes, origins
         What nodes have become so far; see the driver.
     rules
@@ -101,7 +168,7 @@ class Uses:
     """
 
     nodes: Sequence[Node]
-    roots: frozenset[Node]
+    reach: Reach
     normals: Mapping[Node, Node]
     becomes: Mapping[Node, Node]
     origins: Mapping[Node, Sequence[Node]]
@@ -114,36 +181,41 @@ class Uses:
         """The users that each node has when the pass starts."""
         return users(self.nodes)
 
-    def elsewhere(self, part: Node, root: Node, parts: Sequence[Node]) -> bool:
-        """Whether something reads digits of ``part`` beside ``root`` and ``parts``, and will do so when the pass is over."""
-        return self._found(part, _Place(root, parts, digits=True))
+    def elsewhere(self, part: Node, root: Node, parts: Sequence[Node]) -> int:
+        """The results with ``root`` in which something reads digits of ``part`` beside it and ``parts``, when the pass is over."""
+        return self._found(part, _Place(root, parts, digits=True, results=self.reach.of(root)))
 
     def stays(self, part: Node, root: Node, parts: Sequence[Node]) -> bool:
-        """The same for anything that needs ``part``, comparisons too."""
-        return self._found(part, _Place(root, parts, digits=False))
+        """Whether anything needs ``part``, in whatever result, comparisons too."""
+        return bool(self._found(part, _Place(root, parts, digits=False, results=-1)))
 
-    def _found(self, part: Node, at: _Place) -> bool:
-        return any(self._read((origin,), part, at) for origin in self.origins.get(part, ()))
+    def _found(self, part: Node, at: _Place) -> int:
+        return _union((self._read((origin,), part, at) for origin in self.origins.get(part, ())), at.results)
 
-    def _read(self, chain: tuple[Node, ...], part: Node, at: _Place) -> bool:
+    def _read(self, chain: tuple[Node, ...], part: Node, at: _Place) -> int:
         """The same for ``chain``, the last of which hands what the others are on."""
         last = chain[-1]
-        return last in self.roots or any(self._reads(user, chain, part, at) for user in self.users.get(last, ()))
+        shown = self.reach.shown.get(last, 0) & at.results
+        readers = (self._reads(user, chain, part, at) for user in self.users.get(last, ()))
+        return shown | _union(readers, at.results & ~shown)
 
-    def _reads(self, user: Node, chain: tuple[Node, ...], part: Node, at: _Place) -> bool:
+    def _reads(self, user: Node, chain: tuple[Node, ...], part: Node, at: _Place) -> int:
+        common = self.reach.of(user) & at.results
+        if not common:
+            return 0
         now = self.normals.get(user)
         if now is not None:
             if part not in now.needs or not at.counts(now):
-                return False
-            return self._read((*chain, user), now, at) if picks(now) or now in at.parts else True
+                return 0
+            return self._read((*chain, user), now, at) if picks(now) or now in at.parts else common
         here = user
         while here in self.becomes and self.becomes[here] is not here:
             here = self.becomes[here]
         if here is at.root or not at.counts(here):
-            return False
+            return 0
         if picks(here):
             return self._read((*chain, user), part, at)
-        return self.sure or not self._absorbs(here, chain)
+        return common if self.sure or not self._absorbs(here, chain) else 0
 
     def _absorbs(self, user: Node, chain: Sequence[Node]) -> bool:
         """Whether rules that will look at ``user`` see one of ``chain`` as a part."""
@@ -156,6 +228,16 @@ class Uses:
                 if one is not None:
                     found.update(inside(user, one))
         return not found.isdisjoint(chain)
+
+
+def _union(found: Iterable[int], enough: int) -> int:
+    """All bits of ``found``, as far as they are asked for."""
+    bits = 0
+    for one in found:
+        bits |= one
+        if bits and (enough < 0 or enough & ~bits == 0):
+            break
+    return bits
 
 
 @dataclass
@@ -172,8 +254,10 @@ class Claims:
         for part in parts:
             self._made.setdefault(part, set()).update(own)
 
-    def broken(self, results: Sequence[Node], normals: Mapping[Node, Node]) -> dict[tuple[Rule, Node], Node]:
-        """The firings for which that did not come true, with what is read still."""
+    def broken(
+        self, results: Sequence[Node], normals: Mapping[Node, Node], reach: Reach
+    ) -> dict[tuple[Rule, Node], tuple[Node, int]]:
+        """The firings for which that did not come true, with what is read still, and in which results."""
         if not self._by:
             return {}
         nodes = topological(results)
@@ -181,17 +265,18 @@ class Claims:
         held = [(rule, node, p) for rule, node, parts in self._by for p in parts if p in present]
         if not held:
             return {}
-        used, shown = users(nodes), set(results)
+        used, now = users(nodes), Reach(results, reach.apart)
 
-        def read(last: Node, own: set[Node]) -> bool:
-            if last in shown:
-                return True
-            readers = [u for u in used.get(last, ()) if reads_digits(u) and u not in own]
-            return any(read(u, own) if picks(u) else True for u in readers)
+        def read(last: Node, own: set[Node]) -> int:
+            found = now.shown.get(last, 0)
+            for user in used.get(last, ()):
+                if reads_digits(user) and user not in own:
+                    found |= read(user, own) if picks(user) else now.of(user)
+            return found
 
         allowed = {p: {normals.get(n, n) for n in self._made[p]} for _, _, p in held}
-        still = {p for p in allowed if read(p, allowed[p])}
-        return {(rule, node): p for rule, node, p in held if p in still}
+        still = {p: read(p, allowed[p]) for p in allowed}
+        return {(rule, node): (p, still[p]) for rule, node, p in held if still[p] & reach.of(node)}
 
 
-__all__ = ["Claims", "Uses", "absorbed", "inside", "made_by", "near", "residue"]
+__all__ = ["Claims", "Reach", "Uses", "absorbed", "inside", "made_by", "near", "residue"]

@@ -1,5 +1,7 @@
 """Rules, matching and the driver, on rules of the test's own."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from tensormagic.ir.site import Site
 from tensormagic.ir.type import Type, array, symbol
 from tensormagic.ops.leaf import constant, parameter
 from tensormagic.ops.move import broadcast
-from tensormagic.ops.regions.control import cond
+from tensormagic.ops.regions.control import call, cond
 from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
@@ -269,11 +271,36 @@ def test_withheld_where_an_absorbed_operand_has_another_use():
     assert log_.fired == []
 
 
-def test_what_is_shown_is_used():
+def test_each_result_is_read_on_its_own():
     u = 1 + x
-    (first, _), log_ = rewrite_nodes([log(u), u], rules(logarithm))
+    found, log_ = rewrite_nodes([log(u), u], rules(logarithm))
+    assert found == [log1p(x), u]
+    assert log_.withheld == []
+    mixed = x * log(u) / (u - 1)
+    found, log_ = rewrite_nodes([log(u), mixed, tanh(log(u)), u * y], rules(logarithm))
+    assert found == [log1p(x), mixed, tanh(log1p(x)), u * y]
+    assert [w.shared for w in log_.withheld] == [u]
+    assert [str(f) for f in log_.fired] == ["log(1 + x) -> log1p(x)"]
+
+
+def test_results_that_are_read_together():
+    u = 1 + x
+    (first, _), log_ = rewrite_nodes([log(u), u], rules(logarithm), apart=False)
     assert first is log(u)
     assert [w.shared for w in log_.withheld] == [u]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_normal_form_does_not_depend_on_other_results(seed):
+    draw = random.Random(seed)
+    pool = [x, y, 1 + x, exp(x)]
+    for _ in range(9):
+        a, b = draw.choice(pool[1:]), draw.choice(pool)
+        pool.append(draw.choice([log(1 + b), log(a), 1 + b, -a, a * b, a - 1, exp(a), tanh(a), maximum(a, b)]))
+    results = draw.sample(pool[4:], 4)
+    known = rules(logarithm, signs)
+    alone = [rewrite_nodes([r], known)[0][0] for r in results]
+    assert rewrite_nodes(results, known)[0] == alone
 
 
 def test_not_withheld_for_uses_that_absorb_it_too():
@@ -296,7 +323,7 @@ def test_what_hands_digits_on_is_looked_through():
         (result,), log_ = rewrite_nodes([log(u) * other], rules(logarithm))
         assert result is log(u) * other
         assert [w.shared for w in log_.withheld] == [u]
-    assert rewrite_nodes([log(u), -u], rules(logarithm))[0] == [log(u), -u]
+    assert rewrite_nodes([log(u), -u], rules(logarithm), apart=False)[0] == [log(u), -u]
 
 
 def test_all_uses_or_none_though_one_was_expected_to_go():
@@ -320,9 +347,14 @@ def test_a_part_whose_rounding_does_not_show_may_be_shared():
     assert rewrite_nodes([1 / (1 + exp(x)) * exp(x)], rules(quotient))[0] == [tanh(x) * exp(x)]
 
 
-def test_results_of_a_graph_are_used():
+def test_results_of_a_graph_inside_are_used():
     graph = Graph((x,), (log(1 + x), 1 + x))
-    assert rewrite_graph(graph, rules(logarithm))[0] == graph
+    assert rewrite_graph(graph, rules(logarithm), apart=False)[0] == graph
+    assert rewrite_graph(graph, rules(logarithm))[0] == Graph((x,), (log1p(x), 1 + x))
+    p = parameter(0, array(np.float64, n))
+    inner = Graph((p,), (log(1 + p), 1 + p))
+    outer = Graph((p,), tuple(call(inner, [tanh(p)])))
+    assert rewrite_graph(outer, rules(logarithm))[0] == outer
 
 
 def test_not_withheld_once_the_other_use_is_gone():
@@ -386,7 +418,7 @@ def test_rebuilt_nodes_keep_their_sites():
 
 
 def test_graphs_inside_nodes_are_rewritten():
-    from tensormagic.ops.regions.control import CALL, call
+    from tensormagic.ops.regions.control import CALL
 
     p = parameter(0, array(np.float64, n))
     inner = Graph((p,), (negative(negative(p)),))

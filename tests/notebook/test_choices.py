@@ -86,12 +86,7 @@ def test_every_option_is_tried():
     assert {o for o in OPTIONS if o.startswith("--")} == {*OTHER, *LEFT}
 
 
-WITHHELD = pytest.mark.xfail(
-    strict=True, reason="one run computes value and gradient, which reads 1 + small too: log1p is withheld"
-)
-
-
-@pytest.mark.parametrize("option", [pytest.param(option, marks=[WITHHELD] * (option == "--grad")) for option in OTHER])
+@pytest.mark.parametrize("option", OTHER)
 def test_other_options_leave_values_alone(notebook, option):
     given = f"{option} {OTHER[option] or ''}"
     for level in ("exact", "stable", "exact"):

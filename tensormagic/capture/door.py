@@ -131,6 +131,16 @@ def operand(value: Any, name: str = "") -> Any:
     return _number(value) if kind in {Kind.PLAIN, Kind.NUMBER} else _read(value, name)
 
 
+def converted(value: Any, dtype: Any = None) -> Any:
+    """What ``np.asarray`` makes of an object that is taken nowhere else: who converts it by name wants no more than its numbers.
+
+    Any other value is left as it is.
+    """
+    if kind_of(value) not in {Kind.OWN, Kind.METHODS}:
+        return value
+    return _locked(np.asarray(value, dtype))
+
+
 def is_read(value: Any) -> bool:
     """Whether NumPy reads an object as an array, where it meets one."""
     return kind_of(value) is not Kind.OTHER or _has_interface(value)
@@ -158,6 +168,11 @@ def _read(value: Any, name: str) -> np.ndarray[Any, Any]:
     if isinstance(value, np.ndarray):
         return array
     check_dtype(array.dtype, name or f"a {type(value).__name__}")
+    return _locked(array)
+
+
+def _locked(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A view that cannot be stored into."""
     array = array.view()
     array.flags.writeable = False
     return array
@@ -331,6 +346,7 @@ __all__ = [
     "Kind",
     "RefusedError",
     "check_dtype",
+    "converted",
     "is_number",
     "is_read",
     "is_table",

@@ -501,6 +501,12 @@ def node_of(value: Any) -> Node:
     return node
 
 
+def as_converted(value: Any, dtype: Any = None) -> Any:
+    """The lazy array of an object whose numbers ``np.asarray`` takes, operators or not; any other value as it is."""
+    found = door.converted(value, dtype)
+    return value if found is value else wrap(inputs.of_content(found, _label_of(value)))
+
+
 def _label_of(value: Any) -> str:
     """The user's name of an object; else the column that it is, as a Series says, or its class."""
     column = getattr(value, "name", None) if door.is_table(value) else None

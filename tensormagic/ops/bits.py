@@ -12,7 +12,8 @@ from tensormagic.ir.size import apply
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.move import broadcast, lead, normalise_axis
 from tensormagic.ops.op import Tangent, Value
-from tensormagic.ops.opaque import Opaque, items
+from tensormagic.ops.opaque import Opaque, item, items
+from tensormagic.ops.scalars import scalar
 
 _BYTE = np.dtype(np.uint8)
 
@@ -89,19 +90,6 @@ def _parts_types(args: tuple[Node, ...], _params: Mapping[str, Any]) -> tuple[Ty
     return Type(t.dtype, t.shape, t.form), Type(np.dtype(np.int32), t.shape, t.form)
 
 
-FREXP = Opaque(
-    name="frexp",
-    types=_parts_types,
-    numpy=np.frexp,
-    doc="A fraction from 1/2 to 1, and the power of two that it is times.",
-)
-
-
-def frexp(x: Node) -> tuple[Node, ...]:
-    """``np.frexp`` of a floating array or number."""
-    return items(make(FREXP, (x,)))
-
-
 def _scaled_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
     t = args[0].type
     return Type(t.dtype, t.shape, t.form)
@@ -133,3 +121,22 @@ LDEXP = Opaque(
 def ldexp(x: Node, exponent: Node) -> Node:
     """``np.ldexp`` of operands of one shape."""
     return make(LDEXP, (x, broadcast(exponent, x.type.shape)))
+
+
+def _parts_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
+    moved = tangents[0]
+    return None if moved is None else make(LDEXP, (moved, scalar.negative(item(node, 1)))), None
+
+
+FREXP = Opaque(
+    name="frexp",
+    types=_parts_types,
+    numpy=np.frexp,
+    tangent=_parts_tangent,
+    doc="A fraction from 1/2 to 1, and the power of two that it is times.",
+)
+
+
+def frexp(x: Node) -> tuple[Node, ...]:
+    """``np.frexp`` of a floating array or number."""
+    return items(make(FREXP, (x,)))

@@ -512,6 +512,24 @@ def test_series_meet_by_their_labels_or_not_at_all():
         compiled.run(one)
 
 
+@pytest.mark.parametrize("columns", [{"a": [1.0, 2.0], "b": [3, 4]}, {"a": [1.0, np.nan], "b": [3.0, 4.0]}])
+def test_who_converts_by_name_gets_the_numbers_of_a_table(columns):
+    x = np.array([1.0, 2.0])
+    table = pandas.DataFrame(columns)
+    f = tm.tensor(lambda x: x @ np.asarray(table))
+    np.testing.assert_array_equal(f(x), x @ np.asarray(table))
+    table.loc[0, "a"] = 7.0
+    np.testing.assert_array_equal(f(x), x @ np.asarray(table))
+    with pytest.raises(DTypeError, match="several kinds"):
+        tm.tensor(lambda x: np.mean(x * table))(x)
+
+
+def test_who_converts_by_name_gets_the_numbers_of_an_extension_array():
+    x = np.array([1.0, 2.0])
+    grades = pandas.Categorical([1, 2])
+    np.testing.assert_array_equal(tm.tensor(lambda x: x * np.array(grades, float))(x), [1.0, 4.0])
+
+
 def test_a_store_into_a_memory_map_is_seen_in_it():
     held = memory_map(ROW)
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, door
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.arguments import order_letter, shape_of, tensor
-from tensormagic.capture.door import check_dtype
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.place import lies_as
-from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
+from tensormagic.capture.value import Tensor, as_converted, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of
@@ -44,7 +43,7 @@ def _filled(shape: Any, value: Any, dtype: Any, order: str = "C", **options: Any
     if options.get("like") is not None:
         refuse("like=", "Leave the option out.")
     dtype = np.dtype(dtype if dtype is not None else np.float64)
-    check_dtype(dtype, "the new array")
+    door.check_dtype(dtype, "the new array")
     return _laid_out(constant(dtype.type(value)), _shape(shape), order)
 
 
@@ -146,9 +145,10 @@ def array(
     if like is not None:
         refuse("np.array with like=", "Leave the option out.")
     if dtype is not None:
-        check_dtype(np.dtype(dtype), "the new array")
+        door.check_dtype(np.dtype(dtype), "the new array")
     if order is not None:
         order_letter(order)
+    value = value if subok and issubclass(type(value), np.ndarray) else as_converted(value, dtype)
     if copy is False:
         if not _is_array(value, dtype) or ndmin > value.ndim:
             raise ValueError(_NO_COPY)
@@ -161,7 +161,13 @@ def array(
     return _done(x if x.type.shape else to_form(x, "array"))
 
 
-@implements(np.asarray, np.asanyarray)
+@implements(np.asanyarray)
+def asanyarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Any:
+    """``np.asanyarray``: as ``np.asarray``, but for arrays with operators of their own, which stay what they are."""
+    return asarray(door.variable(a) if isinstance(a, np.ndarray) else a, dtype, order, copy=copy, **options)
+
+
+@implements(np.asarray)
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Any:
     """``np.asarray``: the array itself, where it is one of this dtype."""
     if not copy and _is_array(a, dtype) and (isinstance(a, Tensor) or np.asarray(a, order=order) is a):  # type: ignore[call-overload]
@@ -205,7 +211,7 @@ def arange(*bounds: Any, start: Any = 0, stop: Any = None, step: Any = 1, dtype:
         refuse("like=", "Leave the option out.")
     bounds = (start, stop, step)
     for given in (np.dtype(dtype), *(np.asarray(b).dtype for b in bounds if isinstance(b, str | np.generic))):
-        check_dtype(given, "the new array")
+        door.check_dtype(given, "the new array")
     if any(_is_float(b) for b in (start, stop, step)):
         return wrap(constant(np.arange(_known(start), _known(stop), _known(step), dtype=dtype)))
     low, high, by = (as_size(b) for b in (start, stop, step))

@@ -198,3 +198,23 @@ def test_a_loop_over_pythons_own_numbers_is_as_quick_as_python():
         ours.append(middle - start)
         plain.append(time.perf_counter() - middle)
     assert min(ours) < 3 * min(plain)
+
+
+KEPT = {
+    "lambdas": "fs = [lambda v: v + k for k in range(3)]\ny = [f(x) for f in fs]",
+    "arguments": "fs = [lambda v, k=k: v + k for k in range(3)]\ny = [f(x) for f in fs]",
+    "nested": "fs = [[lambda: x * (i + 10 * j) for j in range(2)] for i in range(3)]\ny = [f() for r in fs for f in r]",
+    "generators": "gs = [(x * k * i for i in range(3)) for k in range(4)]\ny = [v for g in gs for v in g]",
+    "a generator of lambdas": "fs = list((lambda: v * 2) for v in x)\ny = [f() for f in fs]",
+    "as they are made": "y = [f(x) for f in (lambda v: v + z for z in range(3))]",
+    "by name": "fs = [dict(f=lambda: x + k) for k in range(3)]\ny = [d['f']() for d in fs]",
+    "called": "y = [(lambda: v * 2)() for v in x]",
+    "used up": "y = [sum(v * i for i in range(3)) for v in x]",
+    "sorted": "y = [sorted([1, 3, 2], key=lambda v: -v * k) for k in (1, -1)]",
+    "a condition": "fs = [lambda: k for k in range(6) if k % 2]\ny = [x * f() for f in fs]",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_functions_made_in_a_comprehension_share_its_names(name):
+    check(KEPT[name], close=1e-12, x=X)

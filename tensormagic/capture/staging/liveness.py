@@ -9,6 +9,25 @@ from tensormagic.capture.staging.jumps import STOPS
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _LEAVES = (ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, ast.alias)
+_CONSUMERS = {
+    "all",
+    "any",
+    "dict",
+    "extend",
+    "frozenset",
+    "fromiter",
+    "fsum",
+    "join",
+    "list",
+    "max",
+    "min",
+    "prod",
+    "set",
+    "sorted",
+    "sum",
+    "tuple",
+    "update",
+}  # go over what they are given before they return
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -162,6 +181,31 @@ def _free(scope: ast.AST) -> set[str]:
     names = {n.id for b in body for n in own_nodes(b) if isinstance(n, ast.Name)}
     inner = {name for b in body for n in own_nodes(b) if isinstance(n, _SCOPES) for name in _free(n)}
     return (names | inner | declared) - (set() if isinstance(scope, ast.ClassDef) else own)
+
+
+def keeps(names: Iterable[str], *nodes: ast.AST) -> bool:
+    """Whether functions or generators made in ``nodes`` may read ``names`` later, when these hold something else."""
+    wanted, at_once = set(names), _at_once(nodes)
+    for node in (n for root in nodes for n in ast.walk(root)):
+        if id(node) in at_once:
+            continue
+        if isinstance(node, ast.Lambda) and wanted & _free(node):
+            return True
+        if isinstance(node, ast.GeneratorExp) and wanted & read(node):
+            return True
+    return False
+
+
+def _at_once(nodes: Iterable[ast.AST]) -> set[int]:
+    """The functions and generators that are used where they stand: called, or given to what goes over all of them."""
+    found: set[int] = set()
+    for call in (n for root in nodes for n in ast.walk(root) if isinstance(n, ast.Call)):
+        made = [call.func, *(call.func.args if isinstance(call.func, ast.Call) else ())]
+        found |= {id(part) for part in made if isinstance(part, ast.Lambda)}
+        if getattr(call.func, "attr", getattr(call.func, "id", None)) in _CONSUMERS:
+            found |= {id(part) for part in call.args if isinstance(part, ast.GeneratorExp)}
+            found |= {id(k.value) for k in call.keywords if k.arg == "key"}
+    return found
 
 
 def _comprehended(body: Iterable[ast.AST]) -> set[str]:

@@ -346,6 +346,7 @@ class Staging(ast.NodeTransformer):
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp, name: str) -> Any:
         (first, *more), inside = node.generators, _movable(node)
         names = _flat_names(first.target)
+        inside = inside and not liveness.keeps(names or (), node.elt, *first.ifs)
         self.generic_visit(node)
         if more or first.is_async or names is None or not inside or self.scope.kind == "class":
             return node

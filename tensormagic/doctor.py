@@ -115,7 +115,7 @@ def _cache() -> tuple[str, bool]:
     size = sum(path.stat().st_size for path in files) / 2**20
     # Code that is loaded from here runs as its user: nobody else may be able to put some there.
     wrong = problem()
-    verdict = f"NOT USED: {wrong}" if wrong else "only you can write"
+    verdict = f"NOT SAFE, and not used: {wrong}" if wrong else "only you can write"
     return f"{folder}, {len(files)} files, {size:.1f} MiB, {stat.filemode(folder.stat().st_mode)}, {verdict}", not wrong
 
 

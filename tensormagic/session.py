@@ -130,12 +130,13 @@ class Executable:
         """NumPy's warnings, by a second run in NumPy: once for each run of a cell, where that takes no long time."""
         run = max(cell.run for cell in context.cells.values())
         quick = self.seconds.get("numpy", elapsed * SLOWER) < WORTH_WARNING
-        if run != self._warned and quick and not self._tells:
+        if run != self._warned and quick and not self.tells:
             self._warned = run
             self.by_numpy(sizes, *values)
 
     @cached_property
-    def _tells(self) -> bool:
+    def tells(self) -> bool:
+        """Whether running it prints."""
         return " = tell(" in self.graph.text  # a print is not to happen twice
 
     def _slow(self, sizes: dict[Any, int], *values: Any) -> list[Any]:

@@ -88,6 +88,8 @@ class Capture:
     stores, ordered
         Whether something was stored into, or read in the order in which it lies in memory; and whether inputs without values were
         taken to lie in C order.
+    complex_sites, sites
+        Which of the results that are real or complex as their values say are taken for complex, and how many there are.
     """
 
     label: str
@@ -114,6 +116,13 @@ class Capture:
     deciding: list[Guard] = field(default_factory=list)
     ordered: bool = False
     nodes: int = 0
+    complex_sites: frozenset[int] = frozenset()
+    sites: int = 0
+
+    def of_site(self) -> tuple[bool, int]:
+        """Whether one more result of which values decide is taken for real, and its number."""
+        site, self.sites = self.sites, self.sites + 1
+        return site not in self.complex_sites, site
 
     def specialise(self, size: Size) -> int | None:
         """The number that ``size`` was, noted as something the graph depends on."""
@@ -267,7 +276,7 @@ def record(node: Node) -> Node:
 
 _FAILING = set(  # ops that may raise when the graph runs
     "require check position gather take_along_axis add_along_axis solve inv cholesky eigh eigvalsh svd svdvals eig eigvals "  # noqa: SIM905 (a table)
-    "scipy_eigh lstsq lu matrix_function".split()
+    "scipy_eigh lstsq lu matrix_function roots schur solve_sylvester solve_banded".split()
 )
 
 

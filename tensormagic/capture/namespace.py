@@ -21,11 +21,13 @@ from tensormagic.capture.library import (
     densities,
     densities_table,
     diagonals,
+    distances,
     equations,
     filters,
     grids,
     histograms,
     joining,
+    kernel_density,
     linear_algebra,
     mathematics,
     norms,
@@ -43,6 +45,7 @@ from tensormagic.capture.library import (
     signal,
     special,
     statistics,
+    systems,
     transforms,
     windows,
 )
@@ -55,7 +58,8 @@ LIBRARY: tuple[ModuleType, ...] = (
     creation, shaping, joining, diagonals, choosing, signal, statistics, quantiles, ordering, fancy, selection, reductions,
     products, grids, histograms, padding, sets, windows, polynomials, applying,
     operators, linear_algebra, transforms,
-    special, storing, views, norms, equations, scipy_linalg, densities, densities_table, quadrature, filters, complex_numbers, bits,
+    special, storing, views, norms, equations, scipy_linalg,
+    systems, distances, kernel_density, densities, densities_table, quadrature, filters, complex_numbers, bits,
 )  # fmt: skip
 oracle.methods_in_numpys_words()
 _CREATE = {
@@ -79,7 +83,7 @@ _CREATE = {
     "copy",
 }
 _MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy", "scipy.special", "scipy.linalg", "scipy.stats", "scipy.integrate",
-            "scipy.ndimage", "scipy.signal", "math", "numpy.random"}  # fmt: skip
+            "scipy.ndimage", "scipy.signal", "scipy.spatial", "scipy.spatial.distance", "math", "numpy.random"}  # fmt: skip
 
 
 class Module:
@@ -126,6 +130,8 @@ def captured(value: Any) -> Any:
     own = None if numpys or value is np.ndarray else find(value)
     scipys = (getattr(value, "__module__", None) or "").startswith("scipy.")
     if own is not None:
+        if own is kernel_density.gaussian_kde:
+            return own
         name = getattr(value, "__name__", "")
         dispatched = scipys or (hasattr(value, "__wrapped__") and not isinstance(value, FunctionType))
         if name in _CREATE:

@@ -35,8 +35,12 @@ from tensormagic.functions.record import Record, bits
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stand_ins import abstract_tensor
 from tensormagic.functions.stores import Stores, stores_of, unchanged
+<<<<<<< HEAD
 from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError, GuardError
+=======
+from tensormagic.ir.errors import CaptureError, GuardError, KindError
+>>>>>>> 79bf1df (Refusals become captures: distances, kernel densities, pivoted factors, Schur's and polar form, Sylvester's equation, bands, special functions; eigenvalues and roots in functions are real or complex as the values say)
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.transform.rewriting import choices
@@ -119,9 +123,11 @@ def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
             )
 
 
-def trace(body: Body, given: Given, names: Sequence[str], label: str) -> Trace:
+def trace(
+    body: Body, given: Given, names: Sequence[str], label: str, complex_sites: frozenset[int] = frozenset()
+) -> Trace:
     """Run ``body`` over abstract arguments of the types of the values that are given."""
-    capture = Capture(label, abstract=True)
+    capture = Capture(label, abstract=True, complex_sites=complex_sites)
     tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
     leaves = [t.node for t in tensors]
     count = sum(given.moving)
@@ -176,6 +182,8 @@ class Specialisation:
                     return self.program.by_numpy(sizes, *values)
             return (self.program.by_numpy if floating.raises() else self.program.run)(sizes, *values)
         except BaseException as error:
+            if isinstance(error, KindError) and self.program.tells:
+                error.site = -1  # what was printed is not to be printed twice
             hooks.failed(error)
             raise
 
@@ -229,6 +237,8 @@ class Function(Made):
     _unfollowed: int = field(
         default=0, repr=False
     )  # calls until it is asked again whether what is read can be followed
+    _complex: frozenset[int] = frozenset()
+    _kept: dict[frozenset[int], Any] = field(default_factory=dict[frozenset[int], Any], repr=False)
 
     def __post_init__(self) -> None:
         self.body = checked(self.body)
@@ -251,6 +261,7 @@ class Function(Made):
         self.quick.clear()
         self._exact.clear()
         self._kinds.clear()
+        self._kept.clear()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         if context.current() is not None:
@@ -263,7 +274,28 @@ class Function(Made):
                     return known.program.run(known.sizes, args, args)
             except (AttributeError, KeyError, TypeError):
                 pass  # not seen before in just this form
-        return self._general(*self._completed(args, options))
+            except KindError as error:
+                if error.site < 0:
+                    raise  # else it is met again
+        return self._of_kind(*self._completed(args, options))
+
+    def _of_kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The result; what was taken for real and is complex, or the other way round, is traced again as what it is.
+
+        What was traced is kept for each way to take such results, so that values which take turns are traced once each.
+        """
+        tried = {self._complex}
+        while True:
+            try:
+                return self._general(args, options)
+            except KindError as error:
+                other = self._complex ^ {error.site}
+                if error.site < 0 or other in tried:  # both, in the iterations of a loop
+                    raise
+                tried.add(other)
+                self._kept[self._complex] = self._quick, self._exact, self._kinds
+                self._complex = other
+                self._quick, self._exact, self._kinds = self._kept.pop(other, ({}, OrderedDict(), OrderedDict()))
 
     def _leveled(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """What the body gives for lazy arguments: lazy values of its own level."""
@@ -372,7 +404,7 @@ class Function(Made):
             count = sum(given.moving)
             labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
             with config.using(math=self.math):
-                found = trace(self.body, given, [*labels, *(name for name, _ in given.reads)], self.name)
+                found = trace(self.body, given, [*labels, *(n for n, _ in given.reads)], self.name, self._complex)
             known = set(map(place_of, self.reads))
             self.reads = (*self.reads, *(read for read in found.new if place_of(read) not in known))
             given = given.with_reads(found.new)

@@ -68,6 +68,18 @@ class GuardError(TensorError, RuntimeError):
     """What was assumed at capture does not hold when the graph runs."""
 
 
+class KindError(GuardError):
+    """A result that was taken for real, or for complex, when a function was captured is the other.
+
+    Attributes
+    ----------
+    site
+        Which of the function's results of that sort.
+    """
+
+    site = -1
+
+
 class TransferError(TensorError, RuntimeError):
     """A copy between devices that the user has refused."""
 

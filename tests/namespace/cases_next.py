@@ -5,6 +5,7 @@ import scipy.integrate
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
+import scipy.spatial.distance
 import scipy.special
 import scipy.stats
 
@@ -48,6 +49,7 @@ case = over(
     integrate=scipy.integrate,
     ndimage=scipy.ndimage,
     signal=scipy.signal,
+    distance=scipy.spatial.distance,
 )
 
 LINALG = (
@@ -157,13 +159,14 @@ _BY_ONE = {
     "ndtr": "x", "log_ndtr": "x", "ndtri": "p", "gammaln": "r", "gamma": "r", "digamma": "r", "psi": "u", "entr": "r",
     "exp1": "r", "expi": "r", "exprel": "x", "expm1": "x", "log1p": "r", "cbrt": "r", "exp2": "x", "exp10": "x",
     "i0": "x", "i0e": "x", "i1": "x", "i1e": "x", "j0": "x", "j1": "x", "y0": "r", "y1": "r", "k0": "r", "k1": "r",
+    "ellipk": "p", "ellipkm1": "p", "ellipe": "p - 1", "spence": "r",
     "factorial": "r", "softplus": "x", "softmax": "A, axis=1", "log_softmax": "A, axis=0", "logsumexp": "A, axis=1, keepdims=True",
 }  # fmt: skip
 _BY_TWO = {
     "xlogy": "x[:4], r", "xlog1py": "x[:4], r", "rel_entr": "r, u", "kl_div": "r, u", "betaln": "r, u", "beta": "r, u",
     "binom": "r + 3, u", "comb": "r + 3, u", "huber": "sigma, x * 2", "pseudo_huber": "r, x[:4]",
     "jv": "2, x", "yv": "1.5, r", "iv": "2, x", "ive": "1, x", "kv": "0.5, r", "polygamma": "1, r", "zeta": "2.5, r",
-    "gammainc": "1.5, r", "gammaincc": "2.5, r", "betainc": "2, 3.5, p", "multigammaln": "r + 2, 2",
+    "hyp2f1": "1.5, 0.5, 2.5, p", "gammainc": "1.5, r", "gammaincc": "2.5, r", "betainc": "2, 3.5, p", "multigammaln": "r + 2, 2",
 }  # fmt: skip
 SPECIAL = (
     *(
@@ -204,6 +207,26 @@ SCIPY_LINALG = (
     case("scipy.linalg.qr", "sl.qr(m, mode='r')", close=SUMS),
     case("scipy.linalg.lu", "sl.lu(a)", close=SUMS),
     case("scipy.linalg.lu", "sl.lu(m, permute_l=True)", close=SUMS),
+    case("scipy.linalg.lu_factor", "sl.lu_factor(a)", close=SUMS),
+    case("scipy.linalg.lu_factor", "sl.lu_factor(m)[0]", close=SUMS),
+    case("scipy.linalg.lu_factor", "sl.lu_factor(w)[0]", close=SUMS),
+    case("scipy.linalg.lu_factor", "sl.lu_factor(c)[0]", close=SUMS),
+    case("scipy.linalg.lu_solve", "sl.lu_solve(sl.lu_factor(a @ a.T + np.eye(len(a))), v)", close=SUMS),
+    case("scipy.linalg.lu_solve", "sl.lu_solve(sl.lu_factor(a @ s.T + 3 * np.eye(len(a))), s, trans=1)", close=SUMS),
+    case("scipy.linalg.lu_solve", "sl.lu_solve(sl.lu_factor(c @ c.T + 5 * np.eye(len(c))), c, trans=2)", close=SUMS),
+    case("scipy.linalg.polar", "sl.polar(a)", close=SUMS),
+    case("scipy.linalg.polar", "sl.polar(m, side='left')[0]", close=SUMS),
+    case("scipy.linalg.polar", "sl.polar(w)[1]", close=SUMS),
+    case("scipy.linalg.schur", "sl.schur(a)", "Schur's form is given without a derivative", close=SUMS),
+    case("scipy.linalg.schur", "sl.schur(f)", "Schur's form is given without a derivative"),
+    case(
+        "scipy.linalg.schur", "sl.schur(a, output='complex')", "Schur's form is given without a derivative", close=SUMS
+    ),
+    case("scipy.linalg.solve_sylvester", "sl.solve_sylvester(a, s, a @ s)", close=SUMS),
+    case("scipy.linalg.solve_sylvester", "sl.solve_sylvester(a + 0j, c, a[:, :2] @ c)", close=SUMS),
+    case("scipy.linalg.solve_banded", "sl.solve_banded((1, 1), s + 4 * np.array([[0.0], [1], [0]]), v)", close=SUMS),
+    case("scipy.linalg.solve_banded", "sl.solve_banded((0, 1), np.stack([p, u]), t[0].T)", close=SUMS),
+    case("scipy.linalg.solve_banded", "sl.solve_banded((2, 0), np.stack([u + 2, q, p]), b)", close=SUMS),
     case("scipy.linalg.eigh", "w, v = sl.eigh(s + s.T)\nw, (v * w) @ v.T, v * v", close=SUMS),
     case("scipy.linalg.eigh", "sl.eigh(s + s.T, a @ a.T)", close=SUMS),
     case("scipy.linalg.eigvalsh", "sl.eigvalsh(s + s.T, lower=False)", close=SUMS),
@@ -268,6 +291,33 @@ DENSITIES = (
     case("scipy.stats.dirichlet.logpdf", "stats.dirichlet.logpdf(np.array([0.2, 0.3, 0.1, 0.4]), r)", close=SUMS),
 )
 
+DISTANCES = (
+    *(
+        case("scipy.spatial.distance.cdist", f"distance.cdist(m, w.T * 1.5, {metric!r})", close=CODE)
+        for metric in "euclidean sqeuclidean cityblock chebyshev cosine canberra braycurtis".split()  # noqa: SIM905 (a table)
+    ),
+    case("scipy.spatial.distance.cdist", "distance.cdist(m, m)", close=CODE),
+    case("scipy.spatial.distance.cdist", "distance.cdist(a, s, 'correlation')", close=SUMS),
+    case("scipy.spatial.distance.cdist", "distance.cdist(m, w.T, 'minkowski', p=3)", close=CODE),
+    case(
+        "scipy.spatial.distance.cdist", "distance.cdist(m, w.T, 'minkowski', p=1.5, w=np.array([1.0, 2.0]))", close=CODE
+    ),
+    case("scipy.spatial.distance.cdist", "distance.cdist(m, w.T, 'seuclidean', V=r[:2])", close=CODE),
+    case(
+        "scipy.spatial.distance.cdist",
+        "distance.cdist(m, w.T, 'mahalanobis', VI=np.array([[2.0, 0.5], [0.5, 1.0]]))",
+        close=SUMS,
+    ),
+    case("scipy.spatial.distance.cdist", "distance.cdist(i, i[::-1] * 2, 'hamming')", STEPS),
+    case("scipy.spatial.distance.pdist", "distance.pdist(m)", close=CODE),
+    case("scipy.spatial.distance.pdist", "distance.pdist(A, 'cityblock')", close=CODE),
+    case("scipy.spatial.distance.pdist", "distance.pdist(f, 'cosine')", "float32", close=1e-12),
+    case("scipy.stats.gaussian_kde", "stats.gaussian_kde(x)(r)", close=SUMS),
+    case("scipy.stats.gaussian_kde", "stats.gaussian_kde(w, bw_method='silverman').evaluate(m.T)", close=SUMS),
+    case("scipy.stats.gaussian_kde", "stats.gaussian_kde(r, bw_method=0.4, weights=p).pdf(u)", close=SUMS),
+    case("scipy.stats.gaussian_kde", "stats.gaussian_kde(w).logpdf(m.T)", close=SUMS),
+)
+
 SAMPLES = (
     case("scipy.integrate.trapezoid", "integrate.trapezoid(x, dx=sigma)", close=CODE),
     case("scipy.integrate.trapezoid", "integrate.trapezoid(A, x=y)", close=CODE),
@@ -284,4 +334,4 @@ SAMPLES = (
     case("scipy.signal.fftconvolve", "signal.fftconvolve(A, K)", close=SUMS),
 )
 
-CASES = LINALG + FOURIER + COMPLEX + SPECIAL + SCIPY_LINALG + DENSITIES + SAMPLES
+CASES = LINALG + FOURIER + COMPLEX + SPECIAL + SCIPY_LINALG + DENSITIES + DISTANCES + SAMPLES

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.linalg
 
 from tensormagic.ops import contract
-from tensormagic.ops.matrices import gaps, least_squares, matrix, matrix_function, spectral
+from tensormagic.ops.matrices import gaps, least_squares, matrix, matrix_function, spectral, systems
 from tests.ops.cases import case
 from tests.ops.cases_linear import SQUARES
 
@@ -106,6 +106,76 @@ def _lu(a):
 
 for _shape in [(3, 3), (4, 2), (2, 4), (2, 3, 3)]:
     case("lu", spectral.lu, _lu, _shape, dtypes="fdFD")
+
+# pivots, Schur's form, systems ------------------------------------------------------------------------------------------
+
+
+def _rows_of(a):
+    return (scipy.linalg.lu(np.asarray(a, np.float64), p_indices=True)[0].astype(np.int32),)
+
+
+def _exchanged(rows):
+    """LAPACK's pivots of a matrix that is a permutation."""
+    whole = np.eye(rows.shape[-1])[rows]
+    return scipy.linalg.lu_factor(whole)[1].astype(np.int32)
+
+
+for _shape in [(3, 3), (5, 5)]:
+    case(
+        "pivots",
+        lambda rows: systems.pivots(rows, rows.type.shape[-1]),
+        _exchanged,
+        _shape,
+        prepare=_rows_of,
+        dtypes="d",
+        derivative=False,
+    )
+case(
+    "pivoted",
+    lambda found: systems.pivoted(found, 4),
+    lambda found: np.array([2, 0, 3, 1], np.int64) if found.size else None,
+    np.array([2, 2, 3], np.int32),
+    dtypes="i",
+    derivative=False,
+)
+case(
+    "schur",
+    lambda a: systems.schur(a),
+    lambda a: scipy.linalg.schur(a, "complex" if a.dtype.kind == "c" else "real"),
+    (4, 4),
+    dtypes="fdFD",
+    derivative=False,
+)
+case(
+    "solve_sylvester",
+    systems.solve_sylvester,
+    scipy.linalg.solve_sylvester,
+    (3, 3),
+    (2, 2),
+    (3, 2),
+    prepare=lambda a, b, q: ((a / 8 + 3 * np.eye(3)).astype(a.dtype), (b / 8 + np.eye(2)).astype(b.dtype), q),
+    dtypes="fdFD",
+)
+for _lower, _upper in [(1, 1), (0, 2), (2, 0), (1, 0)]:
+    case(
+        "solve_banded",
+        lambda ab, b, lower=_lower, upper=_upper: systems.solve_banded(ab, b, lower, upper),
+        lambda ab, b, lower=_lower, upper=_upper: scipy.linalg.solve_banded((lower, upper), ab, b),
+        (_lower + _upper + 1, 5),
+        (5, 2),
+        label=f"{_lower}-{_upper}",
+        prepare=lambda ab, b, upper=_upper: ((ab / 8 + 4 * (np.arange(len(ab)) == upper)[:, None]).astype(ab.dtype), b),
+        dtypes="fdFD",
+    )
+for _real in (True, False):
+    case(
+        "roots",
+        lambda p, real=_real: spectral.roots(p, real=real, site=-1),
+        lambda p, real=_real: np.roots(p) if real else _complex((np.roots(p),))[0],
+        np.array([2.0, -3.0, -5.0, 1.0]),
+        label=f"real-{_real}",
+        dtypes="d",
+    )
 
 # least squares --------------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ FIXED = {
     "gammainc": [np.array([0.7, 1.0, 2.5, 3.0])],
     "gammaincc": [np.array([0.7, 1.0, 2.5, 3.0])],
     "betainc": [np.array([0.7, 1.0, 2.5, 3.0]), np.array([2.0, 1.5, 0.8, 3.0])],
+    "hyp2f1": [np.array([0.7, 1.0, 2.5, 3.0]), np.array([2.0, 1.5, 0.8, 3.0]), np.array([1.5, 2.0, 3.0, 2.5])],
 } | {name: [np.array([0.0, 1.0, 2.0, 3.0])] for name in ("jv", "yv", "iv", "ive", "kv")}
 ERRORS = (TypeError, IndexError, ValueError, OverflowError)
 

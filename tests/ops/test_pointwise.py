@@ -59,7 +59,7 @@ def of_parts(first, second):
 
 REAL = (
     "exprel exp1 expi erfcx erfinv erfcinv log_ndtr ndtri gamma beta betaln binom gammainc gammaincc betainc zeta "
-    "j0 j1 jv y0 y1 yv i0 i1 iv i0e i1e ive kv"
+    "ellipk ellipkm1 ellipe spence hyp2f1 j0 j1 jv y0 y1 yv i0 i1 iv i0e i1e ive kv"
 )
 # What is not in NumPy under the name of the op.
 ORACLES = {

@@ -64,6 +64,16 @@ def definite(lead):
     return a @ np.swapaxes(a, -1, -2) + SQUARE
 
 
+def banded(lead):
+    """Three diagonals of which the middle one is large."""
+    return RNG.normal(size=(*lead, 3, 3)) + np.array([[0.0], [6.0], [0.0]])
+
+
+def distinct(lead):
+    """Coefficients whose roots are real and far apart."""
+    return np.array([2.0, -3.0, -5.0, 1.0]) + 0.1 * RNG.normal(size=(*lead, 4))
+
+
 def rising(n):
     return lambda lead: np.sort(RNG.normal(size=(*lead, n)), axis=-1)
 
@@ -282,6 +292,20 @@ CASES = {
         ([definite] * 2, op("scipy_eigh", lower=True), True),
     ],
     "lu": [([definite], lambda a: list(items(make(registry["lu"], (a,))))[1:], True)],
+    "pivots": [
+        ([lambda lead: np.broadcast_to(np.array([2, 0, 1], np.int32), (*lead, 3)).copy()], op("pivots", count=3), False)
+    ],
+    "pivoted": [
+        (
+            [lambda lead: np.broadcast_to(np.array([2, 2, 2], np.int32), (*lead, 3)).copy()],
+            op("pivoted", count=3),
+            False,
+        )
+    ],
+    "schur": [([definite], op("schur"), False)],
+    "solve_sylvester": [([definite, definite, matrices(3, 3)], op("solve_sylvester"), True)],
+    "solve_banded": [([banded, normal(3, 2)], op("solve_banded", lower=1, upper=1), True)],
+    "roots": [([distinct], op("roots", real=True, site=-1), True)],
     "lstsq": [([matrices(4, 3), normal(4, 2)], op("lstsq", rcond=None), True)],
     "lstsq_residuals": [([matrices(4, 3), normal(4, 2)], op("lstsq_residuals", rcond=None), True)],
     "matrix_function": [

@@ -16,6 +16,17 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.form import to_form
 
 
+def taken_for_real(node: Node, function: Callable[[Any], Any]) -> tuple[bool, int]:
+    """Whether ``function`` of a value is real, and the number of that question: where code is traced it is taken for so.
+
+    What is taken for the wrong one is an error when the graph runs (`KindError`), and a function is traced again then.
+    """
+    capture = context.current()
+    if capture is not None and capture.abstract:
+        return capture.of_site()
+    return not np.iscomplexobj(function(wrap(node).numpy())), -1
+
+
 def is_real(node: Node, name: str, function: Callable[[Any], Any], advice: str) -> bool:
     """Whether ``function`` of a value is real: known where code is not traced, and refused where it is."""
     capture = context.current()

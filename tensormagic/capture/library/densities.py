@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.library import kernel_density
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
 from tensormagic.ir.errors import CaptureError
@@ -219,6 +220,8 @@ def is_distribution(value: Any) -> bool:
 
 def stand_in(value: Any) -> Any:
     """A distribution as captured code sees it."""
+    if type(value).__name__ == "gaussian_kde":
+        return kernel_density.stand_in(value)
     inner = getattr(value, "dist", None)
     if inner is not None:
         return Frozen(value, Distribution(inner), value.args, value.kwds)

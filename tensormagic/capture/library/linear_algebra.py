@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.arguments import strong, tensor
-from tensormagic.capture.library.complex_numbers import is_real
+from tensormagic.capture.library.complex_numbers import taken_for_real
 from tensormagic.capture.library.diagonals import diagonal
 from tensormagic.capture.library.joining import stack
 from tensormagic.capture.library.products import outer, tensordot, trace
@@ -173,28 +173,27 @@ def max_extent(x: Node) -> Node:
 # eigenvalues of general matrices --------------------------------------------------------------------------------------
 
 
-_ADVICE = "convert the matrix to complex numbers first, a.astype(complex); or use np.linalg.eigh, if it is symmetric."
-
-
-def _is_real(node: Node, name: str) -> bool:
+def _kind(node: Node) -> dict[str, Any]:
+    """Whether the eigenvalues are real: the values say so, for a real matrix."""
     linalg.square(node)
     if node.type.dtype.kind == "c":
-        return False
-    return is_real(node, f"{name} of a real matrix", np.linalg.eigvals, _ADVICE)
+        return {"real": False}
+    real, site = taken_for_real(node, np.linalg.eigvals)
+    return {"real": real, "site": site}
 
 
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    """``np.linalg.eig``: of a real matrix only where its value is known at capture."""
+    """``np.linalg.eig``: of a real matrix, real where the values are."""
     x = node_of(a)
-    return EigResult(*map(_done, spectral.eig(x, real=_is_real(x, "np.linalg.eig"))))
+    return EigResult(*map(_done, spectral.eig(x, **_kind(x))))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
-    """``np.linalg.eigvals``: of a real matrix only where its value is known at capture."""
+    """``np.linalg.eigvals``: of a real matrix, real where the values are."""
     x = node_of(a)
-    return _done(spectral.eigvals(x, real=_is_real(x, "np.linalg.eigvals")))
+    return _done(spectral.eigvals(x, **_kind(x)))
 
 
 # powers ---------------------------------------------------------------------------------------------------------------

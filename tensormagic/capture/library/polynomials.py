@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import context
 from tensormagic.capture.arguments import at_capture, done, extent_number, known, or_one, tensor
 from tensormagic.capture.library.diagonals import vander
 from tensormagic.capture.library.equations import lstsq
@@ -21,7 +22,7 @@ from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node
-from tensormagic.ops.matrices import linalg
+from tensormagic.ops.matrices import linalg, spectral
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
@@ -137,8 +138,18 @@ def polydiv(u: Any, v: Any) -> Any:
 
 @implements(np.roots)
 def roots(p: Any) -> Any:
-    """``np.roots`` of values that are known when the code is captured: whether they are complex depends on them."""
-    return at_capture(np.roots, "np.roots", p)
+    """``np.roots``: in a cell as the values say; in a function of polynomials whose leading coefficient is not 0."""
+    capture = context.current()
+    if capture is None or not capture.abstract:
+        return at_capture(np.roots, "np.roots", p)
+    x = or_one(node_of(p), (0,), 0) if node_of(p).type.ndim else expand_dims(node_of(p), (0,))
+    if x.type.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    x = x if x.type.dtype.kind in "fc" else astype(x, np.float64)
+    if x.type.dtype.kind == "c":
+        return done(spectral.roots(x, real=False, site=-1))
+    real, site = capture.of_site()
+    return done(spectral.roots(x, real=real, site=site))
 
 
 @implements(np.poly)

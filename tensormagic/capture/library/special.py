@@ -64,6 +64,7 @@ _OPS: dict[str, Pointwise] = {
         for name in (
             "xlogy", "logit", "exprel", "exp1", "expi", "erf", "erfc", "erfcx", "erfinv", "erfcinv", "log_ndtr", "ndtri",
             "gammaln", "gamma", "beta", "betaln", "binom", "gammainc", "gammaincc", "betainc",
+            "ellipk", "ellipe", "ellipkm1", "spence", "hyp2f1",
         )
     },
     **{

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import GuardError, ShapeError
+from tensormagic.ir.errors import GuardError, KindError, ShapeError
 from tensormagic.ir.node import Node, make
-from tensormagic.ir.type import Type, apply
+from tensormagic.ir.type import Size, Type, apply
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import MAX, fold, reduce_sum
-from tensormagic.ops.leaf import iota
+from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.matrices.gaps import EIGENVECTORS, gaps_between, regular, turned
 from tensormagic.ops.matrices.linalg import solve, solve_triangular, svdvals
 from tensormagic.ops.matrices.matrix import (
@@ -40,6 +40,7 @@ from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.pointwise import astype, total
 from tensormagic.ops.scalars.comparison import equal, greater, less_equal, where
 from tensormagic.ops.scalars.scalar import absolute, conjugate, imag, real
+from tensormagic.ops.scalars.scalar import power as scalar_power
 
 # general matrices -----------------------------------------------------------------------------------------------------
 
@@ -55,18 +56,23 @@ def _eig_types(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type,
     return Type(dtype, (*lead, n)), Type(dtype, (*lead, n, n))
 
 
-def _of_kind(found: Value, dtype: np.dtype[Any], real: bool) -> Value:
-    """Eigenvalues or eigenvectors in the declared dtype; an error where real ones were promised."""
-    if real and np.iscomplexobj(found):
-        raise GuardError(
-            "the eigenvalues are complex, and were real when the code was captured",
+def of_kind(found: Value, dtype: np.dtype[Any], real: bool, site: int) -> Value:
+    """Eigenvalues or eigenvectors in the declared dtype; an error where others were promised, as they are by a ``site``."""
+    if np.iscomplexobj(found) == real and (real or site >= 0):
+        which = ("complex", "real") if real else ("real", "complex")
+        error = KindError(
+            "the result is {}, and was {} when the code was captured: NumPy's dtype depends on the values".format(
+                *which
+            ),
             "Convert the matrix to complex numbers first: a.astype(complex).",
         )
+        error.site = site
+        raise error
     return found.astype(dtype if real else _complex_dtype(dtype), copy=False)
 
 
-def _eig_numpy(a: Value, real: bool) -> tuple[Value, ...]:
-    return tuple(_of_kind(found, a.dtype, real) for found in np.linalg.eig(a))
+def _eig_numpy(a: Value, real: bool, site: int = -1) -> tuple[Value, ...]:
+    return tuple(of_kind(found, a.dtype, real, site) for found in np.linalg.eig(a))
 
 
 def _eig_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
@@ -110,9 +116,16 @@ EIG = Opaque(
 )
 
 
-def eig(a: Node, *, real: bool) -> tuple[Node, ...]:
-    """``np.linalg.eig``; ``real`` says whether the eigenvalues are: NumPy's dtype depends on that."""
-    return items(make(EIG, (prepared(a),), real=real))
+def eig(a: Node, *, real: bool, site: int = -1) -> tuple[Node, ...]:
+    """``np.linalg.eig``; ``real`` says whether the eigenvalues are: NumPy's dtype depends on that.
+
+    With a ``site`` that was taken for so, and is an error (`KindError`) where it is not.
+    """
+    return items(make(EIG, (prepared(a),), real=real, **_sited(site)))
+
+
+def _sited(site: int) -> dict[str, int]:
+    return {"site": site} if site >= 0 else {}
 
 
 def _eigvals_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
@@ -123,16 +136,77 @@ def _eigvals_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 EIGVALS = Opaque(
     name="eigvals",
     types=lambda args, params: _eig_types(args, params)[0],
-    numpy=lambda a, real: _of_kind(np.linalg.eigvals(a), a.dtype, real),
+    numpy=lambda a, real, site=-1: of_kind(np.linalg.eigvals(a), a.dtype, real, site),
     tangent=_eigvals_tangent,
     check=square_guards,
     doc="Eigenvalues of a matrix, real only where that was promised.",
 )
 
 
-def eigvals(a: Node, *, real: bool) -> Node:
-    """``np.linalg.eigvals``; ``real`` as for :func:`eig`."""
-    return make(EIGVALS, (prepared(a),), real=real)
+def eigvals(a: Node, *, real: bool, site: int = -1) -> Node:
+    """``np.linalg.eigvals``; ``real`` and ``site`` as for :func:`eig`."""
+    return make(EIGVALS, (prepared(a),), real=real, **_sited(site))
+
+
+# roots of polynomials -------------------------------------------------------------------------------------------------
+
+
+def _roots_types(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
+    dtype, (*lead, n) = args[0].type.dtype, args[0].type.shape
+    return Type(dtype if params["real"] else _complex_dtype(dtype), (*lead, n - 1))
+
+
+def _roots_numpy(p: Value, real: bool, site: int) -> Value:
+    found = [np.roots(p[k]) for k in np.ndindex(p.shape[:-1])]
+    if any(len(f) != p.shape[-1] - 1 for f in found):
+        raise GuardError(
+            "np.roots of a polynomial whose leading coefficient is 0: how many roots there are depends on data",
+            "Leave leading zeros out.",
+        )
+    whole = np.reshape(found, (*p.shape[:-1], p.shape[-1] - 1)).astype(np.result_type(p.dtype, *found), copy=False)
+    return (
+        of_kind(whole, p.dtype, real, site)
+        if whole.size
+        else whole.astype(p.dtype if real else _complex_dtype(p.dtype))
+    )
+
+
+def _powers(z: Node, count: Size) -> Node:
+    """The powers of numbers, in a row each: the highest first."""
+    shape = (*z.type.shape, count)
+    exponents = size_node(count) - 1 - iota(shape, len(shape) - 1)
+    return scalar_power(broadcast(expand_dims(z, (z.type.ndim,)), shape), astype(exponents, z.type.dtype))
+
+
+def _valued(p: Node, z: Node) -> Node:
+    """The values of polynomials at numbers."""
+    powers = _powers(z, p.type.shape[-1])
+    return reduce_sum(powers * expand_dims(p, (p.type.ndim - 1,)), (powers.type.ndim - 1,))
+
+
+def _roots_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    """By the implicit function: the polynomial's slope at a root times the root's change is minus the change of its value."""
+    p, t = one(node, tangents)
+    *lead, n = p.type.shape
+    dtype = node.type.dtype
+    shape = (*lead, n - 1)
+    powers = astype(size_node(n) - 1 - iota(shape, len(lead)), dtype)
+    slopes = slice_(astype(p, dtype), tuple((0, s, 1) for s in shape)) * powers
+    return -_valued(astype(t, dtype), node) / _valued(slopes, node)
+
+
+ROOTS = Opaque(
+    name="roots",
+    types=_roots_types,
+    numpy=_roots_numpy,
+    tangent=_roots_tangent,
+    doc="The roots of a polynomial, the highest coefficient first and not 0; real only where that was taken for so.",
+)
+
+
+def roots(p: Node, *, real: bool, site: int) -> Node:
+    """``np.roots`` of floats; ``real`` and ``site`` as for :func:`eig`."""
+    return make(ROOTS, (p,), real=real, site=site)
 
 
 # two symmetric matrices -----------------------------------------------------------------------------------------------

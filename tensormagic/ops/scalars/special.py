@@ -14,7 +14,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.pointwise import Pointwise, Signature, Weak, multiply_by, total
 from tensormagic.ops.scalars.comparison import equal, isnan, less, logical_and, logical_not, where
-from tensormagic.ops.scalars.function import INF, float_loop, float_loop2, leaf, real_loop, special
+from tensormagic.ops.scalars.function import INF, float_loop, float_loop2, leaf, real_loop, special, typed
 from tensormagic.ops.scalars.scalar import absolute, cos, exp, log, log1p, sin
 
 _ROOT_PI = math.sqrt(math.pi)
@@ -243,3 +243,48 @@ zeta = real_function(
     dtypes=real_loops("huber"),  # zeta is a function around a ufunc with the same loops
     domain=(0.1, INF),
 )
+
+# elliptic integrals, the dilogarithm, and Gauss's hypergeometric function --------------------------------------------
+
+hyp2f1 = real_function(
+    "hyp2f1",
+    lambda _out, a, b, c, z: a * b / c * hyp2f1(a + 1, b + 1, c + 1, z),
+    "Gauss's hypergeometric function.",
+    fixed=3,
+    arity=4,
+    domain=(0.05, 0.9),
+)
+
+
+def _complete(first: float, m: Node) -> Node:
+    """The slope of a complete elliptic integral, pi/8 times 2F1(first, 3/2; 2; m): it does not cancel around 0."""
+    return math.pi / 8 * hyp2f1(typed(first, m), typed(1.5, m), typed(2, m), m)
+
+
+ellipk = real_function(
+    "ellipk",
+    lambda _out, m: _complete(1.5, m),
+    "The complete elliptic integral of the first kind, of the parameter m.",
+    domain=(-3, 0.9),
+)
+ellipkm1 = real_function(
+    "ellipkm1",
+    lambda _out, p: -_complete(1.5, 1 - p),
+    "The complete elliptic integral of the first kind, of 1 - m.",
+    domain=(0.1, 3),
+)
+ellipe = real_function(
+    "ellipe",
+    lambda _out, m: -_complete(0.5, m),
+    "The complete elliptic integral of the second kind, of the parameter m.",
+    domain=(-3, 0.9),
+)
+
+
+def _spence_slope(_out: Node, z: Node) -> Node:
+    gap = z - 1
+    none = equal(gap, 0)
+    return where(none, -1, -log1p(where(none, 1, gap)) / where(none, 1, gap))
+
+
+spence = real_function("spence", _spence_slope, "Spence's function, the dilogarithm of 1 - z.", domain=(0.05, INF))

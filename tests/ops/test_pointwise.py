@@ -117,6 +117,8 @@ def signatures(op):
         if op.name != "where":
             return [(a, a, b) for a, b in itertools.product(DTYPES, DTYPES)]
         return [(np.dtype(bool), a, b) for a, b in itertools.product(DTYPES, DTYPES)]
+    if op.arity > 3:  # all pairs, the first of them for all but the last operand
+        return [(*[a] * (op.arity - 1), b) for a, b in itertools.product(DTYPES, DTYPES)]
     return list(itertools.product(DTYPES, repeat=op.arity))
 
 
@@ -134,6 +136,8 @@ def test_values_of_every_dtype(op, backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_values_at_edges(op, backend):
+    if op.name == "hyp2f1":
+        pytest.skip("SciPy's own overflows the stack at the largest numbers, and ends the process")
     for dtype in DTYPES:
         found = edges(op, dtype)
         if op.arity > 1 and dtype.kind == "c":

@@ -25,11 +25,11 @@ PAGE = ROOT / "benchmarks" / "results" / "endurance.md"
 LONGEST = 1500.0
 HEAD = """# Sizes that nobody meets every day
 
-Made by `python scripts/endurance.py --write`. Each scenario has a kernel of its own, driven over Jupyter's protocol as a notebook drives it.
+Made by `python scripts/endurance.py --write`. Each scenario has a kernel of its own, driven over Jupyter's protocol as a notebook
+drives it.
 
-*seconds*: of the whole cell. *bar*: seconds until the page was told that it takes long, where it took more than two. *stopped*: seconds from an interrupt
-until the cell had ended, for interrupts at several times. *peak*: the most memory that the kernel had, in MB. After each cell, each interrupt and each
-error a small cell has to compute what is right (*usable*).
+The seconds are those of the whole cell; *bar*: seconds until the page was told that it takes long. After each cell, each interrupt
+and each error a small cell has to compute what is right (*usable*). An interrupt is wrong where the cell ends later than a second.
 """
 SETUP = "import gc, numpy as np, tensormagic as tm\ncheck = np.linspace(0.0, 1.0, 50)"
 CHECK = "%%tensor --quiet\nchecked = np.sum(check * check) + check[0]"
@@ -117,9 +117,9 @@ def watched(kernel: Running, cell: str) -> tuple[Ran, float]:
             seen.append(message)
         if message["msg_type"] == "display_data":
             bar = min(bar, time.monotonic() - begin)
-        if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
-            if message["parent_header"].get("msg_id") == sent:
-                break
+        idle = message["msg_type"] == "status" and message["content"]["execution_state"] == "idle"
+        if idle and message["parent_header"].get("msg_id") == sent:
+            break
     while (reply := kernel.client.get_shell_msg(timeout=LONGEST))["parent_header"].get("msg_id") != sent:
         pass
     return Ran(reply["content"], seen, time.monotonic() - begin), bar
@@ -139,7 +139,10 @@ def run(scenario: Scenario) -> Found:
         found.note(before.status == "ok", f"before: {before.status}")
         ran, bar = watched(kernel, scenario.cell)
         what = f"{ran.seconds:.1f} s"
-        found.note(ran.status == "ok", f"{what} {'' if ran.status == 'ok' else ran.status + ': ' + str(ran.reply.get('evalue', ''))[:300]}")
+        found.note(
+            ran.status == "ok",
+            f"{what} {'' if ran.status == 'ok' else ran.status + ': ' + str(ran.reply.get('evalue', ''))[:300]}",
+        )
         if ran.seconds > 3:
             found.note(bar < 3, f"bar after {bar:.1f} s")
         if ran.status == "ok":
@@ -149,7 +152,9 @@ def run(scenario: Scenario) -> Found:
         found.note(again.status == ran.status, f"again {again.seconds:.1f} s")
         found.note(usable(kernel), "usable")
         failed, _ = watched(kernel, scenario.cell + scenario.error)
-        found.note(failed.status in {"IndexError", "BoundsError"}, f"error: {failed.status} after {failed.seconds:.1f} s")
+        found.note(
+            failed.status in {"IndexError", "BoundsError"}, f"error: {failed.status} after {failed.seconds:.1f} s"
+        )
         found.note(usable(kernel), "usable after an error")
         found.note(True, f"peak {kernel.number(MEMORY):.0f} MB, then {kernel.number(RESIDENT):.0f} MB")
     for after in scenario.stops:
@@ -171,8 +176,11 @@ def _stop(scenario: Scenario, after: float, found: Found) -> None:
             found.note(False, f"interrupt at {after} s: lost")
             return
         good = ran.status == "ok" or (ran.status == "KeyboardInterrupt" and seconds < 1.0 and needed == 1)
-        found.note(good, f"interrupted at {after} s: {ran.status} after {seconds:.2f} s{f', {needed} interrupts' * (needed > 1)}")
-        found.note(usable(kernel), f"usable after that")
+        found.note(
+            good,
+            f"interrupted at {after} s: {ran.status} after {seconds:.2f} s{f', {needed} interrupts' * (needed > 1)}",
+        )
+        found.note(usable(kernel), "usable after that")
 
 
 def cells(count: int) -> Found:
@@ -190,7 +198,9 @@ def cells(count: int) -> Found:
             if ran.status != "ok":
                 found.note(False, f"cell {k}: {ran.status}")
         spans = [b - a for a, b in zip(times, [*times[1:], time.monotonic() - begin], strict=True)]
-        found.note(True, f"{count} cells, milliseconds each, by fifths: {', '.join(f'{5000 * s / count:.0f}' for s in spans)}")
+        found.note(
+            True, f"{count} cells, milliseconds each, by fifths: {', '.join(f'{5000 * s / count:.0f}' for s in spans)}"
+        )
         growth = memory[-1] - memory[1]
         found.note(growth < 0.02 * count, f"memory before each fifth: {', '.join(f'{m:.0f}' for m in memory)} MB")
         found.note(usable(kernel), "usable")
@@ -217,11 +227,17 @@ def main() -> int:
             failed |= bool(found.wrong)
             told = [*found.rows, *(f"**wrong**: {text}" for text in found.wrong)]
             print(name, *told, sep="\n  ", flush=True)
-            lines += [f"\n## {name}\n", *([f"```python\n{SCENARIOS[name].cell}\n```\n"] if name in SCENARIOS else []), *(f"- {text}" for text in told)]
+            lines += [
+                f"\n## {name}\n",
+                *([f"```python\n{SCENARIOS[name].cell}\n```\n"] if name in SCENARIOS else []),
+                *(f"- {text}" for text in told),
+            ]
     if arguments.write:
         machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
         versions = ", ".join(f"{n} {version(n)}" for n in ("ipykernel", "ipython", "numpy", "numba"))
-        PAGE.write_text(f"{HEAD}\n{dt.datetime.now(dt.UTC).date()}; {machine}, {versions}.\n" + "\n".join(lines) + "\n", "utf-8")
+        PAGE.write_text(
+            f"{HEAD}\n{dt.datetime.now(dt.UTC).date()}; {machine}, {versions}.\n" + "\n".join(lines) + "\n", "utf-8"
+        )
     return int(failed)
 
 

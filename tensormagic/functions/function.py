@@ -35,12 +35,8 @@ from tensormagic.functions.record import Record, bits
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stand_ins import abstract_tensor
 from tensormagic.functions.stores import Stores, stores_of, unchanged
-<<<<<<< HEAD
 from tensormagic.functions.travel import Made
-from tensormagic.ir.errors import CaptureError, GuardError
-=======
 from tensormagic.ir.errors import CaptureError, GuardError, KindError
->>>>>>> 79bf1df (Refusals become captures: distances, kernel densities, pivoted factors, Schur's and polar form, Sylvester's equation, bands, special functions; eigenvalues and roots in functions are real or complex as the values say)
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.transform.rewriting import choices

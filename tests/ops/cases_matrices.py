@@ -135,7 +135,7 @@ case(
     lambda found: systems.pivoted(found, 4),
     lambda found: np.array([2, 0, 3, 1], np.int64) if found.size else None,
     np.array([2, 2, 3], np.int32),
-    dtypes="i",
+    dtypes="d",
     derivative=False,
 )
 case(

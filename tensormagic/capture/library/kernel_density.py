@@ -51,7 +51,7 @@ class KernelDensity:
         shape = self.dataset.node.type.shape
         self.d, self.n = shape
         count = self.dataset[:1].ravel()
-        given = np.ones_like(count, dtype=np.float64) if weights is None else tensor(weights).astype(np.float64)
+        given: Any = np.ones_like(count, dtype=np.float64) if weights is None else tensor(weights).astype(np.float64)
         if given.ndim != 1:
             raise ValueError("`weights` input should be one-dimensional.")
         if not same(given.node.type.shape[0], self.n):

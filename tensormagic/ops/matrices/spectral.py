@@ -124,7 +124,7 @@ def eig(a: Node, *, real: bool, site: int = -1) -> tuple[Node, ...]:
     return items(make(EIG, (prepared(a),), real=real, **_sited(site)))
 
 
-def _sited(site: int) -> dict[str, int]:
+def _sited(site: int) -> dict[str, Any]:
     return {"site": site} if site >= 0 else {}
 
 

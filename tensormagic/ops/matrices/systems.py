@@ -84,7 +84,8 @@ def _schur_numpy(a: Value) -> tuple[Value, ...]:
 
     form, vectors = np.empty_like(a), np.empty_like(a)
     for k in np.ndindex(a.shape[:-2]):
-        form[k], vectors[k] = scipy.linalg.schur(a[k], "complex" if a.dtype.kind == "c" else "real", check_finite=False)
+        found: Any = scipy.linalg.schur(a[k], "complex" if a.dtype.kind == "c" else "real", check_finite=False)
+        form[k], vectors[k] = found
     return form, vectors
 
 

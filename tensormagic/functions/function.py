@@ -289,9 +289,9 @@ class Function(Made):
                 if error.site < 0 or other in tried:  # both, in the iterations of a loop
                     raise
                 tried.add(other)
-                self._kept[self._complex] = self._quick, self._exact, self._kinds
+                self._kept[self._complex] = self.quick, self._exact, self._kinds
                 self._complex = other
-                self._quick, self._exact, self._kinds = self._kept.pop(other, ({}, OrderedDict(), OrderedDict()))
+                self.quick, self._exact, self._kinds = self._kept.pop(other, ({}, OrderedDict(), OrderedDict()))
 
     def _leveled(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """What the body gives for lazy arguments: lazy values of its own level."""

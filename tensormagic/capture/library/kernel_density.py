@@ -105,7 +105,9 @@ class KernelDensity:
         return np.log(np.sum(np.exp(least - energies) * self.weights, axis=1)) - least[:, 0] + front
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or self.__wrapped__ is None:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self.__wrapped__ is None:
             refuse(f"{name} of a gaussian_kde of lazy arrays", f"Captured of it: {', '.join(_OWN)}.")
         return getattr(self.__wrapped__, name)
 

@@ -56,6 +56,7 @@ class _Worker:
         )  # fmt: skip
         self.spoke = False  # whether it has given any sign of life
         self.answered = False
+        self.ended = False  # whether it has been read to its end
         self.silent = 0  # looks without one
         self.asked: set[str] = set()
         self._on_message = on_message
@@ -206,6 +207,8 @@ class Compiler:
             worker.end()
         else:
             self._worker = worker
+            if worker.ended:
+                self._lost(worker)
 
     def _pause(self) -> float:
         return (
@@ -217,7 +220,8 @@ class Compiler:
     def _message(self, worker: _Worker, message: dict[str, Any] | None) -> None:
         """What a worker says, or, as None, that it has ended."""
         with self._changed:
-            if worker is not self._worker:
+            worker.ended = worker.ended or message is None
+            if worker is not self._worker:  # given up, or at its end before it was known
                 return
             if message is None:
                 self._lost(worker)

@@ -1,4 +1,7 @@
-"""Where an array's elements lie: its strides and flags, as NumPy would have them, or as they are once it is computed."""
+"""Where an array's elements lie: its strides and flags, as NumPy would have them, or as they are once it is computed.
+
+A function knows neither: it is captured once for arrays of other sizes and other layouts, too.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensormagic.capture import context
 from tensormagic.capture.refusal import needs_value, refuse
+from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.type import hint
 
 if TYPE_CHECKING:
     from tensormagic.capture.value import Tensor
 
 
+def _needs_memory(name: str) -> None:
+    """Refuse what arrays of the same type and shape differ in, where code is captured for all of them."""
+    capture = context.current()
+    if capture is not None and (capture.abstract or capture.trials):
+        raise CaptureError(
+            f".{name} depends on where an array lies in memory, which captured code does not know before it runs",
+            "Read it outside the function or the loop, where the array is; or run the cell with --plain.",
+        )
+
+
 def layout(value: Tensor, name: str) -> Any:
     """An array that lies in memory as the lazy one does, of elements of the same size."""
+    _needs_memory(name)
     known = value.place.layout()
     if known is None or any(hint(s) is None for s in value.type.shape):
         needs_value(f".{name}", node=value.node)
@@ -35,6 +51,7 @@ class Flags:
         object.__setattr__(self, "_tensor", tensor)
 
     def _read(self, name: str) -> Any:
+        _needs_memory(f"flags.{name}")
         tensor: Tensor = object.__getattribute__(self, "_tensor")
         place = tensor.place
         if name == "writeable":

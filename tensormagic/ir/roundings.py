@@ -109,7 +109,7 @@ def _key(node: Node) -> object:
 
 
 def below(node: Node) -> Node:
-    """``node`` below its broadcasts."""
-    while node.op.name == "broadcast":
+    """``node`` below its broadcasts, and below changes of form: an array without axes, NumPy's number, or Python's."""
+    while node.op.name in {"broadcast", "form"}:
         node = node.args[0]
     return node

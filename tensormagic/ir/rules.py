@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -264,12 +264,15 @@ def heads(node: Node) -> set[str]:
     found: set[str] = set()
     for arg in node.args:
         found.add(arg.op.name)
-        while arg.op.name in {"broadcast", "reshape"}:
+        while arg.op.name in _THROUGH:
             arg = arg.args[0]  # noqa: PLW2901 (going down)
             found.add(arg.op.name)
         if arg.op.name == "constant" and not arg.type.shape:
             found.add(number(arg))
     return found
+
+
+_THROUGH = frozenset(("broadcast", "form", "require", "reshape"))
 
 
 def number(node: Node) -> str:
@@ -290,9 +293,43 @@ def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds:
             return None
         built = build(replacement, bound) if isinstance(replacement, Node) else replacement
         fitted = fit(built, node)
-        return None if fitted is None else Found(fitted, parts, tuple(bound.values()))
+        if fitted is None:
+            return None
+        return Found(_checked(fitted, parts, bound.values()), parts, tuple(bound.values()))
 
     return apply
+
+
+def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
+    """``new`` with the checks that were looked through and that it does not have: what was an error stays one."""
+    lost = dict.fromkeys(check for _, part in parts for arg in part.args for check in _checks(arg))
+    if not lost:
+        return new
+    ends = {*bound, *(n for _, n in parts)}
+    stack = [new]
+    while stack:
+        node = stack.pop()
+        for check in _checks(node):
+            lost.pop(check, None)
+        stack += () if node in ends else node.args
+    for check in reversed(lost):
+        new = make(check.op, (new, check.args[1]), **check.params)
+    return new
+
+
+def _checks(node: Node) -> Iterator[Node]:
+    """The checks between ``node`` and what is below its changes of shape and form."""
+    while node.op.name in {"broadcast", "form", "require"}:
+        if node.op.name == "require":
+            yield node
+        node = node.args[0]
+
+
+def _bare(node: Node) -> Node:
+    """What :func:`plain` gives, below checks too."""
+    while (node := plain(node)).op.name == "require":
+        node = node.args[0]
+    return node
 
 
 # matching -------------------------------------------------------------------------------------------------------------
@@ -305,8 +342,8 @@ Match = tuple[dict[str, Node], Parts]
 def find(pattern: Node, node: Node) -> Match | None:
     """What each variable of ``pattern`` is in ``node``, and which node each of its ops is.
 
-    Broadcasts are looked through, operands of commutative ops match in either order, constants match by value. None
-    where the pattern does not match.
+    Broadcasts, changes of form and checks are looked through, operands of commutative ops match in either order, constants match by value.
+    None where the pattern does not match.
     """
     return _solve(((pattern, node), None), {}, ()) if pattern.op is node.op else None
 
@@ -320,7 +357,7 @@ def _solve(goals: Goals, bound: dict[str, Node], parts: Parts) -> Match | None:
                 return None
             bound = extended
             continue
-        node = plain(node)
+        node = _bare(node)
         if node.op is not pattern.op:
             return None
         parts = (*parts, (pattern, node))
@@ -342,7 +379,7 @@ def _bind(pattern: Node, node: Node, bound: dict[str, Node]) -> dict[str, Node] 
         return bound if _same_number(pattern, plain(node)) else None
     name = pattern["name"]
     if name in bound:
-        return bound if plain(bound[name]) is plain(node) else None
+        return bound if _bare(bound[name]) is _bare(node) else None
     return {**bound, name: node} if _admits(pattern, node) else None
 
 

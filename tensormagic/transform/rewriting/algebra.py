@@ -218,10 +218,15 @@ def cancellation(x: Node, y: Node) -> Yields:
     yield x + y - x, y, finite
     yield x - (x + y), -y, finite
     yield x + (y - x), y, finite
-    yield x / absolute(x), sign(x), regular
     yield power(x, 0.5), sqrt(x), assuming("x >= 0")
     yield square(sqrt(x)), x, assuming("x >= 0")
     yield sqrt(x) * sqrt(x), x, assuming("x >= 0")
+
+
+@real(fuel=1)
+def directions(x: Node) -> Yields:
+    """A number by its size."""
+    yield x / absolute(x), sign(x), assuming("x != 0", "x is finite")
 
 
 @real

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Rule, pattern_rule, rules_of
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.move import broadcast, broadcast_shapes
 
@@ -16,7 +17,7 @@ Decorator = Callable[..., Any]
 
 
 def fit(replacement: Any, node: Node) -> Node | None:
-    """``replacement`` with the type of ``node``: numbers converted, shapes stretched; None if it does not fit."""
+    """``replacement`` with the type of ``node``: numbers converted, shapes stretched, forms changed; None if it does not fit."""
     t = node.type
     if not isinstance(replacement, Node):
         replacement = constant(replacement)
@@ -26,6 +27,8 @@ def fit(replacement: Any, node: Node) -> Node | None:
     found = replacement.type
     if found == t:
         return replacement
+    if found.dtype == t.dtype and found.shape == t.shape == ():
+        return to_form(replacement, t.form)
     if found.dtype != t.dtype or (found.shape == t.shape) or len(found.shape) > len(t.shape):
         return None
     return broadcast(replacement, t.shape) if broadcast_shapes([found.shape, t.shape]) == t.shape else None

@@ -14,9 +14,10 @@ from tensormagic.functions.batching import vmap
 from tensormagic.functions.check_grads import check_grads
 from tensormagic.functions.controlflow import cond, fori_loop, scan, while_loop
 from tensormagic.functions.customs import checkpoint, custom_gradient
-from tensormagic.functions.derivatives import grad, hvp, jvp, linearize, stop_gradient, value_and_grad, vjp
+from tensormagic.functions.derivatives import grad, hvp, jvp, stop_gradient, value_and_grad
 from tensormagic.functions.function import Function
 from tensormagic.functions.jacobians import hessian, jacobian
+from tensormagic.functions.linear import linearize, vjp
 from tensormagic.functions.rules import rule, rules
 from tensormagic.functions.tensor import evaluate, tensor
 from tensormagic.functions.tracing import Compiled, compile, parse, rewrite, trace

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.tree import flatten
-from tensormagic.functions.derivatives import jvp, vjp
+from tensormagic.functions.derivatives import jvp
+from tensormagic.functions.linear import vjp
 from tensormagic.functions.differences import Slope, longer, longest, slope
 from tensormagic.functions.disagreement import disagreement, near, paired
 from tensormagic.functions.function import Function, of_callable

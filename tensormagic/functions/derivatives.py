@@ -6,7 +6,6 @@ import operator
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import lru_cache
 from types import MethodType
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from tensormagic.capture import context, living
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
-from tensormagic.capture.random import Drawn, Moment
+from tensormagic.capture.random import Drawn
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, build, node_of, owned, wrap
 from tensormagic.config import config
@@ -198,7 +197,7 @@ def derived(function: Function, name: str, body: Callable[..., Any]) -> Function
 _derived: weakref.WeakSet[Function] = weakref.WeakSet()  # that a derivative is constant is nothing to warn of
 
 
-def _kept(make: Callable[..., Function], fun: Any, *key: Any) -> Function:
+def kept(make: Callable[..., Function], fun: Any, *key: Any) -> Function:
     """``make(fun, *key)``, once for each function itself and key; what is made while code is traced is not kept."""
     if context.current() is not None:
         return make(fun, *key)
@@ -303,7 +302,8 @@ def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     return derived(of_callable(fun), "grad", body)
 
 
-def _like(tangent: Any, node: Node) -> Node:
+def like(tangent: Any, node: Node) -> Node:
+    """A tangent of ``node``: of its dtype and shape."""
     return broadcast(astype(node_of(tangent), node.type.dtype), node.type.shape)
 
 
@@ -317,97 +317,30 @@ def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
     """
     if len(primals) != len(tangents):
         raise DifferentiationError(f"jvp takes a tangent for each primal: {len(tangents)} for {len(primals)} are given")
-    return _kept(_pushing, fun)(tuple(primals), tuple(tangents))
+    return kept(_pushing, fun)(tuple(primals), tuple(tangents))
 
 
 def _pushing(fun: Any) -> Function:
     function = of_callable(fun)
 
     def body(points: Any, directions: Any) -> Any:
-        closed = Closed(function, tuple(points), {}, range(len(points)))
-        leaves, build = flatten(closed.result)
-        results = [node_of(v) for v in leaves]
-        moves, _ = flatten(tuple(directions))
-        stable = normal_form(results, closed.wrt)
-        known = {n: _like(t, n) for n, t in zip(closed.wrt, moves, strict=True)}
-        wider, found = modes.push(stable, known)
-        changes = [zeros_like(r) if t is None else t for r, t in zip(results, found, strict=True)]
-        results = [r if new is old else new for r, new, old in zip(results, wider, stable, strict=True)]
-        return build(iter([wrap(n) for n in closed.open(results)])), build(
-            iter([wrap(n) for n in closed.open(changes)])
-        )
+        return pushed(Closed(function, tuple(points), {}, range(len(points))), directions)
 
     return Function(body, f"jvp({function.name})", reads=function.reads, roots=function.roots, math=function.math)
 
 
-def vjp(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value of ``fun`` and the function that pulls a cotangent of it back to the arguments.
-
-    Examples
-    --------
-    >>> value, pull = vjp(lambda x: 2 * x**3 + 8, 1.0)
-    >>> pull(1.0)
-    (6.0,)
-    """
-    function, pulling = of_callable(fun), _kept(_pulling, fun)
-    value, again = _first(function, primals)
-
-    def pull(cotangent: Any) -> Any:
-        with again():
-            return pulling(tuple(primals), cotangent)
-
-    return value, pull
-
-
-def _first(function: Function, primals: Sequence[Any]) -> tuple[Any, Callable[[], AbstractContextManager[None]]]:
-    """The value, and what has generators draw the same numbers for the derivative."""
-    moment = Moment([*flatten(tuple(primals))[0], *_read(function)])
-    value = function(*primals)
-    if not all(map(moment.knows, _read(function))):
-        raise DifferentiationError(
-            f"{function.name} draws from a random generator that only a function which it calls reads",
-            "Pass the generator as an argument, or read it in the function itself.",
-        )
-    return value, moment.again
-
-
-def _read(function: Function) -> list[Any]:
-    return [space[name] for name, space in function.reads if name in space]
-
-
-def _pulling(fun: Any) -> Function:
-    function = of_callable(fun)
-
-    def body(points: Any, cotangents: Any) -> Any:
-        closed = Closed(function, tuple(points), {}, range(len(points)))
-        results = [node_of(v) for v in flatten(closed.result)[0]]
-        given = [_like(c, r) for c, r in zip(flatten(cotangents)[0], results, strict=True)]
-        stable = normal_form(results, closed.wrt)
-        found = modes.vjp(stable, given, closed.wrt)
-        return closed.arranged(
-            [zeros_like(n) if c is None else c for c, n in zip(found, closed.wrt, strict=True)], single=False
-        )
-
-    return Function(body, f"vjp({function.name})", reads=function.reads, roots=function.roots, math=function.math)
-
-
-def linearize(fun: Any, *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value of ``fun`` and its derivative as a function of the tangents.
-
-    Examples
-    --------
-    >>> value, derivative = linearize(lambda x: 2 * x**3 + 8, 1.0)
-    >>> derivative(2.0)
-    12.0
-    """
-    function = of_callable(fun)
-    value, again = _first(function, primals)
-
-    def derivative(*tangents: Any) -> Any:
-        with again():
-            return jvp(function, primals, tangents)[1]
-
-    return value, derivative
+def pushed(closed: Closed, directions: Any) -> tuple[Any, Any]:
+    """The results of what was run, and how they change along directions of its arguments."""
+    leaves, build = flatten(closed.result)
+    results = [node_of(v) for v in leaves]
+    moves, _ = flatten(tuple(directions))
+    stable = normal_form(results, closed.wrt)
+    known = {n: like(t, n) for n, t in zip(closed.wrt, moves, strict=True)}
+    wider, found = modes.push(stable, known)
+    changes = [zeros_like(r) if t is None else t for r, t in zip(results, found, strict=True)]
+    results = [r if new is old else new for r, new, old in zip(results, wider, stable, strict=True)]
+    first, second = [iter([wrap(n) for n in closed.open(nodes)]) for nodes in (results, changes)]
+    return build(first), build(second)
 
 
 def hvp(fun: Any, primals: Any, vector: Any) -> Any:
@@ -422,7 +355,7 @@ def hvp(fun: Any, primals: Any, vector: Any) -> Any:
     points = primals if isinstance(primals, tuple) else (primals,)
     vectors = vector if isinstance(vector, tuple) else (vector,)
     argnums: ArgNums = 0 if not isinstance(primals, tuple) else tuple(range(len(points)))
-    return jvp(_kept(grad, fun, argnums), points, vectors)[1]
+    return jvp(kept(grad, fun, argnums), points, vectors)[1]
 
 
 def stop_gradient(value: Any) -> Any:

@@ -261,6 +261,17 @@ FUNCTIONS = {  # what is captured, and what it gives for a number
     "vmap": ("F = tm.vmap(f)", "plain"),
     "jacobian": ("J = tm.jacobian(f)\nF = lambda x: np.diagonal(J(x))", "slope"),
     "jvp": ("F = lambda x: tm.jvp(f, (x,), (np.ones(3),))[1]", "slope"),
+    "value of vjp": ("F = lambda x: tm.vjp(f, x)[0]", "plain"),
+    "vjp": ("F = lambda x: tm.vjp(f, x)[1](np.ones(3))[0]", "slope"),
+    "linearize": ("F = lambda x: tm.linearize(f, x)[1](np.ones(3))", "slope"),
+    "sparse jacobian": ("J = tm.jacobian(f, sparse=True)\nF = lambda x: J(x).toarray().diagonal()", "slope"),
+    "custom_gradient": ("G = tm.custom_gradient(lambda x: (f(x), lambda c: c))\nF = tm.tensor(lambda x: G(x))", "plain"),
+    "cond": ("F = tm.tensor(lambda x: tm.cond(x[0] > 0, f, lambda x: x, x))", "plain"),
+    "scan": ("F = tm.tensor(lambda x: tm.scan(lambda c, v: (c, f(v)), 0.0, x)[1])", "loop"),
+    "while_loop": (
+        "F = tm.tensor(lambda x: tm.while_loop(lambda s: s[0] < 1, lambda s: (s[0] + 1, f(x) * 1.0), (0, x))[1])",
+        "loop",
+    ),
     "checkpoint": ("F = tm.checkpoint(f)", "plain"),
     "argument": ("G = tm.tensor(fs)\nF = lambda x: G(x, globals().get('S'))", "plain"),
     "argument of grad": ("G = tm.grad(lambda x, S: np.sum(fs(x, S)))\nF = lambda x: G(x, globals().get('S'))", "slope"),
@@ -393,7 +404,7 @@ def outcomes(program: Program) -> Iterator[tuple[Any, Any]]:
         if step == 2:
             plain["change"]()
             other["change"]()
-        expected = X * plain["num"]() if FUNCTIONS[program.function][1] == "plain" else np.ones(3) * plain["num"]()
+        expected = X * plain["num"]() if FUNCTIONS[program.function][1] != "slope" else np.ones(3) * plain["num"]()
         try:
             found = function(X)
         except TensorError as error:
@@ -438,4 +449,4 @@ def _each(program: Program) -> Iterator[tuple[Any, Any]]:
             found.append(error)
             break
     for number, value in zip(plain, found, strict=False):
-        yield (X if FUNCTIONS[program.function][1] == "plain" else np.ones(3)) * number, value
+        yield (X if FUNCTIONS[program.function][1] != "slope" else np.ones(3)) * number, value

@@ -1,0 +1,179 @@
+"""A value and the linear map beside it: ``tm.vjp`` and ``tm.linearize``, both of one run of the function.
+
+A function whose reads are followed is captured once for its value and once for the map, and both are kept. One that reads a
+clock, or changes what it reads, is run once for both: another run would be of another function.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from tensormagic import session
+from tensormagic.capture import context, door, random
+from tensormagic.capture.context import Capture
+from tensormagic.capture.inputs import own
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.config import config
+from tensormagic.functions.derivatives import Closed, jvp, kept, like, normal_form, pushed
+from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.record import Record
+from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ir.node import Node
+from tensormagic.ops.update import zeros_like
+from tensormagic.transform import grad as modes
+
+Map = Callable[..., Any]
+_KEPT = 64  # kinds of arguments, and states of what is read, for which a function is known to be followed
+
+
+def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
+    """The value of ``fun`` and the function that pulls a cotangent of it back to the arguments.
+
+    Examples
+    --------
+    >>> value, pull = vjp(lambda x: 2 * x**3 + 8, 1.0)
+    >>> pull(1.0)
+    (6.0,)
+    """
+    pulling = kept(_pulling, fun)
+    return _both(fun, primals, lambda cotangent: pulling(primals, cotangent), _pulled)
+
+
+def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:
+    """The value of ``fun`` and its derivative as a function of the tangents.
+
+    Examples
+    --------
+    >>> value, derivative = linearize(lambda x: 2 * x**3 + 8, 1.0)
+    >>> derivative(2.0)
+    12.0
+    """
+    function = kept(of_callable, fun)
+    value, along = _both(
+        fun, primals, lambda tangents: jvp(function, primals, tangents)[1], lambda *run: pushed(*run)[1]
+    )
+    return value, lambda *tangents: along(tangents)
+
+
+def _both(fun: Any, primals: tuple[Any, ...], again: Map, derive: Map) -> tuple[Any, Map]:
+    """The value, and the map: by another run, ``again``, where that is as the first one, else of the same run by ``derive``."""
+    function = kept(of_callable, fun)
+    if context.current() is not None:
+        return _captured(function, primals, derive)
+    if any(isinstance(v, Tensor) for v in flatten(primals)[0]):
+        with context.capturing(Capture(function.name)) as capture:
+            value, along = _captured(function, primals, derive)
+        drawn = random.advanced(capture)
+        random.commit(drawn, session.compute([g.buffer.node for g in drawn]))
+        return value, along
+    given, key = function.kind(primals, {})
+    known = next((r for r in _followed.get(function, {}).get(key, ()) if r.holds()), None)
+    if known is None:
+        return _computed(function, primals, key, derive)
+
+    def same(moved: Any) -> Any:
+        changed = known.changed() or next((r[0] for r, v in given.held if r[1].get(r[0]) is not v), "")
+        if changed:
+            raise DifferentiationError(
+                f"{changed}, which {function.name} reads, is not what it was when its value was computed",
+                "Ask for value and derivative again.",
+            )
+        return again(moved)
+
+    return function(*primals), same
+
+
+_followed: weakref.WeakKeyDictionary[Function, OrderedDict[Any, list[Record]]] = weakref.WeakKeyDictionary()
+
+
+def _note(function: Function, key: Any, record: Record) -> None:
+    """Another run is as the first one, as long as this record holds."""
+    known = _followed.setdefault(function, OrderedDict())
+    found = known.setdefault(key, [])
+    found.insert(0, record)
+    del found[_KEPT:]
+    while len(known) > _KEPT:
+        known.popitem(last=False)
+
+
+# one run --------------------------------------------------------------------------------------------------------------
+
+
+def _captured(function: Function, primals: tuple[Any, ...], derive: Map) -> tuple[Any, Map]:
+    """Value and map of one run, as lazy values."""
+    with config.using(math=function.math):
+        args, options = function.complete(primals, {}) if function.complete and function.fills else (primals, {})
+        closed = Closed(function, args, options, range(len(primals)))
+        leaves, build = flatten(closed.result)
+        value = build(iter([wrap(closed.open([v.node])[0]) if isinstance(v, Tensor) else v for v in leaves]))
+
+    def along(moved: Any) -> Any:
+        with config.using(math=function.math):
+            return derive(closed, moved)
+
+    return value, along
+
+
+def _computed(function: Function, primals: tuple[Any, ...], key: Any, derive: Map) -> tuple[Any, Map]:
+    """Value and map of one run, as values."""
+    before = function.record((primals, {}))
+    leaves, build = flatten(primals)
+    lazy = [_input(v, f"argument {k + 1}") for k, v in enumerate(leaves)]
+    with context.capturing(Capture(function.name)) as capture:
+        value, along = _captured(function, build(iter(lazy)), derive)
+        refuse_stores(lazy, function.name)
+        drawn = random.advanced(capture)
+        found, put = _values(value, [g.buffer.node for g in drawn], function.math)
+    random.commit(drawn, put)
+    if not drawn and before.holds():
+        _note(function, key, before)
+
+    def numbers(moved: Any) -> Any:
+        with context.capturing(Capture(function.name)):
+            return _values(along(moved), [], function.math)[0]
+
+    return found, numbers
+
+
+def _values(tree: Any, beside: list[Node], math: str) -> tuple[Any, list[Any]]:
+    """What lazy values hold, in one run with what stands ``beside``."""
+    leaves, build = flatten(tree)
+    lazy = [v.node for v in leaves if isinstance(v, Tensor)]
+    with config.using(math=math):
+        found = iter(session.compute([*lazy, *beside]))
+    made = build(iter([next(found) if isinstance(v, Tensor) else v for v in leaves]))
+    return made, list(found)
+
+
+def _input(value: Any, name: str) -> Tensor:
+    """An argument as a lazy value of its own."""
+    value = door.variable(value, name)
+    node = own(value, name)
+    return wrap(node_of(value) if node is None else node)
+
+
+# bodies ---------------------------------------------------------------------------------------------------------------
+
+
+def _pulling(fun: Any) -> Function:
+    function = of_callable(fun)
+
+    def body(points: Any, cotangents: Any) -> Any:
+        return _pulled(Closed(function, tuple(points), {}, range(len(points))), cotangents)
+
+    return Function(body, f"vjp({function.name})", reads=function.reads, roots=function.roots, math=function.math)
+
+
+def _pulled(closed: Closed, cotangents: Any) -> Any:
+    """Cotangents of the results of what was run, pulled back to its arguments."""
+    results = [node_of(v) for v in flatten(closed.result)[0]]
+    given = [like(c, r) for c, r in zip(flatten(cotangents)[0], results, strict=True)]
+    stable = normal_form(results, closed.wrt)
+    found = modes.vjp(stable, given, closed.wrt)
+    return closed.arranged(
+        [zeros_like(n) if c is None else c for c, n in zip(found, closed.wrt, strict=True)], single=False
+    )

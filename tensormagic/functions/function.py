@@ -164,14 +164,14 @@ class Specialisation:
     def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any]) -> Any:
         """The result as the user's function would give it, with its stores done in the arrays that were ``given``."""
         if not self.stores:
-            results = self._computed(sizes, values)
+            results = self.results(sizes, values)
             return results[0] if self.single else self.build(iter(results))
         self.stores.check(values, given)
-        results = self.stores.commit(self._computed(sizes, values), values)
+        results = self.stores.commit(self.results(sizes, values), values)
         return results[0] if self.single else self.build(iter(results))
 
-    def _computed(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
-        """By the tier that is ready; by NumPy, where floating-point errors are to raise."""
+    def results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
+        """What the graph gives: by the tier that is ready; by NumPy, where floating-point errors are to raise."""
         try:
             if self.raising:
                 with floating.inside():

@@ -27,7 +27,8 @@ from tensormagic.ops.update import zeros_like
 from tensormagic.transform import grad as modes
 
 Map = Callable[..., Any]
-_KEPT = 64  # kinds of arguments, and states of what is read, for which a function is known to be followed
+_KEPT = 64  # kinds of arguments for which a function is known to be followed
+_STATES = 8  # states of what is read, for each of them
 
 
 def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
@@ -95,7 +96,7 @@ def _note(function: Function, key: Any, record: Record) -> None:
     known = _followed.setdefault(function, OrderedDict())
     found = known.setdefault(key, [])
     found.insert(0, record)
-    del found[_KEPT:]
+    del found[_STATES:]
     while len(known) > _KEPT:
         known.popitem(last=False)
 

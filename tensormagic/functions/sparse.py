@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +32,7 @@ from tensormagic.transform.colouring import column_colours, star_colours, star_p
 from tensormagic.transform.sparsity import UNKNOWN, mentions_custom, structure
 
 Way = Literal["columns", "rows", "symmetric"]
+Passes = Callable[["_Plan"], list[Any]]
 _KEPT = 8  # plans for values of one kind that a structure was read from
 Check = Callable[[Function, Sequence[Node], Sequence[Node]], None]
 
@@ -127,6 +128,7 @@ class SparseJacobian(Made):
     primal: Function | None = None
     _plans: dict[Any, list[tuple[_Plan, Record]]] = field(default_factory=dict, repr=False)
     _form: _Form = field(init=False, repr=False)
+    _single: bool = field(default=False, init=False, repr=False)  # whether another run would be of another function
 
     def __post_init__(self) -> None:
         self._tangents = self._function(self._along)
@@ -146,20 +148,23 @@ class SparseJacobian(Made):
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         args, options = self._completed(args, options)
-        plan = self._plan(args, options)
+        plan, along = self._plan(args, options)
         run = self._rows if plan.way == "rows" else self._columns
-        parts = run(plan.seeds, args, options) if plan.count else []
+        if along is not None:
+            parts = along(plan)
+        else:
+            parts = run(plan.seeds, args, options) if plan.count else []
         parts = [np.asarray(p).reshape(plan.count, -1) for p in parts]
         whole = np.concatenate(parts, axis=1).ravel() if parts else np.zeros(0)
         return plan.form.build(_blocks(plan, whole[plan.places]))
 
     def pattern(self, *args: Any, **options: Any) -> Any:
         """Where entries may differ from zero, as a ``csr_array`` of bools over all results and arguments."""
-        return self._plan(*self._completed(args, options)).pattern
+        return self._plan(*self._completed(args, options))[0].pattern
 
     def colours(self, *args: Any, **options: Any) -> int:
         """How many passes a call with such arguments takes."""
-        return self._plan(*self._completed(args, options)).count
+        return self._plan(*self._completed(args, options))[0].count
 
     def _completed(self, args: Any, options: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if context.current() is not None:
@@ -174,33 +179,45 @@ class SparseJacobian(Made):
 
     # plans
 
-    def _plan(self, args: tuple[Any, ...], options: dict[str, Any]) -> _Plan:
+    def _plan(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[_Plan, Passes | None]:
+        """How the matrix is computed; and its passes, where they have to be those of the run that gave the structure."""
         positions = argument_positions(self.function, self.argnums, len(args))
         wrt = [v for k in positions for v in flatten(args[k])[0]]
         call = ([np.zeros(np.shape(v)) for v in wrt], args, options)
         given, key = self._tangents.kind(call, {})
         for plan, record in self._plans.get(key, ()):
             if record.holds() and all(_same(value, given.values[k]) for k, value in plan.read.items()):
-                return plan
+                return plan, None
         before = self._tangents.record(call)
+        self._single = bool(before.why)
         program, given = self._tangents.specialise(given)
-        plan, record = self._made(program, given, wrt), self._tangents.followed(before, call)
-        if not (program.extra or record.why):
-            known = self._plans.setdefault(self._tangents.kind(call, {})[1], [])
-            known.insert(0, (plan, record))
-            del known[_KEPT:]
-        return plan
-
-    def _made(self, program: Specialisation, given: Given, wrt: Sequence[Any]) -> _Plan:
+        record = self._tangents.followed(before, call)
         values = [*given.values, *map(session.value_of, program.extra)]
+        if program.extra or record.why:
+            if program.stores:
+                raise CaptureError(
+                    f"{self.name} of {self.function.name}, which stores into an array and reads {record.why}",
+                    "Leave out sparse=True.",
+                )
+            plan = self._made(program, values, len(given.values), wrt, forward=True)
+            return plan, partial(_passes, program, values, wrt)
+        plan = self._made(program, values, len(given.values), wrt)
+        known = self._plans.setdefault(self._tangents.kind(call, {})[1], [])
+        known.insert(0, (plan, record))
+        del known[_KEPT:]
+        return plan, None
+
+    def _made(
+        self, program: Specialisation, values: list[Any], count: int, wrt: Sequence[Any], *, forward: bool = False
+    ) -> _Plan:
         moving = {id(v) for v in wrt}
         shown = [(UNKNOWN, np.shape(v)) if k < len(wrt) or id(v) in moving else v for k, v in enumerate(values)]
         form = self._form
         graph = program.graph.with_results(program.graph.results[: len(form.dtypes)])  # without what is stored
         pattern, read = structure(graph, range(len(wrt)), shown)
-        way, pattern, colours = self._coloured(pattern, form)
+        way, pattern, colours = ("columns", pattern, column_colours(pattern)) if forward else self._coloured(pattern, form)
         return _Plan(
-            {k: np.array(values[k]) for k in read if k < len(given.values)},
+            {k: np.array(values[k]) for k in read if k < count},
             pattern,
             way,
             colours,
@@ -227,7 +244,7 @@ class SparseJacobian(Made):
         """The function over stand-ins; what form its Jacobian has is kept beside."""
         positions = argument_positions(self.function, self.argnums, len(args))
         single = isinstance(self.argnums, int | str)
-        custom = self.primal is not None and _is_custom(self.primal, args, options, positions)
+        custom = self.primal is not None and not self._single and _is_custom(self.primal, args, options, positions)
         closed = Closed(self.function, args, options, positions)
         leaves, build = flatten(closed.result)
         results = normal_form([node_of(v) for v in leaves], closed.wrt)
@@ -267,6 +284,17 @@ class SparseJacobian(Made):
         stands = [input_node(Source("cotangent"), r.type.with_shape(r.type.shape)) for r in results]
         found = modes.vjp(results, stands, closed.wrt)
         return [wrap(n) for n in closed.open(_stacked(found, closed.wrt, stands, node_of(seeds)))]
+
+
+def _passes(program: Specialisation, values: list[Any], wrt: Sequence[Any], plan: _Plan) -> list[Any]:
+    """The derivatives along each seed, by the program that the structure was read from."""
+    sizes = program.graph.bind([np.shape(v) for v in values])
+    ends = plan.columns[1:-1]
+    rows = []
+    for seed in plan.seeds:
+        directions = [d.reshape(np.shape(v)) for d, v in zip(np.split(seed, ends), wrt, strict=True)]
+        rows.append(program.results(sizes, [*directions, *values[len(wrt) :]]))
+    return [np.stack(parts) for parts in zip(*rows, strict=True)]
 
 
 def _same(value: Any, other: Any) -> bool:

@@ -148,7 +148,10 @@ def is_read(value: Any) -> bool:
 
 def _has_interface(value: Any) -> bool:
     """Whether an object itself, and not its class, says where an array lies."""
-    return hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__")
+    try:
+        return hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__")
+    except Exception:  # noqa: BLE001 (a __getattr__ of the user's, which is not asked for these)
+        return False
 
 
 def _number(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,7 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
     array([3., 6.])
     """
     function = of_callable(fun)
+    in_axes, out_axes = deepcopy((in_axes, out_axes))  # as they are now
 
     def body(*args: Any, **options: Any) -> Any:
         stacks = _Stacks(function)

@@ -6,6 +6,7 @@ import operator
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import lru_cache
 from types import MethodType
 from typing import Any
@@ -265,7 +266,7 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
     (10.0, 6.0)
     """
     function = of_callable(fun)
-    single = isinstance(argnums, int | str)
+    single, argnums = isinstance(argnums, int | str), deepcopy(argnums)  # as they are now
 
     def body(*args: Any, **options: Any) -> Any:
         closed = Closed(function, args, options, argument_positions(function, argnums, len(args)))

@@ -250,6 +250,7 @@ class _Walk:
             if name in kinds.LOUD:
                 raise Unfollowed(f"{name}()")
             self._entry(space, name, name)
+            self._entry(vars(builtins), name, name)
         else:
             self._read(name, space, lifted, home)
 

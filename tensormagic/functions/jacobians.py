@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -71,7 +72,7 @@ def jacobian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function |
     >>> derivative.colours(np.ones(1000))
     2
     """
-    function = of_callable(fun)
+    function, argnums = of_callable(fun), deepcopy(argnums)  # as they are now
     if sparse:
         return SparseJacobian(function, argnums, "jacobian", _check)
     return _jacobian(function, argnums, None)
@@ -107,7 +108,7 @@ def hessian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function | 
     array([[4., 2.],
            [2., 0.]])
     """
-    function = of_callable(fun)
+    function, argnums = of_callable(fun), deepcopy(argnums)  # as they are now
     if sparse:
         return SparseJacobian(grad(function, argnums), argnums, "hessian", _check, function)
     return _jacobian(_jacobian(function, argnums, "reverse"), argnums, "forward", "hessian")

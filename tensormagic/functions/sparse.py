@@ -14,7 +14,7 @@ from tensormagic.capture import context
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, normal_form
-from tensormagic.functions.function import Function, Given, Specialisation
+from tensormagic.functions.function import Function, Specialisation
 from tensormagic.functions.record import Record
 from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError
@@ -150,10 +150,8 @@ class SparseJacobian(Made):
         args, options = self._completed(args, options)
         plan, along = self._plan(args, options)
         run = self._rows if plan.way == "rows" else self._columns
-        if along is not None:
-            parts = along(plan)
-        else:
-            parts = run(plan.seeds, args, options) if plan.count else []
+        given = along or (lambda plan: run(plan.seeds, args, options))
+        parts = given(plan) if plan.count else []
         parts = [np.asarray(p).reshape(plan.count, -1) for p in parts]
         whole = np.concatenate(parts, axis=1).ravel() if parts else np.zeros(0)
         return plan.form.build(_blocks(plan, whole[plan.places]))
@@ -215,7 +213,9 @@ class SparseJacobian(Made):
         form = self._form
         graph = program.graph.with_results(program.graph.results[: len(form.dtypes)])  # without what is stored
         pattern, read = structure(graph, range(len(wrt)), shown)
-        way, pattern, colours = ("columns", pattern, column_colours(pattern)) if forward else self._coloured(pattern, form)
+        way, pattern, colours = (
+            ("columns", pattern, column_colours(pattern)) if forward else self._coloured(pattern, form)
+        )
         return _Plan(
             {k: np.array(values[k]) for k in read if k < count},
             pattern,

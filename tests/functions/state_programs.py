@@ -265,7 +265,10 @@ FUNCTIONS = {  # what is captured, and what it gives for a number
     "vjp": ("F = lambda x: tm.vjp(f, x)[1](np.ones(3))[0]", "slope"),
     "linearize": ("F = lambda x: tm.linearize(f, x)[1](np.ones(3))", "slope"),
     "sparse jacobian": ("J = tm.jacobian(f, sparse=True)\nF = lambda x: J(x).toarray().diagonal()", "slope"),
-    "custom_gradient": ("G = tm.custom_gradient(lambda x: (f(x), lambda c: c))\nF = tm.tensor(lambda x: G(x))", "plain"),
+    "custom_gradient": (
+        "G = tm.custom_gradient(lambda x: (f(x), lambda c: c))\nF = tm.tensor(lambda x: G(x))",
+        "plain",
+    ),
     "cond": ("F = tm.tensor(lambda x: tm.cond(x[0] > 0, f, lambda x: x, x))", "plain"),
     "scan": ("F = tm.tensor(lambda x: tm.scan(lambda c, v: (c, f(v)), 0.0, x)[1])", "loop"),
     "while_loop": (

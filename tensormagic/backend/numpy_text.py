@@ -187,7 +187,7 @@ class _Text:
     def _fold(self, node: Node, args: list[str]) -> str | None:
         name, axes = node.op.name, node["axes"]
         axis = axes[0] if len(axes) == 1 else axes
-        if name in _ROWS:
+        if name in _ROWS and (name != "softmax" or "whole" in node.params):
             self.imports.add("import scipy.special")
             return f"scipy.special.{name}({args[0]}, axis={axis})"
         if name in {"argmax", "argmin"} and len(axes) > 1:

@@ -89,7 +89,7 @@ class Fold(Op):
         axes = tuple(k + 1 for k in node["axes"])
         if self.positional and len(axes) > 1:  # an index into the flattened array
             return make(self, (reshape(args[0], (size, node.args[0].type.size)),), axes=(1,))
-        return make(self, args, axes=axes)
+        return make(self, args, **{**node.params, "axes": axes})
 
     def expand(self, node: Node) -> Node | None:
         return self.body(node) if self.body else None
@@ -253,10 +253,15 @@ def _logsumexp_numpy(x: Any, axis: Any) -> Value:
         return (np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift).sum(axis=axis, dtype=x.dtype)
 
 
+def _finite_top(x: Node, axes: tuple[int, ...]) -> Node:
+    """The largest element over ``axes``, and 0 where that is infinite: less it, the other elements stay what they are."""
+    top = fold(MAX, x, axes)
+    return where(less_equal(top * 0, 0), top, 0)
+
+
 def _logsumexp_body(node: Node) -> Node:
     x, axes = node.args[0], node["axes"]
-    top = fold(MAX, x, axes)
-    shift = where(less_equal(top * 0, 0), top, 0)
+    shift = _finite_top(x, axes)
     return log(reduce_sum(exp(x - spread(shift, x, axes)), axes)) + shift
 
 
@@ -413,14 +418,37 @@ def prod_others(x: Node, axes: tuple[int, ...]) -> Node:
     return row(PROD_OTHERS, x, axes)
 
 
+class Softmax(Row):
+    """Softmax along axes: ``exp(x) / sum(exp(x))``, which beside an infinity leaves the other elements numbers.
+
+    With ``params["whole"]`` it is ``softmax(x - max(x))``, which makes all of such a row nan.
+    """
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        if "whole" not in node.params:
+            return super().evaluate(node, values, size)
+        x = np.asarray(values[0])
+        return super().evaluate(node, [x - np.max(x, axis=node["axes"], keepdims=True)], size)
+
+
+def whole_softmax(x: Node, axes: tuple[int, ...]) -> Node:
+    """``softmax(x - max(x))``: the same numbers, and nan for all of a row with an infinity."""
+    return make(SOFTMAX, (x,), axes=axes, whole=True)
+
+
 def _softmax_numpy(x: Any, axis: Any) -> Value:
-    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    top = np.max(x, axis=axis, keepdims=True)
+    e = np.exp(x - np.clip(top, np.finfo(x.dtype).min, np.finfo(x.dtype).max))
     return e / np.sum(e, axis=axis, keepdims=True)
 
 
 def _softmax_body(node: Node) -> Node:
     x, axes = node.args[0], node["axes"]
-    e = exp(x - spread(fold(MAX, x, axes), x, axes))
+    top = fold(MAX, x, axes)
+    if "whole" not in node.params:
+        most = float(np.finfo(x.type.dtype).max)
+        top = scalar.minimum(scalar.maximum(top, -most), most)
+    e = exp(x - spread(top, x, axes))
     return multiply(e, spread(1 / reduce_sum(e, axes), x, axes))
 
 
@@ -429,7 +457,7 @@ def _softmax_tangent(node: Node, t: Node) -> Node:
     return change - multiply(node, spread(reduce_sum(change, node["axes"]), node, node["axes"]))
 
 
-SOFTMAX = Row(
+SOFTMAX = Softmax(
     name="softmax",
     numpy=_softmax_numpy,
     result=_complex_check,
@@ -441,12 +469,13 @@ SOFTMAX = Row(
 
 def _log_softmax_body(node: Node) -> Node:
     x, axes = node.args[0], node["axes"]
-    shifted = x - spread(fold(MAX, x, axes), x, axes)
+    shifted = x - spread(_finite_top(x, axes), x, axes)
     return shifted - spread(log(reduce_sum(exp(shifted), axes)), x, axes)
 
 
 def _log_softmax_numpy(x: Any, axis: Any) -> Value:
-    shifted = x - np.max(x, axis=axis, keepdims=True)
+    top = np.max(x, axis=axis, keepdims=True)
+    shifted = x - np.where(np.isfinite(top), top, 0).astype(x.dtype)
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
 
 

@@ -223,7 +223,7 @@ def _real(name: str, value: Any) -> Node:
 def softmax(x: Any, axis: Any = None) -> Any:
     """``scipy.special.softmax``."""
     node = _real("softmax", x)
-    found = row(folds.SOFTMAX, node, axes_of(node, axis_of(axis)))
+    found = folds.whole_softmax(node, axes_of(node, axis_of(axis)))
     return _done(found if node.type.shape else to_form(found, "scalar"))
 
 

@@ -64,7 +64,7 @@ def signs_of_operands(node: Node) -> Node | None:
 @stable(
     roots="contract",
     heads="inv",
-    extends="of a matrix that is nearly singular both are noise, and not the same",
+    extends="of a matrix that has infinities or is nearly singular both are noise, and not the same",
 )
 def inverses_to_systems(node: Node) -> Node | None:
     """``inv(a) @ x -> solve(a, x), and x @ inv(a) -> solve(a.T, x)``."""

@@ -6,7 +6,20 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rules import not_negative, plain
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import lower_bound
-from tensormagic.ops.fold import LOG_SOFTMAX, LOGSUMEXP, MAX, MIN, PROD, SOFTMAX, SUM, count, fold, row, spread
+from tensormagic.ops.fold import (
+    LOG_SOFTMAX,
+    LOGSUMEXP,
+    MAX,
+    MIN,
+    PROD,
+    SOFTMAX,
+    SUM,
+    count,
+    fold,
+    row,
+    spread,
+    whole_softmax,
+)
 from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast, expand_dims, reshape, squeezes
 from tensormagic.ops.pointwise import Pointwise, astype
@@ -178,7 +191,7 @@ def logarithms_of_means(node: Node) -> Node | None:
 @stable(
     roots="divide",
     heads="exp broadcast",
-    extends="a value where exp(v) overflows or is 0 everywhere; nan for all of a row that has an infinity",
+    extends="a value where exp(v) overflows or is 0 everywhere",
 )
 def softmaxes(node: Node) -> Node | None:
     """``exp(v) / sum(exp(v), axes) -> softmax(v, axes)``."""
@@ -190,7 +203,7 @@ def softmaxes(node: Node) -> Node | None:
 @stable(
     roots="multiply",
     heads="exp",
-    extends="a value where exp(v) overflows or is 0 everywhere; nan for all of a row that has an infinity",
+    extends="a value where exp(v) overflows or is 0 everywhere",
 )
 def softmaxes_by_factor(node: Node) -> Node | None:
     """``exp(v) * (y / sum(exp(v), axes)) -> softmax(v, axes) * y``."""
@@ -205,17 +218,20 @@ def softmaxes_by_factor(node: Node) -> Node | None:
     return None
 
 
-@stable(roots="softmax log_softmax", heads="subtract")
+@stable(roots="softmax log_softmax", heads="subtract", extends="-inf beside an infinity, for log_softmax")
 def shifts(node: Node) -> Node | None:
     """``softmax(v - max(v, axes), axes) -> softmax(v, axes), and for log_softmax``."""
     difference = node.args[0]
     found = spread_of(difference.args[1]) if difference.op is subtract else None
     if found is None or found[0].op is not MAX or found[0].args[0] is not difference.args[0]:
         return None
-    return row(node.op, difference.args[0], node["axes"]) if found[0]["axes"] == node["axes"] == found[1] else None  # type: ignore[arg-type]
+    if not found[0]["axes"] == node["axes"] == found[1]:
+        return None
+    v, axes = found[0].args[0], node["axes"]
+    return whole_softmax(v, axes) if node.op is SOFTMAX else row(LOG_SOFTMAX, v, axes)
 
 
-@stable(roots="log", heads="softmax")
+@stable(roots="log", heads="softmax", extends="-inf beside an infinity, where the largest element was subtracted")
 def logarithms_of_softmaxes(node: Node) -> Node | None:
     """``log(softmax(v)) -> log_softmax(v)``."""
     inner = node.args[0]
@@ -229,7 +245,7 @@ def exponentials_of_log_softmaxes(node: Node) -> Node | None:
     return row(SOFTMAX, inner.args[0], inner["axes"]) if inner.op is LOG_SOFTMAX else None
 
 
-@stable(roots="subtract", heads="logsumexp", extends="nan for all of a row that has an infinity")
+@stable(roots="subtract", heads="logsumexp")
 def log_softmaxes(node: Node) -> Node | None:
     """``v - logsumexp(v, axes) -> log_softmax(v, axes)``."""
     v, total = node.args

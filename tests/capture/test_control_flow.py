@@ -330,10 +330,18 @@ def another_function(x):
     return x.sum()
 
 
-@case(V, loop=1)
+@case(V)
 def last_turn(x):
+    """What the last iteration leaves depends on its index alone: it is worked out behind the loop, which is none."""
     for k in range(x.shape[0]):
         y = x[k] * 2
+    return y * k
+
+
+@case(V, loop=1)
+def last_turn_of_arrays(x):
+    for k in range(x.shape[0]):
+        y = x * x[k]
     return y * k
 
 

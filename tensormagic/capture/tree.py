@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,30 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
     """
     leaves: list[Any] = []
     return leaves, _collect(tree, leaves)
+
+
+def computed(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
+    """The leaves of a result that are computed, as ``flatten`` gives them: texts and members of enumerations stay in their places.
+
+    Examples
+    --------
+    >>> leaves, build = computed((1.0, "converged"))
+    >>> leaves, build(iter([2.0]))
+    ([1.0], (2.0, 'converged'))
+    """
+    leaves, build = flatten(tree)
+    stays = [_is_told(v) for v in leaves]
+    if not any(stays):
+        return leaves, build
+
+    def completed(rest: Iterator[Any]) -> Any:
+        return build(iter([v if told else next(rest) for v, told in zip(leaves, stays, strict=True)]))
+
+    return [v for v, told in zip(leaves, stays, strict=True) if not told], completed
+
+
+def _is_told(value: Any) -> bool:
+    return type(value) in {str, bytes} or (isinstance(value, Enum) and not isinstance(value, int | float))
 
 
 def tensors_in(tree: Any) -> list[Tensor]:

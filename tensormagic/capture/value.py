@@ -25,7 +25,7 @@ from tensormagic.config import config
 from tensormagic.ir.errors import DTypeError, MissingAttributeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
-from tensormagic.ir.type import Dim, Size, Type, hint
+from tensormagic.ir.type import Dim, Size, Type, hint, python_kind
 from tensormagic.ops.form import as_array, to_form
 from tensormagic.ops.leaf import CONSTANT, constant, size_node, size_of
 from tensormagic.ops.move import reshape, same, show, transpose
@@ -206,6 +206,9 @@ class Tensor:
     def __hash__(self) -> int:
         if self.type.form == "array":
             raise TypeError("unhashable type: 'numpy.ndarray'")
+        known = self.specialised()
+        if known is not None:
+            return hash(known)
         needs_value("a key of a dictionary, or a member of a set,", node=self.node)
         return hash(self.numpy())
 
@@ -231,22 +234,54 @@ class Tensor:
         """The class of what this stands for, as errors name it."""
         return {"array": "numpy.ndarray", "scalar": f"numpy.{self.dtype}", "python": str(self.type)}[self.type.form]
 
+    @property
+    def _number(self) -> type:
+        """The class of the number that this stands for."""
+        return python_kind(self.type) if self.type.form == "python" else self.dtype.type
+
+    def _method_of_number(self, name: str) -> Callable[..., Any]:
+        """A method that numbers have and arrays have not: it computes the number, when it is called."""
+
+        def method(*args: Any) -> Any:
+            needs_value(f".{name}() of a number", node=self.node)
+            return getattr(self._number(self.item()), name)(*args)
+
+        return method
+
     def __contains__(self, value: Any) -> bool:
         if self.type.form != "array":
             raise TypeError(f"argument of type '{self.type}' is not iterable")
         return bool((self == value).any())
 
+    def specialised(self) -> Any:
+        """The number of Python's that sizes make this, noted as fixed, where code is captured without values; else None."""
+        capture = context.current()
+        if capture is None or not capture.abstract or self.type.form != "python":
+            return None
+        known = static_value(self.node)
+        return None if known is None else python_kind(self.type)(known)
+
     def __str__(self) -> str:
+        known = self.specialised()
+        if known is not None:
+            return str(known)
         abstract("its text is asked for")
         return str(self.numpy())
 
     def __format__(self, spec: str) -> str:
+        known = self.specialised()
+        if known is not None:
+            return format(known, spec)
         abstract("its text is asked for")
         return format(self.numpy(), spec)
 
     def __repr__(self) -> str:
         from tensormagic.capture.summary import describe
 
+        known = self.specialised()
+        if known is not None:
+            return repr(known)
+        abstract("its text is asked for")
         return describe(self)
 
     def __round__(self, digits: int | None = None) -> Any:
@@ -297,6 +332,8 @@ class Tensor:
                 return memory.strides(self) if name == "strides" else memory.Flags(self)
             if hasattr(np.ndarray, name) and not name.startswith("_"):
                 raise MissingAttributeError(f"lazy arrays have no {name!r}", f"Compute it first: x.numpy().{name}.")
+            if self.type.form != "array" and callable(getattr(self._number, name, None)) and not name.startswith("_"):
+                return self._method_of_number(name)
             raise AttributeError(f"{self._class!r} object has no attribute {name!r}", name=name, obj=self)
         return method.__get__(self)
 

@@ -17,7 +17,7 @@ from tensormagic.capture import context, door, floating, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import checked, refusing
-from tensormagic.capture.tree import flatten, structure
+from tensormagic.capture.tree import computed, flatten, structure
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
@@ -136,7 +136,7 @@ def trace(
         )
         with refusing(label):
             result = unchanged((args, options), label, lambda: body(*args, **options))
-        found, build = flatten(result)
+        found, build = computed(result)
         nodes = [node_of(v) for v in found]
         known = {place_of(read) for read, _ in given.held}
         new = [read for place, read in capture.noted.items() if place not in known]

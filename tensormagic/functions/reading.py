@@ -7,6 +7,7 @@ noted: the trace is valid as long as these names hold what they held.
 from __future__ import annotations
 
 import builtins
+import dis
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -110,13 +111,25 @@ def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
                 own.refill(held)
                 changed.append(f"attributes of {own.owner.__name__}")
         if changed:
+            place = _binding_of(function.__code__, changed)
             raise CaptureError(
-                f"{function.__name__} binds {', '.join(changed)} outside of itself, which a captured function does not",
+                f"{function.__name__} binds {', '.join(changed)} outside of itself, which a captured function does not{place}",
                 "Return the new value, and bind it where the function is called.",
             )
         return result
 
     return body
+
+
+def _binding_of(code: types.CodeType, names: list[str]) -> str:
+    """Where a function's own code first binds one of the names, as text."""
+    for found in dis.get_instructions(code):
+        if found.opname in _BINDING and found.argval in names:
+            return f" ({context.span_at(code, found.offset, code.co_firstlineno)})"
+    return f" ({context.span_at(code, 0, code.co_firstlineno)})"
+
+
+_BINDING = {"STORE_GLOBAL", "STORE_DEREF", "DELETE_GLOBAL", "DELETE_DEREF"}
 
 
 def _held(function: types.FunctionType, name: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.capture.random import State
 from tensormagic.capture.stores.overlap import share
-from tensormagic.capture.tree import flatten
+from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
 
@@ -112,9 +112,9 @@ def stores_of(label: str, tensors: Sequence[Tensor], results: Sequence[Any], *, 
 
 def unchanged(containers: Any, label: str, call: Callable[[], Any]) -> Any:
     """What ``call()`` gives; raises where it has changed one of the ``containers``, whose caller would not see that."""
-    before = flatten(containers)[0]
+    before, form = flatten(containers)[0], structure(containers)
     result = call()
     after = flatten(containers)[0]
-    if len(before) != len(after) or any(a is not b for a, b in zip(before, after, strict=True)):
+    if structure(containers) != form or any(a is not b for a, b in zip(before, after, strict=True)):
         raise CaptureError(f"{label} changes a container that it is given", "Make a new one, and return it.")
     return result

@@ -49,12 +49,19 @@ class Text(str):  # noqa: SLOT000 (has its pieces beside it)
 def formatted(*pieces: Any) -> str:
     """An f-string in the arguments of an exception: each piece a text, or a value, its conversion and its format."""
     pieces = tuple(q for p in pieces for q in (_pieces(p[0]) if not isinstance(p, str) and _is_told(p) else [p]))
+    if trial() is None:  # what is raised here and now, for these sizes
+        pieces = tuple([p if isinstance(p, str) else (_as_known(p[0]), *p[1:]) for p in pieces])
     lazy = [p for p in pieces if not isinstance(p, str) and isinstance(p[0], Tensor)]
     if not lazy or (trial() is None and not _abstract()):
         return "".join(p if isinstance(p, str) else put(*p) for p in pieces)
     made = Text("".join(p if isinstance(p, str) else "{}" for p in pieces))
     made.pieces = list(pieces)
     return made
+
+
+def _as_known(value: Any) -> Any:
+    known = value.specialised() if isinstance(value, Tensor) else None
+    return value if known is None else known
 
 
 def holds_lazy(value: Any) -> bool:

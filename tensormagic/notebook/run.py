@@ -19,7 +19,7 @@ from tensormagic.capture import context, inputs, random
 from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
 from tensormagic.capture.context import Cell
 from tensormagic.capture.items import changed_roots
-from tensormagic.capture.staging.merged import Partial
+from tensormagic.capture.staging.merged import Partial, Question
 from tensormagic.capture.stores.holding import Recast
 from tensormagic.capture.tree import flatten, tensors_in
 from tensormagic.capture.value import Tensor, wrap
@@ -378,7 +378,7 @@ def really_bound(outputs: Mapping[str, Any]) -> dict[str, Any]:
     """What a cell has bound, less what loops and branches have not, as data say."""
     perhaps = {n: v for n, v in outputs.items() if isinstance(v, Partial)}
     there = dict(zip(perhaps, session.compute([v.defined for v in perhaps.values()]) if perhaps else (), strict=True))
-    held = {n: wrap(v.raw) if isinstance(v, Partial) else v for n, v in outputs.items()}
+    held = {n: wrap(Question.of(v.node).unasked(v.node)) if isinstance(v, Partial) else v for n, v in outputs.items()}
     return {n: v for n, v in held.items() if there.get(n, True)}
 
 

@@ -14,6 +14,7 @@ import tensormagic as tm
 from tensormagic import session
 from tensormagic.capture.cell import Captured, compile_cell, run_cell
 from tensormagic.ir.errors import CaptureError
+from tensormagic.notebook.run import really_bound
 
 _serial = itertools.count()
 KINDS = (OverflowError, ZeroDivisionError, IndexError, ValueError, TypeError, AttributeError, NameError)
@@ -83,7 +84,7 @@ def captured(source: str, names: dict[str, Any]) -> Outcome:
     try:
         with np.errstate(all="ignore"):
             found = cell(source, space)
-        outputs = {n: computed(v) for n, v in found.outputs.items()}
+        outputs = {n: computed(v) for n, v in really_bound(found.outputs).items()}
         result = computed(found.result) if found.shown else None
         values = session.compute([b.node for b in found.stores])
         for buffer, value in zip(found.stores, values, strict=True):

@@ -66,7 +66,7 @@ def test_what_a_loop_gives_may_have_gaps_and_is_then_flattened_into_a_copy():
 
 
 def test_the_shape_of_a_value_that_is_stored_over_does_not_hang_on_a_size_that_data_decide():
-    source = "for i in reversed(range(k[0])):\n    v = np.maximum(y[i:1], x)\nv[...] = 2"
+    source = "for i in reversed(range(k[0])):\n    v = np.maximum(y[i:1], x)\nv[...] = 2\ni = 0"
     check(source, x=np.ones((2, 2)), y=np.array([0.0, 2.0]), k=np.array([1]))
 
 

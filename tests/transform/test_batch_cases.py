@@ -18,6 +18,7 @@ COUNT = 3
 REFUSED = {
     "places": "differs within the batch",
     "unique": "differs within the batch",
+    "row_order": "has no rule for batches",
     "extent": "another length for each element of a batch",
     "fixed": "is the same for every element of a batch",
     "tell": "a print in a function that is batched",

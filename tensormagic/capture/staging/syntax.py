@@ -125,6 +125,7 @@ class Staging(ast.NodeTransformer):
         self.scope.changing = liveness.changed_by_scopes(statements)
         lowered: list[ast.stmt] = []
         for statement in matching.lowered(statements):
+            lowered += _annotations(statement)
             lowered += [statement] if _fixed(statement) else Jumps().block([statement], None, tail=False)[0]
         return self.block(lowered, after)
 
@@ -434,6 +435,14 @@ def _appends(call: ast.Call) -> bool:
 
 def _called_plainly(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Name) and call.func.id in _PLAIN_CALLS
+
+
+def _annotations(statement: ast.stmt) -> list[ast.stmt]:
+    """The annotations of names within a loop or a branch of a cell, whose blocks become functions."""
+    if isinstance(statement, _UNBRANCHED):
+        return []
+    found = [n for n in liveness.own_nodes(statement) if isinstance(n, ast.AnnAssign) and n.simple]
+    return [ast.copy_location(ast.AnnAssign(n.target, n.annotation, None, 1), n) for n in found]
 
 
 def _plain(statement: ast.stmt) -> ast.stmt:

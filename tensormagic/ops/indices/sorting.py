@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import AxisError, DTypeError, ShapeError
+from tensormagic.ir.errors import AxisError, CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.fold import reduce_sum
@@ -71,7 +71,7 @@ ROW_ORDER = Opaque(
 
 
 def _no_stack() -> Node:
-    raise DTypeError("np.unique along an axis has no rule for batches", "Take it of each example in a loop.")
+    raise CaptureError("np.unique along an axis has no rule for batches", "Take it of each example in a loop.")
 
 
 def row_order(rows: Node) -> Node:

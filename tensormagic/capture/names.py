@@ -29,6 +29,8 @@ def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any
 
 def find(function: Any) -> Callable[..., Any] | None:
     """Our function for one of NumPy or SciPy; None where there is none."""
+    if isinstance(function, Tensor):  # whose hash would ask for its value
+        return None
     try:
         own = FUNCTIONS.get(function)
     except TypeError:  # not hashable

@@ -220,9 +220,16 @@ class _Walk:
     def function(self, function: types.FunctionType, told: str, lifted: bool) -> None:
         """A function of the user's: its code, defaults, closure and globals."""
         if kinds.is_quiet_function(function):
+            if not kinds.is_quiet(function.__module__):  # a wrapper, as of `dataclass`: what it calls is in its closure
+                self._beside(function, told, False)
             return
         if kinds.is_librarys(function.__code__.co_filename):
             raise Unfollowed(f"{function.__module__}.{function.__qualname__}()")
+        self._beside(function, told, lifted)
+        self._code([named(function.__code__)], function.__globals__, function.__globals__, lifted)
+
+    def _beside(self, function: types.FunctionType, told: str, lifted: bool) -> None:
+        """What a function holds: its code, defaults, closure and attributes."""
         self._check("code", function, None, function.__code__, told)
         self._check("defaults", function, None, function.__defaults__, f"the defaults of {told}")
         self._check("options", function, None, function.__kwdefaults__, f"the defaults of {told}")
@@ -231,7 +238,6 @@ class _Walk:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             self._read(name, CellSpace(name, cell), lifted and name != "__class__", function.__globals__)
         self._attributes(function, function.__dict__, (), told)
-        self._code([named(function.__code__)], function.__globals__, function.__globals__, lifted)
 
     def _code(self, found: Sequence[Named], space: Mapping[str, Any], home: Any, lifted: bool) -> None:
         for one in found:

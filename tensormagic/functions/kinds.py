@@ -23,7 +23,7 @@ _QUIET = {  # modules whose functions depend on their operands alone
     "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
     "_collections", "_collections_abc", "typing", "dataclasses", "builtins", "tensormagic", "numbers", "fractions", "string",
     "re", "abc", "_abc", "enum", "types", "bisect", "_bisect", "heapq", "_heapq", "contextlib", "statistics", "_statistics",
-    "__future__", "typing_extensions",
+    "__future__", "typing_extensions", "reprlib",
 }  # fmt: skip
 LOUD = frozenset({  # builtins that look elsewhere than at their operands
     "eval", "exec", "compile", "globals", "locals", "input", "open", "__import__", "breakpoint", "id", "help", "exit", "quit",
@@ -112,8 +112,8 @@ def is_quiet_class(kind: type) -> bool:
 
 
 def is_quiet_function(function: types.FunctionType) -> bool:
-    """The same of a function."""
-    return is_quiet(function.__module__) and is_librarys(function.__code__.co_filename)
+    """The same of a function, by the module whose names it reads: a wrapper says that it is of the module of what it wraps."""
+    return is_librarys(function.__code__.co_filename) and is_quiet(function.__globals__.get("__name__"))
 
 
 @lru_cache(maxsize=4096)

@@ -192,11 +192,12 @@ class SparseJacobian(Made):
         record = self._tangents.followed(before, call)
         values = [*given.values, *map(session.value_of, program.extra)]
         if program.extra or record.why:
-            if program.stores:
+            if program.stores.inputs:
                 raise CaptureError(
                     f"{self.name} of {self.function.name}, which stores into an array and reads {record.why}",
                     "Leave out sparse=True.",
                 )
+            program.stores.check(values, ())
             plan = self._made(program, values, len(given.values), wrt, forward=True)
             return plan, partial(_passes, program, values, wrt)
         plan = self._made(program, values, len(given.values), wrt)

@@ -152,6 +152,19 @@ def test_a_dataclass_with_more_than_its_fields():
     np.testing.assert_array_equal(f(X, one), X * 8)
 
 
+def test_a_dataclass_with_a_text_of_its_own_is_followed():
+    @dataclass
+    class Settings:
+        rate: float
+
+    one = Settings(2.0)
+    g = tm.tensor(lambda x: x * one.rate)
+    np.testing.assert_array_equal(g(X), X * 2)
+    assert [r.why for kept in g._kinds.values() for _, r in kept] == [""]
+    one.rate = 4.0
+    np.testing.assert_array_equal(g(X), X * 4)
+
+
 def test_elements_of_arrays_in_objects():
     model = types.SimpleNamespace(w=np.ones(3), big=np.ones(1000))
     f = tm.tensor(lambda x: x @ model.w + float(model.w[0]) + model.big.sum())

@@ -16,6 +16,7 @@ from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, resized, topological
 from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute, symbol
 from tensormagic.ir.type import Type
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import Source, constant, input_node, parameter, size_of
 from tensormagic.ops.move import broadcast, same, show
 from tensormagic.ops.op import Guard, Op, Tangent, Value
@@ -141,10 +142,12 @@ def derivatives() -> Derivatives:
 
 
 def like(tangent: Tangent, node: Node) -> Node:
-    """A tangent or cotangent of ``node`` in its dtype and shape, zeros where there is none."""
-    if tangent is None or is_tape(node):
-        return zeros(node) if tangent is None else tangent
-    return broadcast(astype(tangent, node.type.dtype), node.type.shape)
+    """A tangent or cotangent of ``node`` in the type that such have, zeros where there is none."""
+    if tangent is not None and is_tape(node):
+        return tangent
+    of = tangent_type(node.type)
+    found = zeros(node) if tangent is None else broadcast(astype(tangent, of.dtype), of.shape)
+    return found if of.shape or of.form == "tape" else to_form(found, of.form)
 
 
 class Pushed(NamedTuple):

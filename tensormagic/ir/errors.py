@@ -15,7 +15,7 @@ class TensorError(Exception):
     """
 
     def __init__(self, message: str = "", hint: str = "") -> None:
-        super().__init__(message)
+        Exception.__init__(self, message)  # whatever class of NumPy's stands beside
         self.message = message
         self.hint = hint
 

@@ -65,13 +65,13 @@ def unpackbits(x: Node, axis: int, bitorder: str) -> Node:
 # the same bits as another dtype ---------------------------------------------------------------------------------------
 
 
-def _as_other(x: Value, dtype: np.dtype[Any]) -> Value:
+def _as_other(x: Value, dtype: str) -> Value:
     return np.asarray(x).view(dtype)[()] if np.ndim(x) == 0 else np.asarray(x).view(dtype)
 
 
 REINTERPRET = Opaque(
     name="reinterpret",
-    types=lambda args, params: Type(params["dtype"], args[0].type.shape, args[0].type.form),
+    types=lambda args, params: Type(np.dtype(params["dtype"]), args[0].type.shape, args[0].type.form),
     numpy=_as_other,
     doc="The same bits as elements of another dtype of the same size.",
 )
@@ -79,7 +79,7 @@ REINTERPRET = Opaque(
 
 def reinterpret(x: Node, dtype: np.dtype[Any]) -> Node:
     """``x.view(dtype)`` for a dtype of the same size."""
-    return x if x.type.dtype == dtype else make(REINTERPRET, (x,), dtype=dtype)
+    return x if x.type.dtype == dtype else make(REINTERPRET, (x,), dtype=dtype.str)
 
 
 # a fraction and a power of two ----------------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ def test_the_namespace_of_an_array():
     assert x.__array_namespace__() is xp
     for version in ("2021.12", "2022.12", "2023.12", "2024.12", None):
         assert x.__array_namespace__(api_version=version) is xp
-    with pytest.raises(ValueError, match=r"2024\.12"):
+    with pytest.raises(ValueError, match=r"2019\.12.* not supported"):  # NumPy's own text
         x.__array_namespace__(api_version="2019.12")
     with pytest.raises(TypeError):
         x.__array_namespace__("2024.12")
@@ -189,7 +189,7 @@ def test_devices():
     assert x.to_device("cpu") is x
     with pytest.raises(ValueError, match="gpu"):
         x.to_device("gpu")
-    with pytest.raises(ValueError, match="streams"):
+    with pytest.raises(ValueError, match="stream"):
         x.to_device("cpu", stream=1)
 
 

@@ -186,7 +186,6 @@ def test_names_of_the_notebook():
         ("scipy.special.kn(1, v)", "kn is not captured"),
         ("scipy.special.comb(v, 2, exact=True)", "exact=True"),
         ("scipy.special.zeta(v)", "zeta without q"),
-        ("scipy.linalg.schur(a)", "schur is not captured"),
         ("scipy.linalg.solve(a, v, assume_a='banded')", "assume_a"),
         ("scipy.linalg.qr(a, pivoting=True)", "pivoting"),
         ("scipy.linalg.eigh(a, subset_by_index=[0, 1])", "subset_by_index"),

@@ -111,12 +111,12 @@ def test_a_store(store: str) -> None:
 
 
 def test_an_attribute_that_is_not_captured_is_refused_by_name():
-    for name in ("byteswap", "strides", "tobytes"):
+    for name in ("byteswap", "base", "tobytes"):
         error = captured(f"r = x.{name}", NAMES).error
         assert isinstance(error, CaptureError), error
         assert f"'{name}'" in str(error)
     assert isinstance(captured("r = x.undefined", NAMES).error, AttributeError)
-    assert isinstance(captured("r = getattr(x, 'strides', None)", NAMES).error, CaptureError)
+    assert isinstance(captured("r = getattr(x, 'tobytes', None)", NAMES).error, CaptureError)
     check("r = getattr(x, 'undefined', 3)\nq = getattr(k[0], 'sum', None) is None\nw = hasattr(x, 'strides')", **NAMES)
 
 
@@ -129,11 +129,6 @@ def test_the_order_in_memory_of_an_argument(order: str):
     for other in (np.asfortranarray(x), x[::-1], x[:, ::2]):
         with pytest.raises(CaptureError, match="x is not in C order"):
             f(other)
-
-
-def test_different_rows_are_refused():
-    for axis in (0, 1):
-        assert isinstance(captured(f"r = np.unique(x, axis={axis})", NAMES).error, CaptureError)
 
 
 def test_a_function_gives_a_dtype_back():

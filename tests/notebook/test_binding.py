@@ -114,3 +114,10 @@ def test_a_cell_that_ends_in_a_foreign_call_gives_what_that_gives(notebook):
     assert type(lines[0]).__name__ == "Line2D"
     assert np.array_equal(lines[0].get_ydata(), notebook["x"] ** 2)
     notebook.ok("plt.close('all')")
+
+
+def test_what_a_loop_may_not_bind_is_handed_back_with_its_stores(notebook):
+    shell = notebook.shell
+    shell.user_ns["k"] = np.array([1])
+    shell.run_cell("%%tensor -q\nfor i in range(k[0]):\n    v = k * 3.0\nv[...] = 2\nv[0] += 5")
+    assert np.asarray(shell.user_ns["v"]).tolist() == [7.0]

@@ -25,11 +25,12 @@ def _flat(x: Any, axis: Any, bitorder: str, name: str) -> tuple[Any, int]:
         message = "'order' must be either 'little' or 'big'"
         raise ValueError(message)
     node = node_of(x)
+    axis = None if axis is None else operator.index(axis)
     if axis is None or not node.type.ndim:
         return reshape(node, (node.type.size,)), 0
     if node.type.dtype.kind not in "biu":
         raise DTypeError(f"{name} takes integers and truth values")
-    return node, operator.index(axis)
+    return node, axis
 
 
 @implements(np.packbits)

@@ -142,7 +142,9 @@ def roots(p: Any) -> Any:
     capture = context.current()
     if capture is None or not capture.abstract:
         return at_capture(np.roots, "np.roots", p)
-    x = or_one(node_of(p), (0,), 0) if node_of(p).type.ndim else expand_dims(node_of(p), (0,))
+    if not node_of(p).type.ndim:  # which NumPy takes the array for the list of its operands
+        raise TypeError("dispatcher for __array_function__ did not return an iterable")
+    x = or_one(node_of(p), (0,), 0)
     if x.type.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
     x = x if x.type.dtype.kind in "fc" else astype(x, np.float64)

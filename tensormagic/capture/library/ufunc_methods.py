@@ -41,6 +41,8 @@ def method_of(ufunc: Any, op: Pointwise | None, method: str, operands: tuple[Any
     if ufunc is np.float_power:
         kind = np.complex128 if node_of(operands[0]).type.dtype.kind == "c" else np.float64
         op, options = scalar.power, {"dtype": kind, **options}
+    if op is None and ufunc.nin == 2:
+        refuse(f"{ufunc.__name__}.{method}", "Write it as a loop.")
     if ufunc.nin != 2 or op is None:
         raise ValueError(f"{method} only supported for binary functions")
     if method == "reduce" and ufunc.identity is not None and op.name not in _FOLDS:

@@ -284,7 +284,7 @@ ellipe = real_function(
 def _spence_slope(_out: Node, z: Node) -> Node:
     gap = z - 1
     none = equal(gap, 0)
-    return where(none, -1, -log1p(where(none, 1, gap)) / where(none, 1, gap))
+    return where(none, gap / 2 - gap * gap / 3 - 1, -log1p(where(none, 1, gap)) / where(none, 1, gap))
 
 
 spence = real_function("spence", _spence_slope, "Spence's function, the dilogarithm of 1 - z.", domain=(0.05, INF))

@@ -89,7 +89,8 @@ class Fold(Op):
         axes = tuple(k + 1 for k in node["axes"])
         if self.positional and len(axes) > 1:  # an index into the flattened array
             return make(self, (reshape(args[0], (size, node.args[0].type.size)),), axes=(1,))
-        return make(self, args, **{**node.params, "axes": axes})
+        params: dict[str, Any] = {**node.params, "axes": axes}
+        return make(self, args, **params)
 
     def expand(self, node: Node) -> Node | None:
         return self.body(node) if self.body else None

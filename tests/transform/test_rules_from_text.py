@@ -24,7 +24,7 @@ FORMS = {
     "python": lambda x: x,
 }
 ELSEWHERE = {  # what fires in place of them for every form
-    "exp(-x) / (1 + exp(-x)) -> sigmoid(-x)": "y / (1 + exp(-x)) -> y * sigmoid(x)",
+    "exp(-x) / (1 + exp(-x)) -> sigmoid(-x)": "exp(x) / (1 + exp(x)) -> sigmoid(x)",
     "(exp(x) - exp(-x)) / 2 -> sinh(x)": "(exp(x) - exp(-x)) * 0.5 -> sinh(x)",
     "(exp(x) + exp(-x)) / 2 -> cosh(x)": "(exp(x) + exp(-x)) * 0.5 -> cosh(x)",
 }

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import os
-import platform
 import queue
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from scripts import pages  # noqa: E402 (found by the line above)
 from tests.kernel.running import MEMORY, RESIDENT, Ran, Running, running  # noqa: E402 (found by the line above)
 
 PAGE = ROOT / "benchmarks" / "results" / "endurance.md"
@@ -233,11 +231,7 @@ def main() -> int:
                 *(f"- {text}" for text in told),
             ]
     if arguments.write:
-        machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-        versions = ", ".join(f"{n} {version(n)}" for n in ("ipykernel", "ipython", "numpy", "numba"))
-        PAGE.write_text(
-            f"{HEAD}\n{dt.datetime.now(dt.UTC).date()}; {machine}, {versions}.\n" + "\n".join(lines) + "\n", "utf-8"
-        )
+        pages.write(PAGE, HEAD, lines)
     return int(failed)
 
 

@@ -19,7 +19,7 @@ from tensormagic.capture import context, inputs, random
 from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
 from tensormagic.capture.context import Cell
 from tensormagic.capture.items import changed_roots
-from tensormagic.capture.staging.merged import Partial, Question
+from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.stores.holding import Recast
 from tensormagic.capture.tree import flatten, tensors_in
 from tensormagic.capture.value import Tensor, wrap
@@ -357,6 +357,7 @@ def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
     """Everything worked: store into arrays, and bind names."""
     options = outcome.options
     drawn = random.advanced(captured.capture)
+    there = really_bound(outcome.outputs)
     states = session.compute([g.buffer.node for g in drawn])
     stores = list(zip(captured.stores, session.compute([b.node for b in captured.stores]), strict=True))
     if stores:
@@ -368,7 +369,7 @@ def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
     outcome.stored = tuple(buffer.name for buffer, _ in stores)
     for name in captured.deleted:
         shell.user_ns.pop(name, None)
-    bound = {name: at_home(value, shell.user_ns) for name, value in really_bound(outcome.outputs).items()}
+    bound = {name: at_home(value, shell.user_ns) for name, value in there.items()}
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)
     shell.push(bound)
@@ -378,7 +379,8 @@ def really_bound(outputs: Mapping[str, Any]) -> dict[str, Any]:
     """What a cell has bound, less what loops and branches have not, as data say."""
     perhaps = {n: v for n, v in outputs.items() if isinstance(v, Partial)}
     there = dict(zip(perhaps, session.compute([v.defined for v in perhaps.values()]) if perhaps else (), strict=True))
-    held = {n: wrap(Question.of(v.node).unasked(v.node)) if isinstance(v, Partial) else v for n, v in outputs.items()}
+    held = {n: wrap(v.handed_back) if isinstance(v, Partial) else v for n, v in outputs.items()}
+    session.compute([v.handed_back for n, v in perhaps.items() if not there[n] and v.stored])  # an error, where that ran
     return {n: v for n, v in held.items() if there.get(n, True)}
 
 

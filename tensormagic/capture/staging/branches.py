@@ -276,8 +276,8 @@ class Choice:
         if buffer.overlaps and buffer.first.op is REQUIRE:
             return  # a name that may be unbound: it is lost with what it shares, whichever way is taken
         question = Question.of(buffer.node)
-        first, second = (
-            question.unasked(o.buffers[buffer][0] if buffer in o.buffers else buffer.node) for o in self.outcomes
+        first, second = (  # a way that stores into what may be unbound asks there
+            o.buffers[buffer][0] if buffer in o.buffers else question.unasked(buffer.node) for o in self.outcomes
         )
         number = self.pair(first, second, f"the two ways store into {buffer.name or 'an array'}")
         stored = any(o.buffers[buffer][2] for o in self.outcomes if buffer in o.buffers)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import context
 from tensormagic.capture.context import span_at
 from tensormagic.capture.staging.slots import INTERNAL, UNBOUND
 from tensormagic.capture.staging.trial import NeedsPython
@@ -31,9 +32,33 @@ class Partial(Tensor):
         buffer = Buffer(require(raw, defined, message, "name"), name=name, merged=True)
         question = Question.of(buffer.node)
         buffer.followers.append(lambda: buffer.put(question.asked(buffer.node)))
-        super().__init__(Place(buffer))
+        super().__init__(_Asked(buffer))
         self.raw = raw
         self.defined = defined
+
+    @property
+    def stored(self) -> bool:
+        """Whether something may have been stored into it."""
+        return isinstance(self.place, _Asked) and bool(self.place.stored)
+
+    @property
+    def handed_back(self) -> Node:
+        """What a name holds at the end of a cell, where it is there: for sure, once code that always runs stored into it."""
+        node = self.node
+        return node if isinstance(self.place, _Asked) and True in self.place.stored else Question.of(node).unasked(node)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked(Place):
+    """The place of a value that may not be there, and the stores into it: whether each is of code that always runs."""
+
+    stored: list[bool] = field(default_factory=list[bool])
+
+    def write(self, node: Node) -> None:
+        """Store a new value: the name is used here."""
+        super().write(node)
+        capture = context.current()
+        self.stored.append(capture is not None and not capture.trials)
 
 
 @dataclass(frozen=True)

@@ -380,7 +380,9 @@ def really_bound(outputs: Mapping[str, Any]) -> dict[str, Any]:
     perhaps = {n: v for n, v in outputs.items() if isinstance(v, Partial)}
     there = dict(zip(perhaps, session.compute([v.defined for v in perhaps.values()]) if perhaps else (), strict=True))
     held = {n: wrap(v.handed_back) if isinstance(v, Partial) else v for n, v in outputs.items()}
-    session.compute([v.handed_back for n, v in perhaps.items() if not there[n] and v.stored])  # an error, where that ran
+    session.compute(
+        [v.handed_back for n, v in perhaps.items() if not there[n] and v.stored]
+    )  # an error, where that ran
     return {n: v for n, v in held.items() if there.get(n, True)}
 
 

@@ -82,7 +82,9 @@ def test_a_store_into_all_of_what_may_be_unbound(limit: int):
 
 
 @pytest.mark.parametrize("limit", [1.2, 1.8, 2.2])
-@pytest.mark.parametrize("stores", ["v += 1", "v[:1].sort()", "v[:1] = 1", "if s > 1.5:\n    v[0] = 1", "np.add(v, 1, out=v)"])
+@pytest.mark.parametrize(
+    "stores", ["v += 1", "v[:1].sort()", "v[:1] = 1", "if s > 1.5:\n    v[0] = 1", "np.add(v, 1, out=v)"]
+)
 def test_a_store_into_what_may_be_unbound_asks_where_it_runs(stores: str, limit: float):
     for s in (1.4, 2.1):
         check(f"if s > {limit}:\n    v = np.arange(2.0)\n{stores}", s=s)

@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tensormagic import session
 from tensormagic.capture import context, door, random
 from tensormagic.capture.context import Capture
@@ -27,7 +29,7 @@ from tensormagic.ops.update import zeros_like
 from tensormagic.transform import grad as modes
 
 Map = Callable[..., Any]
-_KEPT = 64  # kinds of arguments for which a function is known to be followed
+_KINDS = 64  # kinds of arguments for which a function is known to be followed
 _STATES = 8  # states of what is read, for each of them
 
 
@@ -41,7 +43,7 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
     (6.0,)
     """
     pulling = kept(_pulling, fun)
-    return _both(fun, primals, lambda cotangent: pulling(primals, cotangent), _pulled)
+    return _both(fun, primals, pulling, _pulled)
 
 
 def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:
@@ -54,9 +56,7 @@ def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:
     12.0
     """
     function = kept(of_callable, fun)
-    value, along = _both(
-        fun, primals, lambda tangents: jvp(function, primals, tangents)[1], lambda *run: pushed(*run)[1]
-    )
+    value, along = _both(fun, primals, lambda at, moved: jvp(function, at, moved)[1], lambda *run: pushed(*run)[1])
     return value, lambda *tangents: along(tangents)
 
 
@@ -76,16 +76,30 @@ def _both(fun: Any, primals: tuple[Any, ...], again: Map, derive: Map) -> tuple[
     if known is None:
         return _computed(function, primals, key, derive)
 
+    leaves, build = flatten(primals)
+    at = build(iter([_kept(v) for v in leaves]))  # arrays may be stored into before the map is used
+    held = [(read, value, _kept(value)) for read, value in given.held]
+
     def same(moved: Any) -> Any:
-        changed = known.changed() or next((r[0] for r, v in given.held if r[1].get(r[0]) is not v), "")
+        changed = known.changed() or next((r[0] for r, v, was in held if not _is_still(r[1].get(r[0]), v, was)), "")
         if changed:
             raise DifferentiationError(
                 f"{changed}, which {function.name} reads, is not what it was when its value was computed",
                 "Ask for value and derivative again.",
             )
-        return again(moved)
+        return again(at, moved)
 
     return function(*primals), same
+
+
+def _kept(value: Any) -> Any:
+    """A value as it is now."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _is_still(value: Any, before: Any, was: Any) -> bool:
+    """Whether a name holds what it held ``before``: the same object, and the elements that there ``was``."""
+    return value is before and (not isinstance(value, np.ndarray) or value.tobytes() == was.tobytes())
 
 
 _followed: weakref.WeakKeyDictionary[Function, OrderedDict[Any, list[Record]]] = weakref.WeakKeyDictionary()
@@ -97,7 +111,7 @@ def _note(function: Function, key: Any, record: Record) -> None:
     found = known.setdefault(key, [])
     found.insert(0, record)
     del found[_STATES:]
-    while len(known) > _KEPT:
+    while len(known) > _KINDS:
         known.popitem(last=False)
 
 

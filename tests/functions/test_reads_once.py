@@ -106,6 +106,25 @@ def test_what_is_read_and_changed_before_the_derivative(monkeypatch):
         pull(np.ones(3))
 
 
+def test_arrays_that_are_stored_into_before_the_derivative():
+    scale = np.ones(3)
+
+    def f(x):
+        return x**2 * scale
+
+    for _ in range(3):  # of one run, then of one that is as the first was
+        x = X.copy()
+        _, pull = tm.vjp(f, x)
+        _, along = tm.linearize(f, x)
+        x[0] = 9
+        np.testing.assert_array_equal(pull(np.ones(3))[0], 2 * X)
+        np.testing.assert_array_equal(along(np.ones(3)), 2 * X)
+    _, pull = tm.vjp(f, X)
+    scale[0] = 2
+    with pytest.raises(DifferentiationError, match="scale, which f reads, is not what it was"):
+        pull(np.ones(3))
+
+
 @pytest.mark.parametrize("make", [tm.jacobian, tm.hessian])
 def test_structure_and_entries_are_of_one_run(make):
     rng, same = random.Random(5), random.Random(5)

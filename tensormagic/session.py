@@ -8,8 +8,8 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,7 @@ from tensormagic.transform.rewriting import Choices, Rewritten, choices, own_rul
 WORTH_WARNING = 0.5  # seconds of NumPy's time that may be spent to find out which line a warning is about
 SLOWER = 200  # times that NumPy may take of compiled code's time, where it is not known
 WORTH_COMPILING = 1e-3  # seconds of NumPy's time, in all runs together, above which a graph is compiled
+PLANNING = 1e-4  # seconds that planning and printing take for each node: NumPy's time is to have cost as much before
 
 
 @dataclass(eq=False)
@@ -85,7 +86,8 @@ class Executable:
     def compile(self) -> native.Handle:
         """Start compiling, where that has not been done."""
         if self._handle is None:
-            self._handle = native.start(self.plan)
+            with working("planning"):
+                self._handle = native.start(self.plan)
         return self._handle
 
     def run(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
@@ -151,12 +153,23 @@ class Executable:
         elapsed = time.perf_counter() - start
         self.seconds["numpy"] = elapsed
         self.spent += elapsed
-        if config.tier == "auto" and self.spent > WORTH_COMPILING:
+        if config.tier == "auto" and self.spent > max(WORTH_COMPILING, PLANNING * len(self.graph.nodes)):
             self.compile()
         return results
 
 
-at_work: list[tuple[Executable, float]] = []  # what runs, and since when: for whoever shows that
+at_work: list[tuple[Executable | str, float]] = []  # what runs or is done, and since when: for whoever shows that
+
+
+@contextmanager
+def working(stage: str) -> Generator[None]:
+    """Have it known what is done, as "rewriting", where that may take long."""
+    at_work.append((stage, time.perf_counter()))
+    try:
+        yield
+    finally:
+        at_work.pop()
+
 
 _lock = threading.RLock()
 _executables: OrderedDict[tuple[Any, ...], Executable] = OrderedDict()
@@ -194,7 +207,8 @@ def executable(graph: Graph, level: str | None = None) -> Executable:
     with _lock:
         found = _executables.get(key)
         if found is None:
-            rewritten = rewrite(graph, chosen[0])
+            with working("rewriting"):
+                rewritten = rewrite(graph, chosen[0])
             late = tuple(g for g in rewritten.graph.guards if g not in {*graph.guards, *rewritten.graph.checks})
             found = _executables[key] = Executable(rewritten, late=late)
             if len(_executables) > _KEPT:
@@ -230,13 +244,14 @@ def close_over(
     """The graph of ``nodes``, cut at inputs and at values that are known."""
     known = _values.here() if use_values else {}
     wanted = set(nodes)
-    return close(
-        nodes,
-        lambda n: n.op is INPUT or (n in known and n not in wanted and len(n.types) == 1),
-        parameter,
-        leaves,
-        guards,
-    )
+    with working("building the graph"):
+        return close(
+            nodes,
+            lambda n: n.op is INPUT or (n in known and n not in wanted and len(n.types) == 1),
+            parameter,
+            leaves,
+            guards,
+        )
 
 
 def value_of(leaf: Node) -> Any:

@@ -399,7 +399,7 @@ class Function(Made):
         while True:
             count = sum(given.moving)
             labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
-            with config.using(math=self.math):
+            with config.using(math=self.math), session.working("capturing"):
                 found = trace(self.body, given, [*labels, *(n for n, _ in given.reads)], self.name, self._complex)
             known = set(map(place_of, self.reads))
             self.reads = (*self.reads, *(read for read in found.new if place_of(read) not in known))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from IPython.core.display_functions import publish_display_data
 
@@ -72,18 +72,19 @@ class _Watch:
 
     def _look(self) -> None:
         """Show what runs, once it takes long."""
-        work = session.at_work[:1]
-        if not work or (self._bar is not None and work[0][1] != self._since):
+        work = _lasting()
+        if work is None or (self._bar is not None and work[1] != self._since):
             self._close()
-        if not work or time.perf_counter() - work[0][1] < AFTER:
+        if work is None:
             return
+        what, since = work
         if self._bar is None:
-            self._expected = work[0][0].seconds.get(work[0][0].tier_at_work, 0.0)
-        words, fraction = _told(*work[0], self._expected)
+            self._expected = 0.0 if isinstance(what, str) else what.seconds.get(what.tier_at_work, 0.0)
+        words, fraction = _staged(what, since) if isinstance(what, str) else _told(what, since, self._expected)
         if self._bar is None:
             from tensormagic.notebook.widgets.strips import Bar
 
-            self._since = work[0][1]
+            self._since = since
             self._bar = Bar(words=words, fraction=fraction)
             data = self._bar.live()
             if data:
@@ -103,7 +104,19 @@ class _Watch:
             bar.close()
 
 
-def _told(executable: Any, since: float, expected: float) -> tuple[str, float]:
+def _lasting() -> tuple[session.Executable | str, float] | None:
+    """What has taken long: what computes, else the outermost stage of what is prepared."""
+    now = time.perf_counter()
+    found = [work for work in list(session.at_work) if now - work[1] >= AFTER]
+    return next((work for work in found if not isinstance(work[0], str)), found[0] if found else None)
+
+
+def _staged(stage: str, since: float) -> tuple[str, float]:
+    """What is said of a stage before a computation; how much of it is done is not known."""
+    return f"{stage} for {time.perf_counter() - since:.0f} s", -1.0
+
+
+def _told(executable: session.Executable, since: float, expected: float) -> tuple[str, float]:
     """What is said of a computation, and the part of it that is done; -1 where that is not known."""
     elapsed = time.perf_counter() - since
     tier = executable.tier_at_work
@@ -112,7 +125,7 @@ def _told(executable: Any, since: float, expected: float) -> tuple[str, float]:
     turns = [tuple(turn) for turn in turning[:1]]
     if tier == "numpy" and turns:
         turn, count = turns[0]
-        parts.append(f"turn {turn:,} of {count:,}" if count else f"turn {turn:,}")
+        parts.append(f"iteration {turn:,} of {count:,}" if count else f"iteration {turn:,}")
         fraction = min(turn / count, 1.0) if count else -1.0
     elif expected > AFTER:
         parts.append(f"it took {expected:.0f} s before")

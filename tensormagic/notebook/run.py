@@ -155,7 +155,8 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
     notebook = cast(code, before, options)
     with config.using(math=options.math), taken_back(code, notebook, shell) as kept:
         parted = Parted.of(options.grad, notebook)
-        captured = run_cell(code, parted.space, options.inputs, shell.user_ns, options.grad)
+        with session.working("capturing"):
+            captured = run_cell(code, parted.space, options.inputs, shell.user_ns, options.grad)
         outcome = _outcome(code, options, captured, parted)
         outcome.kept = kept
         if options.force:

@@ -92,7 +92,7 @@ def test_what_the_kernel_says(request: pytest.FixtureRequest, shown: OpenNoteboo
 
         page.evaluate(START, len(CELLS) - 1)
         bar = page.locator(".tm-bar")
-        expect(bar).to_contain_text(re.compile(r"computing for \d+ s · turn [\d,]+ of 2,000,000 · by NumPy"))
+        expect(bar).to_contain_text(re.compile(r"computing for \d+ s · iteration [\d,]+ of 2,000,000 · by NumPy"))
         assert 0 < float(bar.get_by_role("progressbar", name="Computation").get_attribute("value") or 0) < 1
         page.wait_for_timeout(500)
         bar.scroll_into_view_if_needed()

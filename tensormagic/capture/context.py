@@ -65,6 +65,8 @@ class Capture:
         What loops whose turns are running go over.
     taken
         What numbers were taken of on the way, which no derivative goes through, and where.
+    on_values
+        The functions that were not captured and ran on values, in order.
     unstaged
         Why control flow was left to Python, by place.
     checks
@@ -102,6 +104,7 @@ class Capture:
     listeners: list[tuple[Any, Callable[[], None]]] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
     taken: dict[Node, Site] = field(default_factory=dict)
+    on_values: list[str] = field(default_factory=list[str])
     unstaged: dict[Site, str] = field(default_factory=dict)
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
     attempts: int = 0

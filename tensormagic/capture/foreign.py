@@ -1,6 +1,7 @@
 """Calls of other libraries from a cell: they get arrays and numbers for lazy values, and what they store into these is kept.
 
-It knows which functions are meant, and not what they do; NumPy's and SciPy's are captured, the user's are run as they are.
+It knows which functions are meant, and not what they do; NumPy's and SciPy's come here where they are not captured, the user's are
+run as they are.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.refusal import needs_value
+from tensormagic.capture import context
+from tensormagic.capture.refusal import needs_value, values_are_there
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import CaptureError
 
 _ANY_VALUES = set(  # libraries that take what they are given for what it is
     "__main__ builtins tensormagic numpy scipy math operator _operator functools _functools itertools copy collections _collections "  # noqa: SIM905 (a table)
@@ -64,12 +67,52 @@ def on_values(function: Callable[..., Any]) -> Callable[..., Any]:
     """``function``, called on arrays and numbers."""
 
     def call(*args: Any, **options: Any) -> Any:
-        given: dict[int, tuple[Tensor, Any, Any]] = {}
-        found = function(*(_value(a, given) for a in args), **{n: _value(a, given) for n, a in options.items()})
-        for lazy, array, before in given.values():
-            if isinstance(array, np.ndarray) and not np.array_equal(array, before, equal_nan=array.dtype.kind in "fc"):
-                lazy[...] = array
-        return found
+        return _on_values(function, args, options)[0]
+
+    return call
+
+
+_Given = dict[int, tuple[Tensor, Any, Any]]
+
+
+def _on_values(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, _Given]:
+    """What ``function`` gives for arrays and numbers, and what was given to it; its stores into these are kept."""
+    given: _Given = {}
+    capture = context.current()
+    if capture is not None:
+        capture.on_values.append(getattr(function, "__name__", type(function).__name__))
+    found = function(*(_value(a, given) for a in args), **{n: _value(a, given) for n, a in options.items()})
+    for lazy, array, before in given.values():
+        if isinstance(array, np.ndarray) and not np.array_equal(array, before, equal_nan=array.dtype.kind in "fc"):
+            lazy[...] = array
+    return found, given
+
+
+def librarys(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], error: CaptureError) -> Any:
+    """What a function of NumPy or SciPy that is not captured gives: in a cell it runs on values, elsewhere ``error`` is raised.
+
+    So it is where the result may be a part of an array, which later stores into either would have to reach.
+    """
+    if not values_are_there():
+        raise error
+    called_back = [_called_back(a) for a in args]
+    named = {name: _called_back(a) for name, a in options.items()}
+    found, given = _on_values(function, tuple(called_back), named)
+    results = found if isinstance(found, list | tuple) else [found]
+    own = [array for _, array, _ in given.values() if isinstance(array, np.ndarray)]
+    if any(isinstance(r, np.ndarray) and any(np.may_share_memory(r, a) for a in own) for r in results):
+        raise error
+    return found
+
+
+def _called_back(function: Any) -> Any:
+    """A function of the user's, which a library calls back: it gives arrays and numbers."""
+    if not isinstance(function, FunctionType | MethodType):
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        return _value(function(*args, **options), {})
 
     return call
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.foreign import librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.value import Tensor
@@ -69,9 +70,11 @@ def call_numpy(function: Any, args: tuple[Any, ...], options: dict[str, Any]) ->
         if own is None:
             raise unknown(getattr(function, "__name__", str(function)))
         return own(*args, **options)
-    except CaptureError:
+    except CaptureError as error:
         if context.current() is not None:
-            raise
+            if own is not None:
+                raise
+            return librarys(function, args, options, error)
     if function == "getitem":
         return args[0].numpy()[tuple(map(computed, args[1]))]
     return function(*map(computed, args), **{k: computed(v) for k, v in options.items()})

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import fancy, operators, oracle, random
+from tensormagic.capture.foreign import librarys
 from tensormagic.capture.inputs import name_of_list
 from tensormagic.capture.library import (
     applying,
@@ -97,8 +98,8 @@ class Module:
         if isinstance(value, ModuleType):
             return proxy(value)
         if self.__wrapped__.__name__ == "math" and callable(value):
-            return mathematics.captured(value)
-        return captured(value)
+            return _noted(mathematics.captured(value), value)
+        return _noted(captured(value), value)
 
     def __dir__(self) -> list[str]:
         return dir(self.__wrapped__)
@@ -169,6 +170,7 @@ def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Calla
     return call
 
 
+@functools.cache
 def _making(own: Callable[..., Any]) -> Callable[..., Any]:
     """A function of ours that makes arrays: each is a value of its own."""
 
@@ -181,11 +183,12 @@ def _making(own: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of NumPy or SciPy that is not captured: it runs on plain values, and refuses lazy ones by name."""
+    """A function of NumPy or SciPy that is not captured: it runs on values, and refuses lazy ones by name where there are none."""
 
+    @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         if any(map(has_lazy, (*args, *options.values()))):
-            raise unknown(function.__name__)
+            return librarys(function, args, options, unknown(function.__name__))
         return function(*args, **options)
 
     return call
@@ -202,7 +205,11 @@ def original_of(value: Any) -> Any:
 
 def value_of(value: Any) -> Any:
     """What captured code sees for a value of the notebook that is no input."""
-    seen = _seen(value)
+    return _noted(_seen(value), value)
+
+
+def _noted(seen: Any, value: Any) -> Any:
+    """What is ``seen`` for a function: handed back as what it is."""
     if seen is not value and isinstance(seen, FunctionType):
         _originals[id(seen)] = (seen, value)
     return seen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
 import operator
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.oracle import in_numpys_words
-from tensormagic.capture.refusal import needs_value, refuse
+from tensormagic.capture.refusal import needs_value, refuse, values_are_there
 from tensormagic.capture.stores.place import is_region
 from tensormagic.capture.value import Tensor, build, node_of, static_int, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
@@ -78,7 +79,7 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
             return _power(self, other) if name == "power" else build(op, self, other)
         if type(other) is complex and self.type.form == "scalar" and self.dtype == np.float64:  # a float, to Python
             return build(op, other, to_form(self.node, "python"))
-        return build(op, other, self)
+        return _checked_power(other, self) if name == "power" else build(op, other, self)
 
     return method
 
@@ -125,7 +126,17 @@ def _power(base: Tensor, exponent: Any) -> Tensor:
     if base.type.form == "python" and type(exponent) is int and exponent < 0 and base.dtype.kind in "biu":
         return build(scalar.power, to_form(astype(base.node, np.dtype(float)), "python"), float(exponent))
     short = _short_power(base, exponent)
-    return build(scalar.power, base, exponent) if short is None else build(short, base)
+    return _checked_power(base, exponent) if short is None else build(short, base)
+
+
+def _checked_power(*operands: Any) -> Tensor:
+    """A power, which in a cell raises at once what NumPy does of integers to negative ones: what comes after is not run."""
+    result = build(scalar.power, *operands)
+    exponent = operands[1]
+    whole = result.type.dtype.kind == "i" and result.type.form != "python" and isinstance(exponent, Tensor)
+    if whole and values_are_there() and np.less(exponent.numpy(), 0).any():
+        result.numpy()
+    return result
 
 
 def _short_power(base: Tensor, exponent: Any) -> Pointwise | None:
@@ -150,6 +161,8 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
         short = _short_power(self, other) if name == "power" else None
         if short is not None:
             return store_result(self, arithmetic(short, [self.node]), short.name)
+        if name == "power" and self.dtype.kind == "i":
+            _checked_power(self, other)
         operand = node_of(other)
         try:
             _check_cast(op.resolve([self.type, operand.type])[1], self.dtype, op.name)
@@ -394,7 +407,8 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
         raise unknown(name)
     if isinstance(operands[0], np.generic) and len(operands) > 1:  # ``np.float32(2) ** x``: NumPy calls the ufunc
         return build(op, *_scalars(operands))
-    return build(op, *_by_loop(op, _scalars(operands)))
+    made = _checked_power if op is scalar.power else functools.partial(build, op)
+    return made(*_by_loop(op, _scalars(operands)))
 
 
 def _by_loop(op: Pointwise, operands: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -23,6 +23,12 @@ def refuse(what: str, advice: str) -> NoReturn:
     raise CaptureError(f"{what} is not captured", advice)
 
 
+def values_are_there() -> bool:
+    """Whether the values of lazy arrays are there, in captured code: not in a function that is traced, nor in a region."""
+    capture = context.current()
+    return capture is not None and not capture.abstract and not capture.trials
+
+
 def abstract(why: str) -> None:
     """Refuse in a trace whose inputs have no values."""
     capture = context.current()

@@ -166,7 +166,9 @@ class TensorMagics(Magics):
         bound = ", ".join([*outcome.outputs, *(f"grad_{name}" for name in outcome.gradients)])
         how = "run as plain Python" if plain else "captured and computed"
         label = outcome.code.cell.label
-        print(f"{label}: {how} in {seconds_text(seconds)}; reads {read or 'no arrays'}; binds {bound or 'no names'}")  # noqa: T201 (it was asked for)
+        ran = ", ".join(dict.fromkeys(outcome.on_values))
+        told = f"{label}: {how} in {seconds_text(seconds)}; reads {read or 'no arrays'}; binds {bound or 'no names'}"
+        print(f"{told}; on values: {ran}" if ran else told)  # noqa: T201 (it was asked for)
 
     def _panels(self, outcome: Outcome) -> tuple[Panel, ...]:
         """What is shown beside the value; with a graph it is shown at once, since that takes the page's place."""

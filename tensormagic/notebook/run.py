@@ -82,6 +82,8 @@ class Outcome:
         What the cell could reach and change, as it was before.
     wholes
         Of the containers that gradients are with respect to: containers of gradients, by the container's name.
+    on_values
+        The functions that were not captured and ran on values.
     seconds
         From the cell's text to its results.
     """
@@ -95,6 +97,7 @@ class Outcome:
     moving: dict[str, Node] = field(default_factory=dict[str, Node])
     inputs: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     stored: tuple[str, ...] = ()
+    on_values: tuple[str, ...] = ()
     target: Any = None
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
     notebook: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -322,7 +325,7 @@ def _outcome(code: Code, options: Options, captured: Captured, parted: Parted) -
     outputs = {n: v for n, v in captured.outputs.items() if options.outputs is None or n in options.outputs}
     return Outcome(
         code, options, result, name, shown, gradients, moving, read,
-        target=target, outputs=outputs, notebook=notebook, wholes=wholes,
+        target=target, outputs=outputs, notebook=notebook, wholes=wholes, on_values=tuple(captured.capture.on_values),
     )  # fmt: skip
 
 

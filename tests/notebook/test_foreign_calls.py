@@ -10,6 +10,8 @@ from tests.notebook.sameness import difference, form
 START = """import numpy as np, math, random, statistics, collections
 from decimal import Decimal
 from fractions import Fraction
+from scipy.integrate import quad, solve_ivp
+from scipy.optimize import brentq, curve_fit, minimize
 v = np.linspace(0, 1, 20); k = np.arange(20); A = np.arange(6.0).reshape(2, 3); b = v > 0.5; c = np.ones(3) * 1j
 """
 CALLS = [
@@ -23,9 +25,16 @@ CALLS = [
     "{k[1] * 1: 2}, set(k[:3] * 1), v[1] in {0.5}, collections.Counter(k % 3), hash(k[3] * 1)",
     "callable(v * 1), hasattr(v * 1, '__call__'), hasattr(v * 1, 'foo')",
     "(A * 2).strides, (A * 2).T.strides, A[:, ::2].strides, (A * 2).flags.c_contiguous, (A * 2).T.flags['F'], A.T.flags.owndata",
+    "quad(np.sin, 0, v[2] * 1), quad(lambda t: t**2 * v[1], 0, 1), brentq(lambda x: x**2 - v[1], 0, 1)",
+    "solve_ivp(lambda t, y: -y * v[3], (0, 1), [1.0, v[1] * 1]).y, curve_fit(lambda x, a, b: a * x + b, v, v * 3)[0]",
+    "minimize(lambda x: ((x - v[:2]) ** 2).sum() + np.sum(np.zeros(2) + x), v[:2] * 0).x",
+    "np.array2string(v * 2, precision=2), np.array_repr(v * 1), np.format_float_positional(v[1] * 2), np.info",
+    "math.fsum(v * 1), np.testing.assert_allclose(v * 1, v), np.may_share_memory(v * 1, v)",
+    "min(np.arange(5000.0) * 2), max(np.arange(5000.0) * 2)",
     "np.r_[v * 1, 1, 2], np.c_[v * 1, v * 2], np.s_[1:3], np.ix_(k[:2] * 1, k[:3] * 1)",
 ]
-WRONG = """v + A; A @ A; v @ A; np.dot(A, A); np.matmul(A, v); np.sum(A, axis=2); A.sum(axis=5); np.concatenate([v, A])
+WRONG = """k ** -k; (2 ** -k, v[77]); np.power(k, -k); 3 ** (k - 5); (k[1:3] ** -k[1:3], v[77])
+v + A; A @ A; v @ A; np.dot(A, A); np.matmul(A, v); np.sum(A, axis=2); A.sum(axis=5); np.concatenate([v, A])
 np.stack([v, k[:3]]); np.vstack([A, A.T]); v.reshape(2, 3); A.reshape(-1, -1); A.reshape(4, -1); A.transpose(0)
 A.transpose(0, 0); np.swapaxes(A, 0, 3); np.moveaxis(A, 0, 5); v[77]; A[0, 5]; v[[7, 88]]; A[[0, 1], [0, 1, 2]]; v[1.5]
 v['a']; np.linalg.inv(A); np.linalg.inv(v); np.linalg.solve(A, v); np.linalg.solve(np.eye(3), v); np.linalg.norm(v, axis=3)
@@ -89,3 +98,15 @@ def test_pictures_of_lazy_arrays(notebook, draw):
         f"%%tensor\nzs = xs ** 2 + ys\nax = plt.figure().add_subplot(projection='3d')\nax.{draw}(xs * 1, ys * 1, zs)"
     )
     notebook.ok("plt.close('all')")
+
+
+def test_a_part_of_an_array_that_a_library_gives_is_refused(notebook):
+    """A store into either would have to reach the other."""
+    notebook.ok(START)
+    error = notebook("%%tensor\nr = np.lib.stride_tricks.as_strided(v * 1, (3,), (8,))").error
+    assert "as_strided is not captured" in str(error)
+
+
+def test_the_display_names_what_ran_on_values(notebook):
+    notebook.ok(START)
+    assert "on values: quad" in notebook.ok("%%tensor --verbose\nr = quad(np.sin, 0, v[2] * 1)").out

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.foreign import librarys
 from tensormagic.capture.names import unknown
 from tensormagic.capture.value import Tensor, has_lazy, node_of, static_int, wrap
 from tensormagic.ir.errors import DTypeError
@@ -42,6 +43,7 @@ _POLES = {
 _OF_INTEGERS = {"gcd", "lcm", "factorial", "comb", "perm", "isqrt"}
 
 
+@functools.cache
 def captured(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of ``math``: its own on numbers; on lazy ones, what the graph has for it."""
     name = function.__name__
@@ -56,7 +58,7 @@ def captured(function: Callable[..., Any]) -> Callable[..., Any]:
         if own is not None:
             return own(*args, **options)
         if name not in _OF_FLOATS or options:
-            raise unknown(f"math.{name}")
+            return librarys(function, args, options, unknown(f"math.{name}"))
         return _computed(name, *(_as_float(a, name) for a in args))
 
     return call

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, undecided
+from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.alternatives import Alternative, alternatives_of, attach
@@ -37,7 +38,6 @@ from tensormagic.capture.staging.trial import (
     UnlikeDTypesError,
     World,
     attempt,
-    can_compute,
     unasked,
 )
 from tensormagic.capture.stores.place import Buffer, Place
@@ -121,7 +121,7 @@ class Choice:
 
     def pair(self, first: Node, second: Node, what: str) -> int:
         """The number of a result that is ``first`` or ``second``."""
-        axes = () if can_compute() else differing(first.type, second.type)
+        axes = () if values_are_there() else differing(first.type, second.type)
         alike = second.type.with_shape(first.type.shape, second.type.form) if axes else second.type
         t = merge_type(what, beside(first, alike), beside(second, first.type) if not axes else alike)
         narrower = [w.dtype for w in (first.type, second.type) if w.dtype != t.dtype]

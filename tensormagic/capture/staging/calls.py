@@ -16,13 +16,14 @@ from tensormagic.capture.elements import stacked
 from tensormagic.capture.foreign import is_foreign, on_values
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import mathematics
+from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import foreign, ranges, scalar_types, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, item, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.raising import may_wait, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import print_
-from tensormagic.capture.staging.trial import can_compute, spoil, trial
+from tensormagic.capture.staging.trial import spoil, trial
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
@@ -50,6 +51,7 @@ _LOUD = {
     "next",
     "__import__",
 }
+_LONG = 1000  # elements
 _OWNERS = (
     list,
     dict,
@@ -98,7 +100,7 @@ def called(function: Any) -> Any:
 def _own_or_on_values(function: Any) -> Any:
     """Ours for a function, or in a cell one of another library that gets arrays; else the function itself."""
     own = _own(function)
-    return on_values(function) if own is function and can_compute() and is_foreign(function) else own
+    return on_values(function) if own is function and values_are_there() and is_foreign(function) else own
 
 
 def _tried(function: Any) -> Any:
@@ -218,6 +220,8 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
         if rows is not None:
             first, rest = ranges.first_and_rest(args[0], f"{name}() arg is an empty sequence")
             return first if _is_alone(rows, rest) else _folded(pick, first, rest)
+        if len(args) == 1 and is_long(args[0]):
+            return on_values(plain)(*args, **options)
         several = len(args) == 1 and (isinstance(args[0], Tensor | list | tuple) or is_generated(args[0]))
         values = list(args[0]) if several else list(args)
         args = (values,) if several else args
@@ -225,7 +229,7 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
             return plain(*args, **options)
         best = values[0]
         for value in values[1:]:
-            best = pick(best, value) if _alike(best, value) or not can_compute() else _first_of(best, value)
+            best = pick(best, value) if _alike(best, value) or not values_are_there() else _first_of(best, value)
         return best
 
     def _first_of(best: Any, value: Any) -> Any:
@@ -237,6 +241,13 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
         return chosen(value < best if smaller else value > best, lambda: value, lambda: best)
 
     return find
+
+
+def is_long(values: Any) -> bool:
+    """Whether an array in a cell has so many elements that a comparison each is no graph: Python compares the values then."""
+    if not isinstance(values, Tensor) or values.ndim != 1 or not values_are_there():
+        return False
+    return (hint(values.type.shape[0]) or 0) > _LONG
 
 
 def _alike(left: Any, right: Any) -> bool:
@@ -321,7 +332,7 @@ def _filtered(function: Any, values: Any) -> Any:
     """``filter``, where what it keeps may depend on data."""
     from tensormagic.capture.staging.comprehensions import comprehended
 
-    if not ranges.is_lazy(values) or can_compute():
+    if not ranges.is_lazy(values) or values_are_there():
         return filter(function, values)
     return comprehended(values, lambda v: v, True, called(function) if function is not None else lambda v: v)
 

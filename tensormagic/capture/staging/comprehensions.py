@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.aliases import holding
 from tensormagic.capture.staging.branches import staged_branch
@@ -14,7 +15,7 @@ from tensormagic.capture.staging.grown import GrownList, until_typed
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.ranges import items_of
 from tensormagic.capture.staging.repeating import staged_each
-from tensormagic.capture.staging.trial import World, attempt, can_compute
+from tensormagic.capture.staging.trial import World, attempt
 from tensormagic.capture.staging.truth import truth
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.size import nodes_of
@@ -89,7 +90,7 @@ def _filled(iterable: Any, turn: Callable[..., Any], one: Callable[[Any], Any]) 
     count = 0 if items is None else items.count()
     if items is None or (isinstance(count, int) and count <= FEW):
         return None
-    if nodes_of(count) and not can_compute():
+    if nodes_of(count) and not values_are_there():
         return _grown(items, (turn,), one, None)
     found: list[Any] = []
 
@@ -112,7 +113,7 @@ def _chosen(iterable: Any, users: tuple[Turn, Turn], one: Turn, holds: Turn) -> 
         with holding(iterable):
             return [one(item) for item in iterable if holds(item)]
 
-    if can_compute() or context.current() is None:
+    if values_are_there() or context.current() is None:
         return plainly()
     if items_of(iterable) is None:
         iterable = list(iterable)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.aliases import holding
 from tensormagic.capture.staging.branches import staged_branch
@@ -15,7 +16,7 @@ from tensormagic.capture.staging.grown import Untyped, growing
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loops import Loop, conditional, counted
 from tensormagic.capture.staging.ranges import First, Items, is_lazy, items_of
-from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, World, attempt, can_compute
+from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, World, attempt
 from tensormagic.capture.staging.truth import computed, truth, unstaged
 from tensormagic.capture.value import extent, wrap
 from tensormagic.ir.errors import CaptureError, TensorError
@@ -86,7 +87,7 @@ def _staged_as_needed(
     else:
         raising.settle()
         return None
-    if can_compute() or isinstance(found, PlainPython) or not isinstance(found, NeedsPython | TensorError):
+    if values_are_there() or isinstance(found, PlainPython) or not isinstance(found, NeedsPython | TensorError):
         return found
     return found if not long else _staged_with_lists(stage, functions, names, found)
 
@@ -120,7 +121,7 @@ def _go_over(
     """Have Python run a loop."""
     if items is not None and failed is not None and not isinstance(failed, PlainPython):
         count = items.count()
-        if nodes_of(count) and not can_compute():
+        if nodes_of(count) and not values_are_there():
             if turns_raise(failed, scalar.greater(size_node(count), 0), lambda: turn(items.at(0)), (turn,)):
                 return
             raise failed
@@ -166,7 +167,7 @@ def _guarded(stopped: Node, turn: Callable[[Any], None], item: Any, names: Names
     try:
         staged_branch(stopped, (nothing, lambda: turn(item)), names.bound, (*names.entering, *names.leaving), (turn,))
     except Exception:
-        if not can_compute():
+        if not values_are_there():
             raise
         if computed(stopped):
             return True
@@ -267,7 +268,7 @@ def _is_over(condition: Node, failed: Exception | None, turn: Thunk) -> bool:
     """Whether a ``while`` that no region can hold has no further turn: known, or told by an error that a turn would be."""
     if failed is not None and turns_raise(failed, condition, turn, (turn,)):
         return True
-    if not can_compute() or failed is None:
+    if not values_are_there() or failed is None:
         raise failed or AssertionError
     unstaged(failed)
     return not computed(condition)
@@ -285,7 +286,7 @@ def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | N
 
     Gives whether to go on, None where the loop is done; and what stands in the way of staging it.
     """
-    checks, computes = raising.noted(), can_compute()
+    checks, computes = raising.noted(), values_are_there()
 
     def run() -> tuple[bool | Node, bool]:
         turn()
@@ -299,7 +300,7 @@ def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | N
         if isinstance(going, bool):
             return (going, None) if sure else (True, NeedsPython("a turn relies on what data say"))
     except Grows as error:
-        if can_compute():
+        if values_are_there():
             return True, error
     except Exception as error:  # noqa: BLE001 (as above)
         return True, error

@@ -8,14 +8,14 @@ from types import FunctionType
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.branches import joined, staged_branch, staged_value
 from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.grown import growing
 from tensormagic.capture.staging.repeating import each, repeat
-from tensormagic.capture.staging.trial import Grows, can_compute, spoil, trial
+from tensormagic.capture.staging.trial import Grows, spoil, trial
 from tensormagic.capture.staging.truth import computed, truth, unstaged
 from tensormagic.capture.stores.uncertain import may_share
 from tensormagic.capture.value import Tensor, node_of, wrap
@@ -52,7 +52,7 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], 
         try:
             staged_branch(condition, (then, otherwise), *told[:2])
         except Exception as error:
-            if not can_compute():
+            if not values_are_there():
                 if not isinstance(error, Grows):
                     raise
                 growing((then, otherwise), told[2], lambda: staged_branch(condition, (then, otherwise), *told[:2]))
@@ -79,7 +79,7 @@ def _one_of(condition: Node, ways: tuple[Thunk, Thunk], functions: Sequence[Any]
     try:
         found = staged_value(condition, ways, functions)
     except Exception as error:
-        if not can_compute():
+        if not values_are_there():
             raise
         failed = error
     else:
@@ -166,7 +166,7 @@ def asserted(test: Any, told: Thunk | None) -> None:
     """``assert``."""
     condition = truth(test)
     known = condition if isinstance(condition, bool) else None
-    if known is None and can_compute():
+    if known is None and values_are_there():
         known = raising.known(condition)  # type: ignore[arg-type]
     if known is None and not raising.may_wait():
         raise spoil("`assert` on data in a `try`", "Check it outside the `try`, or write `if` and `else`.")

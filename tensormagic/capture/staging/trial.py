@@ -445,9 +445,3 @@ def place_of(error: Exception) -> tuple[Any, ...] | None:
             found = context.span_at(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_lineno)
         trace = trace.tb_next
     return None if found is None else astuple(found)[:6]
-
-
-def can_compute() -> bool:
-    """Whether the values of lazy arrays are there: not in a function that is traced, nor in a region."""
-    capture = context.current()
-    return capture is not None and not capture.abstract and not capture.trials

@@ -1,7 +1,7 @@
-"""Calls of other libraries from a cell: they get arrays and numbers for lazy values, and what they store into these is kept.
+"""Calls of functions that take arrays and numbers alone: other libraries', Numba's and C's, NumPy's and SciPy's that are not captured.
 
-It knows which functions are meant, and not what they do; NumPy's and SciPy's come here where they are not captured, the user's are
-run as they are.
+In a cell they are lent the values, and what they do to these is done to the lazy arrays (``lending``); where there are no values
+yet, in functions and in what depends on data, they are refused by name. The user's own functions are run as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.refusal import needs_value, values_are_there
+from tensormagic.capture.lending import Loan
+from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
 
@@ -63,46 +64,46 @@ def _is_foreign_module(name: str | None) -> bool:
     return name is not None and name.partition(".")[0] not in _ANY_VALUES
 
 
-def on_values(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, called on arrays and numbers."""
+_MAKERS = {"numba": "Numba", "_ctypes": "C", "ctypes": "C", "_cffi_backend": "C"}
+
+
+def maker_of(function: Any) -> str:
+    """Who has compiled a function; empty for Python's and NumPy's own."""
+    found = (_MAKERS.get(kind.__module__.partition(".")[0]) for kind in type(function).__mro__)
+    return next((maker for maker in found if maker), "")
+
+
+def on_values(function: Callable[..., Any], maker: str = "") -> Callable[..., Any]:
+    """``function``, called on arrays and numbers; ``maker`` is who has compiled it."""
+    name = _name_of(function)
+    what = f"{name}, a function of {maker}," if maker else "a function that is not captured"
 
     def call(*args: Any, **options: Any) -> Any:
-        return _on_values(function, args, options)[0]
+        return _on_values(function, args, options, Loan(what))
 
     return call
 
 
-_Given = dict[int, tuple[Tensor, Any, Any]]
+def _name_of(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
-def _on_values(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, _Given]:
-    """What ``function`` gives for arrays and numbers, and what was given to it; its stores into these are kept."""
-    given: _Given = {}
+def _on_values(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], loan: Loan) -> Any:
+    given, named = [loan.lent(a) for a in args], {n: loan.lent(a) for n, a in options.items()}
     capture = context.current()
-    if capture is not None:
-        capture.on_values.append(getattr(function, "__name__", type(function).__name__))
-    found = function(*(_value(a, given) for a in args), **{n: _value(a, given) for n, a in options.items()})
-    for lazy, array, before in given.values():
-        if isinstance(array, np.ndarray) and not np.array_equal(array, before, equal_nan=array.dtype.kind in "fc"):
-            lazy[...] = array
-    return found, given
+    if capture is not None and loan.lends:
+        capture.on_values.append(_name_of(function))
+    found = function(*given, **named)
+    return loan.returned(found)
 
 
 def librarys(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], error: CaptureError) -> Any:
-    """What a function of NumPy or SciPy that is not captured gives: in a cell it runs on values, elsewhere ``error`` is raised.
-
-    So it is where the result may be a part of an array, which later stores into either would have to reach.
-    """
+    """What a function of NumPy or SciPy that is not captured gives: in a cell it runs on values, elsewhere ``error`` is raised."""
     if not values_are_there():
         raise error
-    called_back = [_called_back(a) for a in args]
+    called_back = tuple([_called_back(a) for a in args])
     named = {name: _called_back(a) for name, a in options.items()}
-    found, given = _on_values(function, tuple(called_back), named)
-    results = found if isinstance(found, list | tuple) else [found]
-    own = [array for _, array, _ in given.values() if isinstance(array, np.ndarray)]
-    if any(isinstance(r, np.ndarray) and any(np.may_share_memory(r, a) for a in own) for r in results):
-        raise error
-    return found
+    return _on_values(function, called_back, named, Loan("a function that is not captured"))
 
 
 def _called_back(function: Any) -> Any:
@@ -112,25 +113,9 @@ def _called_back(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        return _value(function(*args, **options), {})
+        return Loan("a function that is called back").lent(function(*args, **options))
 
     return call
 
 
-def _value(value: Any, given: dict[int, tuple[Tensor, Any, Any]]) -> Any:
-    """What a function gets for an argument: one array for each lazy value, in lists, tuples and dictionaries, too."""
-    if isinstance(value, Tensor):
-        if id(value) not in given:
-            needs_value("a function that is not captured", node=value.node)
-            as_table = getattr(type(value), "as_table", None)
-            if as_table is not None:
-                return as_table(value)
-            found = value.numpy()
-            given[id(value)] = (value, found.copy() if isinstance(found, np.ndarray) else found, found)
-        return given[id(value)][1]
-    if type(value) in {list, tuple}:
-        items = [_value(v, given) for v in value]
-        return value if all(a is b for a, b in zip(items, value, strict=True)) else type(value)(items)
-    if type(value) is dict and any(isinstance(v, Tensor | list | tuple) for v in value.values()):
-        return {k: _value(v, given) for k, v in value.items()}
-    return value
+__all__ = ["is_foreign", "librarys", "maker_of", "on_values"]

@@ -2,6 +2,7 @@
 
 import ctypes
 import ctypes.util
+import random
 
 import numpy as np
 import pytest
@@ -62,11 +63,55 @@ def test_a_cell_gives_numbers_to_functions_of_c(notebook):
     assert float(notebook["z"]) == cosine(1.0) + 0.5
 
 
-def test_what_such_a_function_stores_is_refused(notebook):
-    notebook.shell.push({"seven_first": seven_first, "x": np.arange(4.0)})
-    ran = notebook("%%tensor -q\ny = x * 1.0\nseven_first(y)\ny")
-    assert isinstance(ran.error, CaptureError)
-    assert "seven_first, a function of Numba, stores into a captured array" in str(ran.error)
+def test_what_such_a_function_stores_is_kept(notebook):
+    notebook.shell.push({"seven_first": seven_first, "x": np.arange(4.0), "np": np})
+    notebook.ok("%%tensor -q\ny = -np.zeros(4)\nseven_first(y)\nz = y + x")
+    assert np.array_equal(notebook["z"], [7.0, 1.0, 2.0, 3.0])
+    assert np.signbit(np.asarray(notebook["y"])).tolist() == [False, True, True, True]
+
+
+def test_what_is_done_to_a_list_of_lazy_values_is_done(notebook):
+    """A function that gets other values for them gets another list."""
+    notebook.ok("import heapq, bisect, random\nv = np.arange(5.0)")
+    notebook.ok(
+        "%%tensor -q\nh = [v[3] * 1, v[1] * 1]\nheapq.heapify(h)\nleast = heapq.heappop(h)\nheapq.heappush(h, v[2] * 1)"
+    )
+    assert ([float(n) for n in notebook["h"]], float(notebook["least"])) == ([2.0, 3.0], 1.0)
+    notebook.ok("%%tensor -q\nl = [v[1] * 1, v[3] * 1]\nbisect.insort(l, v[2] * 1)\nrandom.seed(1)\nrandom.shuffle(l)")
+    random.seed(1)
+    wanted = [1.0, 2.0, 3.0]
+    random.shuffle(wanted)
+    assert [float(n) for n in notebook["l"]] == wanted
+
+
+PARTS = [
+    "as_strided(v * 1, (5, 3), (8, 8))",
+    "as_strided(A.T, A.T.shape, A.T.strides)",
+    "as_strided(v[::2], (3,), v[::2].strides)",
+    "as_strided(v[::-1], (3, 2), (-8, -16))",
+    "as_strided(A[:, 1:][::2] * 1, (2, 2), (8, 8))",
+    "np.lib.stride_tricks.as_strided(A[1:, ::2], (2, 2), A[1:, ::2].strides)",
+]
+
+
+@pytest.mark.parametrize("text", PARTS)
+def test_a_part_of_an_array_that_a_function_gives_is_a_part_of_the_lazy_one(notebook, text):
+    notebook.ok("from numpy.lib.stride_tricks import as_strided\nv = np.arange(9.0); A = np.arange(12.0).reshape(3, 4)")
+    notebook.ok(f"plain = {text}.copy(); strides = {text}.strides")
+    notebook.ok(f"%%tensor -q\nr = {text}\nfound = r.strides\nr = r * 1")
+    assert np.array_equal(notebook["r"], notebook["plain"])
+    assert notebook["found"] == notebook["strides"]
+
+
+def test_stores_into_such_a_part_and_into_its_array(notebook):
+    notebook.ok("from numpy.lib.stride_tricks import as_strided\nv = np.arange(6.0)")
+    notebook.ok(
+        "%%tensor -q\nu = v * 1\nw = as_strided(u, (3, 2), (16, 8))\nw[0, 1] = 7.0\nu[5] = 8.0\nz = w.sum(axis=1)"
+    )
+    assert np.array_equal(notebook["u"], [0, 7, 2, 3, 4, 8])
+    assert np.array_equal(notebook["z"], [7, 5, 12])
+    for text in ["as_strided(v * 1, (4, 3), (8, 8))[0, 1] = 7.0", "as_strided(v * 1, (4, 3), (80, 8))"]:
+        assert isinstance(notebook(f"%%tensor -q\n{text}").error, CaptureError)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

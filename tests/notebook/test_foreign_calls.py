@@ -100,13 +100,6 @@ def test_pictures_of_lazy_arrays(notebook, draw):
     notebook.ok("plt.close('all')")
 
 
-def test_a_part_of_an_array_that_a_library_gives_is_refused(notebook):
-    """A store into either would have to reach the other."""
-    notebook.ok(START)
-    error = notebook("%%tensor\nr = np.lib.stride_tricks.as_strided(v * 1, (3,), (8,))").error
-    assert "as_strided is not captured" in str(error)
-
-
 def test_the_display_names_what_ran_on_values(notebook):
     notebook.ok(START)
     assert "on values: quad" in notebook.ok("%%tensor --verbose\nr = quad(np.sin, 0, v[2] * 1)").out

@@ -13,11 +13,11 @@ import numpy as np
 
 from tensormagic.capture import context, names, namespace
 from tensormagic.capture.elements import stacked
-from tensormagic.capture.foreign import is_foreign, on_values
+from tensormagic.capture.foreign import is_foreign, maker_of, on_values
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import mathematics
 from tensormagic.capture.refusal import values_are_there
-from tensormagic.capture.staging import foreign, ranges, scalar_types, source
+from tensormagic.capture.staging import ranges, scalar_types, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, item, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.raising import may_wait, note, wait
@@ -89,8 +89,8 @@ def called(function: Any) -> Any:
         return calling(_staged(function), code)
     if (staged := _staged(function)) is not function:
         return staged
-    if maker := foreign.maker_of(function):
-        return foreign.with_values(function, maker)
+    if maker := maker_of(function):
+        return on_values(function, maker)
     own = _own_or_on_values(function)
     if own is not function:
         return own

@@ -1,0 +1,158 @@
+"""Values that are lent to functions which know nothing of lazy arrays, and what these functions do to them.
+
+A lazy array is lent as an array of its own, the same one wherever it stands among the arguments, in lists and dictionaries too. What
+a function stores into an array is stored into the lazy one; what it does to a list is done to the list; and a part of an array
+that it gives is that part of the lazy one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.elements import Outgrown
+from tensormagic.capture.refusal import needs_value, refuse
+from tensormagic.capture.stores.windows import window
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.type import hint
+
+_ADVICE = "Call it outside, with arrays; or write it as NumPy code."
+_ROWS = {list, tuple, deque}
+
+
+class Loan:
+    """What one call is lent.
+
+    Parameters
+    ----------
+    what
+        Who wants values, for the refusal where there are none.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._values: dict[int, tuple[Tensor, Any, Any]] = {}  # the lazy value, what is lent for it, and what that was
+        self._containers: list[tuple[Any, Any, list[Any]]] = []  # the user's, what is lent for it, and what was in that
+
+    @property
+    def lends(self) -> bool:
+        """Whether there was anything to lend."""
+        return bool(self._values)
+
+    def lent(self, value: Any) -> Any:
+        """What a function gets for an argument."""
+        if isinstance(value, Tensor):
+            return self._lent_array(value)
+        kind = type(value)
+        if kind is dict:
+            items = [self.lent(v) for v in value.values()]
+            if all(a is b for a, b in zip(items, value.values(), strict=True)):
+                return value
+            return self._lent_container(value, dict(zip(value, items, strict=True)))
+        if kind not in _ROWS or isinstance(value, Outgrown):
+            return value
+        items = [self.lent(v) for v in value]
+        if all(a is b for a, b in zip(items, value, strict=True)):
+            return value
+        return self._lent_container(value, deque(items, value.maxlen) if kind is deque else kind(items))
+
+    def _lent_container(self, value: Any, given: Any) -> Any:
+        self._containers.append((value, given, list(_parts(given))))
+        return given
+
+    def _lent_array(self, value: Tensor) -> Any:
+        known = self._values.get(id(value))
+        if known is not None:
+            return known[1]
+        needs_value(self._what, _ADVICE, value.node)
+        as_table = getattr(type(value), "as_table", None)
+        if as_table is not None:
+            return as_table(value)
+        found = value.numpy()
+        given = _copy(found, value) if isinstance(found, np.ndarray) else found
+        self._values[id(value)] = (value, given, found)
+        return given
+
+    def returned(self, found: Any) -> Any:
+        """What a call has given; what it did to what it was lent is done to what that stands for."""
+        for lazy, array, before in self._values.values():
+            if isinstance(array, np.ndarray) and array.tobytes() != before.tobytes():
+                lazy[...] = array
+        for own, given, before in self._containers:
+            now = list(_parts(given))
+            if len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):
+                _put(own, given, [self._taken_back(v) for v in now])
+        return self._result(found)
+
+    def _result(self, found: Any) -> Any:
+        if type(found) not in {list, tuple}:
+            return self._taken_back(found)
+        own = self._taken_back(found)
+        parts = [self._taken_back(v) for v in found] if own is found else []
+        return own if all(a is b for a, b in zip(parts, found, strict=False)) else type(found)(parts)
+
+    def _taken_back(self, value: Any) -> Any:
+        """The lazy array, or the user's container, for what was lent for it, or for a part of that; any other value as it is."""
+        for own, given, _ in self._containers:
+            if given is value:
+                return own
+        if not isinstance(value, np.ndarray | float | complex | np.inexact):
+            return value
+        for lazy, given, _ in self._values.values():
+            if given is value:
+                return lazy
+        return self._part(value) if isinstance(value, np.ndarray) else value
+
+    def _part(self, value: np.ndarray[Any, Any]) -> Any:
+        """A part of an array that was lent, as that part of the lazy one: stores into either reach the other."""
+        for lazy, array, _ in self._values.values():
+            if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
+                if type(value) is not np.ndarray or value.dtype != array.dtype:
+                    refuse("a function that gives an array's memory as something else", "Give it a copy, x.copy().")
+                return window(lazy, array, value.strides, value.shape, _address(value) - _address(array))
+        return value
+
+
+def _copy(found: np.ndarray[Any, Any], lazy: Tensor) -> np.ndarray[Any, Any]:
+    """An array of the same values, which lies in memory as NumPy's own would: with gaps, and backwards, where that does."""
+    known = lazy.place.layout() if all(hint(s) is not None for s in lazy.type.shape) else None
+    steps = [s // found.itemsize for s in found.strides] if known is None else known.strides
+    ends = [(n - 1) * s for n, s in zip(found.shape, steps, strict=True)]
+    before, behind = -sum(e for e in ends if e < 0), sum(e for e in ends if e > 0)
+    room = np.zeros(before + behind + 1 if found.size else 0, found.dtype)
+    made = np.lib.stride_tricks.as_strided(room[before:], found.shape, [s * found.itemsize for s in steps])
+    made[...] = found
+    if lazy.place.writeable is False:
+        made.flags.writeable = False
+    return made
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _parts(container: Any) -> Iterator[Any]:
+    if isinstance(container, dict):
+        for key, value in container.items():
+            yield key
+            yield value
+    else:
+        yield from container
+
+
+def _put(own: Any, given: Any, parts: list[Any]) -> None:
+    """Have a container hold ``parts``, of which a dictionary's keys are every other one."""
+    if isinstance(given, dict):
+        own.clear()
+        own.update(zip(parts[::2], parts[1::2], strict=True))
+    elif isinstance(own, list):
+        own[:] = parts
+    else:
+        own.clear()
+        own.extend(parts)
+
+
+__all__ = ["Loan"]

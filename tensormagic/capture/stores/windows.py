@@ -1,0 +1,78 @@
+"""Windows: parts of an array by where they lie in memory, whose elements several places may share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.ir.node import Node
+from tensormagic.ops.form import to_form
+from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.scatter import scatter_set
+from tensormagic.ops.move import reshape
+
+Array = np.ndarray[Any, Any]
+
+
+def window(lazy: Tensor, lies: Array, strides: tuple[int, ...], shape: tuple[int, ...], start: int = 0) -> Tensor:
+    """The view of ``lazy`` that begins ``start`` bytes behind its first element and has these strides.
+
+    Parameters
+    ----------
+    lies
+        An array that lies in memory as the lazy one does, of elements of the same size; it is not read.
+    """
+    size = lies.itemsize
+    if start % size or any(s % size and n > 1 for s, n in zip(strides, shape, strict=True)):
+        refuse("a part of an array between its elements", "Take whole elements: strides are counted in bytes.")
+    places = _positions(lies.shape, tuple(s // size for s in lies.strides))
+    wanted = _positions(shape, tuple(s // size for s in strides)) + start // size
+    order = np.argsort(places, axis=None)
+    ordered = places.reshape(-1)[order]
+    at = np.minimum(np.searchsorted(ordered, wanted), max(ordered.size - 1, 0))
+    if wanted.size and (not ordered.size or not np.array_equal(ordered[at], wanted)):
+        refuse(
+            "a part of memory that is not this array's", "Take parts of the whole array, x.base or the array itself."
+        )
+    index = order[at] if wanted.size else np.zeros(shape, np.intp)
+    return _taken(lazy, index, once=np.unique(index).size == index.size)
+
+
+def _positions(shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """Where elements lie, counted in elements from the first one."""
+    found = np.zeros(shape, np.intp)
+    for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
+        found += (np.arange(extent) * stride).reshape((-1,) + (1,) * (len(shape) - axis - 1))
+    return found
+
+
+def _taken(lazy: Tensor, index: Array, *, once: bool) -> Tensor:
+    """A view of the elements at ``index``, counted in C order; it is stored through where each is taken once."""
+    flat = node_of(index.reshape(-1))
+    shape = index.shape
+
+    def forward(node: Node) -> Node:
+        return to_form(reshape(gather(node, flat), shape), "array")
+
+    def backward(old: Node, new: Node) -> Node:
+        if not once:
+            refuse("a store through windows that share elements", "Store into the array itself, or into a copy.")
+        stored = scatter_set(reshape(old, (old.type.size,)), flat, reshape(new, (index.size,)))
+        return reshape(stored, old.type.shape)
+
+    def moved(layout: Any) -> Any:
+        own = np.asarray(_positions(layout.shape, layout.strides)).reshape(-1)
+        chosen = own[index] if index.size else np.zeros(shape, np.intp)
+        steps = [int(np.take(chosen, 1, k).flat[0] - chosen.flat[0]) if n > 1 else 1 for k, n in enumerate(shape)]
+        return np.lib.stride_tricks.as_strided(layout, shape, steps)
+
+    if lazy.type.form != "array":
+        return wrap(context.record(forward(lazy.node)))
+    return lazy.view_of(forward, backward, moved)
+
+
+__all__ = ["window"]

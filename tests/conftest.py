@@ -1,6 +1,7 @@
 """What every test shares: folders of its own, properties that do not flake, GPU tests counted where there is no GPU."""
 
 import ctypes
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -22,6 +23,8 @@ for _variable, _folder in {
     _path.mkdir(parents=True, mode=0o700)
     os.environ[_variable] = str(_path)
 os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernels of this environment, not the user's
+
+gc.set_threshold(100_000, 20, 100)  # many small tests beside much that lives long: an eighth of their time
 
 # The same examples on every run and no deadline: a busy machine is no failure.
 settings.register_profile("tensormagic", derandomize=True, deadline=None, database=None)

@@ -107,11 +107,12 @@ class Record:
         self.checks = checks
         self.why = why
         self.lazy = lazy
-        self.holds: Callable[[], bool] = _never if why else _holding(checks)
+        self._all = _holding(checks)
+        self.holds: Callable[[], bool] = _never if why else self._all
 
     def changed(self) -> str:
         """The name of something that is not as it was; empty where all is."""
-        return next((c.told for c in self.checks if not c.holds()), "")
+        return "" if self._all() else next((c.told for c in self.checks if not c.holds()), "")
 
 
 def _never() -> bool:

@@ -361,9 +361,9 @@ class Function(Made):
         for program, record in self._kinds.get(kind, ()):
             if record.holds() and _fits(program, shapes):
                 return program, given, record
-        before = self.record(call)
+        before, reads = self.record(call), self.reads
         program, given = self.specialise(given)
-        record = self.followed(before, call)
+        record = self.followed(before, call) if self.reads != reads or before.why or before.changed() else before
         if not program.extra and not record.why:
             kind = (key[0], *self._key(given), tuple([_kind(v) for v in given.values]))
             found = self._kinds.setdefault(kind, [])

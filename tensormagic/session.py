@@ -132,7 +132,7 @@ class Executable:
         """NumPy's warnings, by a second run in NumPy: once for each run of a cell, where that takes no long time."""
         run = max(cell.run for cell in context.cells.values())
         quick = self.seconds.get("numpy", elapsed * SLOWER) < WORTH_WARNING
-        if run != self._warned and quick and not self.tells:
+        if run != self._warned and quick and not self.tells and not self.calls:
             self._warned = run
             self.by_numpy(sizes, *values)
 
@@ -140,6 +140,11 @@ class Executable:
     def tells(self) -> bool:
         """Whether running it prints."""
         return " = tell(" in self.graph.text  # a print is not to happen twice
+
+    @cached_property
+    def calls(self) -> bool:
+        """Whether running it calls functions that are called as they are."""
+        return " = outside(" in self.graph.text
 
     def _slow(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
         handle = self.compile() if config.tier == "numba" else self._handle

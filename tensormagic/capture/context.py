@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -90,6 +90,9 @@ class Capture:
     stores, ordered
         Whether something was stored into, or read in the order in which it lies in memory; and whether inputs without values were
         taken to lie in C order.
+    values, behind
+        What inputs are in the call that a function is captured for, and what follows from that, as far as it was asked for; and
+        what stands behind inputs that stand in for a part of the code.
     complex_sites, sites
         Which of the results that are real or complex as their values say are taken for complex, and how many there are.
     """
@@ -119,6 +122,8 @@ class Capture:
     deciding: list[Guard] = field(default_factory=list)
     ordered: bool = False
     nodes: int = 0
+    values: dict[Node, Any] = field(default_factory=dict[Node, Any])
+    behind: dict[Node, Node] = field(default_factory=dict[Node, Node])
     complex_sites: frozenset[int] = frozenset()
     sites: int = 0
 
@@ -169,6 +174,13 @@ _current: ContextVar[Capture | None] = ContextVar("capture", default=None)
 def current() -> Capture | None:
     """The capture that is going on, if any."""
     return _current.get()
+
+
+def stand_for(inputs: Iterable[Node], nodes: Iterable[Node]) -> None:
+    """Note that inputs stand for nodes in a part of the code."""
+    capture = _current.get()
+    if capture is not None:
+        capture.behind.update(zip(inputs, nodes, strict=True))
 
 
 def trying() -> bool:

@@ -1,7 +1,8 @@
 """Calls of functions that take arrays and numbers alone: other libraries', Numba's and C's, NumPy's and SciPy's that are not captured.
 
 In a cell they are lent the values, and what they do to these is done to the lazy arrays (``lending``); where there are no values
-yet, in functions and in what depends on data, they are refused by name. The user's own functions are run as they are.
+yet, in functions and in what depends on data, they are refused by name, but for those that no library of Python's has
+(``staging/outside.py``). The user's own functions are run as they are.
 """
 
 from __future__ import annotations
@@ -64,15 +65,6 @@ def _is_foreign_module(name: str | None) -> bool:
     return name is not None and name.partition(".")[0] not in _ANY_VALUES
 
 
-_MAKERS = {"numba": "Numba", "_ctypes": "C", "ctypes": "C", "_cffi_backend": "C"}
-
-
-def maker_of(function: Any) -> str:
-    """Who has compiled a function; empty for Python's and NumPy's own."""
-    found = (_MAKERS.get(kind.__module__.partition(".")[0]) for kind in type(function).__mro__)
-    return next((maker for maker in found if maker), "")
-
-
 def on_values(function: Callable[..., Any], maker: str = "") -> Callable[..., Any]:
     """``function``, called on arrays and numbers; ``maker`` is who has compiled it."""
     name = _name_of(function)
@@ -118,4 +110,4 @@ def _called_back(function: Any) -> Any:
     return call
 
 
-__all__ = ["is_foreign", "librarys", "maker_of", "on_values"]
+__all__ = ["is_foreign", "librarys", "on_values"]

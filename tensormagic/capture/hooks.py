@@ -17,6 +17,7 @@ class Hooks:
     methods: dict[str, Callable[..., Any]]
     call_numpy: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
     call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
+    address_of: Callable[[Any], Any]  # what functions of C take for a lazy array
     failed: Callable[[BaseException], None]  # told of an error while the program of a function runs
     batch: Callable[[Sequence[Node], dict[Node, Node], Size], list[Node | None]]
 

@@ -14,6 +14,7 @@ from tensormagic.capture import context, tables
 from tensormagic.capture.door import RefusedError, is_read, is_table
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import arithmetic
+from tensormagic.capture.makers import is_numpys
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.refusal import needs_value, refuse, values_are_there
@@ -301,6 +302,10 @@ def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict
     """What ``ufunc`` gives for lazy operands; outside captured code NumPy itself does what is not captured."""
     if any(map(is_table, operands)):  # the labelled lazy array takes it from here
         return getattr(ufunc, method)(*(_labelled(v) if is_table(v) else v for v in operands), **options)
+    if context.current() is not None and not is_numpys(ufunc):
+        from tensormagic.capture.staging.outside import with_arrays
+
+        return with_arrays(ufunc if method == "__call__" else getattr(ufunc, method))(*operands, **options)
     try:
         return _in_numpys_words(ufunc, method, operands, options)
     except CaptureError:

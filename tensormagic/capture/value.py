@@ -330,6 +330,8 @@ class Tensor:
         if method is None:
             if name in {"strides", "flags"} and self.type.form == "array":
                 return memory.strides(self) if name == "strides" else memory.Flags(self)
+            if name == "ctypes" and self.type.form == "array" and context.current() is not None:
+                return hooks.address_of(self)
             if hasattr(np.ndarray, name) and not name.startswith("_"):
                 raise MissingAttributeError(f"lazy arrays have no {name!r}", f"Compute it first: x.numpy().{name}.")
             if self.type.form != "array" and callable(getattr(self._number, name, None)) and not name.startswith("_"):

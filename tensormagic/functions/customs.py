@@ -38,6 +38,7 @@ def _traced(function: Function, args: tuple[Any, ...], options: dict[str, Any]) 
     nodes = [node_of(v) for v in leaves]
     stand_ins = [input_node(Source(f"operand{k}"), n.type) for k, n in enumerate(nodes)]
     tensors = [stand_in_tensor(n, f"number {k}") for k, n in enumerate(stand_ins)]
+    context.stand_for(stand_ins, nodes)
     given, named = build(iter(tensors))
     with Drawn(function.name):
         result = function.body(*given, **named)

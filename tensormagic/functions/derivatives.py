@@ -115,6 +115,7 @@ class Closed:
             )
         stand_in = input_node(Source(str(node["source"]) if node.op is INPUT else "value"), node.type)
         self.actual[stand_in] = node
+        context.stand_for([stand_in], [node])
         return stand_in
 
     def _store(self, tensor: Tensor, value: Any, function: Function) -> None:

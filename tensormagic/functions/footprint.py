@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.makers import is_function, is_library
 from tensormagic.capture.tree import is_container, parts_in
 from tensormagic.capture.value import Tensor
 from tensormagic.functions import kinds
@@ -185,7 +186,7 @@ class _Walk:
             look(self, value, told, lifted)
         elif isinstance(value, Code):
             self._code(value.named, value.space, None, lifted)
-        elif not kinds.is_constant(value):
+        elif not (kinds.is_constant(value) or is_function(value)):  # what that reads it reads when the graph runs
             self._other(value, told)
 
     def _other(self, value: Any, told: str) -> None:
@@ -195,6 +196,8 @@ class _Walk:
             self._module(value, told)
         elif (roots := getattr(type(value), "follows", None)) is not None:  # our own
             self._own(roots.fget(value), told)
+        elif is_library(value):
+            self._attributes(value, getattr(value, "__dict__", {}), (), told)
         elif (names := kinds.parts_of(value)) is not None:
             for name in names:
                 self._push(getattr(value, name), told)

@@ -39,6 +39,7 @@ from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError, GuardError, KindError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
+from tensormagic.ops.effects.outside import Changed, Log, logged
 from tensormagic.transform.rewriting import choices
 
 _EXACT = 128  # argument shapes whose sizes are remembered
@@ -126,6 +127,7 @@ def trace(
     capture = Capture(label, abstract=True, complex_sites=complex_sites)
     tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
     leaves = [t.node for t in tensors]
+    capture.values.update(zip(leaves, given.values, strict=True))
     count = sum(given.moving)
     seen = [random.over(o, t, capture) for o, t in zip(given.objects, tensors, strict=True)]
     capture.lifted.update(zip(map(place_of, given.reads), seen[count:], strict=True))
@@ -172,6 +174,12 @@ class Specialisation:
 
     def results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
         """What the graph gives: by the tier that is ready; by NumPy, where floating-point errors are to raise."""
+        if not self.program.calls:
+            return self._results(sizes, values)
+        with logged():
+            return self._results(sizes, values)
+
+    def _results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
         try:
             if self.raising:
                 with floating.inside():
@@ -227,6 +235,7 @@ class Function(Made):
     fills: bool = False
     roots: tuple[Any, ...] | None = None
     math: str = ""
+    inside: Body = field(init=False, repr=False)  # what runs in other code, whose checks and effects its own are among
     quick: dict[Any, Known] = field(default_factory=dict, repr=False)
     _exact: OrderedDict[Any, list[Known]] = field(default_factory=OrderedDict, repr=False)
     _kinds: OrderedDict[Any, list[tuple[Specialisation, Record]]] = field(default_factory=OrderedDict, repr=False)
@@ -237,7 +246,7 @@ class Function(Made):
     _kept: dict[frozenset[int], Any] = field(default_factory=dict[frozenset[int], Any], repr=False)
 
     def __post_init__(self) -> None:
-        self.body = checked(self.body)
+        self.inside, self.body = self.body, checked(self.body)
         self.__doc__ = f"The captured function {self.name}: NumPy arrays in, NumPy arrays out; lazy ones on lazy ones."
         if self.fills:  # any argument may be left out
             kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -273,7 +282,20 @@ class Function(Made):
             except KindError as error:
                 if error.site < 0:
                     raise  # else it is met again
-        return self._of_kind(*self._completed(args, options))
+            except Changed as changed:
+                return self._again(args, options, changed.log)
+        args, options = self._completed(args, options)
+        with logged():
+            try:
+                return self._of_kind(args, options)
+            except Changed as changed:
+                return self._again(args, options, changed.log)
+
+    def _again(self, args: tuple[Any, ...], options: dict[str, Any], log: Log) -> Any:
+        """The result, traced anew: a function that is called as it is has given something of another kind than before."""
+        with logged(log):
+            self.forget()
+            return self._of_kind(args, options)
 
     def _of_kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The result; what was taken for real and is complex, or the other way round, is traced again as what it is.
@@ -295,10 +317,12 @@ class Function(Made):
 
     def _leveled(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """What the body gives for lazy arguments: lazy values of its own level."""
+        capture = context.current()
+        body = self.inside if capture is not None and capture.abstract else self.body
         if not self.math:
-            return self.body(*args, **options)
+            return body(*args, **options)
         with config.using(math=self.math):
-            return self.body(*args, **options)
+            return body(*args, **options)
 
     def _completed(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return self.complete(args, options) if self.complete and (options or self.fills) else (args, options)

@@ -1,4 +1,4 @@
-"""Functions that know arrays and numbers alone, Numba's and those of C: values in cells, refusals by name where there are none."""
+"""Functions that know arrays and numbers alone, Numba's, those of C, ufuncs of the user's: called as they are, in cells and functions."""
 
 import ctypes
 import ctypes.util
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, DifferentiationError
 
 numba = pytest.importorskip("numba")
 
@@ -114,10 +114,187 @@ def test_stores_into_such_a_part_and_into_its_array(notebook):
         assert isinstance(notebook(f"%%tensor -q\n{text}").error, CaptureError)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_in_a_function_they_are_refused_by_name(name):
-    function, cosine = FUNCTIONS[name], of_c("cos")
-    with pytest.raises(CaptureError, match=f"{name}, a function of Numba, needs the value"):
-        tm.tensor(lambda x: function(x * 2.0))(np.arange(4.0))
-    with pytest.raises(CaptureError, match="cos, a function of C, needs the value"):
-        tm.tensor(lambda x: cosine(x.sum()))(np.arange(4.0))
+def test_a_cell_hands_addresses_to_functions_of_c(notebook):
+    notebook.shell.push({"zeroed": zeroed(), "x": np.arange(4.0), "ctypes": ctypes})
+    notebook.ok("%%tensor -q\ny = x + 1\nzeroed(y.ctypes.data_as(ctypes.c_void_p), 0, 16)\nz = y * 2")
+    assert np.array_equal(notebook["z"], [0.0, 0.0, 6.0, 8.0])
+
+
+# functions ------------------------------------------------------------------------------------------------------------
+
+objects = np.frompyfunc(lambda v: v * 2 + 1, 1, 1)
+
+
+@numba.vectorize(["float64(float64)"])
+def expit(x):  # which is no function of SciPy's
+    return x * 10
+
+
+@numba.guvectorize(["void(float64[:], float64[:])"], "(n)->(n)")
+def running(x, out):
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i]
+        out[i] = total
+
+
+@numba.njit
+def into(x, out):
+    for i in range(len(x)):
+        out[i] = x[i] * 3
+
+
+@numba.njit
+def both(x):
+    return x.sum(), (x * 2, len(x)), x > 1
+
+
+@numba.njit
+def large(x):
+    return x[x > 2]
+
+
+@numba.njit
+def same(x):
+    return x
+
+
+@numba.njit
+def tail(x):
+    return x[1:]
+
+
+def zeroed():
+    function = ctypes.CDLL(None).memset
+    function.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+    return function
+
+
+def stores(x):
+    out = np.zeros(len(x) + 1)
+    into(x, out[1:])
+    return out.cumsum()
+
+
+def addresses(x):
+    y = x * 2.0
+    zeroed()(y.ctypes.data, 0, 16)
+    return y + x
+
+
+def loops(x):
+    for _ in range(3):
+        x = one_more(x) * 2.0
+    return x
+
+
+def aliases(x):
+    y = x * 2.0
+    z = same(y)
+    z[0] = 100.0
+    return y
+
+
+def of_numbers(x):
+    return x * of_c("cos")(0.5) + of_c("cos")(float(len(x)))
+
+
+PROGRAMS = {
+    "njit": lambda x: one_more(x * 2.0) + x,
+    "twice called": lambda x: one_more(x) + one_more(x),
+    "vectorize": lambda x: twice(x) + thrice(x),
+    "a ufunc of another function's name": lambda x: expit(x) + 1.0,
+    "guvectorize": lambda x: running(np.sin(x)) * 2.0,
+    "methods of a ufunc": lambda x: np.add(x, 1.0) + ufunc_of_two.reduce(x),
+    "objects": lambda x: objects(x).astype(float) + x,
+    "several results": lambda x: both(x)[0] + both(x)[1][0] * both(x)[1][1] + both(x)[2],
+    "lists of arrays": lambda x: in_list([x, x * 2.0]),
+    "c": lambda x: of_c("cos")(x[0]) + x,
+    "numbers": of_numbers,
+    "stores": stores,
+    "addresses": addresses,
+    "loops": loops,
+    "aliases": aliases,
+    "sizes that depend on data": lambda x: large(x) * 2.0,
+    "operands whose sizes depend on data": lambda x: one_more(x[x > 2]) * 2.0,
+    "shapes": lambda x: one_more(np.outer(x, x).T)[0],
+}
+
+ufunc_of_two = np.frompyfunc(lambda a, b: a * 2 + b, 2, 1)
+
+
+def in_list(arrays):
+    return listed(tuple(arrays))
+
+
+@numba.njit
+def listed(arrays):
+    return arrays[0] + arrays[1]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_functions_call_them(name):
+    program = PROGRAMS[name]
+    captured = tm.tensor(program)
+    for x in (np.arange(4.0), np.arange(4.0) + 1.5, np.arange(6.0) / 3, np.arange(4.0) - 1):
+        expected = program(x)
+        found = captured(x)
+        assert np.array_equal(found, expected)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+
+
+def test_each_call_is_an_effect():
+    seen = []
+    noting = np.frompyfunc(lambda v: seen.append(v) or v, 1, 1)
+
+    @tm.tensor
+    def helper(x):
+        noting(x * 2.0)
+        return x
+
+    @tm.tensor
+    def program(x):
+        noting(x)
+        helper(x)
+        helper(x)
+        return noting(x).astype(float) + 1.0
+
+    for value in (1.0, 2.0, 3.0, 3.0):
+        seen.clear()
+        assert np.array_equal(program(np.array([value])), [value + 1.0])
+        assert seen == [value, 2 * value, 2 * value, value]
+    given = iter([1.0, 2, 3.0])  # of another type than before: called once all the same
+    moving = np.frompyfunc(lambda v: (seen.append(v), next(given))[1], 1, 1)
+    captured = tm.tensor(lambda x: moving(x) * 2)
+    seen.clear()
+    assert [captured(1.0), captured(2.0), captured(3.0), len(seen)] == [2.0, 4, 6.0, 3]
+
+
+def test_derivatives_and_batches_are_refused_by_name():
+    x = np.arange(4.0)
+    with pytest.raises(DifferentiationError, match="the derivative of one_more, a function of Numba, is not known"):
+        tm.grad(lambda x: one_more(x).sum())(x)
+    known = tm.custom_gradient(lambda x: (one_more(x), lambda cotangent: cotangent * 3.0))
+    assert np.array_equal(tm.grad(lambda x: (known(x) * x).sum())(x), one_more(x) + 3.0 * x)
+    assert np.array_equal(tm.grad(lambda x: (one_more(2.0) * x).sum())(x), [3.0] * 4)
+    for refused in (lambda: tm.vmap(one_more)(x), lambda: tm.trace(lambda x: one_more(x), "float64[n]")):
+        with pytest.raises(CaptureError, match="one_more, a function of Numba, is called with the values of a call"):
+            refused()
+    with pytest.raises(CaptureError, match="one_more, a function of Numba, is called where data decide"):
+        tm.tensor(lambda x: one_more(x) if x.sum() > 1 else x)(x)
+
+
+def test_what_shares_memory_is_refused():
+    x = np.arange(4.0)
+    with pytest.raises(CaptureError, match="gives a part of an array that it is given"):
+        tm.tensor(lambda x: tail(x))(x)
+
+    def overlapping(x):
+        y = x * 1.0
+        into(y[:2], y[1:])
+        return y
+
+    with pytest.raises(CaptureError, match="gets another part of that array"):
+        tm.tensor(overlapping)(x)
+    with pytest.raises(CaptureError, match="an array of Python's objects"):
+        tm.tensor(lambda x: objects(x) + 1.0)(x)

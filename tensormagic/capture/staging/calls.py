@@ -13,11 +13,12 @@ import numpy as np
 
 from tensormagic.capture import context, names, namespace
 from tensormagic.capture.elements import stacked
-from tensormagic.capture.foreign import is_foreign, maker_of, on_values
+from tensormagic.capture.foreign import is_foreign, on_values
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import mathematics
+from tensormagic.capture.makers import maker_of
 from tensormagic.capture.refusal import values_are_there
-from tensormagic.capture.staging import ranges, scalar_types, source
+from tensormagic.capture.staging import outside, ranges, scalar_types, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, item, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.raising import may_wait, note, wait
@@ -90,7 +91,7 @@ def called(function: Any) -> Any:
     if (staged := _staged(function)) is not function:
         return staged
     if maker := maker_of(function):
-        return on_values(function, maker)
+        return outside.with_arrays(function, maker)
     own = _own_or_on_values(function)
     if own is not function:
         return own

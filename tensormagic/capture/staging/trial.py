@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.makers import is_function
 from tensormagic.capture.refusal import is_met_by_numpy
 from tensormagic.capture.staging.attributes import (
     Attributes,
@@ -129,7 +130,7 @@ class World:
             self._pending += list(value)
         elif isinstance(value, Journaled):
             self._pending.append(value.state)
-        else:
+        elif not is_function(value):  # nothing that it holds is captured code's
             self._look_at_object(value)
 
     def _look_at_container(self, value: Any) -> None:

@@ -1,0 +1,87 @@
+"""Values that are there while a function is being captured: those of the call that it is captured for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, door
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Atom, Size, Symbol, evaluate
+from tensormagic.ops.leaf import CONSTANT, INPUT
+
+
+def value_here(node: Node, what: str) -> Any:
+    """The value of a node, for the call that is being captured; ``what`` is what needs it.
+
+    Raises
+    ------
+    CaptureError
+        Where something that it depends on has none: in a batch, or where types alone are given.
+    """
+    capture = context.current()
+    if capture is None:
+        raise AssertionError
+    table = capture.values
+
+    def number(atom: Atom) -> int:
+        found = atom.hint if isinstance(atom, Symbol) else int(table[atom])
+        if found is None:
+            raise _missing(what)
+        return found
+
+    def size(s: Size) -> int:
+        return s if isinstance(s, int) else evaluate(s, number)
+
+    for one in _pending(node, table):
+        table[one] = _leaf(one, capture, what) if one.op is INPUT else _computed(one, table, size)
+    return table[node]
+
+
+def _pending(node: Node, table: dict[Node, Any]) -> list[Node]:
+    """What has to be computed for a node, operands first."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack = [(node, False)]
+    while stack:
+        one, ready = stack.pop()
+        if ready:
+            order.append(one)
+        elif one not in table and one not in seen:
+            seen.add(one)
+            stack.append((one, True))
+            stack += [(a, False) for a in one.needs]
+    return order
+
+
+def _computed(node: Node, table: dict[Node, Any], size: Callable[[Size], int]) -> Any:
+    if node.op is CONSTANT:
+        return node.op.evaluate(node, (), int)  # type: ignore[attr-defined]
+    with np.errstate(all="ignore"):  # it warns when the graph runs
+        return node.op.evaluate(node, [table[a] for a in node.args], size)  # type: ignore[attr-defined]
+
+
+def _leaf(node: Node, capture: context.Capture, what: str) -> Any:
+    """The value behind an input: what it stands for, or a name that the function was found to read."""
+    if node in capture.behind:
+        return value_here(capture.behind[node], what)
+    source = node["source"]
+    read = getattr(source, "read", None)
+    if read is not None:
+        return read()
+    for place, tensor in capture.lifted.items():
+        first = getattr(getattr(getattr(tensor, "place", None), "buffer", None), "first", None)
+        if first is node and place in capture.noted:
+            name, space = capture.noted[place]
+            return door.variable(space[name], name)
+    raise _missing(what)
+
+
+def _missing(what: str) -> CaptureError:
+    return CaptureError(
+        f"{what} is called with the values of a call, and here there are none",
+        "Call the function with arrays; in a batch, or for types alone, write it as NumPy code.",
+    )

@@ -34,7 +34,7 @@ _SPECIAL = {"sigmoid": "expit", "erf": "erf", "erfc": "erfc", "xlogy": "xlogy", 
                 "kv")}  # fmt: skip
 _FORMULAS = {
     "softplus": "np.logaddexp({0}, 0)",
-    "log1mexp": "np.where({0} > -np.log(2), np.log(-np.expm1({0})), np.log1p(-np.exp({0})))",
+    "log1mexp": "np.where(({0} > -np.log(2)) & ({0} <= 0), np.log(-np.expm1({0})), np.log1p(-np.exp({0})))",
     "stop_gradient": "{0}",
     "real": "np.real({0})",
     "imag": "np.imag({0})",

@@ -12,7 +12,7 @@ from tensormagic.ir import site
 from tensormagic.ir.cost import cost, weight
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, rebuild, topological
-from tensormagic.ir.rules import Found, Rule, heads, is_constant
+from tensormagic.ir.rules import Found, Rule, heads, is_constant, looked_through
 from tensormagic.ir.site import Site
 from tensormagic.ir.uses import Claims, Reach, Uses, absorbed, inside, made_by, near, residue
 
@@ -121,7 +121,7 @@ def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
     rules that make terms lighter end. A second weight decides between terms that the first finds equal.
     """
     inside = tuple(inside)
-    common = {*inside, *(a for n in inside for a in n.args)} if inside else near(old)
+    common = {*inside, *(a for n in inside for a in looked_through(n))} if inside else near(old)
     difference = _difference(new, old, common, _outwards)
     if difference != 0:
         return difference is not None and difference < 0

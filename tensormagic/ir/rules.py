@@ -325,6 +325,15 @@ def _checks(node: Node) -> Iterator[Node]:
         node = node.args[0]
 
 
+def looked_through(node: Node) -> Iterator[Node]:
+    """The operands of ``node``, and what is below the changes of shape and form and the checks that they are."""
+    for arg in node.args:
+        yield arg
+        while arg.op.name in {"broadcast", "form", "require"}:
+            yield from arg.args
+            arg = arg.args[0]  # noqa: PLW2901 (going down)
+
+
 def _bare(node: Node) -> Node:
     """What :func:`plain` gives, below checks too."""
     while (node := plain(node)).op.name == "require":

@@ -32,6 +32,11 @@ def made_by(node: Node, found: Found) -> set[Node]:
     return _down_to(found.node, {*found.inside, *found.bound} if found.parts else near(node))[0]
 
 
+def again(found: Found) -> set[Node]:
+    """The nodes of a pattern that its replacement reads again: what they read is read by the rule."""
+    return _down_to(found.node, set(found.inside))[1] if found.parts else set()
+
+
 def _down_to(root: Node, stops: set[Node]) -> tuple[set[Node], set[Node]]:
     """The nodes from ``root`` down to ``stops``, and which of these were reached."""
     own: set[Node] = set()
@@ -250,7 +255,7 @@ class Claims:
     def add(self, rule: Rule, node: Node, parts: list[Node], found: Found) -> None:
         """A rule fired at ``node`` and absorbs ``parts``."""
         self._by.append((rule, node, parts))
-        own = made_by(node, found)
+        own = made_by(node, found) | again(found)
         for part in parts:
             self._made.setdefault(part, set()).update(own)
 

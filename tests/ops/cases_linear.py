@@ -69,10 +69,6 @@ def _definite(a):
     return ((a @ np.conj(np.swapaxes(a, -1, -2)) + np.eye(a.shape[-1])).astype(a.dtype),)
 
 
-def _hermitian(a):
-    return (matrix.symmetric(a),)
-
-
 def _definite_nodes(a):
     return (contract.matmul(a, matrix.adjoint(a)),)
 
@@ -172,7 +168,7 @@ for _shape in SQUARES:
         **_factored,
     )
     for _uplo in "LU":
-        _fields = {"derivative": _fine, "smooth": _hermitian, "label": f"{_shape}-{_uplo}"}
+        _fields = {"derivative": _fine, "label": f"{_shape}-{_uplo}"}
         case(
             "eigvalsh",
             lambda a, u=_uplo: linalg.eigvalsh(a, u),

@@ -78,7 +78,6 @@ for _shape in [(3, 3), (2, 3, 3)]:
             _shape,
             label=f"{_shape}-{_lower}",
             prepare=_spread,
-            smooth=lambda a: (matrix.symmetric(a),),
             settle=lambda wv: (
                 wv[0],
                 contract.matmul(matrix.scaled(wv[1], matrix.as_row(wv[0])), matrix.adjoint(wv[1])),
@@ -93,7 +92,6 @@ case(
     (3, 3),
     label="two",
     prepare=lambda a, b: (*_spread(a), *_positive(b)),
-    smooth=lambda a, b: (matrix.symmetric(a), matrix.symmetric(b)),
     settle=lambda wv: (wv[0], contract.matmul(matrix.scaled(wv[1], matrix.as_row(wv[0])), matrix.adjoint(wv[1]))),
     dtypes="fdFD",
 )

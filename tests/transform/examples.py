@@ -123,10 +123,12 @@ EXAMPLES = [
     Example("transposed_operands", (MATRIX, VECTOR), lambda a, x: contract.matmul(move.transpose(a), x)),
     Example("transposed_products", (MATRIX, OTHER), lambda a, b: move.transpose(contract.matmul(a, b))),
     Example("signs_of_operands", (MATRIX, VECTOR), lambda a, x: contract.matmul(-a, x)),
-    Example("inverses_to_systems", (MATRIX, VECTOR), lambda a, x: contract.matmul(linalg.inv(a), x)),
-    Example("inverses_to_systems", (MATRIX, VECTOR), lambda a, x: contract.matmul(x, linalg.inv(a))),
-    Example("inverses_to_systems", (MATRIX, OTHER), lambda a, b: contract.matmul(b, linalg.inv(a))),
-    Example("inverses_to_systems", ((3, N, N), (3, N, M)), lambda a, b: contract.matmul(linalg.inv(a), b)),
+    Example("inverses_to_systems", (MATRIX, VECTOR), lambda a, x: contract.matmul(linalg.inv(a), x), level="real"),
+    Example("inverses_to_systems", (MATRIX, VECTOR), lambda a, x: contract.matmul(x, linalg.inv(a)), level="real"),
+    Example("inverses_to_systems", (MATRIX, OTHER), lambda a, b: contract.matmul(b, linalg.inv(a)), level="real"),
+    Example(
+        "inverses_to_systems", ((3, N, N), (3, N, M)), lambda a, b: contract.matmul(linalg.inv(a), b), level="real"
+    ),
     Example("determinants_of_inverses", (MATRIX,), lambda a: linalg.det(linalg.inv(a)), level="real"),
     Example("inverses_of_inverses", (MATRIX,), lambda a: linalg.inv(linalg.inv(a)), level="real"),
     Example("absolute_determinants", (MATRIX,), lambda a: scalar.log(scalar.absolute(linalg.det(a)))),

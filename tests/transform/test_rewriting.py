@@ -233,8 +233,9 @@ def test_large_constants_are_not_folded():
 
 
 def test_linear_algebra():
-    assert "solve" in names(normal(contract.matmul(linalg.inv(A), c)))
-    assert "inv" not in names(normal(contract.matmul(linalg.inv(A), c)))
+    assert "solve" not in names(normal(contract.matmul(linalg.inv(A), c)))  # near a singular matrix it is other noise
+    assert "solve" in names(normal(contract.matmul(linalg.inv(A), c), level="real"))
+    assert "inv" not in names(normal(contract.matmul(linalg.inv(A), c), level="real"))
     assert names(normal(log(absolute(linalg.det(A))))) == ["slogdet", "item"]
     assert "slogdet" in names(normal(log(linalg.det(A))))
     assert "ab,ba->" in rewrite(graph(fold.reduce_sum(linalg.diagonals(contract.matmul(A, B)), (0,)))).graph.text
@@ -247,7 +248,7 @@ def test_a_gather_by_reshaped_indices_is_no_diagonal():
 
 def test_an_inverse_that_is_needed_anyway_is_used():
     inverse = linalg.inv(A)
-    result = rewrite(graph(contract.matmul(inverse, c), tanh(inverse)))
+    result = rewrite(graph(contract.matmul(inverse, c), tanh(inverse)), "real")
     assert "solve" not in names(list(result.graph.results))
     assert len(result.withheld) == 1
 

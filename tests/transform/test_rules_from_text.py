@@ -9,7 +9,7 @@ from scipy import special
 import tensormagic as tm
 from tensormagic.ir.node import topological
 from tensormagic.ir.rules import show
-from tensormagic.transform.rewriting import rewrite, rules
+from tensormagic.transform.rewriting import THEMES, rewrite, rules
 
 NAMES = {k: getattr(np, k) for k in dir(np) if k[0] != "_" and callable(getattr(np, k))} | {
     "sigmoid": special.expit,
@@ -78,6 +78,139 @@ def test_patterns_fire_on_every_form():
     for form, fewest in FEWEST.items():
         left = [r.name for r in PATTERNS.values() if not any(fires(r, form, whole) for whole in (False, True))]
         assert len(PATTERNS) - len(left) >= fewest, (form, left)
+
+
+PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicolons
+    "fold_constants": "x + (np.zeros_like(x) + 1.0)",
+    "through_broadcasts": "np.exp(np.zeros_like(x)) * x",
+    "squares": "np.power(v, 2)",
+    "power_of_two": "x / 8; v / 0.5",
+    "transposes": "v.T.T; np.swapaxes(v.T, 0, 1)",
+    "reshapes": "v.reshape(-1).reshape(4, 3); v.ravel()[:, None]",
+    "broadcasts": "x + 1.5",
+    "moves_of_equals": "np.ones_like(v).T * v.T; np.zeros_like(v)[1:] + v[1:]",
+    "slices_of_slices": "x[1:][1:]; v[::-1][:, ::2][1:]",
+    "slices_of_parts": "np.append(x, 1.0)[:2]",
+    "joined_slices": "np.concatenate([x[:2], x[2:]]); np.hstack([v[:, :1], v[:, 1:]])",
+    "concatenates": "np.concatenate([np.concatenate([x, 2 * x]), x])",
+    "read_of_store": "stored(x, slice(1, 3), x[:2])[1:3]; stored(v, 0, x)[1]",
+    "read_beside_sum": "tm.grad(lambda y: (y[:2] ** 3).sum())(x)[2:]",
+    "stores": "stored(stored(x, 1, 3.0), 1, x[0])",
+    "sums_with_zeros": "tm.grad(lambda y: (y[1:] * np.zeros_like(y[1:])).sum())(x)",
+    "read_of_sum_with_zeros": "tm.grad(lambda y: (y[1:3] ** 3).sum())(x)[1:3]",
+    "sums_of_sparse": "x + tm.grad(lambda y: (y[1:] ** 3).sum())(x); stored(np.zeros_like(x), 1, 2.0) + x",
+    "casts": "(x > 1).astype(np.int8).astype(float) * x",
+    "extremes_of_extremes": "np.max(np.max(v, 0)); v.min(axis=1).min()",
+    "axes_of_one": "np.sum(v[:1], axis=0); x[:, None].max(axis=1)",
+    "extremes_of_equals": "np.max(np.broadcast_to(x, (3, 4)), axis=0)",
+    "sums_of_sums": "np.sum(np.sum(v, axis=0)); v.prod(0).prod()",
+    "sums_of_equals": "np.sum(np.broadcast_to(x, (3, 4)), axis=0)",
+    "signs_outwards": "np.sum(-v, axis=0); np.max(-v); (-x).min()",
+    "factors_outwards": "np.sum(v * v[0, 0]); np.sum(v * x[:3, None], axis=1)",
+    "divisors_outwards": "np.sum(v / v[0, 0]); np.mean(v / x[:3, None], axis=1)",
+    "logarithms_of_sums": "np.log(np.sum(np.exp(v), axis=1)); np.log(np.exp(x).sum())",
+    "logarithms_of_means": "np.log(np.mean(np.exp(v), axis=1)); np.log(np.exp(x).sum() / len(x))",
+    "softmaxes": "np.exp(v) / np.exp(v).sum(axis=1, keepdims=True); np.exp(x) / np.sum(np.exp(x))",
+    "softmaxes_by_factor": "np.exp(v) * (x[:3] / np.exp(v).sum(axis=1))[:, None]; np.exp(x) * (2.5 / np.sum(np.exp(x)))",
+    "shifts": "shifted(v) / shifted(v).sum(axis=1, keepdims=True)",
+    "logarithms_of_softmaxes": "np.log(np.exp(v) / np.exp(v).sum(axis=1, keepdims=True))",
+    "exponentials_of_log_softmaxes": "np.exp(special.log_softmax(v, axis=1)); np.exp(x - np.log(np.sum(np.exp(x))))",
+    "log_softmaxes": "x - np.log(np.sum(np.exp(x))); v - special.logsumexp(v, axis=1, keepdims=True)",
+    "shifted_logsumexps": "np.log(shifted(v).sum(axis=1)) + v.max(axis=1)",
+    "transposed_operands": "A.T @ x; np.dot(x, B.T)",
+    "transposed_products": "(A @ B).T; np.transpose(A.dot(B))",
+    "signs_of_operands": "-A @ x; A @ -B",
+    "inverses_to_systems": "np.linalg.inv(A) @ x; x @ np.linalg.inv(A); np.dot(B, np.linalg.inv(A))",
+    "determinants_of_inverses": "np.linalg.det(np.linalg.inv(A))",
+    "inverses_of_inverses": "np.linalg.inv(np.linalg.inv(A)) @ x",
+    "absolute_determinants": "np.log(np.abs(np.linalg.det(A))); np.log(abs(np.linalg.det(A @ B)))",
+    "determinants": "np.log(np.linalg.det(A)); 0.5 * np.log(np.linalg.det(A @ A.T))",
+    "traces_of_products": "np.einsum('ii', A @ B); np.einsum('ii->', v @ v.T)",
+    "diagonals_of_products": "np.trace(A @ B); np.diag(v @ v.T); (A @ B).diagonal(); np.diagonal(A @ A, 1); "
+    "np.diag(v @ A[:, :2], -1); np.trace(np.stack([A, B]) @ A, axis1=1, axis2=2)",
+    "products_of_exponentials": "np.prod(np.exp(x)); np.exp(v).prod(axis=0)",
+    "logarithms_of_folded_products": "np.log(v[:2].prod(axis=0))",
+    "sums_of_products": "np.sum(A @ B, axis=0); (A @ x).sum()",
+    "chains": "(A @ B) @ x; A @ B @ x",
+    "shared_sides": "A @ x - A @ v[0]; np.dot(A, x) + np.dot(A, v[1])",
+}
+
+
+def stored(x, at, value):
+    x = x.copy()
+    x[at] = value
+    return x
+
+
+def shifted(v):
+    return np.exp(v - v.max(axis=1, keepdims=True))
+
+
+draw = np.random.default_rng(0)
+OPERANDS = [draw.uniform(0.2, 2, shape) for shape in ((4,), (3, 4), (4, 4), (4, 4))]
+OPERANDS[2] += 4 * np.eye(4)  # its determinant is positive
+
+
+def theme(name):
+    return next(getattr(m, name) for m in THEMES if hasattr(m, name))
+
+
+def test_every_procedure_has_a_text():
+    known = {id(r) for name in PROCEDURES for r in theme(name)}
+    assert [r.name for r in rules("real") if r.pattern is None and id(r) not in known] == []
+
+
+@pytest.mark.parametrize("name", PROCEDURES)
+def test_procedures_fire_on_text(name):
+    (rule,) = theme(name)
+    space = {"np": np, "special": special, "tm": tm, "stored": stored, "shifted": shifted}
+    for text in PROCEDURES[name].split("; "):
+        function = eval(f"lambda x, v, A, B: {text}", dict(space))
+        done = rewrite(tm.trace(function, *OPERANDS), rule.level)
+        assert rule.name in {f.rule.name for f in done.fired}, (text, done.withheld)
+        if "tm." not in text:
+            np.testing.assert_allclose(tm.tensor(function, math=rule.level)(*OPERANDS), function(*OPERANDS), rtol=1e-9)
+
+
+@pytest.mark.parametrize("shapes", [((3, 4), (4, 5)), ((5, 4), (4, 3)), ((4, 4), (4, 1)), ((1, 2), (2, 1))])
+def test_diagonals_of_products_that_are_not_square(shapes):
+    a, b = (draw.normal(size=shape) for shape in shapes)
+    for k in (0, 1, -1):
+        for f in (lambda a, b, k=k: np.trace(a @ b, k), lambda a, b, k=k: np.diag(a @ b, k)):
+            np.testing.assert_allclose(tm.tensor(f)(a, b), f(a, b), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "x", [np.ones(3), np.array(1.0), np.float64(1.0), 1.0], ids=["array", "0-d", "numpy", "python"]
+)
+def test_differences_of_roots_on_every_form(x):
+    done = rewrite(tm.trace(lambda x: np.sqrt(x + 1e-9) - np.sqrt(x), x))
+    assert any(f.rule.name.startswith("sqrt(x + c) - sqrt(x)") for f in done.fired)
+
+
+def test_a_root_that_is_read_twice_is_rewritten_for_none():
+    def f(x):
+        root = np.sqrt(x + 1)
+        return (root - np.sqrt(x)) * np.log(root)
+
+    done = rewrite(tm.trace(f, np.ones(3)))
+    assert not any("sqrt(x + c)" in x.rule.name for x in done.fired)
+
+
+@pytest.mark.parametrize("x", [3.0, -0.25, 1e-300])
+def test_twice_the_reciprocal_of_a_python_number(x):
+    done = rewrite(tm.trace(lambda x: 1 / (1 / x), x))
+    assert "1 / (1 / x) -> x" in {f.rule.name for f in done.fired}
+    assert tm.tensor(lambda x: 1 / (1 / x))(x) == x
+
+
+def test_infinite_logarithms_stay():
+    x = np.array([1e-17, -1e-17, 0.0, -0.0, -1e-3, -800, -np.inf, np.nan, 1e-3])
+    with np.errstate(all="ignore"):
+        for f in (lambda x: np.log(1 - np.exp(x)), lambda x: np.log1p(-np.exp(x))):
+            found, wanted = tm.tensor(f)(x), f(x)
+            assert np.array_equal(np.isnan(found), np.isnan(wanted))
+            assert (found == -np.inf).tolist() == [True, False, True, True] + 5 * [False]
 
 
 @pytest.mark.parametrize("x", [1e-18, np.float64(1e-18), np.array(1e-18)])

@@ -54,18 +54,12 @@ _TRIANGLE = {"pos", "positive definite", "sym", "symmetric", "her", "hermitian"}
 _WHOLE = {None, "gen", "general"}
 
 
-def _mirrored(a: Node, lower: bool, hermitian: bool) -> Node:
-    """The symmetric matrix whose one triangle is read."""
-    kept = scalar.greater_equal if lower else scalar.less_equal
-    return scalar.where(matrix.mask(a, kept), a, linalg.adjoint(a) if hermitian else linalg.swap(a))
-
-
 def _structured(a: Node, kind: Any, lower: bool) -> Node:
     """What SciPy reads of a matrix that it is told the structure of."""
     if kind in _WHOLE:
         return a
     if kind in _TRIANGLE:
-        return _mirrored(a, lower, hermitian=not kind.startswith("sym"))
+        return matrix.mirrored(a, lower=lower, hermitian=not kind.startswith("sym"))
     relations = {
         "upper triangular": scalar.less_equal,
         "lower triangular": scalar.greater_equal,

@@ -1,10 +1,10 @@
 """Linear algebra by LAPACK: solve, inverse, determinants, factorisations, each with its derivative in the same ops.
 
-Derivatives are batched, complex and of any order. Those of ``cholesky``, ``eigh`` and ``eigvalsh`` are taken along
-symmetric (Hermitian) directions, ``(dA + dA^H) / 2``, although the functions read one triangle: gradients come out
-symmetric. Where eigenvalues or singular values are equal (or these zero), their vectors have no derivative: what asks for
-it is an error when the graph runs. The values themselves have the derivative that the vectors of LAPACK give, which is
-right for what is symmetric in equal values, and a subgradient of the largest and the smallest one.
+Derivatives are batched, complex and of any order. Those of ``cholesky``, ``eigh`` and ``eigvalsh`` are by the triangle
+that is read, as differences of the values are: the other one has the derivative 0. Where eigenvalues or singular values
+are equal (or these zero), their vectors have no derivative: what asks for it is an error when the graph runs. The values
+themselves have the derivative that the vectors of LAPACK give, which is right for what is symmetric in equal values, and
+a subgradient of the largest and the smallest one.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from tensormagic.ops.matrices.matrix import (
     leading,
     mask,
     matrix,
+    mirrored,
     one,
     prepared,
     real_dtype,
@@ -47,7 +48,6 @@ from tensormagic.ops.matrices.matrix import (
     square_guards,
     square_type,
     swap,
-    symmetric,
     trace_of_product,
     triu,
     typed,
@@ -290,7 +290,7 @@ def _cholesky_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     """Murray, "Differentiation of the Cholesky decomposition" (2016), section 3.1."""
     _, t = one(node, tangents)
     factor = adjoint(node) if node["upper"] else node
-    half = solve_triangular(factor, symmetric(t), lower=True)
+    half = solve_triangular(factor, mirrored(t, lower=not node["upper"]), lower=True)
     inner = adjoint(solve_triangular(factor, adjoint(half), lower=True))
     low = where(mask(inner, greater), inner, where(mask(inner, equal), inner / 2, 0))
     change = matmul(factor, low)
@@ -320,7 +320,7 @@ def _eigh_types(args: tuple[Node, ...], _params: Mapping[str, Any]) -> tuple[Typ
 def _eigh_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
     _, t = one(node, tangents)
     values, vectors = items(node)
-    inner = matmul(matmul(adjoint(vectors), symmetric(t)), vectors)
+    inner = matmul(matmul(adjoint(vectors), mirrored(t, lower=node["UPLO"] == "L")), vectors)
     return real_part(diagonals(inner)), matmul(vectors, turned(inner, gaps_between(values), EIGENVECTORS))
 
 

@@ -16,7 +16,7 @@ from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, expand_dims, reshape, same, show, slice_, transpose
 from tensormagic.ops.op import Guard, Tangent
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scalars.scalar import conjugate, equal, greater_equal, less_equal, real, where
+from tensormagic.ops.scalars.scalar import conjugate, equal, greater, greater_equal, less, less_equal, real, where
 
 # matrices in the last two axes ----------------------------------------------------------------------------------------
 
@@ -70,9 +70,11 @@ def diagonal_places(rows: Size, columns: Size) -> Node:
     return iota((rows,), 0) * size_node(columns + 1)
 
 
-def symmetric(x: Node) -> Node:
-    """The symmetric (Hermitian) part."""
-    return (x + adjoint(x)) / 2
+def mirrored(x: Node, *, lower: bool, hermitian: bool = True) -> Node:
+    """The symmetric (Hermitian) matrices of which LAPACK reads one triangle."""
+    kept = where(mask(x, greater if lower else less), x, adjoint(x) if hermitian else swap(x))
+    own = astype(real(x), x.type.dtype) if hermitian and x.type.dtype.kind == "c" else x
+    return where(mask(x, equal), own, kept)
 
 
 def as_row(x: Node) -> Node:

@@ -23,6 +23,7 @@ from tensormagic.ops.matrices.matrix import (
     leading,
     mask,
     matrix,
+    mirrored,
     one,
     prepared,
     real_dtype,
@@ -31,7 +32,6 @@ from tensormagic.ops.matrices.matrix import (
     square,
     square_guards,
     swap,
-    symmetric,
     triu,
 )
 from tensormagic.ops.move import broadcast, broadcast_shapes, expand_dims, same, slice_
@@ -233,7 +233,8 @@ def _pencil_numpy(a: Value, *b: Value, lower: bool) -> tuple[Value, ...]:
 
 def _pencil_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
     values, vectors = items(node)
-    parts = [None if t is None else matmul(matmul(adjoint(vectors), symmetric(t)), vectors) for t in tangents]
+    whole = [None if t is None else mirrored(t, lower=node["lower"]) for t in tangents]
+    parts = [None if t is None else matmul(matmul(adjoint(vectors), t), vectors) for t in whole]
     first, second = (*parts, None)[:2]
     moved = None if second is None else -scaled(second, as_row(values))
     inner = total([p for p in (first, moved) if p is not None])

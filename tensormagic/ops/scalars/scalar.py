@@ -319,7 +319,7 @@ def _log1mexp(x: Value) -> Value:
     with np.errstate(all="ignore"):
         near = np.log(-np.expm1(x))
         far = np.log1p(-np.exp(x))
-    return np.where(x > -np.log(2), near, far).astype(x.dtype)
+    return np.where((x > -np.log(2)) & (x <= 0), near, far).astype(x.dtype)
 
 
 log1mexp = leaf(
@@ -327,9 +327,9 @@ log1mexp = leaf(
     _log1mexp,
     dtypes=real_loop,
     partials=lambda _out, x: -1 / expm1(-x),
-    body=lambda x: where(greater(x, -float(np.log(2))), log(-expm1(x)), log1p(-exp(x))),
+    body=lambda x: where(logical_and(greater(x, -float(np.log(2))), less_equal(x, 0)), log(-expm1(x)), log1p(-exp(x))),
     domain=(-INF, -0.05),
-    doc="log(1 - exp(x)) for negative x, exact near 0 and far from it.",
+    doc="log(1 - exp(x)) for negative x, exact near 0 and far from it; -inf where exp(x) is rounded to 1.",
 )
 
 # trigonometry ---------------------------------------------------------------------------------------------------------

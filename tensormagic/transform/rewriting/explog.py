@@ -44,8 +44,8 @@ def near_one(x: Node) -> Yields:
     yield 1 + erf(x), erfc(-x)
     yield 1 - erfc(x), erf(x)
     yield 1 - sigmoid(x), sigmoid(-x)
-    yield log1p(-exp(x)), log1mexp(x), extending("nan where x > 0, also where exp(x) is rounded to 1")
-    yield log(-expm1(x)), log1mexp(x)
+    yield log1p(-exp(x)), log1mexp(x)
+    yield log(-expm1(x)), log1mexp(x), extending("-inf where x > 0 and exp(x) is rounded to 1")
 
 
 @stable(fuel=1)

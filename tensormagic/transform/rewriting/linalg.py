@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.rules import plain
-from tensormagic.ir.type import hint
+from tensormagic.ir.type import Size, hint
 from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
 from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.matrices.linalg import DET, INV, SLOGDET, solve, swap
 from tensormagic.ops.matrices.matrix import diagonal_places
-from tensormagic.ops.move import RESHAPE, TRANSPOSE
+from tensormagic.ops.move import RESHAPE, SLICE, TRANSPOSE, Slices, slice_
 from tensormagic.ops.opaque import item
 from tensormagic.ops.scalars.scalar import absolute, add, equal, greater_equal, negative, subtract, where
 from tensormagic.ops.update import zeros_like
@@ -61,11 +61,7 @@ def signs_of_operands(node: Node) -> Node | None:
     return negative(make(CONTRACT, inner, subscripts=node["subscripts"]))
 
 
-@stable(
-    roots="contract",
-    heads="inv",
-    extends="of a matrix that has infinities or is nearly singular both are noise, and not the same",
-)
+@real(roots="contract", heads="inv", assumes=("a is far from singular",))
 def inverses_to_systems(node: Node) -> Node | None:
     """``inv(a) @ x -> solve(a, x), and x @ inv(a) -> solve(a.T, x)``."""
     (p, q), out = split(node["subscripts"])
@@ -102,16 +98,15 @@ def inverses_of_inverses(node: Node) -> Node | None:
 @stable(roots="log", heads="absolute")
 def absolute_determinants(node: Node) -> Node | None:
     """``log(absolute(det(a))) -> slogdet(a)[1]``."""
-    size = node.args[0]
-    if size.op is not absolute or size.args[0].op is not DET:
-        return None
-    return item(make(SLOGDET, size.args[0].args), 1)
+    size = plain(node.args[0])
+    found = plain(size.args[0]) if size.op is absolute else size
+    return item(make(SLOGDET, found.args), 1) if found.op is DET and found is not size else None
 
 
 @stable(roots="log", heads="det", fuel=1)
 def determinants(node: Node) -> Node | None:
     """``log(det(a)) -> where(sign >= 0, slogdet(a)[1], nan)``."""
-    inner = node.args[0]
+    inner = plain(node.args[0])
     if inner.op is not DET or inner.type.dtype.kind != "f":
         return None
     both = make(SLOGDET, inner.args)
@@ -154,15 +149,31 @@ def diagonals_of_products(node: Node) -> Node | None:
         return None
     matrices = flat.args[0]
     rank = matrices.type.ndim
+    if rank < 2 or flat.type.ndim != rank - 1 or node["axis"] != rank - 2:
+        return None
+    if plain(places) is not diagonal_places(*matrices.type.shape[-2:]):
+        return None
+    part: Slices | None = None
+    if matrices.op is SLICE:
+        part, matrices = matrices["slices"], matrices.args[0]
     order: Sequence[int] = range(rank)
     if matrices.op is TRANSPOSE:
         order, matrices = matrices["permutation"], matrices.args[0]
-    if rank < 2 or flat.type.ndim != rank - 1 or node["axis"] != rank - 2:
-        return None
-    if plain(places) is not diagonal_places(*flat.args[0].type.shape[-2:]):
-        return None
+    if part is not None and matrices.op is CONTRACT:
+        matrices = _part_of(matrices, dict(zip(order, part, strict=True)))
     first, second = order[-2:]
     return _on_axes(node, matrices, first, second, [k for k in order if k != second])
+
+
+def _part_of(product: Node, part: Mapping[int, tuple[Size, Size, int]]) -> Node:
+    """A part of a product, as a product of parts."""
+    letters, out = split(product["subscripts"])
+    taken = {out[k]: s for k, s in part.items()}
+    args = [
+        slice_(a, tuple(taken.get(c, (0, s, 1)) for c, s in zip(text, a.type.shape, strict=True)))
+        for text, a in zip(letters, product.args, strict=True)
+    ]
+    return make(CONTRACT, args, subscripts=product["subscripts"])
 
 
 def _on_axes(node: Node, product: Node, first: int, second: int, axes: Sequence[int]) -> Node | None:

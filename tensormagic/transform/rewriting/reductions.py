@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import not_negative, plain
+from tensormagic.ir.rules import is_constant, not_negative, plain
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import lower_bound
 from tensormagic.ops.fold import (
@@ -178,14 +178,18 @@ def logarithms_of_sums(node: Node) -> Node | None:
     return None if found is None else reshape(fold(LOGSUMEXP, *found), node.type.shape)
 
 
-@stable(roots="log", heads="divide")
+@stable(roots="log", heads="")
 def logarithms_of_means(node: Node) -> Node | None:
-    """``log(sum(exp(v), axes) / n) -> logsumexp(v, axes) - log(n) where n is a count or a positive number``."""
-    quotient = node.args[0]
-    if quotient.op is not divide or not not_negative(plain(quotient.args[1])):
-        return None
-    found = _exponents(_below(quotient.args[0]))
-    return None if found is None else reshape(fold(LOGSUMEXP, *found), node.type.shape) - log(quotient.args[1])
+    """``log(sum(exp(v), axes) / n) -> logsumexp(v, axes) - log(n) where n is a count or a positive number, and for a factor``."""
+    scaled = node.args[0]
+    if scaled.op is divide:
+        found = _exponents(_below(scaled.args[0])) if not_negative(plain(scaled.args[1])) else None
+        return None if found is None else reshape(fold(LOGSUMEXP, *found), node.type.shape) - log(scaled.args[1])
+    for total, scale in (scaled.args, scaled.args[::-1]) if scaled.op is multiply else ():
+        found = _exponents(_below(total)) if is_constant(scale) and not_negative(plain(scale)) else None
+        if found is not None:
+            return reshape(fold(LOGSUMEXP, *found), node.type.shape) + log(scale)
+    return None
 
 
 @stable(

@@ -233,7 +233,7 @@ class _Text:
         for names, module in (
             (_LINALG, "np.linalg"),
             (_FFT, "np.fft"),
-            ({"sort", "argsort", "take_along_axis", "searchsorted"}, "np"),
+            ({"sort", "argsort", "partition", "argpartition", "take_along_axis", "searchsorted"}, "np"),
         ):
             if name in names:
                 return f"{module}.{name}({', '.join(args)}{options})"

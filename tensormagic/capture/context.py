@@ -17,7 +17,7 @@ import numpy as np
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, Guard
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, substitute
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, hint
@@ -126,6 +126,12 @@ class Capture:
     behind: dict[Node, Node] = field(default_factory=dict[Node, Node])
     complex_sites: frozenset[int] = frozenset()
     sites: int = 0
+
+    def actual(self, node: Node) -> Node:
+        """``node`` of the arguments that a function was called with, where it is of what stands for them."""
+        while self.behind and (found := substitute([node], self.behind)[0]) is not node:
+            node = found
+        return node
 
     def of_site(self) -> tuple[bool, int]:
         """Whether one more result of which values decide is taken for real, and its number."""

@@ -123,6 +123,20 @@ class _Level:
             raise TypeError
         return found
 
+    def reordered(self) -> bool:
+        """Whether NumPy has elements in other places in long floats, as those that it partitions."""
+        if self.plain is None:
+            return False
+        short, long = (_floats(self.plain(*self.arranged(v))) for v in (self.points, longer(self.points)))
+        return any(_is_reordered(*pair) for pair in zip(short, long, strict=True))
+
+
+def _is_reordered(one: Any, other: Any) -> bool:
+    """Whether two arrays have the same elements, and not in the same places."""
+    if one.shape != other.shape or not one.size or np.allclose(one, other, 1e-6, 0.0, equal_nan=True):
+        return False
+    return np.allclose(np.sort(one, axis=None), np.sort(other, axis=None), 1e-6, 0.0, equal_nan=True)
+
 
 def _double(value: Any) -> Any:
     array = np.asarray(value)
@@ -232,7 +246,8 @@ def _array_like(value: Any) -> Any:
 def _slope(level: _Level, points: list[Any], moves: list[Any]) -> Slope:
     with np.errstate(all="ignore"):
         try:
-            return slope(level.exact, longer(points), longer(moves))
+            found = slope(level.exact, longer(points), longer(moves))
+            return slope(level.numeric, points, moves) if level.reordered() else found
         except Exception:  # noqa: BLE001 (what does not take long floats is run as it was captured)
             return slope(level.numeric, points, moves)
 

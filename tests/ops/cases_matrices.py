@@ -69,6 +69,17 @@ for _shape in SQUARES:
             dtypes="bhilBHILfd" if _fine else "fd",
             **_fields,
         )
+for _real in (True, False):
+    case(
+        "close_to_real",
+        lambda z, real=_real: spectral.close_to_real(z, real=real, limit=100.0, site=0),
+        np.real_if_close,
+        (2, 3),
+        label=f"real-{_real}",
+        prepare=lambda z, real=_real: (z.real.astype(z.dtype) if real else z,),
+        dtypes="FD",
+        derivative=not _real,
+    )
 for _shape in [(3, 3), (2, 3, 3)]:
     for _lower in (True, False):
         case(

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tensormagic.ops.indices import gather, scatter, sorting
+from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import registry
 from tests.ops.cases import case
 
@@ -22,6 +23,16 @@ for _shape, _axis, _kind in [
             _shape,
             label=f"{_shape}-{_axis}-{_kind}",
             derivative=_name == "sort" and 0 not in _shape and _shape != (),
+        )
+for _shape, _axis, _places in [((6,), 0, 2), ((3, 7), 1, np.array([1, 4])), ((4, 3), 0, -1), ((40,), 0, 20)]:
+    for _name in ("partition", "argpartition"):
+        case(
+            _name,
+            lambda x, name=_name, axis=_axis, k=_places: getattr(sorting, name)(x, constant(np.array(k)), axis),
+            lambda x, name=_name, axis=_axis, k=_places: getattr(np, name)(x, k, axis),
+            _shape,
+            label=f"{_shape}-{_axis}-{_places}",
+            derivative=_name == "partition" and _shape != (40,),  # of which some are nearly equal
         )
 INDICES = [
     np.array([0, -1, 2, 2]),

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import tensor
+from tensormagic.capture.arguments import done, known, tensor
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.form import to_form
+from tensormagic.ops.matrices import spectral
 
 
 def taken_for_real(node: Node, function: Callable[[Any], Any]) -> tuple[bool, int]:
@@ -24,7 +25,12 @@ def taken_for_real(node: Node, function: Callable[[Any], Any]) -> tuple[bool, in
     capture = context.current()
     if capture is not None and capture.abstract:
         return capture.of_site()
-    return not np.iscomplexobj(function(wrap(node).numpy())), -1
+    return _is_real(node, function), -1
+
+
+def _is_real(node: Node, function: Callable[[Any], Any]) -> bool:
+    capture = context.current()
+    return not np.iscomplexobj(function(wrap(node if capture is None else capture.actual(node)).numpy()))
 
 
 def is_real(node: Node, name: str, function: Callable[[Any], Any], advice: str) -> bool:
@@ -32,15 +38,18 @@ def is_real(node: Node, name: str, function: Callable[[Any], Any], advice: str) 
     capture = context.current()
     if capture is not None and capture.abstract:
         refuse(f"{name} in a function", f"Whether its result is complex depends on the values: {advice}")
-    return not np.iscomplexobj(function(wrap(node).numpy()))
+    return _is_real(node, function)
 
 
 @implements(np.real_if_close)
 def real_if_close(a: Any, tol: Any = 100) -> Any:
-    """``np.real_if_close``: of complex numbers only where their values are known at capture."""
+    """``np.real_if_close``: of complex numbers, real where the values are close to it."""
     x = tensor(a)
     x = x if x.type.form == "array" else wrap(to_form(x.node, "array"))
     if x.dtype.kind != "c":
         return x
-    whole = is_real(x.node, "np.real_if_close of complex numbers", lambda v: np.real_if_close(v, tol), "take .real.")
-    return x.real if whole else x
+    limit = float(known(tol, "the tolerance of np.real_if_close"))
+    whole, site = taken_for_real(x.node, lambda v: np.real_if_close(v, limit))
+    if site < 0:
+        return x.real if whole else x
+    return done(spectral.close_to_real(x.node, real=whole, limit=limit, site=site))

@@ -131,7 +131,7 @@ def hstack(tup: Any, **options: Any) -> Any:
     return concatenate_(nodes, 0 if nodes and nodes[0].type.ndim == 1 else 1, **options)
 
 
-@implements(np.vstack)
+@implements(np.vstack, getattr(np, "row_stack", np.vstack))
 def vstack(tup: Any, **options: Any) -> Any:
     """``np.vstack``."""
     rows = _rows(tup)

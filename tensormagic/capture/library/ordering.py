@@ -179,26 +179,27 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 def _parted(name: str, whole: Any) -> Any:
     def part(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
-        """``np.partition`` and ``np.argpartition``: what is sorted is partitioned at every place."""
+        """``np.partition`` and ``np.argpartition``, in the order that NumPy has."""
         del kind
         _no_order(name, order)
         x = node_of(a)
-        extent = x.type.size if axis is None else x.type.shape[one_axis(axis, x.type.ndim)]
+        x, axis = (reshape(x, (x.type.size,)), 0) if axis is None else (x, one_axis(axis, x.type.ndim))
+        extent = x.type.shape[axis]
         if extent == 0:
-            return done(whole(x, axis))
+            return done(x if whole is sorting.partition else sorting.argsort(x, axis))
         places = astype(node_of(kth), np.int64)
         inside = scalar.logical_and(
             scalar.greater_equal(places, -size_node(extent)), scalar.less(places, size_node(extent))
         )
         if not is_at_least(extent, 1):
             inside = scalar.logical_or(inside, scalar.equal(size_node(extent), 0))
-        return done(whole(require(x, inside, "kth out of bounds"), axis))
+        return done(whole(require(x, inside, "kth out of bounds"), places, axis))
 
     return part
 
 
-implements(np.partition)(_parted("np.partition", sorting.sort))
-implements(np.argpartition)(_parted("np.argpartition", sorting.argsort))
+implements(np.partition)(_parted("np.partition", sorting.partition))
+implements(np.argpartition)(_parted("np.argpartition", sorting.argpartition))
 implements(np.sort_complex)(lambda a: _sort_complex(a))
 
 

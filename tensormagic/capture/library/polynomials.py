@@ -8,6 +8,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.arguments import at_capture, done, extent_number, known, or_one, tensor
+from tensormagic.capture.library.complex_numbers import taken_for_real
 from tensormagic.capture.library.diagonals import vander
 from tensormagic.capture.library.equations import lstsq
 from tensormagic.capture.library.joining import concatenate_
@@ -140,7 +141,7 @@ def polydiv(u: Any, v: Any) -> Any:
 def roots(p: Any) -> Any:
     """``np.roots``: in a cell as the values say; in a function of polynomials whose leading coefficient is not 0."""
     capture = context.current()
-    if capture is None or not capture.abstract:
+    if capture is None or not (capture.abstract or capture.actual(node_of(p)) is not node_of(p)):
         return at_capture(np.roots, "np.roots", p)
     if not node_of(p).type.ndim:  # which NumPy takes the array for the list of its operands
         raise TypeError("dispatcher for __array_function__ did not return an iterable")
@@ -150,7 +151,7 @@ def roots(p: Any) -> Any:
     x = x if x.type.dtype.kind in "fc" else astype(x, np.float64)
     if x.type.dtype.kind == "c":
         return done(spectral.roots(x, real=False, site=-1))
-    real, site = capture.of_site()
+    real, site = taken_for_real(x, np.roots)
     return done(spectral.roots(x, real=real, site=site))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from tensormagic.ir.type import Size, Type
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.indices.gather import take_along_axis
 from tensormagic.ops.move import lead, normalise_axis, reshape
-from tensormagic.ops.op import Tangent
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
@@ -103,6 +103,67 @@ def sort(x: Node, axis: int | None = -1, kind: str | None = None, *, stable: boo
 def argsort(x: Node, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None) -> Node:
     """``np.argsort``; ``axis=None`` sorts the flattened array."""
     return _build(ARGSORT, x, axis, kind, stable)
+
+
+# partitions -----------------------------------------------------------------------------------------------------------
+
+
+def _by_rows(function: Callable[..., Value]) -> Callable[..., Value]:
+    """``np.partition`` or ``np.argpartition``; behind ``stack`` leading axes each row has places of its own."""
+
+    def run(x: Value, places: Value, axis: int, stack: int = 0) -> Value:
+        if not stack:
+            return function(x, places, axis)
+        rows = [function(x[k], places[k], axis - stack) for k in np.ndindex(x.shape[:stack])]
+        return np.reshape(rows, x.shape) if rows else function(x, 0, axis)
+
+    return run
+
+
+def _partition_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    """Elements went where the value shows them: each is found by its rank, whatever NumPy's order is."""
+    if tangents[0] is None:
+        return None
+    x, axis = node.args[0], node["axis"]
+    order, back = (make(ARGSORT, (v,), axis=axis, kind="stable") for v in (x, node))
+    ranks = make(ARGSORT, (back,), axis=axis, kind="stable")
+    return take_along_axis(take_along_axis(tangents[0], order, axis), ranks, axis)
+
+
+def _partition_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    x, places = lead(args[0], batched[0], size), args[1]
+    own = node.params.get("stack", 0)
+    stack = {"stack": own + 1} if own or batched[1] else {}
+    places = lead(places, batched[1], size) if stack else places
+    return make(node.op, (x, places), axis=node["axis"] + 1, **stack)
+
+
+PARTITION = Opaque(
+    name="partition",
+    types=_sort_type,
+    numpy=_by_rows(np.partition),
+    tangent=_partition_tangent,
+    stacked=_partition_stacked,
+    doc="The elements along an axis in NumPy's order: those at some places as if sorted, smaller ones before them.",
+)
+ARGPARTITION = Opaque(
+    name="argpartition",
+    types=_argsort_type,
+    numpy=_by_rows(np.argpartition),
+    tangent=lambda _node, _tangents: None,
+    stacked=_partition_stacked,
+    doc="The indices that partition along an axis.",
+)
+
+
+def partition(x: Node, places: Node, axis: int) -> Node:
+    """``np.partition`` of an array of at least one axis, at places that are inside."""
+    return make(PARTITION, (x, places), axis=axis)
+
+
+def argpartition(x: Node, places: Node, axis: int) -> Node:
+    """``np.argpartition``, likewise."""
+    return make(ARGPARTITION, (x, places), axis=axis)
 
 
 # places among sorted elements -----------------------------------------------------------------------------------------

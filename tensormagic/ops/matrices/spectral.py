@@ -148,6 +148,29 @@ def eigvals(a: Node, *, real: bool, site: int = -1) -> Node:
     return make(EIGVALS, (prepared(a),), real=real, **_sited(site))
 
 
+# numbers that are nearly real -----------------------------------------------------------------------------------------
+
+
+def _close_numpy(x: Value, limit: float, real: bool, site: int) -> Value:
+    return of_kind(np.asarray(np.real_if_close(x, limit)), real_dtype(x.dtype), real, site)
+
+
+CLOSE_TO_REAL = Opaque(
+    name="close_to_real",
+    types=lambda args, params: Type(
+        real_dtype(args[0].type.dtype) if params["real"] else args[0].type.dtype, args[0].type.shape
+    ),
+    numpy=_close_numpy,
+    tangent=lambda node, tangents: real(one(node, tangents)[1]) if node["real"] else tangents[0],
+    doc="Complex numbers, real where all of them were taken for close to it.",
+)
+
+
+def close_to_real(x: Node, *, real: bool, limit: float, site: int) -> Node:
+    """``np.real_if_close`` of complex numbers; ``real`` and ``site`` as for :func:`eig`."""
+    return make(CLOSE_TO_REAL, (x,), limit=limit, real=real, site=site)
+
+
 # roots of polynomials -------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from tensormagic.capture.depth import as_deep_as_python
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, Guard
@@ -200,7 +201,8 @@ def capturing(capture: Capture) -> Generator[Capture]:
     """Make ``capture`` the current one."""
     token = _current.set(capture)
     try:
-        yield capture
+        with as_deep_as_python():
+            yield capture
     finally:
         _current.reset(token)
 

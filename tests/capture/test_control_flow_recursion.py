@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
 from tests.capture.control_flow import Cases, V, check_gradient, check_value, regions
+from tests.capture.harness import captured, check
 
 CASES = Cases()
 case = CASES.enter
@@ -219,3 +221,26 @@ def test_what_it_may_not_do():
 
     with pytest.raises(CaptureError, match="sort calls itself"):
         tm.tensor(lambda v: sort(v))(V)
+
+
+def test_it_is_as_deep_as_in_python():
+    def deep(v, n):
+        return v if n == 0 else np.sin(deep(v, n - 1)) + v
+
+    limit, n = sys.getrecursionlimit(), 600
+    captured_deep = tm.tensor(deep)
+    assert captured_deep(0.5, n) == deep(0.5, n)
+    assert np.isclose(
+        tm.grad(lambda v: captured_deep(v, n))(0.5), (deep(0.5 + 1e-6, n) - deep(0.5 - 1e-6, n)) / 2e-6, rtol=1e-8
+    )
+    check(
+        f"def deep(v, n):\n    return v if n == 0 else np.sin(deep(v, n - 1)) + v\nt = deep(x, {n})",
+        x=np.linspace(0.1, 0.9, 3),
+    )
+    assert sys.getrecursionlimit() == limit
+
+
+def test_recursion_without_end_is_pythons_error():
+    error = captured("def f(v, n):\n    return f(v, n + 1) + v\ny = f(x, 0)", {"x": np.ones(3)}).error
+    assert isinstance(error, RecursionError)
+    assert captured("y = x + 1", {"x": np.ones(3)}).error is None

@@ -7,7 +7,9 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-FRAMES = 8  # of Python's, for one call: its branches are functions of their own, and a captured function is several calls
+FRAMES = (
+    10  # of Python's, for one call: its branches are functions of their own, and a captured function is several calls
+)
 
 _raised: list[int] = []
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from IPython.core.display_functions import publish_display_data
@@ -58,7 +58,8 @@ class _Watch:
         self._ended = threading.Event()
         self._lock = threading.Lock()  # the bar is shown by this thread, and taken away by either
         self._bar: Bar | None = None
-        self._since = 0.0
+        self._busy: float | None = None  # since when something is done at each look
+        self._of: object = None  # what the bar told last
         self._expected = 0.0  # seconds that the same took before
         threading.Thread(target=self._work, name="tensormagic progress", daemon=True).start()
 
@@ -71,20 +72,24 @@ class _Watch:
                     self._look()
 
     def _look(self) -> None:
-        """Show what runs, once it takes long."""
-        work = _lasting()
-        if work is None or (self._bar is not None and work[1] != self._since):
+        """Show what runs, once it takes long: by itself, or one after the other."""
+        work, now = list(session.at_work), time.perf_counter()
+        if not work:
+            self._busy = None
             self._close()
-        if work is None:
             return
-        what, since = work
-        if self._bar is None:
+        self._busy = now if self._busy is None else self._busy
+        found = _shown([w for w in work if now - w[1] >= AFTER] or work)
+        if self._bar is None and now - found[1] < AFTER and now - self._busy < AFTER:
+            return
+        what, since = found
+        if self._of is not what:
+            self._of = what
             self._expected = 0.0 if isinstance(what, str) else what.seconds.get(what.tier_at_work, 0.0)
         words, fraction = _staged(what, since) if isinstance(what, str) else _told(what, since, self._expected)
         if self._bar is None:
             from tensormagic.notebook.widgets.strips import Bar
 
-            self._since = since
             self._bar = Bar(words=words, fraction=fraction)
             data = self._bar.live()
             if data:
@@ -104,11 +109,9 @@ class _Watch:
             bar.close()
 
 
-def _lasting() -> tuple[session.Executable | str, float] | None:
-    """What has taken long: what computes, else the outermost stage of what is prepared."""
-    now = time.perf_counter()
-    found = [work for work in list(session.at_work) if now - work[1] >= AFTER]
-    return next((work for work in found if not isinstance(work[0], str)), found[0] if found else None)
+def _shown(work: Sequence[tuple[session.Executable | str, float]]) -> tuple[session.Executable | str, float]:
+    """What is told of what is done: what computes, else the outermost stage of what is prepared."""
+    return next((one for one in work if not isinstance(one[0], str)), work[0])
 
 
 def _staged(stage: str, since: float) -> tuple[str, float]:

@@ -7,16 +7,47 @@ import numpy as np
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.notebook import progress
+from tensormagic.notebook.widgets import strips
 
 
-def test_the_outermost_stage_and_then_what_computes(monkeypatch):
-    monkeypatch.setattr(progress, "AFTER", 0.0)
-    assert progress._lasting() is None
-    with session.working("capturing"), session.working("rewriting"):
-        stage, since = progress._lasting() or ("", 0.0)
-        assert stage == "capturing"
-        assert progress._staged(stage, since)[0] == "capturing for 0 s"
-    assert progress._lasting() is None
+class Shown:
+    """In place of the widget."""
+
+    def __init__(self, words, fraction):
+        self.said = [words]
+        bars.append(self)
+
+    def live(self):
+        return None
+
+    def say(self, words, fraction):
+        self.said.append(words)
+
+    def close(self):
+        self.said.append("closed")
+
+
+bars: list[Shown] = []
+
+
+def test_what_takes_long_is_told_by_itself_or_one_after_the_other(monkeypatch):
+    monkeypatch.setattr(strips, "Bar", Shown)
+    monkeypatch.setattr(progress, "AFTER", 10.0)
+    monkeypatch.setattr(progress.threading.Thread, "start", lambda self: None)
+    seconds = iter(range(100))
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    now = [0.0]
+    watch = progress._Watch()
+    for stage in ["capturing", "rewriting", "planning", "planning", ""]:  # each for six seconds
+        if stage:
+            with session.working(stage):
+                now[0] = 6.0 * next(seconds) + 5.0
+                watch._look()
+        else:
+            watch._look()
+    (bar,) = bars
+    assert bar.said == ["planning for 6 s", "planning for 6 s", "closed"]
+    assert list(session.at_work) == []
 
 
 def test_stages_that_are_told(monkeypatch):

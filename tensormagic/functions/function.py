@@ -17,6 +17,7 @@ from tensormagic.capture import context, door, floating, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import checked, refusing
+from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import computed, flatten, structure
 from tensormagic.capture.value import Tensor, node_of
 from tensormagic.config import config
@@ -285,11 +286,14 @@ class Function(Made):
             except Changed as changed:
                 return self._again(args, options, changed.log)
         args, options = self._completed(args, options)
-        with logged():
-            try:
-                return self._of_kind(args, options)
-            except Changed as changed:
-                return self._again(args, options, changed.log)
+        try:
+            with logged():
+                try:
+                    return self._of_kind(args, options)
+                except Changed as changed:
+                    return self._again(args, options, changed.log)
+        except BaseException as error:  # noqa: BLE001 (raised again)
+            raise users_alone(error)  # noqa: B904 (the same one)
 
     def _again(self, args: tuple[Any, ...], options: dict[str, Any], log: Log) -> Any:
         """The result, traced anew: a function that is called as it is has given something of another kind than before."""

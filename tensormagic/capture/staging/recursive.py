@@ -322,7 +322,7 @@ def _turn(
         outcome = attempt(world, run)
     except Unknown:
         raise NeedsPython(
-            f"{traced.name.removeprefix(OWN)} calls itself on every way that data may choose",
+            f"{traced.name.removeprefix(OWN)} calls itself whatever the data are",
             "Let it return without a call of itself where data say so.",
         ) from None
     _settled(outcome)

@@ -21,6 +21,11 @@ Bounds = tuple[Size | None, Size | None]  # of an integer, ends included
 _serial = itertools.count()
 
 
+def made() -> int:
+    """How many nodes have been made so far, or more."""
+    return next(_serial)
+
+
 class Operation(Protocol):
     """What a node needs to know of its op."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from IPython.core.display_functions import publish_display_data
 
 from tensormagic import session
+from tensormagic.ir.node import made
 from tensormagic.ops.regions.loops import turning
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = ["Progress"]
 
 AFTER = 1.0  # seconds without a bar
 EVERY = 0.25
+MANY = 100  # nodes made between two looks, where a graph is being built
 
 
 class Progress:
@@ -59,6 +61,7 @@ class _Watch:
         self._lock = threading.Lock()  # the bar is shown by this thread, and taken away by either
         self._bar: Bar | None = None
         self._busy: float | None = None  # since when something is done at each look
+        self._nodes = made()
         self._of: object = None  # what the bar told last
         self._expected = 0.0  # seconds that the same took before
         threading.Thread(target=self._work, name="tensormagic progress", daemon=True).start()
@@ -73,7 +76,8 @@ class _Watch:
 
     def _look(self) -> None:
         """Show what runs, once it takes long: by itself, or one after the other."""
-        work, now = list(session.at_work), time.perf_counter()
+        now = time.perf_counter()
+        work = list(session.at_work) or self._growing(now)
         if not work:
             self._busy = None
             self._close()
@@ -96,6 +100,13 @@ class _Watch:
                 publish_display_data(data)
         else:
             self._bar.say(words, fraction)
+
+    def _growing(self, now: float) -> list[tuple[session.Executable | str, float]]:
+        """What is done where a cell's own code builds lazy values, one after the other."""
+        before, self._nodes = self._nodes, made()
+        if self._nodes - before < MANY:
+            return []
+        return [("building the graph", now if self._busy is None else self._busy)]
 
     def end(self) -> None:
         """The cell has run."""

@@ -64,3 +64,20 @@ def test_stages_that_are_told(monkeypatch):
     tm.tensor(lambda x: np.sin(x) * 3.0 - x)(x)
     assert stages == ["capturing", "building the graph", "rewriting", "computing"]
     assert list(session.at_work) == []
+
+
+def test_a_graph_that_grows_is_told(monkeypatch):
+    bars.clear()
+    monkeypatch.setattr(strips, "Bar", Shown)
+    monkeypatch.setattr(progress.threading.Thread, "start", lambda self: None)
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    watch, v = progress._Watch(), tm.tensor(0.5)
+    for _ in range(3):
+        for _ in range(100):
+            v = v * 0.999 + 0.001
+        now[0] += 1.0
+        watch._look()
+    now[0] += 1.0
+    watch._look()  # nothing was added
+    assert [bar.said for bar in bars] == [["building the graph for 1 s", "building the graph for 2 s", "closed"]]

@@ -106,7 +106,7 @@ class Pointwise(Op):
         if operator is not None and all(a.type.form != "array" for a in node.args):
             value = operator(*(np.asarray(v)[()] for v in strong))
         else:
-            value = self.numpy(*strong)
+            value = in_parts(self.numpy, strong)
         return as_form(value, node.type.form) if not node.type.shape else value
 
     def scalar_source(self, node: Node) -> str | None:
@@ -143,6 +143,35 @@ class Pointwise(Op):
 
     def expand(self, node: Node) -> Node | None:
         return self.body(*node.args) if self.body else None
+
+
+def in_parts(function: Callable[..., Value], operands: Sequence[Value]) -> Value:
+    """``function(*operands)``; of large arrays part by part, between which an interrupt is heard."""
+    arrays = [v for v in operands if isinstance(v, np.ndarray) and v.ndim]
+    whole = max(arrays, key=lambda v: v.size, default=None)
+    if (
+        whole is None
+        or whole.size < 2 * PART
+        or any(v.shape != whole.shape or not v.flags.c_contiguous for v in arrays)
+    ):
+        return function(*operands)
+    rows = max(1, PART * len(whole) // whole.size)
+    result: Any = None
+    for start in range(0, len(whole), rows):
+        part = slice(start, start + rows)
+        given = [v[part] if isinstance(v, np.ndarray) and v.ndim else v for v in operands]
+        if result is None:
+            first = np.asarray(function(*given))
+            result = np.empty(whole.shape, first.dtype)
+            result[part] = first
+        elif isinstance(function, np.ufunc):
+            function(*given, out=result[part])
+        else:
+            result[part] = function(*given)
+    return result
+
+
+PART = 1 << 22  # elements
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import pytest
 import scipy.special
 
 from tensormagic.ir.errors import DTypeError
+from tensormagic.ops import pointwise
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.pointwise import ASTYPE, Pointwise, astype
 from tests.ops.harness import (
@@ -211,3 +212,28 @@ def test_a_python_constant_fits_or_is_refused_as_in_numpy(dtype, number):
 def test_a_python_integer_beyond_64_bits_is_refused():
     with pytest.raises(DTypeError, match="64 bits"):
         constant(2**70)
+
+
+@pytest.mark.parametrize(
+    "function", [np.sin, np.hypot, lambda x: x + 1j, np.isnan], ids=["sin", "hypot", "+ 1j", "isnan"]
+)
+def test_large_arrays_are_computed_in_parts(function, monkeypatch):
+    monkeypatch.setattr(pointwise, "PART", 100)
+    rng = np.random.default_rng(0)
+    seen = []
+
+    def counted(*given):
+        seen.append(given[0].size)
+        return function(*given)
+
+    for shape in [(1003,), (7, 50, 3), (400, 1), (1, 5000)]:
+        given = [rng.standard_normal(shape) for _ in range(getattr(function, "nin", 1))]
+        for called in (function, counted):
+            found = pointwise.in_parts(called, given)
+            expected = function(*given)
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+    assert max(n for n in seen if n != 5000) <= 150
+    x = rng.standard_normal((30, 40)).T
+    assert pointwise.in_parts(np.sin, [x]).flags.f_contiguous
+    np.testing.assert_array_equal(pointwise.in_parts(np.add, [x.ravel(), np.float64(2.0)]), x.ravel() + 2.0)

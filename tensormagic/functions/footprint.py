@@ -97,6 +97,7 @@ def constants_of(tree: Any) -> list[Any]:
 
 
 _CONTAINERS = {tuple, list, dict}
+_WATCHED = {"numpy", "scipy", "math", "numpy.random", "numpy.linalg", "numpy.fft"}  # which tests replace parts of
 
 
 class _Walk:
@@ -294,9 +295,7 @@ class _Walk:
 
     def _module(self, module: types.ModuleType, told: str) -> None:
         if kinds.is_quiet(module.__name__):
-            space = vars(module)
-            for name in self.names & space.keys() if module.__name__ in {"numpy", "scipy", "math"} else ():
-                self._entry_of_library(space, name, f"{told}.{name}")
+            self._library(module, told)
             return
         space, users = vars(module), kinds.is_users_module(module)
         if self.every:
@@ -311,11 +310,18 @@ class _Walk:
                 self._entry(space, name, f"{told}.{name}")
             self._entry(space, "__getattr__", f"{told}.__getattr__")
 
-    def _entry_of_library(self, space: dict[str, Any], name: str, told: str) -> None:
-        value = space[name]
-        if kinds.is_quiet(getattr(value, "__module__", None)) or isinstance(value, types.ModuleType):
-            return
-        self._entry(space, name, told)
+    def _library(self, module: types.ModuleType, told: str) -> None:
+        """The names of NumPy's or another module that is known: whether they still are what they were, in one check."""
+        space = vars(module)
+        names = sorted(self.names & space.keys()) if module.__name__ in _WATCHED else []
+        for name in names:
+            value = space[name]
+            if isinstance(value, types.ModuleType):
+                self._push(value, f"{told}.{name}")
+            elif not kinds.is_quiet(getattr(value, "__module__", None)):
+                self._entry(space, name, f"{told}.{name}")
+        if names:
+            self._check("entries", space, tuple(names), tuple([space[n] for n in names]), f"{told}.{names[0]}")
 
     def _class(self, kind: type, told: str) -> None:
         if kinds.is_quiet_class(kind):

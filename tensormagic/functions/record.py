@@ -25,6 +25,7 @@ _WRITTEN_OUT = 300  # checks that one function asks; more are asked in a loop
 _TEXTS = {
     "entry": "a{k}(b{k}, M) is c{k}",
     "entry value": "((x := a{k}(b{k}, M)) is c{k} or same(x, c{k}))",
+    "entries": "all(map(is_, map(a{k}.get, b{k}), c{k}))",
     "cell": "a{k}.cell_contents is c{k}",
     "cell value": "((x := a{k}.cell_contents) is c{k} or same(x, c{k}))",
     "type": "type(a{k}) is c{k}",

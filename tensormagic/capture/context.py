@@ -88,9 +88,9 @@ class Capture:
         What values were taken for, as data say: an error that is met after that may be none where data say otherwise.
     undecided
         The dtypes that numbers, and arrays made of them, would be of in NumPy, as data say, where these are narrower than here.
-    stores, ordered
-        Whether something was stored into, or read in the order in which it lies in memory; and whether inputs without values were
-        taken to lie in C order.
+    stores, ordered, by_layout
+        Whether something was stored into, or read in the order in which it lies in memory; whether it was asked how inputs
+        lie; and whether the code itself has asked where elements lie.
     values, behind
         What inputs are in the call that a function is captured for, and what follows from that, as far as it was asked for; and
         what stands behind inputs that stand in for a part of the code.
@@ -122,6 +122,7 @@ class Capture:
     stores: bool = False
     deciding: list[Guard] = field(default_factory=list)
     ordered: bool = False
+    by_layout: bool = False
     nodes: int = 0
     values: dict[Node, Any] = field(default_factory=dict[Node, Any])
     behind: dict[Node, Node] = field(default_factory=dict[Node, Node])

@@ -1,6 +1,6 @@
 """Where an array's elements lie: its strides and flags, as NumPy would have them, or as they are once it is computed.
 
-A function knows neither: it is captured once for arrays of other sizes and other layouts, too.
+A function knows what arguments it is captured for: where it asks, it is captured anew for arguments that lie otherwise.
 """
 
 from __future__ import annotations
@@ -30,8 +30,14 @@ def _needs_memory(name: str) -> None:
 
 def layout(value: Tensor, name: str) -> Any:
     """An array that lies in memory as the lazy one does, of elements of the same size."""
-    _needs_memory(name)
-    known = value.place.layout()
+    known = value.place.layout() if not context.trying() else None
+    capture = context.current()
+    if capture is not None and capture.abstract and known is not None:
+        capture.by_layout = True
+        for size in value.type.shape:
+            capture.specialise(size)
+    if known is None:
+        _needs_memory(name)
     if known is None or any(hint(s) is None for s in value.type.shape):
         needs_value(f".{name}", node=value.node)
         return np.asarray(value.numpy())
@@ -51,14 +57,15 @@ class Flags:
         object.__setattr__(self, "_tensor", tensor)
 
     def _read(self, name: str) -> Any:
-        _needs_memory(f"flags.{name}")
         tensor: Tensor = object.__getattribute__(self, "_tensor")
         place = tensor.place
         if name == "writeable":
+            _needs_memory(f"flags.{name}")
             if place.writeable is None:
                 needs_value(".flags", node=tensor.node)
             return place.writeable is not False
         if name == "owndata":
+            _needs_memory(f"flags.{name}")
             own = place.buffer.array
             return place.parent is None and (own is None or own.flags.owndata)
         if name == "aligned":

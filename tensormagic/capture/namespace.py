@@ -43,6 +43,7 @@ from tensormagic.capture.library import (
     selection,
     sets,
     shaping,
+    sharing,
     signal,
     special,
     statistics,
@@ -60,7 +61,7 @@ LIBRARY: tuple[ModuleType, ...] = (
     products, grids, histograms, padding, sets, windows, polynomials, applying,
     operators, linear_algebra, transforms,
     special, storing, views, norms, equations, scipy_linalg,
-    systems, distances, kernel_density, densities, densities_table, quadrature, filters, complex_numbers, bits,
+    systems, distances, kernel_density, densities, densities_table, quadrature, filters, complex_numbers, bits, sharing,
 )  # fmt: skip
 oracle.methods_in_numpys_words()
 _CREATE = {

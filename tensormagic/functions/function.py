@@ -146,7 +146,9 @@ def trace(
         fresh = [capture.lifted[p] for p in map(place_of, new) if isinstance(capture.lifted.get(p), Tensor)]
         tensors += fresh
         leaves += [t.node for t in fresh]
-        stores = stores_of(label, tensors, found, ordered=capture.stores and capture.ordered)
+        matters = capture.by_layout or (capture.stores and capture.ordered)
+        known = [*given.values, *(capture.values.get(t.node) for t in fresh)]
+        stores = stores_of(label, tensors, found, known if matters else None)
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
     again = any(t.place.buffer.version for t in fresh) or any(random.is_generator(r[1][r[0]]) for r in new)
     return Trace(leaves, nodes, stores, build, capture.guards, new, again, capture.raising)
@@ -295,8 +297,14 @@ class Function(Made):
         except BaseException as error:  # noqa: BLE001 (raised again)
             raise users_alone(error)  # noqa: B904 (the same one)
 
-    def _again(self, args: tuple[Any, ...], options: dict[str, Any], log: Log) -> Any:
-        """The result, traced anew: a function that is called as it is has given something of another kind than before."""
+    def _again(self, args: tuple[Any, ...], options: dict[str, Any], log: Log | None) -> Any:
+        """The result, traced anew: a function that is called as it is has given something of another kind than before.
+
+        Where an argument lies otherwise in memory, there may be a trace for that; nothing has run then, and there is no log.
+        """
+        if log is None:
+            self.quick.clear()
+            return self._of_kind(*self._completed(args, options))
         with logged(log):
             self.forget()
             return self._of_kind(args, options)
@@ -341,7 +349,7 @@ class Function(Made):
             random.commit(drawn, session.compute([g.buffer.node for g in drawn]))
             return result
         given, key = self.kind(args, options)
-        known = next((k for k in self._exact.get(key, ()) if k.holds()), None)
+        known = next((k for k in self._exact.get(key, ()) if k.program.stores.fits(given.values) and k.holds()), None)
         if known is None:
             program, given, record = self._specialise(key, given, (args, options))
             values = [*given.values, *map(session.value_of, program.extra)]
@@ -387,7 +395,7 @@ class Function(Made):
         kind = (*key[:-1], tuple([_kind(v) for v in given.values]))
         shapes = [np.shape(v) for v in given.values]
         for program, record in self._kinds.get(kind, ()):
-            if record.holds() and _fits(program, shapes):
+            if program.stores.fits(given.values) and record.holds() and _fits(program, shapes):
                 return program, given, record
         before, reads = self.record(call), self.reads
         program, given = self.specialise(given)

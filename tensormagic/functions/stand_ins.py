@@ -32,4 +32,4 @@ def abstract_tensor(value: Any, name: str) -> Tensor:
 
 def stand_in_tensor(node: Node, name: str) -> Tensor:
     """A lazy array of its own, with a name for messages."""
-    return Tensor(Place(Buffer(node, None, name)))
+    return Tensor(Place(Buffer(node, None, name, argument=True)))

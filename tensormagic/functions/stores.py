@@ -13,6 +13,7 @@ from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ops.effects.outside import Changed
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,26 @@ class Stores:
         Which inputs are stored into; the last results of the graph are what they hold afterwards.
     returned
         Which results of the function are such an input itself, by the number of the input.
-    ordered
-        Whether it matters that the inputs lie in C order: a view of a reshaped array is one only then, and so may order="K" be.
+    lies
+        How inputs have to lie, by number, where that matters: their strides, or None for C order without gaps. A view of a
+        reshaped array is one only then, and so may order="K" be.
     """
 
     label: str
     names: tuple[str, ...]
     inputs: tuple[int, ...]
     returned: dict[int, int]
-    ordered: bool
+    lies: dict[int, tuple[int, ...] | None]
 
     def __bool__(self) -> bool:
-        return bool(self.inputs) or self.ordered
+        return bool(self.inputs) or bool(self.lies)
+
+    def fits(self, values: Sequence[Any]) -> bool:
+        """Whether inputs lie in memory as they have to."""
+        return all(
+            values[k].flags.c_contiguous if strides is None else values[k].strides == strides
+            for k, strides in self.lies.items()
+        )
 
     def check(self, values: Sequence[Any], given: Sequence[Any]) -> None:
         """Refuse values that cannot be stored into, or not as NumPy would.
@@ -50,13 +59,8 @@ class Stores:
         given
             The caller's own objects: an input that is none of these is a copy of one.
         """
-        if self.ordered:
-            for name, value in zip(self.names, values, strict=False):
-                if isinstance(value, np.ndarray) and value.ndim > 1 and not value.flags.c_contiguous:
-                    raise CaptureError(
-                        f"{self.label} depends on how its inputs lie in memory, and {name} is not in C order",
-                        f"Pass np.ascontiguousarray({name}).",
-                    )
+        if not self.fits(values):
+            raise Changed("an argument lies in memory in another way than when the function was captured")
         for number in self.inputs:
             self._check_target(number, values, given)
 
@@ -98,8 +102,8 @@ def _is_alike(target: np.ndarray[Any, Any], value: Any) -> bool:
     )
 
 
-def stores_of(label: str, tensors: Sequence[Tensor], results: Sequence[Any], *, ordered: bool) -> Stores:
-    """What a body has stored into the lazy arrays that stood for its inputs."""
+def stores_of(label: str, tensors: Sequence[Tensor], results: Sequence[Any], values: Sequence[Any] | None) -> Stores:
+    """What a body has stored into the lazy arrays that stood for its inputs; ``values`` are these, where it matters how they lie."""
     buffers = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.buffer.stored}
     returned = {
         k: buffers[id(v.place.buffer)]
@@ -107,7 +111,12 @@ def stores_of(label: str, tensors: Sequence[Tensor], results: Sequence[Any], *, 
         if isinstance(v, Tensor) and v.place.parent is None and id(v.place.buffer) in buffers
     }
     names = tuple(t.place.buffer.name for t in tensors)
-    return Stores(label, names, tuple(buffers.values()), returned, ordered)
+    lies = {
+        k: None if v.flags.c_contiguous else v.strides
+        for k, v in enumerate(values or ())
+        if isinstance(v, np.ndarray) and v.ndim and not isinstance(v, State)
+    }
+    return Stores(label, names, tuple(buffers.values()), returned, lies)
 
 
 def unchanged(containers: Any, label: str, call: Callable[[], Any]) -> Any:

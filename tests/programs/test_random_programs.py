@@ -174,8 +174,9 @@ def test_rows_with_gaps_are_copied_by_a_reshape():
 
     captured_function = tm.tensor(squared)
     captured_function(np.ones((3, 4)))
-    with pytest.raises(CaptureError, match="not in C order"):
-        captured_function(np.arange(12.0).reshape(3, 4)[:, ::2])
+    apart, plain = (np.arange(12.0).reshape(3, 4)[:, ::2] for _ in range(2))
+    np.testing.assert_array_equal(captured_function(apart), squared(plain))
+    np.testing.assert_array_equal(apart, plain)
 
 
 @pytest.mark.parametrize("limit", [1, 5])
@@ -312,7 +313,7 @@ def test_a_new_shape_of_what_may_not_lie_in_order():
 
     f = tm.tensor(flat)
     np.testing.assert_array_equal(f(np.ones((3, 4))), np.full(8, 2.0))
-    with pytest.raises(CaptureError, match="not in C order"):
+    with pytest.raises((CaptureError, AttributeError)):  # as NumPy's, where that is known
         f(np.asfortranarray(np.arange(12.0).reshape(3, 4)))
 
 

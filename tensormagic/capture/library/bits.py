@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from tensormagic.capture.arguments import done, strong, tensor
+from tensormagic.capture.arguments import done, extent_number, strong, tensor
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, node_of, read_only, wrap
@@ -48,9 +49,17 @@ def unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: str = "big
     node, axis = _flat(a, axis, bitorder, "np.unpackbits")
     if node.type.dtype != np.uint8:
         raise DTypeError("Expected an input array of unsigned byte data type")
-    if count is not None:
-        refuse("np.unpackbits with count", "Take the first of all bits by a slice.")
-    return done(bits.unpackbits(node, axis, bitorder))
+    found = done(bits.unpackbits(node, axis, bitorder))
+    if count is None:
+        return found
+    place, number = axis % found.ndim, operator.index(count)
+    there = extent_number(found.node, place)
+    if number < -there:
+        raise ValueError(f"-count larger than number of elements (count={number})")
+    own = found[(slice(None),) * place + (slice(None, number),)]
+    missing = max(number - there, 0)
+    padded: Any = np.pad(cast("Any", own), [(0, missing if k == place else 0) for k in range(own.ndim)])
+    return padded if missing else own.copy()
 
 
 @implements(np.frexp)
@@ -73,14 +82,26 @@ def ldexp(x1: Any, x2: Any) -> Tensor:
 
 @implements(np.trim_zeros)
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """``np.trim_zeros`` of a row: without the zeros at its ends, as an array of its own, which cannot be stored through."""
-    row = tensor(filt)
-    if row.ndim != 1 or axis not in {None, 0, -1}:
+    """``np.trim_zeros``: without the zeros at its ends, as an array of its own, which cannot be stored through."""
+    array = tensor(filt)
+    several = array.ndim != 1 or axis not in {None, 0, -1}
+    if several and "axis" not in inspect.signature(np.trim_zeros).parameters:  # of NumPy before 2.2
         refuse("np.trim_zeros of more than one axis", "Trim a row.")
     sides = trim.lower()
     if sides not in {"fb", "bf", "f", "b"}:
         message = f"unexpected character(s) in `trim`: {trim!r}"
         raise ValueError(message)
-    other: Any = wrap(scalar.not_equal(row.node, 0))
+    axes = range(array.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    kept = {k % array.ndim: _kept(array, k % array.ndim, sides) for k in map(operator.index, axes)}
+    for place, mask in kept.items():
+        array = array[(slice(None),) * place + (mask,)]
+    return read_only(array if kept else array.copy())
+
+
+def _kept(array: Tensor, axis: int, sides: str) -> Any:
+    """Which places along an axis lie between the first and the last that are not all zeros."""
+    others = tuple(k for k in range(array.ndim) if k != axis)
+    other: Any = wrap(scalar.not_equal(array.node, 0))
+    other = other.any(axis=others) if others else other
     before, behind = other.cumsum() > 0, other[::-1].cumsum()[::-1] > 0
-    return read_only(row[before & behind if len(sides) == 2 else before if sides == "f" else behind])
+    return before & behind if len(sides) == 2 else before if sides == "f" else behind

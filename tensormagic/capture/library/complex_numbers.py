@@ -13,6 +13,7 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import wrap
 from tensormagic.ir.node import Node
+from tensormagic.ops.effects.checks import settled
 from tensormagic.ops.form import to_form
 from tensormagic.ops.matrices import spectral
 
@@ -39,6 +40,15 @@ def is_real(node: Node, name: str, function: Callable[[Any], Any], advice: str) 
     if capture is not None and capture.abstract:
         refuse(f"{name} in a function", f"Whether its result is complex depends on the values: {advice}")
     return _is_real(node, function)
+
+
+def as_values_say(value: Any, holds: Any) -> Any:
+    """A complex array, or its real part where ``holds``: of which dtype it is, the values decide."""
+    capture = context.current()
+    if capture is None or not capture.abstract:
+        return value.real.copy() if bool(holds) else value
+    real, site = capture.of_site()
+    return wrap(settled((value.real if real else value).node, holds.node, real, site))
 
 
 @implements(np.real_if_close)

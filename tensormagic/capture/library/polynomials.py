@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.arguments import at_capture, done, extent_number, known, or_one, tensor
-from tensormagic.capture.library.complex_numbers import taken_for_real
+from tensormagic.capture.library.complex_numbers import as_values_say, taken_for_real
 from tensormagic.capture.library.diagonals import vander
 from tensormagic.capture.library.equations import lstsq
 from tensormagic.capture.library.joining import concatenate_
@@ -157,21 +157,26 @@ def roots(p: Any) -> Any:
 
 @implements(np.poly)
 def poly(seq_of_zeros: Any) -> Any:
-    """``np.poly``: the product of the linear factors; of complex roots and matrices with values known at capture."""
+    """``np.poly``: the product of the linear factors; of complex roots real where they are pairs."""
     x = tensor(seq_of_zeros)
     if not x.ndim:
         raise TypeError("np.poly takes a sequence of roots or a matrix, and no number")
-    if x.ndim > 1 or x.dtype.kind == "c":
-        return at_capture(np.poly, "np.poly of complex roots or of a matrix", x)
-    factors = x if x.dtype.char in "fd" else x.astype(np.float64)
+    shape = [extent_number(x.node, k) for k in range(x.ndim)]
+    if shape == [shape[0]] * 2 and shape[0]:
+        x = cast("Any", np.linalg.eigvals(cast("Any", x)))
+    elif len(shape) != 1:
+        raise ValueError("input must be 1d or non-empty square 2d array.")
+    factors = x if x.dtype.char in "fdFD" else x.astype(np.float64)
     result = constant(np.ones(1, factors.dtype))
-    count = extent_number(factors.node, 0)
-    if not count:
+    if not shape[0]:
         return 1.0
-    for k in range(count):
+    for k in range(shape[0]):
         linear = concatenate([constant(np.ones(1, factors.dtype)), reshape(-factors[k].node, (1,))], 0)
         result = convolve(result, linear)
-    return done(result)
+    if factors.dtype.kind != "c":
+        return done(result)
+    pairs: Any = np.sort(cast("Any", factors)) == np.sort(factors.conj())
+    return as_values_say(done(result), pairs.all())
 
 
 @implements(np.polyfit)

@@ -19,7 +19,7 @@ from tensormagic.capture.library import mathematics
 from tensormagic.capture.makers import maker_of
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import outside, ranges, scalar_types, source
-from tensormagic.capture.staging.conversions import CONVERSIONS, item, waits
+from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.raising import may_wait, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
@@ -81,9 +81,8 @@ def called(function: Any) -> Any:
         return function if own is function.func else partial(own, *function.args, **function.keywords)
     if _is_librarys(function):
         return _stand_in(function)
-    if isinstance(function, MethodType) and function.__func__ is Tensor.item:
-        owner: Any = function.__self__
-        return partial(item, owner)
+    if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and function.__func__ in METHODS:
+        return partial(METHODS[function.__func__], function.__self__)
     if function is print and waits():
         return print_
     if waits() and (code := code_that_calls_itself(function)) is not None:

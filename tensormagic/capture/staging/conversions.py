@@ -1,13 +1,15 @@
-"""``float``, ``int``, ``bool`` and ``round`` of captured values: a float stays in the graph; the others do in code without values."""
+"""``float``, ``int``, ``bool``, ``round``, ``tolist`` of captured values: a float stays in the graph; others where no values are."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.size import nodes_of
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT
@@ -99,4 +101,22 @@ def item(value: Tensor, *index: Any) -> Any:
     return wrap(to_form(found.node, "python")) if lazy else value.item(*index)
 
 
+_LONGEST = 10_000  # of the lists that an array is taken apart into
+
+
+def to_list(value: Tensor) -> Any:
+    """``ndarray.tolist``: nested lists of lazy numbers, where sizes are known."""
+    capture = context.current()
+    shape = [s if capture is None or nodes_of(s) else capture.specialise(s) for s in value.type.shape]
+    lengths = [s for s in shape if isinstance(s, int)]
+    if not waits() or len(lengths) < len(shape) or math.prod(lengths) > _LONGEST:
+        return value.tolist()
+
+    def listed(part: Tensor, rest: list[int]) -> Any:
+        return [listed(part[k], rest[1:]) for k in range(rest[0])] if rest else wrap(to_form(part.node, "python"))
+
+    return listed(value, lengths)
+
+
+METHODS = {Tensor.item: item, Tensor.tolist: to_list}
 CONVERSIONS: dict[Any, Callable[..., Any]] = {float: float_, int: int_, bool: bool_, round: round_}

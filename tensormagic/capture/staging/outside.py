@@ -55,7 +55,7 @@ class Deferred:
         self.__name__ = name
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name not in _OF_ADDRESSES:
             raise AttributeError(name)
         return Deferred(("get", self._form, name), f"{self.__name__}.{name}")
 
@@ -71,6 +71,9 @@ class Deferred:
 
     __add__ = __radd__ = __sub__ = __int__ = __index__ = __bool__ = __str__ = __repr__ = __eq__ = __hash__ = _refused
     __getitem__ = __len__ = __iter__ = __format__ = _refused
+
+
+_OF_ADDRESSES = {"data", "data_as", "shape_as", "strides_as", "shape", "strides"}
 
 
 def address_of(tensor: Tensor) -> Deferred:

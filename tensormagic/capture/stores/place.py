@@ -73,6 +73,8 @@ class Buffer:
         Whether a branch or a loop gave it: then it may be a part of another array.
     level
         The level of rewriting that its value is computed at, where code of a level of its own gave it; empty for the one in force.
+    argument
+        Whether it stands for an argument of a function, or for what one reads.
     first
         The value that it was made with, which decides where the elements lie.
     """
@@ -92,6 +94,7 @@ class Buffer:
     choice: Choice | None = None
     merged: bool = False
     level: str = field(default_factory=lambda: config.own_math)
+    argument: bool = False
     first: Node = field(init=False)
 
     def __post_init__(self) -> None:
@@ -127,6 +130,9 @@ class Buffer:
         if isinstance(self.array, np.ndarray):
             strides = [s // self.array.itemsize for s in self.array.strides]
             return np.lib.stride_tricks.as_strided(_NOWHERE, self.array.shape, strides)
+        given = given_for(self.first) if self.argument else None
+        if given is not None and not given.flags.c_contiguous:
+            return _as_given(self.first, given)
         if not in_c_order(self.first) or (self.merged and _may_have_gaps(self.first)):
             return None
         return np.lib.stride_tricks.as_strided(_NOWHERE, shape, [math.prod(shape[k + 1 :]) for k in range(len(shape))])
@@ -322,6 +328,30 @@ _NOWHERE = np.zeros(1, np.int8)
 _lies_as: WeakKeyDictionary[Node, list[Node]] = WeakKeyDictionary()
 
 
+def given_for(leaf: Node) -> np.ndarray[Any, Any] | None:
+    """The array of the call that a function is captured for, for an argument; what is made of how it lies is for such arrays alone."""
+    capture = context.current()
+    if capture is None or leaf.op.name != "input":
+        return None
+    while leaf in capture.behind:
+        leaf = capture.behind[leaf]
+    value = capture.values.get(leaf) if leaf.op.name == "input" else None
+    if not isinstance(value, np.ndarray):
+        return None
+    capture.ordered = True
+    return value
+
+
+def _as_given(leaf: Node, given: np.ndarray[Any, Any]) -> Layout | None:
+    """The layout of an argument that is not in C order: then its sizes are those of the call, too."""
+    capture = context.current()
+    for size in leaf.type.shape if capture is not None else ():
+        capture.specialise(size)  # type: ignore[union-attr]
+    if any(s % given.itemsize for s in given.strides):
+        return None
+    return np.lib.stride_tricks.as_strided(_NOWHERE, given.shape, [s // given.itemsize for s in given.strides])
+
+
 def lies_as(node: Node, other: Node) -> None:
     """Note that a value was stored into an array that was made as ``other``, which decides where its elements lie."""
     known = _lies_as.setdefault(node, [])
@@ -359,7 +389,8 @@ def _may_have_gaps(first: Node) -> bool:
             pending.append((node.args[0], around))
         elif name in {"slice", "transpose"} or (name == "broadcast" and node.args[0].type.shape):
             return True
-        if name == "input" and not _has_no_gaps(node["source"]):
+        given = given_for(node)
+        if name == "input" and not (_has_no_gaps(node["source"]) if given is None else given.flags.c_contiguous):
             return True
         if name == "parameter" and around is not None:
             pending += _handed_on(node["index"], *around)
@@ -408,7 +439,7 @@ def _has_no_gaps(source: Any) -> bool:
 def _keeps_order(node: Node) -> bool:
     """Whether a result lies in C order where the operands do."""
     if node.op.name in {"input", "parameter"}:
-        return _leaf_in_order(node.params.get("source"))
+        return _leaf_in_order(node)
     kind = getattr(node.op, "kind", "")
     if node.op.name == "gather":  # what several axes leave behind, NumPy lays out as it likes
         return node.args[0].type.ndim == 1
@@ -420,8 +451,9 @@ def _keeps_order(node: Node) -> bool:
     return True
 
 
-def _leaf_in_order(source: Any) -> bool:
-    value = getattr(source, "value", None)
+def _leaf_in_order(leaf: Node) -> bool:
+    value = getattr(leaf.params.get("source"), "value", None)
+    value = given_for(leaf) if value is None else value
     capture = context.current()
     if value is None and capture is not None:
         capture.ordered = True  # arguments are taken to be in C order: checked at the call, where it matters

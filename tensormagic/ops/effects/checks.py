@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import CaptureError, DifferentiationError, UndefinedError
+from tensormagic.ir.errors import CaptureError, DifferentiationError, KindError, UndefinedError
 from tensormagic.ir.node import Node, as_size, make
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import Size, Type
@@ -115,3 +115,42 @@ FIXED = Opaque(
 def fixed(value: Node, sources: Sequence[Node]) -> Node:
     """``value``, found at capture from ``sources``: derivatives with respect to these are refused, and not taken for zero."""
     return make(FIXED, (value, *sources))
+
+
+def _settled(value: Value, holds: Value, *, real: bool, site: int) -> Value:
+    if bool(np.all(holds)) != real:
+        which = ("complex", "real") if real else ("real", "complex")
+        error = KindError(
+            "the result is {}, and was {} when the code was captured: NumPy's dtype depends on the values".format(
+                *which
+            ),
+            "Take .real, or compute with complex numbers.",
+        )
+        error.site = site
+        raise error
+    return value
+
+
+def _settled_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    if batched[1]:
+        raise CaptureError(
+            "whether a result is real is asked for each element of a batch",
+            "Take .real, or compute with complex numbers.",
+        )
+    return make(SETTLED, (lead(args[0], batched[0], size), args[1]), **node.params)
+
+
+SETTLED = Opaque(
+    name="settled",
+    types=_type,
+    numpy=_settled,
+    tangent=lambda _node, tangents: tangents[0],
+    stacked=_settled_stacked,
+    picks=True,
+    doc="The first operand, where whether the second holds is what it was taken for.",
+)
+
+
+def settled(value: Node, holds: Node, real: bool, site: int) -> Node:
+    """``value``, whose dtype was chosen as if ``holds`` were ``real``: an error when the graph runs where it is not (`KindError`)."""
+    return make(SETTLED, (value, holds), real=real, site=site)

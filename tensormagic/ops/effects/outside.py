@@ -217,9 +217,9 @@ _log: ContextVar[Log | None] = ContextVar("log", default=None)
 
 
 class Changed(GuardError):  # noqa: N818 (says what happened)
-    """A call has given something of another kind than when the function was captured; ``log`` has what was called until then."""
+    """Something is otherwise than when the function was captured; ``log`` has what was called until then, where that was a result."""
 
-    log: Log
+    log: Log | None = None
 
 
 @contextmanager

@@ -1,0 +1,98 @@
+"""Where arrays lie in memory: windows by strides, and whether two arrays have memory in common."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, memory
+from tensormagic.capture.arguments import shape_of, tensor
+from tensormagic.capture.names import implements
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stores.place import Buffer
+from tensormagic.capture.stores.windows import window
+from tensormagic.capture.value import Tensor, read_only
+from tensormagic.ir.type import hint
+
+
+@implements(np.lib.stride_tricks.as_strided)
+def as_strided(
+    x: Any, shape: Any = None, strides: Any = None, *, subok: bool = False, writeable: bool = True
+) -> Tensor:
+    """``numpy.lib.stride_tricks.as_strided``: a view, where it keeps to the elements of ``x``; stored through where none is there twice."""
+    del subok
+    array = tensor(x)
+    lies = memory.layout(array, "strides")
+    extents = lies.shape if shape is None else tuple(_extent(s) for s in shape_of(shape))
+    steps = lies.strides if strides is None else tuple(map(operator.index, strides))
+    if len(extents) != len(steps):
+        raise ValueError("mismatch in length of strides and shape")
+    found = window(array, lies, steps, extents)
+    return found if writeable else read_only(found)
+
+
+def _extent(size: Any) -> int:
+    capture = context.current()
+    found = capture.specialise(size) if capture is not None else hint(size)
+    if found is None:
+        refuse("as_strided with a shape that depends on data", "Take elements by indices.")
+    return found
+
+
+class _At:
+    """An array of which only the place in memory is told."""
+
+    def __init__(self, address: int, lies: np.ndarray[Any, Any]) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": lies.shape,
+            "strides": lies.strides,
+            "typestr": f"|V{lies.itemsize}",
+            "data": (address, True),
+        }
+
+
+def _placed(value: Any, other: Any) -> np.ndarray[Any, Any]:
+    """An array that is where ``value`` is, in a memory where each array has a place of its own: it is not to be read."""
+    if not isinstance(value, Tensor):
+        return np.asarray(value)
+    lies = memory.layout(value, "ctypes.data")
+    own, there = value.place.buffer, value.place.layout()
+    base = own.layout()
+    if there is None or base is None or _may_be_part(own, other):
+        refuse(
+            "whether arrays share memory, where captured code does not know how they are made,",
+            "Ask outside the function, or in a cell of its own.",
+        )
+    begins = own.array.__array_interface__["data"][0] if isinstance(own.array, np.ndarray) else own.born << _ROOM
+    return np.asarray(_At(begins + (_address(there) - _address(base)) * lies.itemsize, lies))
+
+
+_ROOM = 40  # bits of an address that count bytes within one array
+
+
+def _may_be_part(own: Buffer, other: Any) -> bool:
+    """Whether an array may be a part of another's memory, which captured code sees as one of its own."""
+    buffer = other.place.buffer if isinstance(other, Tensor) else None
+    if buffer is own:
+        return False
+    unknown = own.depends or own.merged or bool(own.origins) or (own.writeable is False and own.array is None)
+    return unknown or (own.argument and (buffer is None or buffer.argument))
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+@implements(np.may_share_memory)
+def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
+    """``np.may_share_memory``."""
+    return bool(np.may_share_memory(_placed(a, b), _placed(b, a), max_work))
+
+
+@implements(np.shares_memory)
+def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
+    """``np.shares_memory``."""
+    return bool(np.shares_memory(_placed(a, b), _placed(b, a), max_work))

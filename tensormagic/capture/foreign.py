@@ -39,6 +39,8 @@ def is_foreign(function: Any) -> bool:
     if isinstance(owner, Tensor):
         return False
     kind = function if isinstance(function, type) else type(function if owner is None else owner)
+    if kind.__module__.partition(".")[0] == _OWN:  # a derivative goes by the module of the function that it is of
+        return False
     module = getattr(function, "__module__", None) if isinstance(owner, ModuleType | None) else kind.__module__
     return isinstance(module, str) and _is_foreign_module(module) and not _has_users_code(kind)
 
@@ -58,6 +60,9 @@ def _has_users_code(kind: type) -> bool:
     found = (f for c in kind.__mro__ for f in vars(c).values() if isinstance(f, FunctionType))
     first = next(found, None)
     return first is not None and _is_users(first.__code__.co_filename)
+
+
+_OWN = __name__.partition(".")[0]
 
 
 @lru_cache(maxsize=1024)

@@ -156,7 +156,8 @@ COMPLEX = (
 
 _BY_ONE = {
     "expit": "x", "log_expit": "x", "logit": "p", "erf": "x", "erfc": "x", "erfcx": "x", "erfinv": "p", "erfcinv": "r / 2",
-    "ndtr": "x", "log_ndtr": "x", "ndtri": "p", "gammaln": "r", "gamma": "r", "digamma": "r", "psi": "u", "entr": "r",
+    "ndtr": "x", "log_ndtr": "x", "ndtri": "p", "gammaln": "r", "gamma": "r", "rgamma": "x", "gammasgn": "r", "digamma": "r",
+    "psi": "u", "entr": "r", "yn": "2, r + 0.5",
     "exp1": "r", "expi": "r", "exprel": "x", "expm1": "x", "log1p": "r", "cbrt": "r", "exp2": "x", "exp10": "x",
     "i0": "x", "i0e": "x", "i1": "x", "i1e": "x", "j0": "x", "j1": "x", "y0": "r", "y1": "r", "k0": "r", "k1": "r",
     "ellipk": "p", "ellipkm1": "p", "ellipe": "p - 1", "spence": "r",
@@ -288,6 +289,7 @@ DENSITIES = (
     case("scipy.stats.binom.cdf", "stats.binom.cdf(k, 7, mu)", close=SUMS),
     case("scipy.stats.multivariate_normal.logpdf", "stats.multivariate_normal.logpdf(s, v, a @ a.T)", close=SUMS),
     case("scipy.stats.multivariate_normal.pdf", "stats.multivariate_normal(v, a @ a.T).pdf(s[0])", close=SUMS),
+    case("scipy.stats.multivariate_normal.entropy", "stats.multivariate_normal.entropy(v, a @ a.T)", close=SUMS),
     case("scipy.stats.dirichlet.logpdf", "stats.dirichlet.logpdf(np.array([0.2, 0.3, 0.1, 0.4]), r)", close=SUMS),
 )
 

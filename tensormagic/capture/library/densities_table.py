@@ -281,6 +281,12 @@ def _normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool 
     return reshape(-0.5 * (total + distance), lead)
 
 
+def _normal_entropy(mean: Any = None, cov: Any = 1) -> Node:
+    m, c = _covariance(mean, cov)
+    logdet = 2 * reduce_sum(log(diagonals(linalg.cholesky(c))), (0,))
+    return 0.5 * (astype(size_node(m.type.shape[0]), np.float64) * (2 * _LOG_ROOT_2PI + 1) + logdet)
+
+
 def _dirichlet_logpdf(x: Any, alpha: Any) -> Node:
     """Values are not checked: SciPy raises for points that are not on the simplex."""
     a, points = number(alpha), number(x)
@@ -303,6 +309,7 @@ SEVERAL.update(
         "multivariate_normal": {
             "logpdf": lambda *args, **options: _done(_normal_logpdf(*args, **options)),
             "pdf": lambda *args, **options: _done(exp(_normal_logpdf(*args, **options))),
+            "entropy": lambda *args, **options: _done(_normal_entropy(*args, **options)),
         },
         "dirichlet": {
             "logpdf": lambda *args, **options: _done(_dirichlet_logpdf(*args, **options)),

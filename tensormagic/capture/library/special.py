@@ -63,7 +63,7 @@ _OPS: dict[str, Pointwise] = {
         name: getattr(special, name)
         for name in (
             "xlogy", "logit", "exprel", "exp1", "expi", "erf", "erfc", "erfcx", "erfinv", "erfcinv", "log_ndtr", "ndtri",
-            "gammaln", "gamma", "beta", "betaln", "binom", "gammainc", "gammaincc", "betainc",
+            "gammaln", "gamma", "rgamma", "gammasgn", "beta", "betaln", "binom", "gammainc", "gammaincc", "betainc",
             "ellipk", "ellipe", "ellipkm1", "spence", "hyp2f1",
         )
     },
@@ -156,6 +156,15 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
     if q is None or out is not None:
         refuse("scipy.special.zeta without q, or with out=", "For x > 1 write zeta(x, 1).")
     return _done(special.zeta(*in_loop("huber", (x, q))))
+
+
+@implements("scipy.special.yn")
+def yn(n: Any, x: Any) -> Any:
+    """``scipy.special.yn``: the Bessel function of an order that is an integer."""
+    order, value = in_loop("yn", (n, x))
+    if order.type.dtype.kind == "f":
+        refuse("scipy.special.yn of an order that is no integer", "Use scipy.special.yv.")
+    return _done(bessel.yv(astype(order, value.type.dtype), value))
 
 
 @implements("scipy.special.multigammaln")

@@ -46,7 +46,7 @@ def apply(name: str, a: Value) -> Value:
 def _numpy(a: Value, *directions: Value, name: str) -> Value:
     n = a.shape[-1]
     result = np.empty(a.shape, a.dtype)
-    for k in np.ndindex(a.shape[:-2]):
+    for k in np.ndindex(a.shape[:-2]) if n else ():
         if directions and name in {"sqrtm", "logm"} and _is_singular(a[k]):
             raise DifferentiationError(f"{name} has no derivative at a singular matrix")
         found = apply(name, _blocks(a[k], [e[k] for e in directions]))[:n, found_from(n, len(directions)) :]

@@ -180,6 +180,20 @@ gammaln = leaf(
     doc="The logarithm of the absolute value of the gamma function.",
 )
 gamma = real_function("gamma", lambda out, x: out * digamma(x), "The gamma function.", domain=(0.1, INF))
+
+
+def _rgamma_slope(out: Node, x: Node) -> Node:
+    """By the reflection formula below one half, where the digamma function has poles."""
+    left = less(x, 0.5)
+    below, above = 1 - where(left, x, 0), where(left, 1, x)
+    turn = x * math.pi
+    return where(left, (cos(turn) - sin(turn) / math.pi * digamma(below)) * gamma(below), -out * digamma(above))
+
+
+rgamma = real_function("rgamma", _rgamma_slope, "The reciprocal of the gamma function.")
+gammasgn = real_function(
+    "gammasgn", lambda _out, x: x * 0, "The sign of the gamma function.", domain=(0.1, INF), arity=1
+)
 beta = real_function(
     "beta",
     lambda out, a, b: (out * (digamma(a) - digamma(a + b)), out * (digamma(b) - digamma(a + b))),

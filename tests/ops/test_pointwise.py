@@ -36,7 +36,7 @@ def in_loop(function, loop):
 
 
 def log1mexp(x):
-    return np.where(x > -np.log(2), np.log(-np.expm1(x)), np.log1p(-np.exp(x))).astype(x.dtype)
+    return np.where((x > -np.log(2)) & (x <= 0), np.log(-np.expm1(x)), np.log1p(-np.exp(x))).astype(x.dtype)
 
 
 def of_reals(name):
@@ -59,7 +59,7 @@ def of_parts(first, second):
 
 
 REAL = (
-    "exprel exp1 expi erfcx erfinv erfcinv log_ndtr ndtri gamma beta betaln binom gammainc gammaincc betainc zeta "
+    "exprel exp1 expi erfcx erfinv erfcinv log_ndtr ndtri gamma rgamma gammasgn beta betaln binom gammainc gammaincc betainc zeta "
     "ellipk ellipkm1 ellipe spence hyp2f1 j0 j1 jv y0 y1 yv i0 i1 iv i0e i1e ive kv"
 )
 # What is not in NumPy under the name of the op.

@@ -18,6 +18,7 @@ from tensormagic.capture.known import static_value
 from tensormagic.capture.staging.ranges import Enumerated, Items, Range, Zipped
 from tensormagic.capture.staging.slots import INTERNAL
 from tensormagic.capture.staging.source import as_written, staged_cell, written_again
+from tensormagic.capture.stand_ins import handed_back
 from tensormagic.capture.stores import holding
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer
@@ -323,7 +324,7 @@ def restored(value: Any) -> Any:
     """What is handed back to the notebook: modules, distributions and generators as they are."""
     if value is namespace.proxy(np.random):
         return np.random
-    value = random.handed_back(namespace.original_of(value))
+    value = handed_back(namespace.original_of(value))
     return value.__wrapped__ if isinstance(value, namespace.Module | namespace.densities.Distribution) else value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -35,7 +36,7 @@ class Cell:
     source: str
 
 
-at_once: list[Callable[[Node], None]] = []  # what computes a node in a cell where floating-point errors are to raise
+at_once: list[Callable[[Node], None]] = []  # what computes a node in a cell where errors or warnings are caught
 cells: dict[str, Cell] = {}  # by the file name that the code was compiled under
 namers: list[Callable[[str], Cell | None]] = []  # what may know code of another file name
 
@@ -80,6 +81,8 @@ class Capture:
         The functions that are running and may call themselves as data say.
     errors, raising
         What ``np.errstate`` said when the capture began; and whether the code has asked for errors that were not asked for then.
+    filters
+        The warnings' filters when the capture began: code that catches warnings has others.
     held
         What is gone over by loops whose turns are running.
     deciding
@@ -117,6 +120,7 @@ class Capture:
     recursions: dict[Any, Any] = field(default_factory=dict)
     errors: dict[str, Any] = field(default_factory=lambda: dict(np.geterr()))
     raising: bool = False
+    filters: Any = field(default_factory=lambda: warnings.filters)
     assumed: str = ""
     undecided: dict[Node, np.dtype[Any]] = field(default_factory=dict[Node, np.dtype[Any]])
     stores: bool = False
@@ -284,8 +288,9 @@ def record(node: Node) -> Node:
             for running in capture.trials[-1:]:  # which the code may catch
                 running.spoiled = running.spoiled or error
             raise error
-        if (fails or "raise" in errors.values()) and not capture.abstract:
-            for compute in at_once:  # in a `try`, where it fails decides what runs then
+        told = "raise" in errors.values() or warnings.filters is not capture.filters
+        if (fails or told) and not capture.abstract:
+            for compute in at_once:  # in a `try`, where it fails decides what runs then; or where warnings are caught
                 compute(node)
         capture.safe.add(node)
         capture.nodes += 1

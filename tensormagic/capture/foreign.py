@@ -8,6 +8,7 @@ yet, in functions and in what depends on data, they are refused by name, but for
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from functools import lru_cache
 from types import FunctionType, MethodType, ModuleType
@@ -19,7 +20,7 @@ from tensormagic.capture import context
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, LayoutError, TensorError
 
 _ANY_VALUES = set(  # libraries that take what they are given for what it is
     "__main__ builtins tensormagic numpy scipy math operator _operator functools _functools itertools copy collections _collections "  # noqa: SIM905 (a table)
@@ -70,6 +71,34 @@ def _is_foreign_module(name: str | None) -> bool:
     return name is not None and name.partition(".")[0] not in _ANY_VALUES
 
 
+@lru_cache(maxsize=1024)
+def is_foreign_class(kind: type) -> bool:
+    """Whether objects are of a library that knows nothing of lazy values."""
+    return _is_foreign_module(kind.__module__) and not _has_users_code(kind)
+
+
+class Lending:
+    """An object of another library, which is read and stored into by an index of values.
+
+    Parameters
+    ----------
+    owner
+        The object.
+    """
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def __getitem__(self, index: Any) -> Any:
+        return on_values(operator.getitem)(self.owner, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        on_values(operator.setitem)(self.owner, index, value)
+
+    def __delitem__(self, index: Any) -> None:
+        on_values(operator.delitem)(self.owner, index)
+
+
 def on_values(function: Callable[..., Any], maker: str = "") -> Callable[..., Any]:
     """``function``, called on arrays and numbers; ``maker`` is who has compiled it."""
     name = _name_of(function)
@@ -94,16 +123,33 @@ def _on_values(function: Callable[..., Any], args: tuple[Any, ...], options: dic
     return loan.returned(found)
 
 
-def librarys(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], error: CaptureError) -> Any:
-    """What a function of NumPy or SciPy that is not captured gives: in a cell it runs on values, elsewhere ``error`` is raised."""
-    if not values_are_there():
+def librarys(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    error: TensorError,
+    *,
+    parts: bool = False,
+) -> Any:
+    """What a function of NumPy or SciPy that is not captured gives: in a cell it runs on values, elsewhere ``error`` is raised.
+
+    So it is where it gives an array of objects or of structures, which captured code does not take; and a part of an array's memory,
+    unless ``parts`` says that it always does.
+    """
+    if not values_are_there() or isinstance(error, LayoutError):
         raise error
-    called_back = tuple([_called_back(a) for a in args])
-    named = {name: _called_back(a) for name, a in options.items()}
-    return _on_values(function, called_back, named, Loan("a function that is not captured"))
+    given = tuple([called_back(a) for a in args])
+    named = {name: called_back(a) for name, a in options.items()}
+    try:
+        found = _on_values(function, given, named, Loan("a function that is not captured", parts=parts))
+    except CaptureError:
+        raise error from None
+    if isinstance(found, np.ndarray) and (found.dtype.kind in "OV" or type(found) is not np.ndarray):
+        raise error
+    return found
 
 
-def _called_back(function: Any) -> Any:
+def called_back(function: Any) -> Any:
     """A function of the user's, which a library calls back: it gives arrays and numbers."""
     if not isinstance(function, FunctionType | MethodType):
         return function
@@ -115,4 +161,4 @@ def _called_back(function: Any) -> Any:
     return call
 
 
-__all__ = ["is_foreign", "librarys", "on_values"]
+__all__ = ["Lending", "called_back", "is_foreign", "is_foreign_class", "librarys", "on_values"]

@@ -90,9 +90,19 @@ class _Items(ast.NodeTransformer):
 
 
 def input_of(value: Any, name: str) -> Tensor | None:
-    """The lazy array of an array, a number, a Series or a DataFrame of the notebook; None for what is no input."""
+    """The lazy array of an array, a number, a Series or a DataFrame of the notebook; None for what is no input.
+
+    Texts and dates are none: NumPy computes with them, as in any cell.
+    """
+    if is_text_or_date(value):
+        return None
     tensor = input_tensor(value, name)
     return tensor if tensor is not None else tables.labelled(value, name)
+
+
+def is_text_or_date(value: Any) -> bool:
+    """Whether a value is an array of texts or dates, or one of these from NumPy."""
+    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "USMm"
 
 
 def read_item(value: Any, text: str, root: Any) -> Any:
@@ -101,7 +111,9 @@ def read_item(value: Any, text: str, root: Any) -> Any:
     if capture is not None and door.is_table(value):
         found = tables.labelled(value, text)
         return value if found is None else found
-    if capture is None or isinstance(value, Tensor) or isinstance(root, type) or callable(root) or _is_ours(root):
+    if capture is None or is_text_or_date(value) or isinstance(value, Tensor):
+        return value
+    if isinstance(root, type) or callable(root) or _is_ours(root):
         return value
     if type(value) is np.ndarray:
         return _array(value, text, capture)

@@ -30,10 +30,13 @@ class Loan:
     ----------
     what
         Who wants values, for the refusal where there are none.
+    parts
+        Whether a part of an array's memory that a function gives is that in NumPy for sure.
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *, parts: bool = True) -> None:
         self._what = what
+        self._parts = parts
         self._values: dict[int, tuple[Tensor, Any, Any]] = {}  # the lazy value, what is lent for it, and what that was
         self._containers: list[tuple[Any, Any, list[Any]]] = []  # the user's, what is lent for it, and what was in that
 
@@ -47,6 +50,8 @@ class Loan:
         if isinstance(value, Tensor):
             return self._lent_array(value)
         kind = type(value)
+        if kind is slice:
+            return slice(self.lent(value.start), self.lent(value.stop), self.lent(value.step))
         if kind is dict:
             items = [self.lent(v) for v in value.values()]
             if all(a is b for a, b in zip(items, value.values(), strict=True)):
@@ -110,7 +115,7 @@ class Loan:
         """A part of an array that was lent, as that part of the lazy one: stores into either reach the other."""
         for lazy, array, _ in self._values.values():
             if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
-                if type(value) is not np.ndarray or value.dtype != array.dtype:
+                if not self._parts or type(value) is not np.ndarray or value.dtype != array.dtype:
                     refuse("a function that gives an array's memory as something else", "Give it a copy, x.copy().")
                 return window(lazy, array, value.strides, value.shape, _address(value) - _address(array))
         return value

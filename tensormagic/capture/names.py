@@ -72,9 +72,7 @@ def call_numpy(function: Any, args: tuple[Any, ...], options: dict[str, Any]) ->
         return own(*args, **options)
     except CaptureError as error:
         if context.current() is not None:
-            if own is not None:
-                raise
-            return librarys(function, args, options, error)
+            return librarys(function, args, options, error, parts=own is None)
     if function == "getitem":
         return args[0].numpy()[tuple(map(computed, args[1]))]
     return function(*map(computed, args), **{k: computed(v) for k, v in options.items()})

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import fancy, operators, oracle, random
+from tensormagic.capture import context, fancy, operators, oracle, random
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.inputs import name_of_list
 from tensormagic.capture.library import (
@@ -54,6 +54,7 @@ from tensormagic.capture.library import (
 from tensormagic.capture.names import find, unknown
 from tensormagic.capture.stores import storing, views
 from tensormagic.capture.value import has_lazy, owned
+from tensormagic.ir.errors import CaptureError
 
 # The files that register what is captured, by being imported.
 LIBRARY: tuple[ModuleType, ...] = (
@@ -166,7 +167,14 @@ def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Calla
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         given = (*args, *options.values())
-        return (own if any(has_lazy(v) or name_of_list(v) for v in given) else function)(*args, **options)
+        if not any(has_lazy(v) or name_of_list(v) for v in given):
+            return function(*args, **options)
+        try:
+            return own(*args, **options)
+        except CaptureError as error:
+            if context.current() is None:
+                raise
+            return librarys(function, args, options, error)
 
     return call
 
@@ -189,7 +197,7 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         if any(map(has_lazy, (*args, *options.values()))):
-            return librarys(function, args, options, unknown(function.__name__))
+            return librarys(function, args, options, unknown(function.__name__), parts=True)
         return function(*args, **options)
 
     return call

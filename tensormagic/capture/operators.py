@@ -25,7 +25,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import constant
+from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.ops.move import broadcast, same, show
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise, astype
@@ -126,6 +126,13 @@ def _power(base: Tensor, exponent: Any) -> Tensor:
     """``base ** exponent``."""
     if base.type.form == "python" and type(exponent) is int and exponent < 0 and base.dtype.kind in "biu":
         return build(scalar.power, to_form(astype(base.node, np.dtype(float)), "python"), float(exponent))
+    if (
+        base.type.form == "python"
+        and base.node.op is INPUT
+        and isinstance(exponent, int | float)
+        and values_are_there()
+    ):
+        pow(base.numpy(), exponent)  # which raises where Python does: OverflowError
     short = _short_power(base, exponent)
     return _checked_power(base, exponent) if short is None else build(short, base)
 

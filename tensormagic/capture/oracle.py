@@ -1,7 +1,8 @@
-"""Errors in NumPy's own words: where a call of captured code is refused for its operands, NumPy is asked what it says of the same call.
+"""NumPy's own word: where a call of captured code is refused for its operands, NumPy is asked what it says of the same call.
 
-It is asked on copies of the operands' values, where these can be computed, else on arrays of their shapes and dtypes. What our error says,
-and what to do, is what a notebook shows; its text, and what `except` catches, are NumPy's.
+It is asked on copies of the operands' values, where these can be computed, else on arrays of their shapes and dtypes. Where it raises,
+what our error says, and what to do, is what a notebook shows; its text, and what `except` catches, are NumPy's. Where it does not,
+the call is none that is captured: in a cell it runs on values.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.foreign import librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import static_value
 from tensormagic.capture.value import Tensor
@@ -29,24 +31,35 @@ _OWN_METHODS = "reshape ravel transpose swapaxes astype fill copy item tolist __
 _TWO = "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()  # noqa: SIM905 (a table)
 _REFLECTED = {f"__r{name}__" for name in _TWO}
 _ALONE = "lt le gt ge eq ne neg pos abs invert getitem setitem".split()  # noqa: SIM905 (a table)
+_STORES = {*(f"__i{name}__" for name in _TWO), "__setitem__", "resize", "setflags"}
 _OPERATORS = [*(f"__{name}__" for name in (*_TWO, *(f"i{n}" for n in _TWO), *_ALONE)), *_REFLECTED]
+
+
+_NONE = object()  # no error
 
 
 class _Unaskable(Exception):  # noqa: N818 (no error)
     """There is nothing that could be asked."""
 
 
-def in_numpys_words(own: Callable[..., Any], asked: Callable[..., Any]) -> Callable[..., Any]:
-    """``own``, whose errors have the text of those of ``asked``, which is NumPy's."""
+def in_numpys_words(own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool = False) -> Callable[..., Any]:
+    """``own``, whose errors have the text of those of ``asked``, which is NumPy's, and gives what is not captured on values.
+
+    What ``stores`` does not run on values.
+    """
 
     @functools.wraps(own)
     def call(*args: Any, **options: Any) -> Any:
         try:
             return own(*args, **options)
-        except CaptureError:
-            raise
+        except CaptureError as error:
+            if stores or context.current() is None:
+                raise
+            return librarys(asked, args, options, error)
         except _OF_CALLS as error:
-            said = as_numpy(error, asked, args, options)
+            said, gives = as_numpy(error, asked, args, options)
+            if gives and not stores and isinstance(error, TensorError):
+                return librarys(asked, args, options, error)
             if said is error:
                 raise
             raise said.with_traceback(error.__traceback__) from None
@@ -55,27 +68,37 @@ def in_numpys_words(own: Callable[..., Any], asked: Callable[..., Any]) -> Calla
 
 
 def methods_in_numpys_words() -> None:
-    """Have every method, operator and index of lazy arrays raise what NumPy's arrays do."""
+    """Have every method, operator and index of lazy arrays raise what NumPy's arrays do; what is not captured is refused by name."""
+    for name, method in vars(np.ndarray).items():
+        if callable(method) and not name.startswith("_") and not hasattr(Tensor, name):
+            hooks.methods.setdefault(name, _refused(name))
     for name, own in hooks.methods.items():
-        hooks.methods[name] = _named(in_numpys_words(own, _asking(name)), name)
+        hooks.methods[name] = _named(in_numpys_words(own, _asking(name), stores=name in _STORES), name)
     for name in _OWN_METHODS:
         setattr(Tensor, name, _named(in_numpys_words(getattr(Tensor, name), _asking(name)), name))
     for name in _OPERATORS:
         function = getattr(operator, name.replace("__r", "__", 1) if name in _REFLECTED else name)
         asked = _swapped(function) if name in _REFLECTED else function
-        setattr(Tensor, name, _operator(getattr(Tensor, name), asked))
+        setattr(Tensor, name, _operator(getattr(Tensor, name), asked, stores=name in _STORES))
 
 
-def _operator(own: Callable[..., Any], asked: Callable[..., Any]) -> Callable[..., Any]:
+def _refused(name: str) -> Callable[..., Any]:
+    def method(*_args: Any, **_options: Any) -> Any:
+        raise CaptureError(f"x.{name} is not captured", f"Compute it first: x.numpy().{name}().")
+
+    return method
+
+
+def _operator(own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool) -> Callable[..., Any]:
     """An operator, which may leave an operand that is no number to Python: then NumPy says what is wrong."""
-    guarded = in_numpys_words(own, asked)
+    guarded = in_numpys_words(own, asked, stores=stores)
 
     @functools.wraps(own)
     def call(self: Tensor, *others: Any) -> Any:
         found = guarded(self, *others)
         if found is NotImplemented and isinstance(others[0], _NO_NUMBERS) and self.type.form == "array":
             theirs = _answer(asked, (self, *others), {})[0]
-            if theirs is not None:
+            if isinstance(theirs, Exception):
                 raise theirs
         return found
 
@@ -83,7 +106,7 @@ def _operator(own: Callable[..., Any], asked: Callable[..., Any]) -> Callable[..
 
 
 def _asking(name: str) -> Callable[..., Any]:
-    return lambda array, *args, **options: getattr(array, name)(*args, **options)
+    return _named(lambda array, *args, **options: getattr(array, name)(*args, **options), name)
 
 
 def _swapped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,13 +119,20 @@ def _named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     return method
 
 
-def as_numpy(error: Exception, asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Exception:
-    """The error that NumPy raises for a call, for ours; ours, where NumPy raises none, or cannot be asked."""
+def as_numpy(
+    error: Exception, asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[Exception, bool]:
+    """The error that NumPy raises for a call, for ours; ours, where NumPy raises none, or cannot be asked.
+
+    And whether NumPy was asked on the values themselves, and raises none.
+    """
     theirs, known = _answer(asked, args, options)
-    if theirs is None or not (known or isinstance(error, _builtin(type(theirs)))):
-        return error
+    if theirs is _NONE:
+        return error, known
+    if not isinstance(theirs, Exception) or not (known or isinstance(error, _builtin(type(theirs)))):
+        return error, False
     if not isinstance(error, TensorError):
-        return theirs
+        return theirs, False
     if not isinstance(error, type(theirs)):
         found = _joined(type(error), type(theirs))
         made = found.__new__(found)
@@ -110,7 +140,7 @@ def as_numpy(error: Exception, asked: Callable[..., Any], args: tuple[Any, ...],
         made.args = error.args
         error = made
     error.numpys = str(theirs)
-    return error
+    return error, False
 
 
 def _builtin(kind: type[Exception]) -> type[Exception]:
@@ -129,8 +159,8 @@ def _joined(own: type[TensorError], theirs: type[Exception]) -> type[TensorError
         return own
 
 
-def _answer(asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Exception | None, bool]:
-    """What NumPy raises, and whether it was asked on the values themselves."""
+def _answer(asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, bool]:
+    """What NumPy raises: no error, or None where it cannot be asked; and whether it was asked on the values themselves."""
     capture = context.current()
     exact = capture is None or not (capture.abstract or capture.trials)
     try:
@@ -146,7 +176,7 @@ def _answer(asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str,
             return error, exact
         except Exception:  # noqa: BLE001 (no word about operands)
             return None, exact
-    return None, exact
+    return _NONE, exact
 
 
 def _operand(value: Any, exact: bool) -> Any:

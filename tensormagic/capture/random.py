@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,12 +12,14 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.context import Capture
+from tensormagic.capture.foreign import on_values
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.living import holders
 from tensormagic.capture.names import implements
 from tensormagic.capture.random_methods import FUNCTIONS, METHODS, Draws
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.value import Tensor, has_lazy, node_of
 from tensormagic.ir.errors import CaptureError
@@ -121,7 +124,7 @@ class LazyBits:
         self.kind = kind
 
 
-class LazyGenerator(Draws):
+class LazyGenerator(Draws, StandIn):
     """A ``Generator`` or a ``RandomState`` in captured code.
 
     Parameters
@@ -155,11 +158,31 @@ class LazyGenerator(Draws):
         if name == "seed" and self.legacy:
             return self.reseed
         if name in table:
-            return getattr(self.origin, name) if self.ended else table[name].__get__(self)
+            return getattr(self.origin, name) if self.ended else self._or_on_values(name, table[name].__get__(self))
         owner = np.random.RandomState if self.legacy else np.random.Generator
         if not hasattr(owner, name):
             raise AttributeError(f"{owner.__name__!r} object has no attribute {name!r}")
-        return _refused(name)
+        return self._or_on_values(name, _refused(name))
+
+    def _or_on_values(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A method; in a cell NumPy's own draws, in the same state, where that is not captured, or raises."""
+
+        @functools.wraps(method)
+        def draw(*args: Any, **options: Any) -> Any:
+            before = self.buffer.node
+            try:
+                return method(*args, **options)
+            except (CaptureError, ValueError, TypeError, IndexError):
+                if not values_are_there():
+                    raise
+                if self.buffer.node is not before:
+                    self.buffer.put(before)
+                made = self._fresh()
+                found = on_values(getattr(made, name))(*args, **options)
+                self.buffer.store(constant(encoded(made)))
+                return found
+
+        return draw
 
     def reseed(self, seed: Any = None) -> None:
         """``RandomState.seed``: begin anew."""
@@ -167,10 +190,19 @@ class LazyGenerator(Draws):
             raise TypeError("can only re-seed a MT19937 BitGenerator")
         self.buffer.store(_state(seed, "MT19937", legacy=True))
 
+    @property
+    def own_class(self) -> type:
+        """NumPy's class of the generator."""
+        return np.random.RandomState if self.legacy else np.random.Generator
+
     def real(self) -> Any:
         """NumPy's own generator in its place: the notebook's, or a new one in the state that the code has left."""
         if self.origin is not None:
             return self.origin
+        return self._fresh()
+
+    def _fresh(self) -> Any:
+        """A new generator of NumPy's in the state that the code has left."""
         words = hooks.compute([self.buffer.node])[0]
         made = fresh(KINDS[int(words[0])], legacy=self.legacy)
         put_back(made, words)
@@ -306,24 +338,6 @@ def commit(generators: list[LazyGenerator], states: list[Words]) -> None:
         put_back(generator.origin, words)
 
 
-def handed_back(value: Any, seen: set[int] | None = None) -> Any:
-    """What a cell hands back, with NumPy's own generators for lazy ones, in lists and dictionaries too."""
-    seen = set() if seen is None else seen
-    if isinstance(value, LazyGenerator):
-        return value.real()
-    if id(value) in seen or type(value) not in {list, dict, tuple}:
-        return value
-    seen.add(id(value))
-    if isinstance(value, tuple):
-        parts = tuple([handed_back(v, seen) for v in value])
-        return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
-    for key in list(value) if isinstance(value, dict) else range(len(value)):
-        new = handed_back(value[key], seen)
-        if new is not value[key]:
-            value[key] = new
-    return value
-
-
 def method_of(function: Any) -> Any:
     """The lazy method for a method of one of NumPy's generators; None for any other function."""
     owner = getattr(function, "__self__", None)
@@ -420,6 +434,11 @@ def random_state(seed: Any = None) -> LazyGenerator:
     return LazyGenerator(_bits(seed, "MT19937", legacy=True), legacy=True, kind="MT19937")
 
 
+def class_of(maker: Any) -> Any:
+    """NumPy's class for what stands for it in captured code; anything else as it is."""
+    return np.random.Generator if maker is generator else np.random.RandomState if maker is random_state else maker
+
+
 def _bits(seed: Any, kind: str, *, legacy: bool) -> Buffer:
     if isinstance(seed, LazyBits):
         return seed.buffer
@@ -461,6 +480,6 @@ for _name, _made in _MADE.items():
     implements(getattr(np.random, _name))(_made)
 
 __all__ = [
-    "LazyBits", "LazyGenerator", "Random", "advanced", "commit", "global_generator", "handed_back", "is_generator",
+    "LazyBits", "LazyGenerator", "Random", "advanced", "class_of", "commit", "global_generator", "is_generator",
     "lift", "method_of", "stand_in", "stand_in_for",
 ]  # fmt: skip

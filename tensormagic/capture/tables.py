@@ -14,7 +14,7 @@ import numpy as np
 from tensormagic.capture import context, inputs
 from tensormagic.capture.door import check_dtype, is_table, numbers_of
 from tensormagic.capture.foreign import on_values
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 
@@ -73,13 +73,21 @@ class Labelled(Tensor):
             return self.labels
         if self.columns is not None and name in self.columns:
             return self[name]
-        alike = name in (_ALIKE if self.columns is None else _ALIKE_IN_TABLES) or not hasattr(type(self.table), name)
+        alike = name in (_ALIKE if self.columns is None else _ALIKE_IN_TABLES) or not hasattr(
+            self._class_of_pandas, name
+        )
         capture = context.current()
-        if alike or self.table is None or (capture is not None and capture.abstract):
+        if alike or (capture is not None and not values_are_there()):
             found = super().__getattr__(name)
             return self._labelling(found) if alike and name in _ALIKE else found
         self.detached = True  # what pandas computes is a constant of the graph
-        return _lifting(getattr(self.table, name), f"{self.place.buffer.name or 'table'}.{name}")
+        return _lifting(getattr(self.as_table(), name), f"{self.place.buffer.name or 'table'}.{name}")
+
+    @property
+    def _class_of_pandas(self) -> Any:
+        import pandas as pd  # which is there, since it has made the labels
+
+        return pd.Series if self.columns is None else pd.DataFrame
 
     @property
     def T(self) -> Any:

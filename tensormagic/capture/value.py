@@ -16,7 +16,7 @@ from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.indexing import basic, expand, has_ellipsis, is_array, lies, put_part
 from tensormagic.capture.known import arithmetic, static_value
-from tensormagic.capture.living import holders
+from tensormagic.capture.living import held, holders
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse
 from tensormagic.capture.stores.place import Buffer, Place, every_other, reshapes_in_place
@@ -102,6 +102,17 @@ class Tensor:
     def T(self) -> Tensor:
         """The transpose: a view."""
         return self.transpose()
+
+    @property
+    def base(self) -> Any:
+        """The array that it is a view of, or the notebook's array is; None where the memory is its own."""
+        buffer = self.place.buffer
+        own = getattr(buffer.array, "base", None)
+        if self.type.form != "array" or self.place.parent is None or own is not None:
+            return own
+        roots = (t for t in held() if isinstance(t, Tensor) and t.place.buffer is buffer and t.place.parent is None)
+        root = next(roots, None)
+        return Tensor(Place(buffer)) if root is None else root
 
     @property
     def mT(self) -> Tensor:

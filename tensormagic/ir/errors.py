@@ -52,6 +52,10 @@ class CaptureError(TensorError, TypeError):
     """Code that cannot be captured."""
 
 
+class LayoutError(CaptureError):
+    """Where elements lie in memory decides, and is not known: their values do not tell it."""
+
+
 class MissingAttributeError(CaptureError, AttributeError):
     """An attribute that NumPy's arrays have, and lazy ones have not."""
 

@@ -245,7 +245,7 @@ class Reporting:
             return None
         if not marked and report.foreign:
             return value
-        if isinstance(value, Tensor):
+        if type(value) is Tensor:
             return ShownTensor(value, report)
         self._pending = report
         return value

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.tables import Labelled
 from tensormagic.capture.value import Tensor
 
 MOST = 20_000  # elements of one array, and items of one container, that are kept
@@ -33,7 +34,7 @@ def _is_ipythons(name: str) -> bool:
 def form(value: Any, depth: int = 6) -> Form:
     """What is compared of a value."""
     if isinstance(value, Tensor):
-        value = value.numpy()
+        value = value.as_table() if isinstance(value, Labelled) else value.numpy()
     kind = type(value)
     name = f"{kind.__module__}.{kind.__qualname__}"
     if value is None or kind in {bool, int, str, bytes, slice, range} or isinstance(value, np.dtype):

@@ -49,9 +49,9 @@ BAD = {
         ["line 2", "        ^^^^^", "X: float64[40, 3], y: float64[40]"],
     ),
     "a string array": (
-        "%%tensor\nz = names * 2",
-        DTypeError,
-        ["line 2", "    z = names * 2", "        ^^^^^", "names is an array of strings", "Hint: Encode"],
+        "%%tensor\nz = names.sum(axis=1)",
+        np.exceptions.AxisError,
+        ["line 2", "    z = names.sum(axis=1)", "        ^^^^^^^^^^^^^^^^^"],
     ),
     "an object array": (
         "%%tensor\nz = 2 * things",

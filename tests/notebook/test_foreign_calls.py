@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from scipy.integrate import quad, solve_ivp
 from scipy.optimize import brentq, curve_fit, minimize
-v = np.linspace(0, 1, 20); k = np.arange(20); A = np.arange(6.0).reshape(2, 3); b = v > 0.5; c = np.ones(3) * 1j
+v = np.linspace(0, 1, 20); k = np.arange(20); A = np.arange(6.0).reshape(2, 3); b = v > 0.5; c = np.ones(3) * 1j; big = 1e200
 """
 CALLS = [
     "Decimal(v.sum()), Fraction(v[3] * 1)",
@@ -31,9 +33,15 @@ CALLS = [
     "np.array2string(v * 2, precision=2), np.array_repr(v * 1), np.format_float_positional(v[1] * 2), np.info",
     "math.fsum(v * 1), np.testing.assert_allclose(v * 1, v), np.may_share_memory(v * 1, v)",
     "min(np.arange(5000.0) * 2), max(np.arange(5000.0) * 2)",
+    "np.where(v > 0.5, 'hi', 'lo'), v[:2][np.array(['p', 'q']) == 'q'], np.array(['p', 'q'])[v[:2] > 0]",
+    "np.datetime64('2020-01-01') + k[:3], np.unique(['b', 'a']), np.unique(A, axis=0), np.array([1, 'a'])",
+    "np.vectorize(lambda x: 'hi' if x > 0.5 else 'lo')(v), np.apply_along_axis(lambda r: r[r > 1].sum(), 1, A)",
+    "(A * 2).tobytes(), A.T.base is A.base, (A * 1).base, isinstance(np.random.default_rng(1), np.random.Generator)",
+    "(lambda g: (type(g), next(g)))(x * 2 for x in v), type(np.vectorize(len)), type(np.linalg.eig(A[:, :2] * 1))",
+    "np.random.default_rng(2).permutation(['a', 'b', 'c']), np.random.default_rng(2).choice(['a', 'b'], 5)",
     "np.r_[v * 1, 1, 2], np.c_[v * 1, v * 2], np.s_[1:3], np.ix_(k[:2] * 1, k[:3] * 1)",
 ]
-WRONG = """k ** -k; (2 ** -k, v[77]); np.power(k, -k); 3 ** (k - 5); (k[1:3] ** -k[1:3], v[77])
+WRONG = """big ** 2; np.random.default_rng(0).choice([], 3); k ** -k; (2 ** -k, v[77]); np.power(k, -k); 3 ** (k - 5); (k[1:3] ** -k[1:3], v[77])
 v + A; A @ A; v @ A; np.dot(A, A); np.matmul(A, v); np.sum(A, axis=2); A.sum(axis=5); np.concatenate([v, A])
 np.stack([v, k[:3]]); np.vstack([A, A.T]); v.reshape(2, 3); A.reshape(-1, -1); A.reshape(4, -1); A.transpose(0)
 A.transpose(0, 0); np.swapaxes(A, 0, 3); np.moveaxis(A, 0, 5); v[77]; A[0, 5]; v[[7, 88]]; A[[0, 1], [0, 1, 2]]; v[1.5]
@@ -76,18 +84,62 @@ def test_what_a_foreign_function_stores_is_kept(notebook):
 
 def test_pandas_gets_arrays_and_its_own_tables(notebook):
     pytest.importorskip("pandas")
-    notebook.ok(
-        "import pandas as pd\nv = np.linspace(0, 1, 6)\nk = np.arange(6)\ndf = pd.DataFrame({'a': k, 'b': v})\ns = pd.Series(v)"
-    )
+    notebook.ok("import pandas as pd\nv = np.linspace(0, 1, 6)\nk = np.arange(6)\ndf = pd.DataFrame({'a': k, 'b': v})")
+    notebook.ok("s = pd.Series(v)\nmixed = df.assign(t=list('uvwxyz'))")
     for call in (
         "df.groupby(k % 3)['b'].sum()",
         "s.groupby(k % 2).mean()",
         "pd.Series(v * 1).groupby(k % 2).mean()",
         "df.set_index(k * 2)",
+        "mixed[v > 0.3]",
+        "mixed[mixed['b'] > 0.3]['a']",
+        "mixed.loc[v > 0.3, 'b'] * 2",
+        "(df['b'] * 2).describe()",
     ):
         expected = notebook.ok(call).value
         found = notebook.ok(f"%%tensor\nr = {call}\nr").value
         assert np.array_equal(np.asarray(found), np.asarray(expected)), call
+
+
+def test_a_store_into_a_table_by_a_lazy_mask(notebook):
+    pytest.importorskip("pandas")
+    notebook.ok("import pandas as pd\nv = np.linspace(0, 1, 4)\nmixed = pd.DataFrame({'b': v, 't': list('uvwx')})")
+    notebook.ok("%%tensor\nmixed.loc[v > 0.5, 'b'] = 7.0\ndel mixed['t']")
+    assert notebook["mixed"]["b"].tolist() == [0.0, 1 / 3, 7.0, 7.0]
+    assert list(notebook["mixed"]) == ["b"]
+
+
+def test_what_a_draw_on_values_leaves_is_the_state_that_numpy_leaves(notebook):
+    draws = "rng.random(), rng.permutation(['a', 'b', 'c']), rng.random()\nl = list('abc')\nrng.shuffle(l)\nlast = rng.random()"
+    notebook.ok(f"rng = np.random.default_rng(3)\nfirst = {draws}")
+    expected = form([notebook["first"], notebook["l"], notebook["last"]])
+    notebook.ok("rng = np.random.default_rng(3)")
+    notebook.ok(f"%%tensor\nfirst = {draws}")
+    assert list(difference(expected, form([notebook["first"], notebook["l"], notebook["last"]]))) == []
+
+
+def test_the_users_recorder_gets_the_warnings_of_its_block(notebook):
+    notebook.ok("import warnings\nv = np.linspace(-1, 1, 4)")
+    notebook.ok(
+        "%%tensor -q\nwith warnings.catch_warnings(record=True) as told:\n    warnings.simplefilter('always')\n    z = np.log(v)\n"
+        "texts = [str(w.message) for w in told]"
+    )
+    assert notebook["texts"] == ["invalid value encountered in log"]
+
+
+def test_a_function_with_effects_is_called_for_each_element(notebook):
+    notebook.ok("calls, v = [], np.linspace(0, 1, 4)\ndef f(x):\n    calls.append(1)\n    return x * 2")
+    notebook.ok("%%tensor\nr = np.vectorize(f, otypes=[float])(v * 1)")
+    assert len(notebook["calls"]) == 4
+    assert np.array_equal(notebook["r"], np.linspace(0, 1, 4) * 2)
+
+
+def test_what_is_handed_back_is_pythons_and_numpys_own(notebook):
+    notebook.ok("%%tensor\nf = np.vectorize(lambda x: x + 1)\ng = (x * 2 for x in np.arange(3.0))\nheld = [f, g]")
+    assert type(notebook["f"]) is np.vectorize
+    assert isinstance(notebook["g"], types.GeneratorType)
+    assert [type(v) for v in notebook["held"]] == [np.vectorize, types.GeneratorType]
+    assert notebook.ok("float(next(g)), float(next(g))").value == (0.0, 2.0)
 
 
 @pytest.mark.parametrize("draw", ["plot_surface", "plot_wireframe", "contour3D"])

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import done, one_axis, tensor
+from tensormagic.capture.foreign import called_back, librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.shaping import expand_dims_
 from tensormagic.capture.names import implements
 from tensormagic.capture.random import Drawn
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.staging.trial import NeedsPython, World, attempt
+from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
-from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.errors import CaptureError, ShapeError, TensorError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, hint
 from tensormagic.ops.leaf import Source, input_node
@@ -25,8 +28,36 @@ from tensormagic.ops.move import broadcast, broadcast_shapes, lead, reshape, tra
 from tensormagic.ops.pointwise import astype
 
 
-def _for_all(function: Callable[..., Any], stacks: list[Node], size: Size, name: str) -> list[Node]:
-    """The results of ``function`` for each element of stacks that are ``size`` long, each as a stack."""
+def _tried(function: Callable[[], Any], reached: Callable[..., Any], name: str) -> Any:
+    """What a function gives for a value that is not there; in a cell it is refused where it wants the value, or has an effect."""
+    if not values_are_there():
+        return function()
+    world = World([reached])
+    try:
+        outcome = attempt(world, function)
+    except Exception as error:
+        if isinstance(error, CaptureError) and not isinstance(error, NeedsPython):
+            raise
+        raise _once_for_all(name) from error
+    if outcome.slots or outcome.grown or outcome.buffers:
+        raise _once_for_all(name)
+    return outcome.result
+
+
+def _once_for_all(name: str) -> CaptureError:
+    return CaptureError(
+        f"a function that {name} calls, and that wants each value or has effects, is not captured",
+        "Write it as NumPy code for all elements, with np.where.",
+    )
+
+
+def _for_all(
+    function: Callable[..., Any], stacks: list[Node], size: Size, name: str, reached: Callable[..., Any]
+) -> list[Node]:
+    """The results of ``function`` for each element of stacks that are ``size`` long, each as a stack.
+
+    ``reached`` is the user's function behind it.
+    """
     examples: dict[Node, Node] = {}
     arguments: list[Tensor] = []
     for stack in stacks:
@@ -36,11 +67,14 @@ def _for_all(function: Callable[..., Any], stacks: list[Node], size: Size, name:
         arguments.append(wrap(one))
     before = [a.place.buffer.version for a in arguments]
     with Drawn(f"a function that {name} calls"):
-        found = function(*arguments)
+        found = _tried(lambda: function(*arguments), reached, name)
     if [a.place.buffer.version for a in arguments] != before:
         refuse(f"a store into the argument of a function that {name} calls", "Copy it first.")
     results = [node_of(v) for v in (found if isinstance(found, tuple) else (found,))]
-    stacked = hooks.batch(results, examples, size)
+    try:
+        stacked = hooks.batch(results, examples, size)
+    except TensorError as error:
+        raise _once_for_all(name) if values_are_there() else error from None
     return [lead(r, False, size) if s is None else s for r, s in zip(results, stacked, strict=True)]
 
 
@@ -57,7 +91,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **options: An
     if hint(count) == 0:
         raise ShapeError("Cannot apply_along_axis when any iteration dimensions are 0")
     rows = reshape(transpose(x, (*others, axis)), (count, x.type.shape[axis]))
-    (found,) = _for_all(lambda row: tensor(func1d(row, *args, **options)), [rows], count, "np.apply_along_axis")
+    (found,) = _for_all(lambda row: tensor(func1d(row, *args, **options)), [rows], count, "np.apply_along_axis", func1d)
     inner = found.type.shape[1:]
     result = reshape(found, (*kept, *inner))
     rank = len(kept)
@@ -79,7 +113,7 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     return value
 
 
-class Vectorized:
+class Vectorized(StandIn):
     """``np.vectorize(pyfunc)``: NumPy's own on plain values, one call for all elements on lazy ones."""
 
     def __init__(
@@ -104,7 +138,24 @@ class Vectorized:
         if self.pyfunc is None:
             return Vectorized(*args, **self.options)
         if not any(map(has_lazy, (*args, *named.values()))):
-            return np.vectorize(self.pyfunc, **self.options)(*args, **named)
+            return self.real()(*args, **named)
+        try:
+            return self._captured(args, named)
+        except CaptureError as error:
+            if not values_are_there():
+                raise
+            return librarys(np.vectorize(called_back(self.pyfunc), **self.options), args, named, error)
+
+    @property
+    def own_class(self) -> type:
+        """NumPy's class."""
+        return np.vectorize
+
+    def real(self) -> Any:
+        """NumPy's own object."""
+        return np.vectorize(self.pyfunc, **self.options)
+
+    def _captured(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if self.options["signature"] is not None:
             refuse("np.vectorize with a signature", "Use tm.vmap, or np.apply_along_axis.")
         excluded: set[Any] = set(self.options["excluded"] or ())
@@ -123,7 +174,7 @@ class Vectorized:
             values = given | dict(zip(varied, elements, strict=True))
             return self.pyfunc(*(values[k] for k in range(len(args))), **{k: values[k] for k in named})
 
-        found = [reshape(n, shape) for n in _for_all(function, stacks, count, "np.vectorize")]
+        found = [reshape(n, shape) for n in _for_all(function, stacks, count, "np.vectorize", self.pyfunc)]
         results = [done(_typed(n, t)) for n, t in zip(found, self._types(len(found)), strict=True)]
         return tuple(results) if len(results) > 1 else results[0]
 

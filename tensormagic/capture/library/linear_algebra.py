@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,40 +36,9 @@ from tensormagic.ops.scalars import scalar
 _MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own mark for an option that is not given)
 
 
-class EigResult(NamedTuple):
-    """Eigenvalues and right eigenvectors."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class EighResult(NamedTuple):
-    """Eigenvalues and eigenvectors."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class SVDResult(NamedTuple):
-    """Left singular vectors, singular values, right singular vectors."""
-
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
-
-
-class QRResult(NamedTuple):
-    """Orthonormal and triangular factor."""
-
-    Q: Tensor
-    R: Tensor
-
-
-class SlogdetResult(NamedTuple):
-    """Sign and logarithm of the absolute value of a determinant."""
-
-    sign: Tensor
-    logabsdet: Tensor
+_numpys: Any = np.linalg._linalg  # type: ignore[attr-defined] # noqa: SLF001 (the classes of its results have no public name)
+EigResult, EighResult, SVDResult = _numpys.EigResult, _numpys.EighResult, _numpys.SVDResult
+QRResult, SlogdetResult = _numpys.QRResult, _numpys.SlogdetResult
 
 
 def _done(node: Node) -> Tensor:

@@ -21,7 +21,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.errors import LayoutError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ops.form import to_form
@@ -47,7 +47,9 @@ def c_or_f(x: Tensor, order: str) -> str:
     steps = [] if layout is None else [t for n, t in zip(layout.shape, layout.strides, strict=True) if n != 1]
     if min(steps, default=0) > 0 and steps in (sorted(steps), sorted(steps, reverse=True)):  # with gaps between them
         return "C" if steps[0] > steps[-1] else "F"
-    return refuse(f"order={order!r} of an array whose layout is not known", "Write order='C' or order='F'.")
+    raise LayoutError(
+        f"order={order!r} of an array whose layout is not known is not captured", "Write order='C' or order='F'."
+    )
 
 
 def reshape_tensor(x: Tensor, shape: Any, order: str = "C") -> Tensor:

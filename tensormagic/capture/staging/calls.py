@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, names, namespace
+from tensormagic.capture import context, names, namespace, random
 from tensormagic.capture.elements import stacked
-from tensormagic.capture.foreign import is_foreign, on_values
+from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, on_values
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import mathematics
 from tensormagic.capture.makers import maker_of
@@ -25,6 +25,7 @@ from tensormagic.capture.staging.raising import may_wait, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import print_
 from tensormagic.capture.staging.trial import spoil, trial
+from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
@@ -95,6 +96,17 @@ def called(function: Any) -> Any:
     if own is not function:
         return own
     return function if trial() is None else _tried(function)
+
+
+def indexed(value: Any) -> Any:
+    """What is read and stored into by an index, in place of ``value``: in a cell, another library's object gets values."""
+    kind = type(value)
+    if kind in _INDEXED or not values_are_there() or not is_foreign_class(kind):
+        return value
+    return Lending(value)
+
+
+_INDEXED = {list, dict, tuple, str, np.ndarray, Tensor}
 
 
 def _own_or_on_values(function: Any) -> Any:
@@ -341,6 +353,9 @@ def _is_instance(value: Any, kinds: Any) -> bool:
     """``isinstance``: a lazy array is what NumPy would have made, a list without a known length a list."""
     if isinstance(value, Tensor):
         return isinstance(value, kinds) or issubclass(stands_for(value.type), kinds)
+    if isinstance(value, StandIn):
+        several = kinds if isinstance(kinds, tuple) else (kinds,)
+        return issubclass(value.own_class, tuple(map(random.class_of, several)))
     return isinstance([] if isinstance(value, GrownList) else value, kinds)
 
 
@@ -359,7 +374,7 @@ def _type(*args: Any, **options: Any) -> Any:
         return stands_for(args[0].type)
     if isinstance(args[0], GrownList | Lifting):
         return tuple if isinstance(args[0], tuple) else list
-    return type(args[0])
+    return args[0].own_class if isinstance(args[0], StandIn) else type(args[0])
 
 
 def _has_attribute(value: Any, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import GeneratorType
 from typing import Any
 
 from tensormagic.capture import context
@@ -17,6 +18,7 @@ from tensormagic.capture.staging.ranges import items_of
 from tensormagic.capture.staging.repeating import staged_each
 from tensormagic.capture.staging.trial import World, attempt
 from tensormagic.capture.staging.truth import truth
+from tensormagic.capture.stand_ins import StandIn
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.size import nodes_of
 from tensormagic.ops.leaf import size_node
@@ -46,7 +48,7 @@ def generated(iterable: Any, turn: Turn, single: bool, test: Turn | None = None)
     return Generated(iterable, turn, _of_one(turn, single), test, None if test is None else _of_one(test, single))
 
 
-class Generated:
+class Generated(StandIn):
     """A generator expression: Python's, unless a function that goes over all of it at once asks for a list.
 
     Parameters
@@ -73,6 +75,15 @@ class Generated:
             self.running = map(self.one, self.iterable if self.holds is None else filter(self.holds, self.iterable))
         with holding(self.iterable):
             return next(self.running)
+
+    @property
+    def own_class(self) -> type:
+        """Python's class."""
+        return GeneratorType
+
+    def real(self) -> Any:
+        """A generator of Python's, which goes on from here."""
+        return (item for item in self)
 
     def whole(self) -> Any:
         """A list of everything, where it is a region that makes it; else itself."""

@@ -11,7 +11,7 @@ from tensormagic.capture import context
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.branches import joined, staged_branch, staged_value
-from tensormagic.capture.staging.calls import called
+from tensormagic.capture.staging.calls import called, indexed
 from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.grown import growing
 from tensormagic.capture.staging.repeating import each, repeat
@@ -216,6 +216,7 @@ __all__ = [
     "either",
     "formatted",
     "generated",
+    "indexed",
     "is_sequence",
     "managed",
     "negated",

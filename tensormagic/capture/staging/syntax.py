@@ -378,6 +378,8 @@ class Staging(ast.NodeTransformer):
         name = getattr(node.value, "attr", getattr(node.value, "id", None))
         if isinstance(node.ctx, ast.Load) and name in _JOINS:
             node.value = _call("called", node.value, node.value)
+        elif any(isinstance(n, ast.Name | ast.Call) for n in ast.walk(node.slice)):  # what may be lazy
+            node.value = _call("indexed", node.value, node.value)
         return node
 
     def visit_Raise(self, node: ast.Raise) -> Any:

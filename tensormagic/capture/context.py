@@ -17,7 +17,7 @@ import numpy as np
 
 from tensormagic.capture.depth import as_deep_as_python
 from tensormagic.ir import site
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, LimitError
 from tensormagic.ir.graph import Graph, Guard
 from tensormagic.ir.node import Node, substitute
 from tensormagic.ir.site import Site
@@ -296,7 +296,7 @@ def record(node: Node) -> Node:
         capture.nodes += 1
         if capture.nodes > LIMIT:
             why = "; ".join(f"{place}: {reason}" for place, reason in list(capture.unstaged.items())[:3])
-            raise CaptureError(
+            raise LimitError(
                 f"{capture.label} unrolls to more than {LIMIT:,} operations" + (f" ({why})" if why else ""),
                 "Fewer rounds of the loop, or array operations in place of the loop; %%tensor --plain runs it as it is.",
             )

@@ -20,7 +20,7 @@ from tensormagic.capture import context
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import CaptureError, LayoutError, TensorError
+from tensormagic.ir.errors import CaptureError, LayoutError, LimitError, TensorError
 
 _ANY_VALUES = set(  # libraries that take what they are given for what it is
     "__main__ builtins tensormagic numpy scipy math operator _operator functools _functools itertools copy collections _collections "  # noqa: SIM905 (a table)
@@ -136,7 +136,7 @@ def librarys(
     So it is where it gives an array of objects or of structures, which captured code does not take; and a part of an array's memory,
     unless ``parts`` says that it always does.
     """
-    if not values_are_there() or isinstance(error, LayoutError):
+    if not values_are_there() or isinstance(error, LayoutError | LimitError):
         raise error
     given = tuple([called_back(a) for a in args])
     named = {name: called_back(a) for name, a in options.items()}

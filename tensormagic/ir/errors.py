@@ -56,6 +56,10 @@ class LayoutError(CaptureError):
     """Where elements lie in memory decides, and is not known: their values do not tell it."""
 
 
+class LimitError(CaptureError):
+    """Captured code builds more operations than a graph may have."""
+
+
 class MissingAttributeError(CaptureError, AttributeError):
     """An attribute that NumPy's arrays have, and lazy ones have not."""
 

@@ -41,7 +41,8 @@ CALLS = [
     "np.random.default_rng(2).permutation(['a', 'b', 'c']), np.random.default_rng(2).choice(['a', 'b'], 5)",
     "np.r_[v * 1, 1, 2], np.c_[v * 1, v * 2], np.s_[1:3], np.ix_(k[:2] * 1, k[:3] * 1)",
 ]
-WRONG = """big ** 2; np.random.default_rng(0).choice([], 3); k ** -k; (2 ** -k, v[77]); np.power(k, -k); 3 ** (k - 5); (k[1:3] ** -k[1:3], v[77])
+WRONG = """big ** 2; np.random.default_rng(0).choice([], 3)
+k ** -k; (2 ** -k, v[77]); np.power(k, -k); 3 ** (k - 5); (k[1:3] ** -k[1:3], v[77])
 v + A; A @ A; v @ A; np.dot(A, A); np.matmul(A, v); np.sum(A, axis=2); A.sum(axis=5); np.concatenate([v, A])
 np.stack([v, k[:3]]); np.vstack([A, A.T]); v.reshape(2, 3); A.reshape(-1, -1); A.reshape(4, -1); A.transpose(0)
 A.transpose(0, 0); np.swapaxes(A, 0, 3); np.moveaxis(A, 0, 5); v[77]; A[0, 5]; v[[7, 88]]; A[[0, 1], [0, 1, 2]]; v[1.5]

@@ -141,10 +141,12 @@ class Vectorized(StandIn):
             return self.real()(*args, **named)
         try:
             return self._captured(args, named)
-        except CaptureError as error:
+        except Exception:
             if not values_are_there():
                 raise
-            return librarys(np.vectorize(called_back(self.pyfunc), **self.options), args, named, error)
+            return librarys(
+                np.vectorize(called_back(self.pyfunc), **self.options), args, named, _once_for_all("np.vectorize")
+            )
 
     @property
     def own_class(self) -> type:

@@ -85,6 +85,8 @@ class Loan:
         """What a call has given; what it did to what it was lent is done to what that stands for."""
         for lazy, array, before in self._values.values():
             if isinstance(array, np.ndarray) and array.tobytes() != before.tobytes():
+                if lazy.place.writeable is False:  # some of NumPy's functions do not ask
+                    refuse("a store into a read-only array", "Store into a copy.")
                 lazy[...] = array
         for own, given, before in self._containers:
             now = list(_parts(given))

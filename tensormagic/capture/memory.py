@@ -5,6 +5,7 @@ A function knows what arguments it is captured for: where it asks, it is capture
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tensormagic.capture.value import Tensor
 
 
-def _needs_memory(name: str) -> None:
+def needs_memory(name: str) -> None:
     """Refuse what arrays of the same type and shape differ in, where code is captured for all of them."""
     capture = context.current()
     if capture is not None and (capture.abstract or capture.trials):
@@ -37,7 +38,7 @@ def layout(value: Tensor, name: str) -> Any:
         for size in value.type.shape:
             capture.specialise(size)
     if known is None:
-        _needs_memory(name)
+        needs_memory(name)
     if known is None or any(hint(s) is None for s in value.type.shape):
         needs_value(f".{name}", node=value.node)
         return np.asarray(value.numpy())
@@ -50,6 +51,12 @@ def strides(value: Tensor) -> tuple[int, ...]:
     return layout(value, "strides").strides
 
 
+def data(value: Tensor) -> memoryview[Any]:
+    """``ndarray.data``: of what it is now, for reading."""
+    needs_value(".data", node=value.node)
+    return np.asarray(value.numpy()).data
+
+
 class Flags:
     """``ndarray.flags``."""
 
@@ -60,12 +67,12 @@ class Flags:
         tensor: Tensor = object.__getattribute__(self, "_tensor")
         place = tensor.place
         if name == "writeable":
-            _needs_memory(f"flags.{name}")
+            needs_memory(f"flags.{name}")
             if place.writeable is None:
                 needs_value(".flags", node=tensor.node)
             return place.writeable is not False
         if name == "owndata":
-            _needs_memory(f"flags.{name}")
+            needs_memory(f"flags.{name}")
             own = place.buffer.array
             return place.parent is None and (own is None or own.flags.owndata)
         if name == "aligned":
@@ -103,3 +110,4 @@ _SHORT = {
     "CA": "CARRAY",
     "FA": "FARRAY",
 }
+ATTRIBUTES: dict[str, Callable[[Tensor], Any]] = {"strides": strides, "flags": Flags, "data": data}

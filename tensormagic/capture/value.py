@@ -106,6 +106,7 @@ class Tensor:
     @property
     def base(self) -> Any:
         """The array that it is a view of, or the notebook's array is; None where the memory is its own."""
+        memory.needs_memory("base")
         buffer = self.place.buffer
         own = getattr(buffer.array, "base", None)
         if self.type.form != "array" or self.place.parent is None or own is not None:
@@ -339,8 +340,8 @@ class Tensor:
         if name in {"dot", "mT"} and self.type.form == "scalar":
             raise AttributeError(f"'numpy.{self.dtype}' object has no attribute {name!r}")
         if method is None:
-            if name in {"strides", "flags"} and self.type.form == "array":
-                return memory.strides(self) if name == "strides" else memory.Flags(self)
+            if name in memory.ATTRIBUTES and self.type.form == "array":
+                return memory.ATTRIBUTES[name](self)
             if name == "ctypes" and self.type.form == "array" and context.current() is not None:
                 return hooks.address_of(self)
             if hasattr(np.ndarray, name) and not name.startswith("_"):

@@ -114,3 +114,15 @@ def test_the_old_name_of_vstack():
         warnings.simplefilter("ignore")
         x = draw.normal(size=3)
         assert np.array_equal(tm.tensor(lambda x: np.row_stack([x, 2 * x]))(x), [x, 2 * x])  # noqa: NPY201 (the old name)
+
+
+def test_a_derivative_of_another_modules_function_is_no_librarys():
+    def own(x):
+        return np.sin(x)
+
+    own.__module__ = "some_library"
+    derived = tm.grad(own)
+    value, pull = tm.vjp(lambda x: derived(x) * 2, 0.5)
+    assert value == pytest.approx(2 * np.cos(0.5))
+    assert pull(1.0)[0] == pytest.approx(-2 * np.sin(0.5))
+    assert tm.grad(lambda x: derived(x) * 2)(0.5) == pytest.approx(-2 * np.sin(0.5))

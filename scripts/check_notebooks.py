@@ -302,9 +302,9 @@ HEAD = """# Public notebooks, cell by cell, against plain IPython
 
 Made by `python scripts/check_notebooks.py NOTEBOOK... --as NAME@COMMIT --write`, one row a repository: every code cell runs plainly
 and as a `%%tensor` cell; variables (type, dtype, shape, value), the cell's value, printed text, figures and errors are compared.
-*Digits*: equal but for last digits. *Refused*: a CaptureError with the line, or a UsageError. *Raise alike*: the same error, type
-and text, in both (files and packages that are not there, wrong calls that a text shows); *not determined*: two plain runs differ.
-These two are not among the cells that are judged. Cells with a cell magic are left out, and so are lines of `%matplotlib`,
+*Digits*: equal but for last digits. *Refused*: a CaptureError or a DTypeError with the line, or a UsageError. *Raise alike*: the same
+error, type and text, in both (files and packages that are not there, wrong calls that a text shows); *not determined*: two plain
+runs differ. These two are not among the cells that are judged. Cells with a cell magic are left out, and so are lines of `%matplotlib`,
 `%timeit`, `%time` and `!`.
 
 | repository | notebooks | cells judged | same | digits | refused | different | raise alike | not determined | same or digits |

@@ -79,8 +79,9 @@ class Capture:
         What could not be captured in one of these, which the code may have caught.
     recursions
         The functions that are running and may call themselves as data say.
-    errors, raising
-        What ``np.errstate`` said when the capture began; and whether the code has asked for errors that were not asked for then.
+    errors, raising, caught
+        What ``np.errstate`` said when the capture began; whether the code has asked for errors that were not asked for then; and
+        whether there is a ``try`` around what might meet some, where they were asked for.
     filters
         The warnings' filters when the capture began: code that catches warnings has others.
     held
@@ -120,6 +121,7 @@ class Capture:
     recursions: dict[Any, Any] = field(default_factory=dict)
     errors: dict[str, Any] = field(default_factory=lambda: dict(np.geterr()))
     raising: bool = False
+    caught: bool = False
     filters: Any = field(default_factory=lambda: warnings.filters)
     assumed: str = ""
     undecided: dict[Node, np.dtype[Any]] = field(default_factory=dict[Node, np.dtype[Any]])
@@ -279,19 +281,10 @@ def record(node: Node) -> Node:
             capture.raising |= any(text.startswith("raise") for text in quiet)
         site.record_new(node, replace(place, quiet=quiet) if quiet else place)
     if capture is not None:
-        fails = bool(capture.attempts) and _has_new_that_may_fail(capture, node)
-        if fails and (capture.abstract or capture.trials):
-            error = CaptureError(
-                "a `try` around what may fail when the function runs, not while it is captured, is not captured",
-                "Ask beforehand whether it fails, with `if`, in place of `try` and `except`.",
-            )
-            for running in capture.trials[-1:]:  # which the code may catch
-                running.spoiled = running.spoiled or error
-            raise error
-        told = "raise" in errors.values() or warnings.filters is not capture.filters
-        if (fails or told) and not capture.abstract:
-            for compute in at_once:  # in a `try`, where it fails decides what runs then; or where warnings are caught
-                compute(node)
+        if capture.attempts:
+            tried(node)
+        elif not capture.abstract and _told(capture):
+            _compute(node)
         capture.safe.add(node)
         capture.nodes += 1
         if capture.nodes > LIMIT:
@@ -301,6 +294,45 @@ def record(node: Node) -> Node:
                 "Fewer rounds of the loop, or array operations in place of the loop; %%tensor --plain runs it as it is.",
             )
     return node
+
+
+def tried(node: Node) -> None:
+    """In a ``try``, compute a value that code has and that may fail; refuse it where no values are there.
+
+    Where it fails decides what runs then: every value that code meets goes through this, whether or not it was noted.
+    """
+    capture = _current.get()
+    if capture is None or not capture.attempts or node in capture.safe:
+        return
+    fails = _has_new_that_may_fail(capture, node, floats="raise" in np.geterr().values())
+    if fails and (capture.abstract or capture.trials):
+        error = uncaught()
+        for running in capture.trials[-1:]:  # which the code may catch
+            running.spoiled = running.spoiled or error
+        raise error
+    if capture.abstract:
+        capture.caught = capture.caught or _has_new_that_may_fail(capture, node, floats=True)
+    elif fails or _told(capture):
+        _compute(node)
+    capture.safe.add(node)
+
+
+def uncaught() -> CaptureError:
+    """The refusal of a ``try`` whose errors would come after it."""
+    return CaptureError(
+        "a `try` around what may fail when the function runs, not while it is captured, is not captured",
+        "Ask beforehand whether it fails, with `if`, in place of `try` and `except`.",
+    )
+
+
+def _told(capture: Capture) -> bool:
+    """Whether code asks for floating-point errors, or catches warnings."""
+    return "raise" in np.geterr().values() or warnings.filters is not capture.filters
+
+
+def _compute(node: Node) -> None:
+    for compute in at_once:
+        compute(node)
 
 
 _FAILING = set(  # ops that may raise when the graph runs
@@ -323,8 +355,14 @@ def may_fail(node: Node) -> bool:
     return any(may_fail(n) for _, graph in node.param_items if isinstance(graph, Graph) for n in graph.nodes)
 
 
-def _has_new_that_may_fail(capture: Capture, node: Node) -> bool:
-    """Whether what was built in a `try` may raise when the graph runs."""
+def _computes_floats(node: Node) -> bool:
+    """Whether an operation may meet a floating-point error, where ``np.errstate`` asks for these."""
+    moves = getattr(node.op, "kind", "") in {"leaf", "move"} or node.op.name == "form"
+    return not moves and any(t.dtype.kind != "b" for t in node.types)
+
+
+def _has_new_that_may_fail(capture: Capture, node: Node, *, floats: bool) -> bool:
+    """Whether what was built in a `try` may raise when the graph runs; ``floats`` where floating-point errors do."""
     pending, seen = [node], set[Node]()
     while pending:
         one = pending.pop()
@@ -333,7 +371,7 @@ def _has_new_that_may_fail(capture: Capture, node: Node) -> bool:
         seen.add(one)
         given = [] if getattr(one.op, "kind", "") == "fold" else [t for a in one.args for t in a.types]
         sized = any(nodes_of(s) for t in (*one.types, *given) for s in t.shape)
-        if sized or may_fail(one):
+        if sized or may_fail(one) or (floats and _computes_floats(one)):
             return True
         pending += one.needs
     return False

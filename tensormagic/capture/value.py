@@ -494,7 +494,8 @@ def _restore(value: Any) -> Any:
 
 
 def wrap(node: Node) -> Tensor:
-    """A lazy array of its own for a node."""
+    """A lazy array of its own for a node, which in a ``try`` must not fail later."""
+    context.tried(node)
     return Tensor(Place(Buffer(node)))
 
 

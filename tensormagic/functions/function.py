@@ -64,6 +64,7 @@ class Trace:
     new: list[Read]
     again: bool
     raising: bool  # floating-point errors, where it asks for that
+    caught: bool  # those, in a `try`, where a call asks for them
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,7 @@ def trace(
         stores = stores_of(label, tensors, found, known if matters else None)
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
     again = any(t.place.buffer.version for t in fresh) or any(random.is_generator(r[1][r[0]]) for r in new)
-    return Trace(leaves, nodes, stores, build, capture.guards, new, again, capture.raising)
+    return Trace(leaves, nodes, stores, build, capture.guards, new, again, capture.raising, capture.caught)
 
 
 @dataclass(eq=False)
@@ -165,6 +166,7 @@ class Specialisation:
     single: bool
     stores: Stores
     raising: bool
+    caught: bool
 
     def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any]) -> Any:
         """The result as the user's function would give it, with its stores done in the arrays that were ``given``."""
@@ -184,6 +186,8 @@ class Specialisation:
 
     def _results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
         try:
+            if self.caught:
+                self._refuse_errors()
             if self.raising:
                 with floating.inside():
                     return self.program.by_numpy(sizes, *values)
@@ -193,6 +197,11 @@ class Specialisation:
                 error.site = -1  # what was printed is not to be printed twice
             hooks.failed(error)
             raise
+
+    def _refuse_errors(self) -> None:
+        """Refuse a call that asks for floating-point errors, which a ``try`` of the function would catch."""
+        if floating.raises():
+            raise context.uncaught()
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,6 +461,7 @@ class Function(Made):
             _is_single(found),
             found.stores,
             found.raising,
+            found.caught,
         ), given
 
     def _key(self, given: Given) -> tuple[Any, ...]:

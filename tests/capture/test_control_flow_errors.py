@@ -1,5 +1,6 @@
 """Errors of code that data may leave out: raised where NumPy raises them, and nowhere else."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -118,8 +119,36 @@ def caught_matrix(x: Any, k: Any) -> Any:
     return y
 
 
+def caught_number(x: Any, k: Any) -> Any:
+    try:
+        y = math.sqrt(x[0] - k[0])
+    except ValueError:
+        y = 0.0
+    return y
+
+
+def caught_whole(x: Any, k: Any) -> Any:
+    try:
+        y = int(x[0] / k[0])
+    except ValueError:
+        y = 0
+    return y
+
+
+def caught_float(x: Any, k: Any) -> Any:
+    with np.errstate(divide="raise"):
+        try:
+            y = k[0] / x
+        except FloatingPointError:
+            y = x
+    return y
+
+
 @pytest.mark.parametrize("k", [FEW, MANY])
-@pytest.mark.parametrize("program", [caught_index, caught_way, caught_turn, caught_matrix])
+@pytest.mark.parametrize(
+    "program",
+    [caught_index, caught_way, caught_turn, caught_matrix, caught_number, caught_whole, caught_float],
+)
 def test_what_data_decide_is_not_caught_in_a_function(program: Callable[..., Any], k: np.ndarray):
     with pytest.raises(CaptureError, match=r"in a `try`|a `try` around what may fail"):
         tm.tensor(program)(np.arange(3.0), k)
@@ -151,6 +180,39 @@ def test_what_is_known_or_was_made_before_may_stand_in_a_try():
 )
 def test_a_cell_meets_errors_in_a_try_at_their_statement(body: str, k: np.ndarray):
     check(f"try:\n{body}\nexcept (IndexError, np.linalg.LinAlgError):\n    x[2] = x[0] + 3", x=np.arange(3.0), k=k)
+
+
+CAUGHT = (
+    "math.sqrt(-s); math.log(s - 2); math.exp(s * 500); math.acos(s); math.gamma(0 * s); math.log(s, 1); math.hypot(s, s * 1e308);"
+    "math.floor(s / (s - 2) * 1e308 * 10); int(x[0] * np.nan); (s - 2) ** -1; s % (s - 2); divmod(s, s - 2); np.float64(1) / x"
+)
+
+
+@pytest.mark.parametrize("expression", CAUGHT.split(";"))
+def test_numbers_that_fail_in_a_try_do_so_at_their_statement(expression: str):
+    shapes = (
+        "try:\n    y = {}\nexcept (ArithmeticError, ValueError) as error:\n    y = type(error).__name__",
+        "y = 0\nfor j in range(3):\n    try:\n        y = {}\n    except Exception:\n        y = j\n        break",
+        "def safe(x, s):\n    try:\n        return {}\n    except Exception:\n        return -1.0\ny = safe(x, s)\ndel safe",
+        "try:\n    y = {}\nexcept* Exception as error:\n    y = 7",
+        "y = 0\nfor j in range(3):\n    try:\n        y += {}\n    finally:\n        continue",
+        "class Held:\n    try:\n        y = {}\n    except Exception:\n        y = 5\ny = Held.y\ndel Held",
+    )
+    for shape in shapes:
+        check(shape.format(expression.strip()), x=np.arange(3.0), s=2.0)
+
+
+def test_a_call_that_asks_for_floating_point_errors_is_refused_where_a_try_would_catch_them():
+    def caught(x: Any) -> Any:
+        try:
+            return 1 / x
+        except FloatingPointError:
+            return x
+
+    function = tm.tensor(caught)
+    np.testing.assert_array_equal(function(np.ones(2)), np.ones(2))
+    with np.errstate(all="raise"), pytest.raises(CaptureError, match="a `try` around what may fail"):
+        function(np.zeros(2))
 
 
 def test_an_empty_list_is_an_error_where_only_its_shape_is_asked_for():

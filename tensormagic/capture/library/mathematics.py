@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.arguments import done
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.names import unknown
 from tensormagic.capture.value import Tensor, has_lazy, node_of, static_int, wrap
@@ -80,7 +81,7 @@ def _computed(name: str, *args: Node) -> Tensor:
     if op is None or op.kind != "pointwise":
         raise unknown(f"math.{name}")
     result = to_form(op(*args), "python")
-    return wrap(result if name in _NEVER_FAIL else _checked(name, result, args))
+    return done(result if name in _NEVER_FAIL else _checked(name, result, args))
 
 
 def _checked(name: str, result: Node, args: tuple[Node, ...]) -> Node:
@@ -116,7 +117,7 @@ def _of_integers(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         raise unknown(f"math.{function.__name__}")
     if any(n.type.dtype.kind not in "biu" for n in nodes):
         raise DTypeError(f"math.{function.__name__}: 'float' object cannot be interpreted as an integer")
-    return wrap(functools.reduce(op, [to_form(astype(n, np.dtype(int)), "python") for n in nodes]))
+    return done(functools.reduce(op, [to_form(astype(n, np.dtype(int)), "python") for n in nodes]))
 
 
 def _log(value: Any, *base: Any) -> Any:
@@ -131,7 +132,7 @@ def _hypot(*coordinates: Any) -> Any:
     total = parts[0] if len(parts) > 1 else scalar.absolute(parts[0])
     for part in parts[1:]:
         total = _computed("hypot", total, part).node
-    return wrap(total)
+    return done(total)
 
 
 def _rounded(name: str) -> Callable[[Any], Any]:
@@ -163,7 +164,7 @@ def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any
     allowed = scalar.maximum(scalar.multiply(larger, node_of(rel_tol)), node_of(abs_tol))
     near = scalar.less_equal(scalar.absolute(scalar.subtract(left, right)), allowed)
     near = scalar.logical_and(near, scalar.isfinite(larger))
-    return wrap(to_form(scalar.logical_or(scalar.equal(left, right), near), "python"))
+    return done(to_form(scalar.logical_or(scalar.equal(left, right), near), "python"))
 
 
 _OWN: dict[str, Callable[..., Any]] = {

@@ -71,16 +71,27 @@ def _looks_at_frame(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FRAMES
 
 
+def _swallows(statement: ast.Try | ast.TryStar) -> bool:
+    """Whether an error ends in ``finally``, which goes on elsewhere."""
+    leaves = ast.Return | ast.Break | ast.Continue
+    return any(isinstance(s, leaves) for f in statement.finalbody for s in ast.walk(f))
+
+
+def _attempted(statement: Any) -> Any:
+    """A ``try`` whose body knows that errors of it are caught."""
+    if statement.handlers or _swallows(statement):
+        inside = ast.With([ast.withitem(_call("attempting", statement))], statement.body)
+        statement.body = [_at(inside, statement)]
+    return statement
+
+
 def _fixed(statement: ast.AST) -> bool:
     """Whether a statement holds something that has to stay in the function that it stands in."""
     return any(
         isinstance(n, _SUSPEND)
         or _looks_at_frame(n)
         or (isinstance(n, ast.ImportFrom) and n.names[0].name == "*")
-        or (
-            isinstance(n, ast.Try)
-            and any(isinstance(s, ast.Return | ast.Break | ast.Continue) for f in n.finalbody for s in ast.walk(f))
-        )
+        or (isinstance(n, ast.Try) and _swallows(n))
         or isinstance(n, ast.TryStar)
         for n in liveness.own_nodes(statement)
     )
@@ -177,10 +188,7 @@ class Staging(ast.NodeTransformer):
         if isinstance(statement, ast.Try | ast.With | ast.Match | ast.While):
             self._parts(statement, after | liveness.read(statement))
             told = [_at(ast.Expr(_call("attempted", statement)), statement)] if isinstance(statement, ast.Try) else []
-            if isinstance(statement, ast.Try) and statement.handlers:
-                inside = ast.With([ast.withitem(_call("attempting", statement))], statement.body)
-                statement.body = [_at(inside, statement)]
-            return [*told, statement]
+            return [*told, _attempted(statement) if isinstance(statement, ast.Try) else statement]
         return [self._within(statement)]
 
     def _within(self, node: ast.stmt) -> Any:
@@ -302,6 +310,12 @@ class Staging(ast.NodeTransformer):
         node.body = self.visit(node.body)
         self.scope = outer
         return node
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        return _attempted(self.generic_visit(node))
+
+    def visit_TryStar(self, node: ast.TryStar) -> Any:
+        return _attempted(self.generic_visit(node))
 
     # expressions ------------------------------------------------------------------------------------------------------
 

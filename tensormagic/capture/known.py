@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.numbers import as_python
+from tensormagic.capture.numbers import as_python, in_range
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, atom, evaluate
 from tensormagic.ir.type import Size, hint
@@ -95,4 +95,7 @@ def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
         plain = isinstance(left, int) and (isinstance(right, int) or op.name in {"floor_divide", "remainder"})
         if left is not None and right is not None and not plain:
             return size_node(_ON_SIZES[op.name](left, right))
-    return op(*(as_python(op.name, nodes) if all(n.type.form == "python" for n in nodes) else nodes))
+    if any(n.type.form != "python" for n in nodes):
+        return op(*nodes)
+    result = op(*as_python(op.name, nodes))
+    return in_range(result, *nodes) if op.name == "power" else result

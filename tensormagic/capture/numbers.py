@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,19 +78,38 @@ def as_python(op: str, nodes: Sequence[Node]) -> list[Node]:
 
 def _base(base: Node, exponent: Node) -> Node:
     """What Python raises to a power: errors when the graph runs where that is infinite, or complex."""
-    if base.type.dtype.kind != "f" or exponent.type.dtype.kind == "c":
+    kinds = {n.type.dtype.kind for n in (base, exponent)}
+    if not kinds & {"f", "c"}:
         return base
-    power = constant_value(exponent)
-    if power is None or power < 0:
-        above = scalar.greater_equal(exponent, 0)
-        holds = scalar.logical_or(scalar.not_equal(base, 0), above)
-        base = require(base, holds, "0.0 cannot be raised to a negative power", "division")
-    if power is None or power % 1:
+    is_complex, power = "c" in kinds, constant_value(exponent)
+    if power is None or power.imag or power.real < 0:
+        below = scalar.less(scalar.real(exponent) if exponent.type.dtype.kind == "c" else exponent, 0)
+        if exponent.type.dtype.kind == "c":
+            below = scalar.logical_or(below, scalar.not_equal(scalar.imag(exponent), 0))
+        elif exponent.type.inexact:
+            below = scalar.logical_and(below, scalar.isfinite(exponent))
+        said = "0.0 to a negative or complex power" if is_complex else "0.0 cannot be raised to a negative power"
+        base = require(base, scalar.logical_or(scalar.not_equal(base, 0), scalar.logical_not(below)), said, "division")
+    if not is_complex and (power is None or power % 1):
         message = "a negative number of Python's is raised to a power that is no whole number: the result is complex"
         real = scalar.logical_or(scalar.greater_equal(base, 0), scalar.logical_not(scalar.isfinite(base)))
-        whole = scalar.equal(exponent, scalar.trunc(exponent)) if exponent.type.inexact else None
-        base = require(base, real if whole is None else scalar.logical_or(real, whole), message, "capture")
+        if exponent.type.inexact:
+            whole = scalar.logical_or(scalar.equal(exponent, scalar.trunc(exponent)), scalar.isnan(exponent))
+            real = scalar.logical_or(real, whole)
+        base = require(base, real, message, "capture")
     return base
+
+
+def in_range(result: Node, base: Node, exponent: Node) -> Node:
+    """A power of Python's numbers: an error when the graph runs where it is too large, as no other operation of floats has it."""
+    power = constant_value(exponent)
+    if not result.type.inexact or (power is not None and not power.imag and 0 <= power.real <= 1):
+        return result
+    given = [n for n in (base, exponent) if n.type.inexact and constant_value(n) is None]
+    finite = scalar.logical_not(scalar.isinf(result))
+    holds = functools.reduce(scalar.logical_or, [scalar.logical_not(scalar.isfinite(n)) for n in given], finite)
+    said = "complex exponentiation" if result.type.dtype.kind == "c" else "(34, 'Numerical result out of range')"
+    return require(result, holds, said, "overflow")
 
 
 def _divisor(node: Node, message: str) -> Node:

@@ -24,6 +24,7 @@ from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
 from tensormagic.ops.contract import matmul
+from tensormagic.ops.effects.checks import not_zero
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.ops.move import broadcast, same, show
@@ -271,13 +272,20 @@ def _matmul_in_place(self: Tensor, other: Any) -> Any:
 
 
 def _divmod(self: Tensor, other: Any) -> Any:
-    return build(scalar.floor_divide, self, other), build(scalar.remainder, self, other)
+    return _both_parts(self, other)
+
+
+def _both_parts(left: Any, right: Any) -> Any:
+    given = node_of(left), node_of(right)
+    if all(n.type.form == "python" for n in given) and any(n.type.inexact for n in given):
+        right = wrap(not_zero(given[1], "float divmod()"))
+    return build(scalar.floor_divide, left, right), build(scalar.remainder, left, right)
 
 
 def _reflected_divmod(self: Tensor, other: Any) -> Any:
     if not _operand(other):
         return NotImplemented
-    return build(scalar.floor_divide, other, self), build(scalar.remainder, other, self)
+    return _both_parts(other, self)
 
 
 Tensor.__matmul__ = _matmul  # type: ignore[attr-defined]

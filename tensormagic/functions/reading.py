@@ -18,6 +18,7 @@ from tensormagic.capture import context, door, home, namespace, random
 from tensormagic.capture.staging.attributes import Attributes, differs, is_users_class
 from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.source import rebound, staged_code
+from tensormagic.capture.staging.unread import as_caught
 from tensormagic.capture.value import node_of, wrap
 from tensormagic.functions.named import named
 from tensormagic.functions.space import CellSpace, Read, place_of
@@ -144,6 +145,7 @@ def _held(function: types.FunctionType, name: str) -> Any:
 
 
 def _rebind(function: types.FunctionType, seen: Mapping[str, Any], lasting: bool) -> types.FunctionType:
+    as_caught(function)
     space = dict(function.__globals__)
     space.update({name: _captured(value, function, lasting) for name, value in seen.items()})
     cells = {n: types.CellType(space[n]) for n in function.__code__.co_freevars if n in seen}

@@ -127,6 +127,14 @@ def caught_number(x: Any, k: Any) -> Any:
     return y
 
 
+def caught_power(x: Any, k: Any) -> Any:
+    try:
+        y = float(x[0]) ** -float(k[0])
+    except ZeroDivisionError:
+        y = 0.0
+    return y
+
+
 def caught_whole(x: Any, k: Any) -> Any:
     try:
         y = int(x[0] / k[0])
@@ -147,7 +155,7 @@ def caught_float(x: Any, k: Any) -> Any:
 @pytest.mark.parametrize("k", [FEW, MANY])
 @pytest.mark.parametrize(
     "program",
-    [caught_index, caught_way, caught_turn, caught_matrix, caught_number, caught_whole, caught_float],
+    [caught_index, caught_way, caught_turn, caught_matrix, caught_number, caught_power, caught_whole, caught_float],
 )
 def test_what_data_decide_is_not_caught_in_a_function(program: Callable[..., Any], k: np.ndarray):
     with pytest.raises(CaptureError, match=r"in a `try`|a `try` around what may fail"):
@@ -184,7 +192,7 @@ def test_a_cell_meets_errors_in_a_try_at_their_statement(body: str, k: np.ndarra
 
 CAUGHT = (
     "math.sqrt(-s); math.log(s - 2); math.exp(s * 500); math.acos(s); math.gamma(0 * s); math.log(s, 1); math.hypot(s, s * 1e308);"
-    "math.floor(s / (s - 2) * 1e308 * 10); int(x[0] * np.nan); (s - 2) ** -1; s % (s - 2); divmod(s, s - 2); np.float64(1) / x"
+    "math.floor(s / (s - 2) * 1e308 * 10); int(x[0] * np.nan); (s - 2) ** -1; 1e200 ** s; s % (s - 2); divmod(s, s - 2); np.float64(1) / x"
 )
 
 

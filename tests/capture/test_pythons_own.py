@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import itertools
+import linecache
 import math
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
-from tests.capture.harness import KINDS, assert_equal, captured, check, plain, refused
+from tests.capture.harness import KINDS, assert_equal, captured, check, laid_out, plain, refused
 
 NAMES: dict[str, Any] = {
     "x": np.arange(6.0).reshape(3, 2),
@@ -178,3 +181,85 @@ def test_derivatives_pass_what_is_checked():
 def test_a_list_repeated_as_often_as_data_say_is_refused_in_functions():
     with pytest.raises(CaptureError, match="repeating a list as often as data say"):
         tm.tensor(lambda k: [0] * k[0])(np.array([2]))
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -2.5, 3.0, math.inf, -math.inf, math.nan, 1e200, -1e200, 5e-324]
+OF_TWO = "x + y; x - y; x * y; x / y; x // y; x % y; x ** y; x < y; x == y; divmod(x, y)"
+OF_ONE = """x**2; x**3; x**0; x**1; x**-1; x**.5; x**-2.5; 2**x; (-2)**x; (-8)**x; 0**x; 2.5**x; 1e10**x; True**x; 7 // x; 7 % x; x // 3;
+x % -3; 1 / x; x / 0; divmod(7, x); -x; abs(x); (x + 0j) ** -1; (x + 0j) ** 2"""
+
+
+def told(function: Any, *given: float) -> str:
+    """What a function gives, or its error; that Python's result is complex, which is refused."""
+    try:
+        found = function(*given)
+    except CaptureError:
+        return "complex"
+    except ArithmeticError as error:
+        return f"{type(error).__name__}: {error}"
+    return "complex" if isinstance(found, complex) and not isinstance(found, np.generic) else repr(found)
+
+
+@pytest.mark.parametrize("expression", [e.strip() for e in f"{OF_TWO};{OF_ONE}".split(";")])
+def test_operators_of_pythons_floats_are_errors_where_pythons_are(expression: str):
+    names = "x, y" if "y" in expression else "x"
+    plainly = eval(f"lambda {names}: {expression}")
+    function = tm.tensor(eval(f"lambda {names}: {expression}"))
+    with np.errstate(all="ignore"):
+        for given in itertools.product(SPECIAL, repeat=2 if "y" in expression else 1):
+            assert told(function, *given) == told(plainly, *given), given
+
+
+KINDS_OF_TRUTH = """x > 0 and x < 5; x > 0 or y > 0; y > 0 and x > 0; 0 < x < 3; 0. < x; not (x > 0 and x < 5); x > 0 and x < 5 or x == 7;
+~(x < 1 and x < 3); (x > 0 and x < 5) + 1; (x > 0 or x < 5) * 1.5; True and x > 0; x > 0 and True; False or x > 0; (x > 0 and y > 0) + 0"""
+
+
+@pytest.mark.parametrize("expression", [e.strip() for e in KINDS_OF_TRUTH.split(";")])
+def test_truth_values_are_of_the_kind_of_their_operands(expression: str):
+    text, file = f"plainly = lambda x, y: {expression}\n", f"<truth of {expression}>"
+    linecache.cache[file] = (len(text), None, [text], file)
+    space: dict[str, Any] = {}
+    exec(compile(text, file, "exec"), space)
+    plainly, function = space["plainly"], tm.tensor(space["plainly"])
+    for x, y in itertools.product((np.float64(2), np.float64(-2), np.float64(7), 2.0, -2.0), (np.float64(1), 1.0)):
+        ours, expected = function(x, y), plainly(x, y)
+        alike = type(x) is type(y) and "True" not in expression
+        assert ours == expected
+        assert not alike or type(ours) is type(expected), (x, y)
+        check(f"z = {expression}", x=x, y=y)  # in a cell, where data can be asked
+
+
+def test_a_truth_value_that_a_loop_makes_is_of_the_kind_of_its_parts():
+    def all_above(v: Any) -> Any:
+        found = True
+        for x in v:
+            found = found and x > 0
+        return ~found, found + found, found * 1.5
+
+    for v in (np.array([1.0, 2]), np.array([1.0, -2])):
+        assert_equal(tm.tensor(all_above)(v), all_above(v), "kinds")
+
+
+UNREAD = {
+    "try:\n        return np.linalg.inv(x)\n    except np.linalg.LinAlgError:\n        return x": False,
+    "try:\n        return np.linalg.inv(x)\n    except:\n        return x": False,
+    "try:\n        y = np.linalg.inv(x)\n    finally:\n        return x": False,
+    "with contextlib.suppress(np.linalg.LinAlgError):\n        return np.linalg.inv(x)\n    return x": False,
+    "with np.errstate(all='ignore'):\n        return 1 / x": True,
+    "try:\n        y = x + 1\n    finally:\n        x = x * 2\n    return y": True,
+}
+
+
+@pytest.mark.parametrize("body", UNREAD)
+def test_a_function_without_source_that_may_catch_errors_is_refused(body: str):
+    space: dict[str, Any] = {"np": np, "contextlib": contextlib, "tm": tm}
+    exec(f"def helper(x):\n    {body}\n@tm.tensor\ndef f(x):\n    {body}\ng = tm.tensor(lambda x: helper(x))", space)
+    for function in (space["f"], space["g"]):
+        if UNREAD[body]:
+            assert_equal(function(np.ones((2, 2))), space["helper"](np.ones((2, 2))), body)
+        else:
+            with pytest.raises(CaptureError, match="its source is not to be had"):
+                function(np.ones((2, 2)))
+    given = laid_out(np.ones((2, 2)))
+    ours = captured("y = helper(x)", {"x": given, "helper": space["helper"]})
+    assert_equal(ours.names["y"], space["helper"](given), body)

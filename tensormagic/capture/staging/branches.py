@@ -55,6 +55,7 @@ from tensormagic.ops.regions import control
 from tensormagic.ops.reverse.tape_stack import boxed, unboxed
 from tensormagic.ops.scalars import scalar
 
+MIXED = object()  # a truth value that is Python's or NumPy's, as data say
 Ways = Sequence[Callable[[], Any]]
 
 
@@ -417,8 +418,14 @@ def _check_way(predicate: Node, way: int, outcomes: tuple[Outcome, Outcome], wor
     way_raised(predicate, way, outcomes[way], choose)
 
 
-def joined(first: Node, second: Callable[[], Any], functions: Sequence[Any], op: Pointwise) -> Any:
-    """``first and second()``, or ``or``, as one operation; None where the second is no truth value or may fail by itself."""
+def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Sequence[Any], op: Pointwise) -> Any:
+    """``value and second()``, or ``or``, as one operation; None where either is no truth value, or the second may fail by itself.
+
+    It is Python's where both are; NumPy's where both are, or where data decide which of them it is:
+    MIXED in a cell, where these can be asked. ``first`` is the truth of ``value``.
+    """
+    if value.type.form == "array" or value.type.shape or value.type.dtype != bool:
+        return None
     world = World(functions)
     outcome = attempt(world, second)
     if outcome.slots or outcome.buffers or not isinstance(outcome.result, Tensor | bool):
@@ -430,4 +437,7 @@ def joined(first: Node, second: Callable[[], Any], functions: Sequence[Any], op:
     inside = [n for n in topological([node], stop=lambda n: n in known) if n not in known]
     if any(getattr(n.op, "kind", "") not in {"pointwise", "leaf"} and n.op.name != "form" for n in inside):
         return None
-    return wrap(context.record(to_form(op(to_form(first, "scalar"), to_form(node, "scalar")), "python")))
+    if node.type.form != value.type.form and values_are_there():
+        return MIXED
+    form = "python" if value.type.form == node.type.form == "python" else "scalar"
+    return wrap(context.record(to_form(op(to_form(first, "scalar"), to_form(node, "scalar")), form)))

@@ -25,6 +25,7 @@ from tensormagic.capture.staging.raising import may_wait, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import print_
 from tensormagic.capture.staging.trial import spoil, trial
+from tensormagic.capture.staging.unread import as_caught
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
@@ -138,10 +139,11 @@ def _stored_at(at: Callable[..., None], array: Any, *rest: Any) -> None:
 def _staged(function: Any) -> Any:
     """A function of the user's, staged; any other as it is."""
     if type(function) is FunctionType:
-        return source.staged(function)
+        staged = source.staged(function)
+        return as_caught(function) if staged is function else staged
     if type(function) is MethodType and type(function.__func__) is FunctionType:
-        staged = source.staged(function.__func__)
-        return function if staged is function.__func__ else MethodType(staged, function.__self__)
+        own = _staged(function.__func__)
+        return function if own is function.__func__ else MethodType(own, function.__self__)
     return function
 
 

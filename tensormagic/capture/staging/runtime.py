@@ -10,7 +10,7 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
-from tensormagic.capture.staging.branches import joined, staged_branch, staged_value
+from tensormagic.capture.staging.branches import MIXED, joined, staged_branch, staged_value
 from tensormagic.capture.staging.calls import called, indexed
 from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.grown import growing
@@ -18,7 +18,7 @@ from tensormagic.capture.staging.repeating import each, repeat
 from tensormagic.capture.staging.trial import Grows, spoil, trial
 from tensormagic.capture.staging.truth import computed, truth, unstaged
 from tensormagic.capture.stores.uncertain import may_share
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.form import to_form
 from tensormagic.ops.scalars import scalar
@@ -112,12 +112,14 @@ def _connected(value: Any, rest: Sequence[Thunk], *, conjunction: bool) -> Any:
         def go_on(k: int = k, thunk: Thunk = thunk) -> Any:
             return _connected(thunk(), rest[k + 1 :], conjunction=conjunction)
 
-        if node_of(value).type.dtype == bool:
+        if isinstance(value, Tensor):
             found = _tried(
-                lambda condition=condition: joined(
-                    condition, go_on, rest, scalar.logical_and if conjunction else scalar.logical_or
+                lambda value=value, condition=condition, go_on=go_on: joined(
+                    value, condition, go_on, rest, scalar.logical_and if conjunction else scalar.logical_or
                 )
             )
+            if found is MIXED:
+                return go_on() if computed(condition) is conjunction else value
             if found is not None:
                 return found
 

@@ -246,3 +246,15 @@ def test_a_size_that_does_not_fit_as_data_say_is_refused_by_name():
 
     with pytest.raises(CaptureError, match="sizes do not fit: 1 and 3"):
         tm.tensor(joined)(np.arange(3.0), np.arange(3.0))
+
+
+def test_an_error_that_sizes_decide_is_caught_for_these_alone():
+    def squared(x: Any) -> Any:
+        try:
+            return x.reshape(3, 3)
+        except ValueError:
+            return x * 2
+
+    function = tm.tensor(squared)
+    for size in (2, 9, 4):
+        np.testing.assert_array_equal(function(np.ones(size)), squared(np.ones(size)))

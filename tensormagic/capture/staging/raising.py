@@ -111,6 +111,10 @@ def attempting() -> Generator[None]:
     except CaptureError as error:  # which whoever catches it would take for one of the code's own
         capture.refused = capture.refused or error
         raise
+    except Exception:  # which may be met for these sizes alone
+        for size in (s for node in capture.values for s in node.type.shape):
+            capture.specialise(size)
+        raise
     finally:
         capture.attempts -= 1
 
@@ -131,7 +135,7 @@ class _Managed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> Any:
         with suppress(CaptureError):
-            self.attempt.__exit__(kind if isinstance(error, CaptureError) else None, error, trace)
+            self.attempt.__exit__(kind if isinstance(error, Exception) else None, error, trace)
         return self.manager.__exit__(kind, error, trace)
 
 

@@ -40,6 +40,16 @@ def held() -> list[Holder]:
     return [one for reference in holders.valuerefs() if (one := reference()) is not None]
 
 
+def since(mark: Holder) -> list[Holder]:
+    """Those that were made after ``mark`` and are still there, the last one first."""
+    found: list[Holder] = []
+    for one in reversed(held()):
+        if one is mark:
+            break
+        found.append(one)
+    return found
+
+
 def nodes_held() -> set[Node]:
     """What they are now, but for views of what has another shape since: nobody can read these any more."""
     found: set[Node] = set()

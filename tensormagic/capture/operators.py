@@ -13,6 +13,7 @@ import numpy as np
 from tensormagic.capture import context, tables
 from tensormagic.capture.door import RefusedError, is_read, is_table
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.makers import is_numpys
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
@@ -130,6 +131,7 @@ def _power(base: Tensor, exponent: Any) -> Tensor:
     if (
         base.type.form == "python"
         and base.node.op is INPUT
+        and isinstance(base.node["source"], Snapshot)  # and no argument of a derivative's
         and isinstance(exponent, int | float)
         and values_are_there()
     ):

@@ -17,17 +17,19 @@ from tensormagic.capture import context, living
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.random import Drawn
+from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, build, node_of, owned, wrap
 from tensormagic.config import config
 from tensormagic.functions.constant import warn_constant
 from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.left import left_behind
 from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, rebuild, topological
-from tensormagic.ops.leaf import INPUT, Source, input_node
+from tensormagic.ops.leaf import INPUT, Source, constant, input_node
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.named import NAMED, is_bare, unnamed
 from tensormagic.ops.pointwise import astype
@@ -97,8 +99,10 @@ class Closed:
             given += leaves
             changed[position] = build(iter(own))
         outside = {t.place.buffer: t.place.buffer.version for t in _lazy(args, options)}
+        mark = wrap(constant(0))
         with Drawn() as drawn:
             self.result = function.body(*changed, **options)
+        self._leave(mark, tensors)
         for buffer in drawn.before:
             buffer.put(self.open([buffer.node])[0])
         for buffer in [b for b, version in outside.items() if b.version != version]:
@@ -106,6 +110,18 @@ class Closed:
         for tensor, value in zip(tensors, given, strict=True):
             if tensor.place.buffer.stored:
                 self._store(tensor, value, function)
+
+    def _leave(self, mark: Tensor, own: Sequence[Tensor]) -> None:
+        """Have what the body has left in objects be of the actual arguments."""
+        kept = {id(t) for t in own}
+        left = [v for v in left_behind(mark, known=True) if id(v) not in kept]
+        results, build = flatten(self.result)
+        if any(v is r for v in left for r in results):
+            self.result = build(iter([wrap(r.node) if isinstance(r, Tensor) else r for r in results]))
+        for value in left:
+            node = value.node
+            if any(n in self.actual for n in topological([node])):
+                value.place = Place(Buffer(self.open([node])[0]))
 
     def _stand_in(self, node: Node, function: Function, name: str) -> Node:
         if not node.type.inexact:

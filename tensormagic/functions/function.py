@@ -19,9 +19,10 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import checked, refusing
 from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import computed, flatten, structure
-from tensormagic.capture.value import Tensor, node_of
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
+from tensormagic.functions.left import give_values, left_behind
 from tensormagic.functions.reading import (
     Body,
     Helper,
@@ -41,6 +42,7 @@ from tensormagic.ir.errors import CaptureError, GuardError, KindError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.outside import Changed, Log, logged
+from tensormagic.ops.leaf import constant
 from tensormagic.transform.rewriting import choices
 
 _EXACT = 128  # argument shapes whose sizes are remembered
@@ -65,6 +67,7 @@ class Trace:
     again: bool
     raising: bool  # floating-point errors, where it asks for that
     caught: bool  # those, in a `try`, where a call asks for them
+    values: dict[Node, Any]  # what each input was
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +155,9 @@ def trace(
         stores = stores_of(label, tensors, found, known if matters else None)
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
     again = any(t.place.buffer.version for t in fresh) or any(random.is_generator(r[1][r[0]]) for r in new)
-    return Trace(leaves, nodes, stores, build, capture.guards, new, again, capture.raising, capture.caught)
+    return Trace(
+        leaves, nodes, stores, build, capture.guards, new, again, capture.raising, capture.caught, capture.values
+    )
 
 
 @dataclass(eq=False)
@@ -254,6 +259,7 @@ class Function(Made):
     _unfollowed: int = field(
         default=0, repr=False
     )  # calls until it is asked again whether what is read can be followed
+    _leaves: bool = False  # whether its last trace has left values in objects
     _complex: frozenset[int] = frozenset()
     _kept: dict[frozenset[int], Any] = field(default_factory=dict[frozenset[int], Any], repr=False)
 
@@ -408,7 +414,8 @@ class Function(Made):
                 return program, given, record
         before, reads = self.record(call), self.reads
         program, given = self.specialise(given)
-        record = self.followed(before, call) if self.reads != reads or before.why or before.changed() else before
+        known = self.reads == reads and not self._leaves and not before.why and not before.changed()
+        record = before if known else self.followed(before, call)
         if not program.extra and not record.why:
             kind = (key[0], *self._key(given), tuple([_kind(v) for v in given.values]))
             found = self._kinds.setdefault(kind, [])
@@ -427,13 +434,8 @@ class Function(Made):
 
     def followed(self, before: Record, call: Any) -> Record:
         """What a trace has read, with the reads that it has found; not to be followed where the trace has changed that."""
-        changed = before.why or before.changed()
+        changed = "a value that it leaves in an object" if self._leaves else before.why or before.changed()
         record = Record((), changed) if before.why else self.record(call)
-        if changed and record.lazy and not before.why:
-            raise CaptureError(
-                f"{self.name} leaves a captured value in {record.lazy}, which has none outside of the call",
-                "Return the value, and store it where the function is called.",
-            )
         if changed or record.why:
             self._unfollowed = self._unfollowed or _AGAIN
             return Record((), changed or record.why)
@@ -441,16 +443,21 @@ class Function(Made):
 
     def specialise(self, given: Given) -> tuple[Specialisation, Given]:
         """Trace for these values; again, where names that are read from outside have to be known before."""
+        mark, values = wrap(constant(0)), dict[Node, Any]()
         while True:
             count = sum(given.moving)
             labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
             with config.using(math=self.math), session.working("capturing"):
                 found = trace(self.body, given, [*labels, *(n for n, _ in given.reads)], self.name, self._complex)
+            values |= found.values
             known = set(map(place_of, self.reads))
             self.reads = (*self.reads, *(read for read in found.new if place_of(read) not in known))
             given = given.with_reads(found.new)
             if not found.again:
                 break
+        left = left_behind(mark, known=self._leaves)
+        self._leaves = bool(left)
+        give_values(left, values, self.name)
         closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
         extra = [leaf for leaf in closed.leaves if leaf not in found.leaves]
         return Specialisation(

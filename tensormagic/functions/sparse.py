@@ -15,6 +15,7 @@ from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, normal_form
 from tensormagic.functions.function import Function, Specialisation
+from tensormagic.functions.left import bare
 from tensormagic.functions.record import Record
 from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError
@@ -250,14 +251,16 @@ class SparseJacobian(Made):
         leaves, build = flatten(closed.result)
         results = normal_form([node_of(v) for v in leaves], closed.wrt)
         self.check(self.function, results, closed.wrt)
+        whole = bare(build, len(leaves))
+        makes = [bare(make, len(nodes)) for nodes, make in closed.moving]
 
         def together(blocks: list[list[Any]]) -> Any:
             found = []
             for row in blocks:
                 rest = iter(row)
-                parts = [make(rest) for _, make in closed.moving]
+                parts = [make(rest) for make in makes]
                 found.append(parts[0] if single else tuple(parts))
-            return build(iter(found))
+            return whole(iter(found))
 
         real = all(r.type.dtype.kind == "f" for r in results)
         self._form = _Form(together, [[_dtype(r, x) for x in closed.wrt] for r in results], real, custom)

@@ -19,10 +19,11 @@ from tensormagic.capture.door import check_dtype
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.tree import flatten, structure
-from tensormagic.capture.value import Tensor, node_of
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import constants_of, record_of
-from tensormagic.functions.function import of_callable, refuse_stores
+from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.left import bare, left_behind
 from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record, same
 from tensormagic.functions.space import Read
@@ -36,7 +37,7 @@ from tensormagic.ir.site import Lens
 from tensormagic.ir.text import parse as parse_text
 from tensormagic.ir.text import parse_type
 from tensormagic.ir.type import Type
-from tensormagic.ops.leaf import Source, input_node
+from tensormagic.ops.leaf import Source, constant, input_node
 from tensormagic.ops.op import registry
 from tensormagic.transform.rewriting import rewrite as rewrite_graph
 from tensormagic.transform.rewriting import rewrite_with
@@ -100,7 +101,17 @@ class _Traced:
 
 
 def _traced(fun: Any, types: tuple[Any, ...]) -> _Traced:
-    function = of_callable(fun)
+    mark, function = wrap(constant(0)), of_callable(fun)
+    traced = _trace(function, types)
+    if left_behind(mark, known=False):
+        raise CaptureError(
+            f"{traced.name} leaves a value in an object, and what is captured for types has none",
+            "Return the value; or use tm.tensor, which runs the function at every call.",
+        )
+    return traced
+
+
+def _trace(function: Function, types: tuple[Any, ...]) -> _Traced:
     leaves, build = flatten(types)
     arguments = [
         _argument(v, f"argument {k + 1}" if len(leaves) > len(function.parameters) else function.parameters[k])
@@ -112,6 +123,7 @@ def _traced(fun: Any, types: tuple[Any, ...]) -> _Traced:
     with context.capturing(capture), refusing(function.name):
         results, arrange = flatten(function.body(*build(iter(arguments))))
         found = [node_of(v) for v in results]
+        arrange = bare(arrange, len(found))
     reads = {
         t.node: capture.noted[p] for p, t in capture.lifted.items() if isinstance(t, Tensor) and p in capture.noted
     }

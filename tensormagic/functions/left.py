@@ -1,0 +1,73 @@
+"""What a function leaves in objects while it is captured: lazy values that outlive the trace, which get what they are.
+
+A trace runs the body over arguments without values. What the body appends to a list, or sets as an attribute, is then a lazy value
+of arguments that are gone. It is there all the same, once what was given to this call stands where the arguments stood: so the
+object holds what Python would have left there, as a lazy value, and the body runs anew at each call.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tensormagic import session
+from tensormagic.capture import living
+from tensormagic.capture.inputs import Snapshot, own
+from tensormagic.capture.stores.place import Buffer, Place
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor, node_of
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.site import substituted
+from tensormagic.ops.leaf import INPUT
+
+
+def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
+    """The lazy values that were made after ``mark`` and that somebody still has.
+
+    ``known`` says that this function is known to leave some: else it is made sure that they are not in cycles that nobody has.
+    """
+    for generation in (None, 1, 2):
+        if generation is not None:
+            if generation == 2 and known:
+                break
+            gc.collect(generation)
+        if not any(isinstance(v, Tensor) for v in living.since(mark)):
+            return []
+    return [v for v in living.since(mark) if isinstance(v, Tensor)]
+
+
+def bare(build: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
+    """How ``count`` parts are put together, without the lazy values that they were taken from."""
+    return flatten(build(iter([0.0] * count)))[1]
+
+
+def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) -> None:
+    """Have lazy values be of what a call was given, and not of what stood for it.
+
+    Parameters
+    ----------
+    left
+        The lazy values.
+    values
+        What each argument of the trace was.
+    label
+        The function, for messages.
+    """
+    nodes = [v.node for v in left]
+    leaves = [n for n in topological(nodes) if n.op is INPUT and not isinstance(n["source"], Snapshot)]
+    if any(n not in values for n in leaves):
+        raise CaptureError(
+            f"{label} leaves a value of one example, or of one iteration, in an object, where it has none outside of the call",
+            "Return the value, and store it where the function is called.",
+        )
+    nodes = substituted(nodes, {n: _input(values[n], str(n["source"].name)) for n in leaves})
+    for value, node in zip(left, nodes, strict=True):
+        value.place = Place(Buffer(node))
+    session.compute(nodes)
+
+
+def _input(value: Any, name: str) -> Node:
+    node = own(value, name)
+    return node_of(value) if node is None else node

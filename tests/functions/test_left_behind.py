@@ -1,0 +1,131 @@
+"""Values that a captured function leaves in objects: as in Python, at each call; refused where there are none."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+
+
+def squares(kept: Any):
+    def f(x):
+        loss = (x**2).sum()
+        kept.append(loss)
+        return loss
+
+    return f
+
+
+def attribute(kept: Any):
+    box = SimpleNamespace(last=None)
+
+    def f(x):
+        box.last = x * 2
+        return kept.append(box.last) or x[1:]
+
+    return f
+
+
+def entry(kept: Any):
+    def f(x):
+        kept.append({"x": x, "rest": [x[1:], x.sum() > 2]})
+        return x
+
+    return f
+
+
+def running(kept: Any):
+    class Mean:
+        total = 0.0
+
+        def add(self, x):
+            self.total = 0.9 * self.total + x.mean()
+            kept.append(self.total)
+            return self.total
+
+    return Mean().add
+
+
+def in_a_loop(kept: Any):
+    def f(x):
+        for k in range(3):
+            x = np.sin(x) + k
+            kept.append(x)
+        return x
+
+    return f
+
+
+def numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: numbers(v) for k, v in value.items()}
+    return [numbers(v) for v in value] if isinstance(value, list) else np.asarray(value).tolist()
+
+
+@pytest.mark.parametrize("make", [squares, attribute, entry, running, in_a_loop])
+def test_each_call_leaves_what_python_would(make):
+    ours: list[Any] = []
+    pythons: list[Any] = []
+    captured, plain = tm.tensor(make(ours)), make(pythons)
+    for k in range(4):
+        x = np.arange(3.0 + k)
+        np.testing.assert_array_equal(captured(x), plain(x))
+        assert numbers(ours) == numbers(pythons)
+
+
+def pulled(f: Any) -> Any:
+    return lambda x: tm.vjp(f, x)[1](1.0)
+
+
+def of_a_derivative(f: Any) -> Any:
+    return tm.grad(lambda x: tm.grad(f)(x).sum())
+
+
+def of_what_is_lazy(f: Any) -> Any:
+    return lambda x: tm.grad(f)(tm.tensor(x)).numpy()
+
+
+@pytest.mark.filterwarnings("ignore::tensormagic.ir.errors.ConstantGradientWarning")  # a mean has no second derivative
+@pytest.mark.parametrize("make", [squares, running])
+@pytest.mark.parametrize("call", [tm.grad, tm.value_and_grad, pulled, of_a_derivative, of_what_is_lazy])
+def test_derivatives_leave_it_once(make, call):
+    ours: list[Any] = []
+    pythons: list[Any] = []
+    captured, plain = call(make(ours)), make(pythons)
+    for k in range(3):
+        x = np.arange(3.0) + k
+        captured(x)
+        plain(x)
+        np.testing.assert_allclose(numbers(ours), numbers(pythons))
+
+
+def test_weights_stay_weights():
+    class Layer:
+        def __init__(self):
+            self.w = np.ones(3)
+
+        @tm.tensor
+        def step(self, g):
+            self.w = self.w - g
+            return self.w
+
+    layer = Layer()
+    for k in range(1, 5):
+        np.testing.assert_allclose(layer.step(np.full(3, 0.1)), 1 - 0.1 * k)
+        np.testing.assert_allclose(layer.w, 1 - 0.1 * k)
+
+
+def test_where_there_are_none_it_is_refused_each_time():
+    kept: list[Any] = []
+    for _ in range(2):
+        with pytest.raises(CaptureError, match="leaves a value of one example"):
+            tm.vmap(squares(kept))(np.ones((2, 2)))
+        with pytest.raises(CaptureError, match="leaves a value in an object"):
+            tm.trace(squares(kept), "float64[n]")
+    with pytest.raises(CaptureError):
+        tm.compile(squares(kept), "float64[n]")

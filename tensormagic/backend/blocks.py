@@ -388,7 +388,7 @@ _serial = count()
 
 
 def _local(name: str, p: Node, like: Node) -> Node:
-    """What stands for a value that changes from turn to turn."""
+    """What stands for a value that changes from iteration to iteration."""
     return input_node(Source(name), Type(p.type.dtype, like.type.shape, p.type.form))
 
 

@@ -214,7 +214,7 @@ class Driver:
         return name
 
     def _extents(self, node: Node) -> tuple[Size, ...]:
-        """The shape of a new array; where it changes from turn to turn, room for the largest."""
+        """The shape of a new array; where it changes from iteration to iteration, room for the largest."""
         if all(is_fixed(s, self.known) for s in node.type.shape):
             return node.type.shape
         return (self._most(node.type.size),)

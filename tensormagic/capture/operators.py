@@ -120,7 +120,7 @@ def _is_pythons(name: str, number: Tensor, other: Any) -> bool:
         )
     if static_int(number) is None:
         hint = "Write [value for _ in range(n)], or make an array: np.full(n, value)."
-        needs_value("repeating a list as often as data say", hint, number.node)
+        needs_value("repeating a list a data-dependent number of times", hint, number.node)
     return True
 
 

@@ -51,5 +51,5 @@ def refuse_cut(first: Node, value: Node) -> None:
     if narrower != first.type.dtype and not np.can_cast(value.type.dtype, narrower, "same_kind"):
         refuse(
             f"a store of {value.type.dtype} into an array of which data decide whether it is {narrower} or {first.type.dtype},",
-            "Let both ways give numbers of one kind: 0.0 in place of 0.",
+            "Let both branches give numbers of one kind: 0.0 in place of 0.",
         )

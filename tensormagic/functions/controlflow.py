@@ -273,7 +273,7 @@ def _turns(stacks: Sequence[Node], length: Any) -> Size:
         raise ShapeError("scan: xs holds a number: each part of it needs a first axis")
     sizes = [s.type.shape[0] for s in stacks] + ([] if length is None else [as_size(length)])
     if not sizes:
-        raise ShapeError("scan: xs is empty", "Say how many turns with length.")
+        raise ShapeError("scan: xs is empty", "Say how many iterations with length.")
     if not all(same(sizes[0], s) for s in sizes):
         raise ShapeError(f"scan: the parts of xs have different lengths: {', '.join(str(hint(s)) for s in sizes)}")
     return sizes[0]

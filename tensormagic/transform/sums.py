@@ -162,7 +162,7 @@ class _Sums:
         return term, first, second
 
     def _pays(self, value: Node, beside: Node, term: Node) -> bool:
-        """Whether a stack of a value costs no more than the sums: it differs from turn to turn, and is no larger than what is there.
+        """Whether a stack of a value costs no more than the sums: it differs in each iteration, and is no larger than what is there.
 
         What the loop only reads would be copied at each turn, and a matrix that meets a vector is larger than all else.
         """

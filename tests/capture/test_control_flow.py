@@ -376,7 +376,7 @@ def test_a_name_that_is_not_bound():
 
     f = tm.tensor(one_way)
     assert f(3.0) == 6.0
-    with pytest.raises(UnboundLocalError, match="y is not bound here: only one way of the `if`") as error:
+    with pytest.raises(UnboundLocalError, match="y is not bound here: only one branch of the `if`") as error:
         f(-3.0)
     assert isinstance(error.value, UndefinedError)
 

@@ -1,4 +1,4 @@
-"""Arrays whose length differs from turn to turn, and lists that grow as data say, in functions."""
+"""Arrays whose length differs from iteration to iteration, and lists that grow as data say, in functions."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def test_what_does_not_fit_the_sum_of_a_list_may_fit_that_of_an_empty_one(use):
     def f(x, y, k):
         return use(x, sum([y * 2 for _ in range(k.max())]))
 
-    with pytest.raises(CaptureError, match=r"a list may be empty in .*, as data say"):
+    with pytest.raises(CaptureError, match=r"a list may be empty in .*, depending on data"):
         tm.tensor(f)(X, np.ones((2, 2)), np.array([0]))
 
 
@@ -317,7 +317,9 @@ def test_what_python_would_not_meet_with_an_empty_list_is_refused():
         return last
 
     assert f(np.arange(3.0), np.array([0])).size == 0
-    with pytest.raises(CaptureError, match=r"a list may be empty in .*, as data say, and is taken not to be") as caught:
+    with pytest.raises(
+        CaptureError, match=r"a list may be empty in .*, depending on data, and is taken not to be"
+    ) as caught:
         tm.tensor(f)(np.arange(3.0), np.array([0]))
     assert "ends in UnboundLocalError" in str(caught.value)
 
@@ -333,7 +335,7 @@ def test_sizes_that_do_not_fit_an_empty_list_are_refused(tier, monkeypatch):
 
     captured = tm.tensor(f)
     assert f(np.arange(3.0), np.array([0])).size == 0
-    with pytest.raises(CaptureError, match=r"a list is empty in .*, as data say"):
+    with pytest.raises(CaptureError, match=r"a list is empty in .*, depending on data"):
         captured(np.arange(3.0), np.array([0]))
     assert np.array_equal(captured(np.arange(3.0), np.array([3])), f(np.arange(3.0), np.array([3])))
     with pytest.raises(ValueError, match="do not fit"):
@@ -409,7 +411,7 @@ def test_what_lists_without_a_length_cannot_do():
             out.append(x[1:])
         return out
 
-    with pytest.raises(CaptureError, match="elements of a list that grows as often as data say"):
+    with pytest.raises(CaptureError, match="elements of a list that grows a data-dependent number of times"):
         tm.tensor(of_two_shapes)(np.ones(3))
 
 

@@ -64,7 +64,9 @@ def test_a_part_of_one_that_one_way_binds():
         v[...] = v * n
         return v, x
 
-    with pytest.raises(CaptureError, match="v is one array or another, as data say, and one of them is not captured"):
+    with pytest.raises(
+        CaptureError, match="v is one array or another depending on data, and one of them is not captured"
+    ):
         tm.tensor(stored)(np.array([2]), 3)
 
 

@@ -259,7 +259,10 @@ def linspace(
         raise ShapeError(f"Number of samples, {hint(n)}, must be non-negative.")
     kind = _inexact([low, high])
     if retstep and nodes_of(n) and low.type.shape + high.type.shape:
-        refuse("np.linspace with retstep of arrays, and of as many values as data say,", "Compute the step yourself.")
+        refuse(
+            "np.linspace with retstep of arrays, and of a data-dependent number of values,",
+            "Compute the step yourself.",
+        )
     values, step = _spaced(astype(low, kind), astype(high, kind), n, endpoint=endpoint)
     if axis:
         rank = values.type.ndim

@@ -223,7 +223,7 @@ def _of_any_rank(name: str, in1: Any, in2: Any, mode: str) -> Tensor:
             y = require(
                 y,
                 scalar.greater(size_node(s), 0),
-                "a convolution of no elements, as data say, is not captured",
+                "a convolution of a data-dependent number of elements, here none, is not captured",
                 "capture",
             )
     if x.type.ndim > 1 or mode == "valid":

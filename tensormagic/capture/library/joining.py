@@ -443,7 +443,7 @@ def _shifts(shift: Any) -> list[Any]:
     if rank > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
     if rank and isinstance(shift, Tensor) and nodes_of(shift.type.shape[0]):
-        refuse("np.roll by as many numbers as data say", "Write one np.roll for each axis.")
+        refuse("np.roll by a data-dependent number of shifts", "Write one np.roll for each axis.")
     return [_whole(s) for s in (shift if rank else [shift])]
 
 

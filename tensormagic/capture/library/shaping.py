@@ -200,7 +200,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         return done(to_form(x.node, "array" if x.type.form == "python" else "scalar"))
     axes = tuple(k for k, s in enumerate(shape) if s == 1) if axis is None else _squeezed(axis, x.ndim)
     if any(nodes_of(shape[k]) for k in axes):
-        refuse("np.squeeze of an axis that is as long as data say", "Take its first element: x[..., 0].")
+        refuse("np.squeeze of an axis of data-dependent length", "Take its first element: x[..., 0].")
     if any(shape[k] != 1 for k in axes):
         raise ShapeError("cannot select an axis to squeeze out which has size not equal to one")
     if not axes and x.type.form == "array":

@@ -151,7 +151,7 @@ class Choice:
             self._in_one(slot, first, second)
             return
         one, other = self._alike(slot, self._apart(slot, 0, first), self._apart(slot, 1, second), first, second)
-        what = f"the two ways give {slot.said}"
+        what = f"the two branches give {slot.said}"
         numbers = [self.pair(a, b, what) for a, b in zip(one.nodes, other.nodes, strict=True)]
         conditions = [
             self._condition(merged.both(a, b, lambda x, y: x) is None, a, b)
@@ -171,7 +171,7 @@ class Choice:
     def _unlike(self, slot: Slot, first: Any, second: Any) -> NeedsPython:
         lines = [merged.bound_at(f, slot.name) for f in self.functions]
         return merged.unlike(
-            slot.name, "which way is taken depends on data, and they give", (first, second), lines or ["", ""]
+            slot.name, "which branch is taken depends on data, and they give", (first, second), lines or ["", ""]
         )
 
     def _in_one(self, slot: Slot, first: Any, second: Any) -> None:
@@ -181,7 +181,7 @@ class Choice:
             raise self._unlike(slot, first, second)
         zeros = [zeros_of(n.type) for n in there.nodes]
         sides = (zeros, there.nodes) if first is UNBOUND else (there.nodes, zeros)
-        what = f"the two ways give {slot.said}"
+        what = f"the two branches give {slot.said}"
         numbers = [self.pair(a, b, what) for a, b in zip(*sides, strict=True)]
         true, false = constant(True), constant(False)
         conditions: list[int | None] = []
@@ -280,7 +280,7 @@ class Choice:
         first, second = (  # a way that stores into what may be unbound asks there
             o.buffers[buffer][0] if buffer in o.buffers else question.unasked(buffer.node) for o in self.outcomes
         )
-        number = self.pair(first, second, f"the two ways store into {buffer.name or 'an array'}")
+        number = self.pair(first, second, f"the two branches store into {buffer.name or 'an array'}")
         stored = any(o.buffers[buffer][2] for o in self.outcomes if buffer in o.buffers)
 
         def put(node: Node) -> None:
@@ -318,14 +318,14 @@ def merge_type(what: str, first: Type, second: Type) -> Type:
     if first.shape != second.shape and any(nodes_of(s) for s in (*first.shape, *second.shape)):
         raise NeedsPython(
             f"{what} shapes {show(first.shape)} and {show(second.shape)}, which depend on data",
-            "Let both ways give one shape: fill an array of the largest size.",
+            "Let both branches give one shape: fill an array of the largest size.",
         )
     if (first.form == "array") != (second.form == "array") and not first.shape and not second.shape:
         first, second = (Type(t.dtype, (), "scalar" if t.form == "array" else t.form) for t in (first, second))
     try:
         return common_type(what, first, second)
     except ShapeError as error:
-        error.hint = "Which one is taken depends on data: let both ways give one shape."
+        error.hint = "Which one is taken depends on data: let both branches give one shape."
         raise
 
 
@@ -354,7 +354,7 @@ def staged_branch(
     world = World(functions)
     slots = {name: world.slot(functions[0], name) for name in names}
     unneeded = {slots[name] for name in names if name not in needed}
-    why = f"only one way of the `if` in {context.here()} binds it"
+    why = f"only one branch of the `if` in {context.here()} binds it"
     if (raising := _both_ways(world, predicate, ways, functions, why, unneeded)) is not None:
         ways[1 - raising]()
 

@@ -279,7 +279,7 @@ def _is_alone(rows: Node, rest: ranges.Items) -> bool:
     if isinstance(count, int) or hint(size) == 1 or not may_wait():
         return count == 0
     error: Exception = CaptureError(
-        f"the largest or the smallest, in {context.here()}, of arrays of which data say how long they are is not captured",
+        f"the largest or the smallest, in {context.here()}, of arrays of data-dependent length is not captured",
         "Take one element of each.",
     )
     if not nodes_of(size):

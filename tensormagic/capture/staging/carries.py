@@ -69,7 +69,7 @@ class Carry:
     type
         What it is taken to be at the beginning of a turn.
     axes
-        Those whose length differs from turn to turn: it is carried on a tape then.
+        Those whose length differs from iteration to iteration: it is carried on a tape then.
     stand_in, value, end
         In the last tracing: what it was in the turn, for the graph and for the code; and what the turn made of it.
     question
@@ -113,7 +113,7 @@ class Carry:
         if axes and not varies:
             raise Varies(
                 f"{loop}: {self.label} begins with shape {show(self.type.shape)} and becomes {show(end.type.shape)}, "
-                "a shape that differs from turn to turn",
+                "a shape that differs from iteration to iteration",
                 "Fill an array of the largest size.",
             )
         if not set(axes) <= set(self.axes):

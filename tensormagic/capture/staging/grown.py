@@ -29,7 +29,7 @@ from tensormagic.ops.reverse.tape import empty_tape, read_tape, record
 from tensormagic.ops.reverse.tape_stack import stack_tape, unstack_tape
 from tensormagic.ops.scalars import scalar
 
-WHAT = "a list that grows as often as data say"
+WHAT = "a list that grows a data-dependent number of times"
 PASSES = 12
 COUNT = "count"  # the key of the length, beside those of the tapes
 
@@ -201,11 +201,11 @@ class GrownList(Journaled):
         frame = context.user_frame()
         where = "" if frame is None else f" in {context.span(frame)}"
         error = CaptureError(
-            f"a list is empty{where}, as data say: what is made of it is of another type than it is captured with"
+            f"a list is empty{where}, depending on data: what is made of it is of another type than it is captured with"
         )
         capture = context.current()
         if capture is not None:
-            capture.assumed = f"a list may be empty{where}, as data say, and is taken not to be"
+            capture.assumed = f"a list may be empty{where}, depending on data, and is taken not to be"
         raising.note(raising.wait(scalar.greater(self.count.node, 0), error))
         return node
 

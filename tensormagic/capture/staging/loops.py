@@ -124,7 +124,9 @@ class Loop:
         """Carry what a slot holds: ``value``, or zeros in the form of ``like``, where it holds nothing yet."""
         parts = apart(value) if like is None else like
         if not parts.numeric:
-            raise NeedsPython(f"{slot.said} changes from turn to turn, and is no number", "Use numbers and arrays.")
+            raise NeedsPython(
+                f"{slot.said} changes from iteration to iteration, and is no number", "Use numbers and arrays."
+            )
         self._check_sizes(slot, parts)
         starts = list(parts.nodes) if like is None else [zeros_of(n.type) for n in parts.nodes]
         values = [Carry(slot.said, s, s.type) for s in starts]
@@ -196,7 +198,7 @@ class Loop:
         return not is_own(buffer, list(self.carried), [self.over])
 
     def _turn(self) -> tuple[Any, Any]:
-        why = f"{self.label} binds it only in some turns"
+        why = f"{self.label} binds it only in some iterations"
         for buffer, carry in self.buffers.items():
             buffer.put(carry.question.asked(carry.fresh()))
         for slot in self.slots.values():
@@ -222,7 +224,7 @@ class Loop:
     def _grow(self, slot: Slot, value: Any) -> None:
         """Carry a slot that was taken for constant."""
         if value is UNBOUND:
-            raise NeedsPython(f"a turn unbinds {slot.name}", "Leave the del out.")
+            raise NeedsPython(f"an iteration unbinds {slot.name}", "Leave the del out.")
         self.settled = False
         before = slot.get()
         if before is UNBOUND:
@@ -238,7 +240,7 @@ class Loop:
     def _compare(self, carried: CarriedSlot, value: Any) -> None:
         slot = carried.slot
         if value is UNBOUND:
-            raise NeedsPython(f"a turn unbinds {slot.name}", "Leave the del out.")
+            raise NeedsPython(f"an iteration unbinds {slot.name}", "Leave the del out.")
         parts = self._apart(slot, value)
         if parts.form != carried.parts.form:
             raise merged.unlike(slot.name, f"{self.label} turns", (slot.get(), value))
@@ -286,7 +288,7 @@ class Loop:
             return
         if not self._alone(carried):
             raise NeedsPython(
-                f"{self.label} stores into {carried.slot.said} and binds it anew: which array is stored into differs from turn to turn",
+                f"{self.label} stores into {carried.slot.said} and binds it anew: each iteration may store into another array",
                 f"Store into a copy, or bind {carried.slot.said} only once.",
             )
 
@@ -368,7 +370,7 @@ class Loop:
         self._share(made, list(starts))
 
     def _result(self, slot: Slot, node: Node, defined: Node | None) -> Tensor:
-        return merged.result(node, defined, slot.said, f"{self.label} may have no turn, or none that binds it")
+        return merged.result(node, defined, slot.said, f"{self.label} may have no iteration, or none that binds it")
 
     def _share(self, made: Sequence[tuple[Any, Any, list[Tensor]]], slots: list[Slot]) -> None:
         """Note which arrays share memory in Python: with arrays made before the loop, and among each other."""
@@ -430,12 +432,12 @@ class Loop:
         sizes = [a for n in parts.nodes for s in n.type.shape for a in nodes_of(s)]
         if self._own_leaves() & set(topological(sizes)):
             raise NeedsPython(
-                f"{self.label} gives {slot.said} a shape that differs from turn to turn",
+                f"{self.label} gives {slot.said} a shape that differs from iteration to iteration",
                 "Fill an array of the largest size.",
             )
 
     def _own_leaves(self) -> set[Node]:
-        """What differs from turn to turn to begin with: the index and the stand-ins."""
+        """What differs from iteration to iteration to begin with: the index and the stand-ins."""
         carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
         return {n for n in (self.index, *(c.stand_in for c in (*carries, *self.buffers.values()))) if n is not None}
 
@@ -452,7 +454,7 @@ class Loop:
             old = apart(before)
             if old.form != parts.form:
                 raise merged.unlike(
-                    slot.name, f"{self.label} may have no turn: it leaves", (before, "what a turn gives")
+                    slot.name, f"{self.label} may have no iteration: it leaves", (before, "what an iteration gives")
                 )
             starts, defined = list(old.nodes), list(old.defined)
         carries: list[Carry] = []
@@ -492,7 +494,9 @@ def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Nod
     ``index`` counts the turns: what it is in a turn, and what it is where ``test`` is asked.
     """
     if loop.appended:
-        raise Grows(f"a list grows in {loop.label}, as often as data say", "Fill an array of the largest size.")
+        raise Grows(
+            f"a list grows in {loop.label} a data-dependent number of times", "Fill an array of the largest size."
+        )
 
     def build(carries: list[Carry]) -> Sequence[Node]:
         own, ends, starts = split(carries)

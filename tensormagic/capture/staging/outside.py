@@ -127,7 +127,7 @@ def _called(function: Any, maker: str, args: tuple[Any, ...], options: dict[str,
     name = getattr(function, "__name__", type(function).__name__)
     call = Outside(name, maker, form)
     if capture.trials:
-        raise spoil(f"{call} is called where data decide whether it is", ADVICE)
+        raise spoil(f"{call} is called in a data-dependent branch", ADVICE)
     try:
         if capture.abstract:
             return _kept(call, lent, capture, ("call", own, given))

@@ -207,7 +207,7 @@ def _told(error: Exception) -> tuple[list[Any], list[Node]]:
     for part, value in zip(parts, error.args, strict=True):
         if part is None:
             raise NeedsPython(
-                f"{type(error).__name__} is raised as data say, and holds a {type(value).__name__}",
+                f"{type(error).__name__} is raised depending on data, and holds a {type(value).__name__}",
                 "Give it texts, numbers and arrays.",
             )
     return parts, details
@@ -244,9 +244,7 @@ def only_raises(outcomes: Sequence[Outcome]) -> int | None:
     if len(raised) == 2 and met:
         raise met[0]
     if len(raised) == 2:
-        raise spoil(
-            "each way of a branch on data raises an exception", "Raise one exception, with what differs in its text."
-        )
+        raise spoil("each branch on data raises an exception", "Raise one exception, with what differs in its text.")
     return raised[0] if raised else None
 
 

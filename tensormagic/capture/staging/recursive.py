@@ -33,7 +33,7 @@ class Recursion(NeedsPython):
 
     def __init__(self, code: CodeType) -> None:
         super().__init__(
-            f"{code.co_name} calls itself as data say, and the graph cannot hold it",
+            f"{code.co_name} calls itself depending on data, and the graph cannot hold it",
             "Call it with numbers and arrays of one type and shape each time, and change nothing outside it.",
         )
         self.code = code
@@ -323,7 +323,7 @@ def _turn(
     except Unknown:
         raise NeedsPython(
             f"{traced.name.removeprefix(OWN)} calls itself whatever the data are",
-            "Let it return without a call of itself where data say so.",
+            "Let it return without a call of itself for some data.",
         ) from None
     _settled(outcome)
     if any(s.name == CHECKS for s in outcome.slots) and not traced.tells:
@@ -340,7 +340,7 @@ def _turn(
 def _settled(outcome: Outcome) -> None:
     if any(s.name != CHECKS for s in outcome.slots) or outcome.buffers or outcome.grown:
         raise NeedsPython(
-            "a function that calls itself as data say changes something outside it",
+            "a function that calls itself depending on data changes something outside it",
             "Give what it changes to it, and have it give that back.",
         )
 

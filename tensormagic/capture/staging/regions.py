@@ -134,9 +134,7 @@ def settled(start: Node, t: Type, ran: Node, what: str) -> Node:
         return found
     else:
         kept = constant(False)
-    said = (
-        f"{what} is {t.dtype} after a turn, and has no turn: it begins as a {own} that is no {t.dtype}. Begin with one"
-    )
+    said = f"{what} is {t.dtype} after an iteration, and there may be none: it begins as a {own} that is no {t.dtype}. Begin with one"
     return require(found, scalar.logical_or(ran, kept), said, "promotion")
 
 

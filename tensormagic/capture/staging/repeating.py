@@ -210,7 +210,7 @@ def staged_each(
         raise PlainPython(alone=loop.world.has_no_tensors)
     if loop.appended and not isinstance(count, int):
         if nodes_of(count):
-            raise Grows("a list grows as often as data say", "Fill an array of the largest size.")
+            raise Grows("a list grows a data-dependent number of times", "Fill an array of the largest size.")
         staged_each(First(items, int(extent(count))), turn, stop, names, lists, varies=varies)
         return
     if loop.appended and isinstance(count, int) and count <= FEW:
@@ -221,7 +221,7 @@ def staged_each(
         counted(loop, number, index)
         return
     if isinstance(before, bool):
-        raise NeedsPython("the loop is left in its first turn", "Write what it does without a loop.")
+        raise NeedsPython("the loop is left in its first iteration", "Write what it does without a loop.")
     asked = input_node(Source("index"), python(int))
     going = scalar.logical_and(scalar.less(asked, number), scalar.logical_not(before))
     conditional(loop, to_form(going, "python"), None if once else scalar.greater(number, 0), (index, asked))
@@ -258,8 +258,8 @@ def turns_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequence[
     world = World([getattr(f, "__wrapped__", f) for f in functions])
     if attempt(world, first, may_raise=True).raised is None:
         raise NeedsPython(
-            f"the first turn of the loop leaves what ends in an error in another one, and data say how many there are ({failed})",
-            "Let each turn leave what the next one takes: numbers and arrays of one dtype and shape.",
+            f"the first iteration of the loop leaves what ends in an error in another one, and their number depends on data ({failed})",
+            "Let each iteration leave what the next one takes: numbers and arrays of one dtype and shape.",
         ) from failed
     return raising.turns_raise(failed, ran)
 
@@ -298,7 +298,7 @@ def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | N
     try:
         going, sure = attempt(World((turn, test)), run, stands).result
         if isinstance(going, bool):
-            return (going, None) if sure else (True, NeedsPython("a turn relies on what data say"))
+            return (going, None) if sure else (True, NeedsPython("an iteration relies on what depends on data"))
     except Grows as error:
         if values_are_there():
             return True, error
@@ -320,5 +320,7 @@ def staged_repeat(test: Thunk, turn: Thunk, names: Names, first: bool | Node, *,
     loop.trace()
     condition = truth(loop.outcome.result[0])
     if isinstance(condition, bool):
-        raise NeedsPython("the test of a `while` does not depend on what a turn changes", "Write it as Python does.")
+        raise NeedsPython(
+            "the test of a `while` does not depend on what an iteration changes", "Write it as Python does."
+        )
     conditional(loop, condition, None if isinstance(first, bool) else first)

@@ -55,7 +55,7 @@ def none_held(values: Iterable[Any], known: Collection[int], slot: Slot) -> None
     leaves = (leaf for value in values for leaf in flatten(value)[0])
     if any(isinstance(leaf, np.ndarray) and memory(leaf) in known for leaf in leaves):
         raise NeedsPython(
-            f"{slot.said} is one array or another, as data say, and one of them is not captured",
+            f"{slot.said} is one array or another depending on data, and one of them is not captured",
             "Make it with np.array, or work on a copy.",
         )
 

@@ -258,7 +258,9 @@ def _changed(container: Any, before: Any) -> Iterator[Any]:
     elif isinstance(container, list | deque) and len(container) == len(before):
         yield from (k for k, v in enumerate(before) if container[k] is not v)
     else:
-        raise Grows(f"a {kind} grows or shrinks, as often as data say", "Use an array that is as large as needed.")
+        raise Grows(
+            f"a {kind} grows or shrinks a data-dependent number of times", "Use an array that is as large as needed."
+        )
 
 
 # trials ---------------------------------------------------------------------------------------------------------------
@@ -371,7 +373,7 @@ def attempt(
         raise AssertionError
     if len(capture.trials) >= DEPTH:
         raise NeedsPython(
-            f"branches within branches, {DEPTH} deep: a function that calls itself as data say, and does more than return that",
+            f"branches within branches, {DEPTH} deep: a function that calls itself depending on data, and does more than return that",
             "Return the call itself, with what is known so far among its arguments; or write a loop.",
         )
     ask_all()  # of what there is before

@@ -422,7 +422,7 @@ def is_region(node: Node) -> bool:
 
 
 def _handed_on(number: int, region: Node, around: Any) -> Generator[tuple[Node, Any]]:
-    """What parameter ``number`` of the graphs of a region is: an operand; where it is carried, what a turn gives, too."""
+    """What parameter ``number`` of the graphs of a region is: an operand; where it is carried, what an iteration gives, too."""
     yield region.args[number + (region.op.name == "cond")], around
     body, first = region.params.get("body"), int(region.op.name == "loop")
     if body is not None and first <= number < first + len(body.results):

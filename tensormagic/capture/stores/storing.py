@@ -230,7 +230,8 @@ def _only_element(node: Node, dtype: np.dtype[Any]) -> Node:
     """What one element becomes by storing an array: its truth value, where it has one."""
     if dtype.kind == "b" and nodes_of(node.type.size):
         refuse(
-            "storing an array into one truth value, as many elements as data say", "Store its .any(), or one of them."
+            "storing an array into one truth value, of a data-dependent number of elements",
+            "Store its .any(), or one of them.",
         )
     if dtype.kind == "b" and node.type.size == 1:
         return reshape(node, ())

@@ -86,7 +86,7 @@ class Inside:
         inside = dict(_told(node, counting, looking, whole=whole))
         self.room -= sum(len(one.get("turns", ())) for one in inside.values())
         if not whole:
-            self.note = "Of a long loop the first turns are told: NumPy needs too long for all of them."
+            self.note = "Of a long loop the first iterations are told: NumPy needs too long for all of them."
         return Region(value, whole, {**_seconds(counting.clock), "ran": _ran(counting, whole=whole)}, inside)
 
     def _run(self, node: Node, operands: Sequence[Any], looking: Looking) -> tuple[Any, bool]:

@@ -54,7 +54,7 @@ class Repeat(Region):
         carried = args[first : first + params["carries"]]
         symbols, guards = matched(unindexed(params["body"], first), args[first:], self.name)
         for p in params["body"].parameters[first : first + params["carries"]]:
-            symbols.pop(p, None)  # differs from turn to turn
+            symbols.pop(p, None)  # differs from iteration to iteration
         own = [p.type for p in params["body"].parameters[first : first + params["carries"]]]
         entry = [Type(t.dtype, a.type.shape, t.form) for t, a in zip(own, carried, strict=True)]
         types = result_types(params["body"], symbols)

@@ -73,7 +73,7 @@ def result_types(graph: Graph, symbols: Mapping[Any, Size]) -> tuple[Type, ...]:
         inner = [n for s in r.type.shape for n in nodes_of(s) if n not in symbols]
         if inner:
             raise DataShapeError(
-                f"the shape of a result, {show(r.type.shape)}, depends on data that a branch or a turn computes ({inner[0]})",
+                f"the shape of a result, {show(r.type.shape)}, depends on data that a branch or an iteration computes ({inner[0]})",
                 "Give the result a size that is known outside: fill an array of the largest size, and return how much of it counts.",
             )
     return tuple(

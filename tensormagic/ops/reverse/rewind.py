@@ -190,7 +190,7 @@ class Rewind:
         self.operands = node.args[self.first :]
         self.sizes, _ = matched(unindexed(self.body, self.first), self.operands, node.op.name)
         for p in self.own[: self.carries]:
-            self.sizes.pop(p, None)  # differs from turn to turn
+            self.sizes.pop(p, None)  # differs from iteration to iteration
         self.counter = None if self.counted else self._counter()
         flags = [w and p.type.inexact for w, p in zip(wanted[self.first :], self.own, strict=True)]
         self.newest = stand_in("newest", Type(np.dtype(bool), (), "scalar"))  # whether a turn back is the first

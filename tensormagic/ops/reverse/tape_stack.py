@@ -1,4 +1,4 @@
-"""Tapes as values of programs: arrays whose length differs from turn to turn, and lists that grow as data say.
+"""Tapes as values of programs: arrays whose length differs from iteration to iteration, and lists that grow as data say.
 
 The first are tapes with one entry, at 0; of the second, entry k is element k.
 """
@@ -46,7 +46,7 @@ class Extent(Op):
 
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
         raise ShapeError(
-            "an array whose length differs from turn to turn may be of another length for each element of a batch",
+            "an array whose length differs from iteration to iteration may be of another length for each element of a batch",
             "Work on arrays of one size, with np.where for the elements that count; or call the function in a loop.",
         )
 

@@ -22,7 +22,7 @@ from tensormagic.capture.tree import computed, flatten, structure
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
-from tensormagic.functions.left import give_values, left_behind
+from tensormagic.functions.left import give_values, left_behind, rescued
 from tensormagic.functions.reading import (
     Body,
     Helper,
@@ -141,7 +141,7 @@ def trace(
         args, options = given.build(
             iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)])
         )
-        with refusing(label):
+        with refusing(label), rescued(capture.values):
             result = unchanged((args, options), label, lambda: body(*args, **options))
         found, build = computed(result)
         nodes = [node_of(v) for v in found]

@@ -8,7 +8,8 @@ object holds what Python would have left there, as a lazy value, and the body ru
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tensormagic import session
@@ -16,11 +17,11 @@ from tensormagic.capture import living
 from tensormagic.capture.inputs import Snapshot, own
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, node_of
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import substituted
-from tensormagic.ops.leaf import INPUT
+from tensormagic.ops.leaf import INPUT, constant
 
 
 def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
@@ -55,17 +56,35 @@ def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) 
     label
         The function, for messages.
     """
-    nodes = [v.node for v in left]
-    leaves = [n for n in topological(nodes) if n.op is INPUT and not isinstance(n["source"], Snapshot)]
-    if any(n not in values for n in leaves):
+    if not all(_given(value, values) for value in left):
         raise CaptureError(
             f"{label} leaves a value of one example, or of one iteration, in an object, where it has none outside of the call",
             "Return the value, and store it where the function is called.",
         )
-    nodes = substituted(nodes, {n: _input(values[n], str(n["source"].name)) for n in leaves})
-    for value, node in zip(left, nodes, strict=True):
+    session.compute([v.node for v in left])
+
+
+@contextmanager
+def rescued(values: Mapping[Node, Any]) -> Generator[None]:
+    """Where the block ends in an error, what it has left in objects is of what the call was given, too."""
+    mark = wrap(constant(0))
+    try:
+        yield
+    except BaseException:
+        for value in left_behind(mark, known=True):
+            with suppress(Exception):  # the error is the block's
+                _given(value, values)
+        raise
+
+
+def _given(value: Tensor, values: Mapping[Node, Any]) -> bool:
+    """Whether a lazy value could be made one of what the call was given; one of no argument is that already."""
+    node = value.node
+    leaves = [n for n in topological([node]) if n.op is INPUT and not isinstance(n["source"], Snapshot)]
+    if leaves and all(n in values for n in leaves):
+        (node,) = substituted([node], {n: _input(values[n], str(n["source"].name)) for n in leaves})
         value.place = Place(Buffer(node))
-    session.compute(nodes)
+    return all(n in values for n in leaves)
 
 
 def _input(value: Any, name: str) -> Node:

@@ -120,6 +120,19 @@ def test_weights_stay_weights():
         np.testing.assert_allclose(layer.w, 1 - 0.1 * k)
 
 
+def test_what_was_left_before_an_error_is_there():
+    kept: list[Any] = []
+
+    def f(x):
+        kept.append(x * 2)
+        return {}["a"] * x
+
+    for k in (1, 2):
+        with pytest.raises(KeyError):
+            tm.tensor(f)(np.ones(2))
+        assert numbers(kept) == [[2.0, 2.0]] * k
+
+
 def test_where_there_are_none_it_is_refused_each_time():
     kept: list[Any] = []
     for _ in range(2):

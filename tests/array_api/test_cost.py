@@ -19,13 +19,16 @@ class Waiting:
         return False
 
 
-@pytest.mark.parametrize(("worth", "starts"), [(1e9, 0), (0.0, 1)])
-def test_a_compiler_starts_once_numpy_has_taken_long(monkeypatch: pytest.MonkeyPatch, worth: float, starts: int):
+@pytest.mark.parametrize(("worth", "planning", "starts"), [(1e9, 0.0, 0), (0.0, 1e9, 0), (0.0, 0.0, 1)])
+def test_a_compiler_starts_once_numpy_has_taken_long(
+    monkeypatch: pytest.MonkeyPatch, worth: float, planning: float, starts: int
+):
     started: list[object] = []
     monkeypatch.setattr(tm.config, "tier", "auto")
     monkeypatch.setattr(session, "WORTH_COMPILING", worth)
+    monkeypatch.setattr(session, "PLANNING", planning)  # which is for each node
     monkeypatch.setattr(session.native, "start", lambda plan: started.append(plan) or Waiting())
-    factor = 3.0 + starts  # a graph of this case alone
+    factor = 3.0 + starts + planning  # a graph of this case alone
     for k in range(4):
         x = xp.asarray(np.full(5, float(k)))
         assert float(xp.sum(xp.tanh(x * factor))) == pytest.approx(5 * np.tanh(k * factor))

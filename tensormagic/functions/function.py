@@ -22,7 +22,7 @@ from tensormagic.capture.tree import computed, flatten, structure
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
-from tensormagic.functions.left import give_values, left_behind, rescued
+from tensormagic.functions.left import give_values, held_by, left_behind, rescued
 from tensormagic.functions.reading import (
     Body,
     Helper,
@@ -456,6 +456,9 @@ class Function(Made):
             if not found.again:
                 break
         left = left_behind(mark, known=self._leaves)
+        if left:
+            held = held_by(found.build)
+            left = [v for v in left if id(v) not in held]
         self._leaves = bool(left)
         give_values(left, values, self.name)
         closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)

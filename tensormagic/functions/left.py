@@ -10,7 +10,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from tensormagic import session
 from tensormagic.capture import living
@@ -37,6 +40,28 @@ def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
         if not any(isinstance(v, Tensor) for v in living.since(mark)):
             return []
     return [v for v in living.since(mark) if isinstance(v, Tensor)]
+
+
+def held_by(build: Callable[[Any], Any]) -> set[int]:
+    """The identities of what a function that puts parts together holds itself: the types of a list without a known length."""
+    seen: dict[int, Any] = {}
+    pending: list[Any] = [build]
+    while pending:
+        one = pending.pop()
+        if id(one) in seen or isinstance(one, type | ModuleType | str | int | float | np.ndarray):
+            continue
+        seen[id(one)] = one
+        if isinstance(one, FunctionType):
+            pending += [c.cell_contents for c in one.__closure__ or ()]
+        elif isinstance(one, MethodType):
+            pending.append(one.__self__)
+        elif isinstance(one, dict):
+            pending += one.values()
+        elif isinstance(one, list | tuple | set | frozenset):
+            pending += one
+        elif not isinstance(one, Tensor | Node):
+            pending += getattr(one, "__dict__", {}).values()
+    return set(seen)
 
 
 def bare(build: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:

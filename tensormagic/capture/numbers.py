@@ -101,8 +101,13 @@ def _base(base: Node, exponent: Node) -> Node:
 
 
 def in_range(result: Node, base: Node, exponent: Node) -> Node:
-    """A power of Python's numbers: an error when the graph runs where it is too large, as no other operation of floats has it."""
+    """A power of Python's numbers: an error when the graph runs where it is too large, as no other operation of floats has it.
+
+    A square is left as it is: rules know it (`sqrt(x**2) -> abs(x)`), and nearly every formula has one.
+    """
     power = constant_value(exponent)
+    if base.type.dtype.kind == "f" and power == 2:
+        return result
     if not result.type.inexact or (power is not None and not power.imag and 0 <= power.real <= 1):
         return result
     given = [n for n in (base, exponent) if n.type.inexact and constant_value(n) is None]

@@ -315,8 +315,8 @@ def test_real_if_close_in_a_cell_goes_by_the_value():
     check("np.real_if_close(np.fft.ifft(np.fft.fft(v)))", 1e-15, v=NAMES["v"])
     check("np.real_if_close(z)", z=NAMES["z"])
     check("np.real_if_close(z * 1e-20 + 1, tol=1)", 1e-15, z=NAMES["z"])
-    with pytest.raises(tm.TensorError, match="real_if_close"):
-        tm.grad(lambda v: np.real_if_close(np.fft.ifft(np.fft.fft(v))).sum())(NAMES["v"])
+    gradient = tm.grad(lambda v: np.real_if_close(np.fft.ifft(np.fft.fft(v))).sum())(NAMES["v"])
+    np.testing.assert_allclose(gradient, np.ones_like(NAMES["v"]), rtol=0, atol=1e-14)
 
 
 def test_residuals_of_a_deficient_matrix_are_no_wrong_number():

@@ -289,7 +289,11 @@ DENSITIES = (
     case("scipy.stats.binom.cdf", "stats.binom.cdf(k, 7, mu)", close=SUMS),
     case("scipy.stats.multivariate_normal.logpdf", "stats.multivariate_normal.logpdf(s, v, a @ a.T)", close=SUMS),
     case("scipy.stats.multivariate_normal.pdf", "stats.multivariate_normal(v, a @ a.T).pdf(s[0])", close=SUMS),
-    case("scipy.stats.multivariate_normal.entropy", "stats.multivariate_normal.entropy(v, a @ a.T)", close=SUMS),
+    case(
+        "scipy.stats.multivariate_normal.entropy",
+        "stats.multivariate_normal.entropy(v, a @ a.T + np.eye(len(a)))",
+        close=SUMS,
+    ),
     case("scipy.stats.dirichlet.logpdf", "stats.dirichlet.logpdf(np.array([0.2, 0.3, 0.1, 0.4]), r)", close=SUMS),
 )
 

@@ -283,6 +283,7 @@ def _normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool 
 
 def _normal_entropy(mean: Any = None, cov: Any = 1) -> Node:
     m, c = _covariance(mean, cov)
+    c = reshape(c, (m.type.shape[0],) * 2)  # of these extents at every call
     logdet = 2 * reduce_sum(log(diagonals(linalg.cholesky(c))), (0,))
     return 0.5 * (astype(size_node(m.type.shape[0]), np.float64) * (2 * _LOG_ROOT_2PI + 1) + logdet)
 

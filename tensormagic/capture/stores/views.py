@@ -314,8 +314,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if isinstance(a, Tensor) and a.type.form == "scalar":
         a = done(to_form(a.node, "array"))  # NumPy's numbers put into a copy
     x = own_array(a, "np.put")
-    indices = entries(list(ind) if isinstance(ind, tuple) else ind)[0]
-    places = node_of(indices)
+    listed = isinstance(ind, list | tuple)  # whose numbers are converted, where an array of floats is refused
+    places = _safe(list(ind), np.dtype(np.intp)) if listed else node_of(entries(ind)[0])
     extent = size_node(x.type.size)
     if mode == "wrap":
         places = scalar.remainder(places, extent)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, LayoutError
 from tests.capture.harness import captured, check
 from tests.programs.calls import call
 from tests.programs.random_programs import DifferenceError, compare_cell, compare_function
@@ -129,12 +131,14 @@ def test_the_order_in_memory_of_an_argument(order: str):
     x = np.arange(6).reshape(2, 3)
     assert np.array_equal(f(x), x.T.ravel(order))
     for other in (np.asfortranarray(x), x[::-1], x[:, ::2]):
-        try:
-            found = f(other)
-        except CaptureError as error:
-            assert "order='K' of an array whose layout is not known" in str(error)
-        else:
-            assert np.array_equal(found, other.T.ravel(order))
+        found = read_or_refused(f, other)
+        assert found is None or np.array_equal(found, other.T.ravel(order))
+
+
+def read_or_refused(f: Any, x: Any) -> Any:
+    """What a function gives; None where it says that it does not know how an array lies."""
+    with contextlib.suppress(LayoutError):
+        return f(x)
 
 
 def test_a_function_gives_a_dtype_back():

@@ -455,7 +455,9 @@ class Tensor:
         """``ndarray.astype``."""
         copied = options.pop("copy", True)
         if not copied and self.dtype == dtype:
-            return self
+            order = options.get("order", "K") if self.type.form == "array" else "K"
+            if order != "A":
+                return self if order == "K" else hooks.call_numpy(np.asarray, (self,), {"order": order})
         if options:
             refuse(f"astype with {', '.join(options)}", "Use astype(dtype) alone.")
         door.check_dtype(np.dtype(dtype), "the result of astype")

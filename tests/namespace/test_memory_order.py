@@ -133,3 +133,11 @@ def test_views_by_layout(array: str):
                 raise AssertionError(f"{part}, then {store}") from error
             same += 1
     assert same
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+def test_astype_without_a_copy_makes_one_for_another_order(order: str):
+    source = f"b = x.astype(float, order={order!r}, copy=False)\nb[0] = 7\nc = b[1].astype(float, copy=False) + 1"
+    for x in (np.zeros((2, 3)), np.zeros((2, 3)).T, np.zeros((4, 6))[::2, ::2]):
+        if order != "K" or x.flags.forc:
+            check(source, x=x)

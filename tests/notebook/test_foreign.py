@@ -280,7 +280,7 @@ def test_derivatives_and_batches_are_refused_by_name():
     for refused in (lambda: tm.vmap(one_more)(x), lambda: tm.trace(lambda x: one_more(x), "float64[n]")):
         with pytest.raises(CaptureError, match="one_more, a function of Numba, is called with the values of a call"):
             refused()
-    with pytest.raises(CaptureError, match="one_more, a function of Numba, is called where data decide"):
+    with pytest.raises(CaptureError, match="one_more, a function of Numba, is called in a data-dependent branch"):
         tm.tensor(lambda x: one_more(x) if x.sum() > 1 else x)(x)
 
 

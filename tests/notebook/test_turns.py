@@ -189,7 +189,7 @@ def test_of_a_long_loop_the_first_turns_are_told(notebook, monkeypatch):
         looking_inside.Inside, "region", lambda own, node, given, _: region(own, node, given, begin + 99)
     )
     told = Told(notebook, LOOP.replace("200", "3000"))
-    assert "Of a long loop the first turns are told" in told.details.note
+    assert "Of a long loop the first iterations are told" in told.details.note
     assert "Values below were not computed" in told.details.note
     exp = told("exp")
     assert next(iter(turns(exp))) == "turn 1 of 3000"

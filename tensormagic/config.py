@@ -39,7 +39,10 @@ class Config:
     tier
         ``"auto"``: NumPy first, compiled code when it is ready; ``"numpy"`` and ``"numba"`` pin one.
     device
-        ``"cpu"`` or ``"auto"``.
+        ``"cpu"``, ``"gpu"``, or ``"auto"``, which chooses by sizes, and is the CPU where there is no card.
+    transfers
+        Copies between host and device that nobody has asked for: ``"warn"`` tells of each variable once, ``"explicit"`` refuses
+        those of arrays, ``"refuse"`` also those of numbers, and what only the host does.
     plain
         Run ``%%tensor`` cells as ordinary Python.
     cache_folder
@@ -53,7 +56,8 @@ class Config:
 
     math: Literal["exact", "stable", "real"] = field(default_factory=lambda: _variable("MATH", "stable"))  # type: ignore[assignment,return-value]
     tier: Literal["auto", "numpy", "numba"] = field(default_factory=lambda: _variable("TIER", "auto"))  # type: ignore[assignment,return-value]
-    device: Literal["cpu", "auto"] = field(default_factory=lambda: _variable("DEVICE", "cpu"))  # type: ignore[assignment,return-value]
+    device: Literal["cpu", "gpu", "auto"] = field(default_factory=lambda: _variable("DEVICE", "cpu"))  # type: ignore[assignment,return-value]
+    transfers: Literal["warn", "explicit", "refuse"] = field(default_factory=lambda: _variable("TRANSFERS", "warn"))  # type: ignore[assignment,return-value]
     plain: bool = field(default_factory=lambda: _variable("PLAIN", "0") not in {"", "0"})
     cache_folder: Path = field(default_factory=_default_cache)
 
@@ -64,6 +68,7 @@ class Config:
             "math": {"exact", "stable", "real"},
             "tier": {"auto", "numpy", "numba"},
             "device": {"cpu", "auto"},
+            "transfers": {"warn", "explicit", "refuse"},
         }.get(name)
         if allowed is not None and value not in allowed:
             message = f"config.{name} is one of {', '.join(sorted(allowed))}; not {value!r}"

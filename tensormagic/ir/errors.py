@@ -92,6 +92,14 @@ class TransferError(TensorError, RuntimeError):
     """A copy between devices that the user has refused."""
 
 
+class DeviceError(TensorError, RuntimeError):
+    """A device that is not there, or whose memory does not suffice."""
+
+
+class HiddenTransferWarning(UserWarning):
+    """An array is copied between the host and the device, which nobody has asked for."""
+
+
 class DifferentiationError(TensorError, ValueError):
     """A derivative that does not exist, or that is not known."""
 

@@ -213,6 +213,8 @@ class Watcher(Protocol):
 
 
 watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+elsewhere: ContextVar[Callable[[Step, list[Value], sizer], Value] | None] = ContextVar("elsewhere", default=None)
+"""What computes a step in NumPy's place; it may store into those of the operands that only the list holds."""
 
 
 @dataclass
@@ -257,20 +259,31 @@ def run(graph: Graph, values: list[Value], turns: Turns | None = None) -> list[V
     return [formed(table[r], r.type) for r in graph.results]
 
 
+def _computed(step: Step, given: list[Value], size: sizer) -> Value:
+    node, reuse, consume = step.node, step.reuse, step.consume
+    if reuse is not None and (type(given[0]) is not np.ndarray or _is_own(given[0])) and _alone(given) <= _ONE:
+        return reuse(node, given, size)
+    if consume is not None:
+        return consume(node, given, size)
+    return node.op.evaluate(node, given, size)  # type: ignore[attr-defined]
+
+
+def is_alone(values: list[Value]) -> bool:
+    """Whether only the list holds its first value."""
+    return _alone(values) <= _ONE
+
+
 def _walk(steps: Sequence[Step], table: dict[Any, Value], size: sizer, watch: Watcher | None) -> None:
-    for node, operands, before, after, guards, copies, reuse, consume in steps:
+    computed = elsewhere.get() or _computed
+    for step in steps:
+        node, operands, before, after, guards, copies = step[:6]
         given = [table[a] for a in operands]
         for a in before:
             del table[a]
         if watch is not None:
             watch.begins(node, given)
-        if reuse is not None and (type(given[0]) is not np.ndarray or _is_own(given[0])) and _alone(given) <= _ONE:
-            value = reuse(node, given, size)
-        elif consume is not None:
-            value = consume(node, given, size)
-        else:
-            value = node.op.evaluate(node, given, size)  # type: ignore[attr-defined]
-        table[node] = value.copy() if copies and isinstance(value, np.ndarray) and value.base is not None else value
+        value = computed(step, given, size)
+        table[node] = value.copy() if copies and getattr(value, "base", None) is not None else value
         del given, value
         if watch is not None:
             watch.ends(node, table[node])

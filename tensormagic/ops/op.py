@@ -17,6 +17,7 @@ Tangent = Node | None  # None is a zero
 Guard = tuple[Size, str, Size]  # left, "==" or ">=", right
 
 registry: dict[str, Op] = {}
+AWAY: set[type] = set()  # the classes of arrays on devices: without axes they stay there, whatever form the value has
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -112,8 +113,8 @@ class Leaf(Op):
 
 
 def as_form(value: Value, form: str) -> Value:
-    """A rank-0 value as array, NumPy scalar or Python number; a tape is one already."""
-    if form == "tape":
+    """A rank-0 value as array, NumPy scalar or Python number; a tape is one already, and on a device there is one form."""
+    if form == "tape" or type(value) in AWAY:
         return value
     if form == "array":
         return np.asarray(value)

@@ -17,7 +17,7 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast, lead
-from tensormagic.ops.op import Leaf, Op, Tangent, Value, as_form
+from tensormagic.ops.op import AWAY, Leaf, Op, Tangent, Value, as_form
 
 # values ---------------------------------------------------------------------------------------------------------------
 
@@ -50,7 +50,7 @@ class Tape:
         if found is not None and np.shape(found) != shape:
             message = f"an entry of shape {np.shape(found)} is read as one of shape {shape}"
             raise ShapeError(message)
-        return np.zeros(shape, dtype) if found is None else np.asarray(found)
+        return np.zeros(shape, dtype) if found is None else found if type(found) in AWAY else np.asarray(found)
 
     def tape(self, place: int) -> Tape:
         """The tape that is the entry at ``place``: an empty one where there is none."""
@@ -99,7 +99,7 @@ def _wide(mask: np.ndarray[Any, Any], ndim: int) -> np.ndarray[Any, Any]:
 
 def _kept(value: Value) -> Value:
     """What is written down: a part of an array is copied, so that the array itself need not be kept."""
-    return value.copy() if isinstance(value, np.ndarray) and value.base is not None else value
+    return value.copy() if getattr(value, "base", None) is not None else value
 
 
 def _written(tape: Tape, index: Value, value: Value) -> Tape:

@@ -1,0 +1,282 @@
+"""The device: what everything else asks of a card. CuPy is imported here and nowhere else, and only when a card is asked for.
+
+There are two implementations: :class:`Card`, and :class:`tensormagic.backend.cuda.fake.FakeDevice`, which has a memory of its own and
+counts what is copied, for machines without a card. An array on a device is no ``ndarray``, and no ``ndarray`` is one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+from tensormagic.ir.errors import DeviceError
+from tensormagic.ops.op import AWAY
+
+DeviceArray = (
+    Any  # CuPy's array, or the fake device's: shape, dtype, strides, base, indexing, astype, copy, reshape, view
+)
+
+INSTALL = "pip install 'tensormagic[gpu]'"
+
+
+@dataclass
+class Copied:
+    """What has been copied between the host and a device.
+
+    Parameters
+    ----------
+    to_device, to_host
+        Bytes of arrays.
+    reads
+        How many numbers and flags were read by the host, each of at most 16 bytes.
+    launches
+        How many kernels of our own were started.
+    """
+
+    to_device: int = 0
+    to_host: int = 0
+    reads: int = 0
+    launches: int = 0
+
+
+class Device(Protocol):
+    """A device.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    library, special
+        Functions on its arrays, under the names of NumPy's and of ``scipy.special``.
+    copied
+        What has been copied.
+    """
+
+    name: str
+    copied: Copied
+
+    @property
+    def library(self) -> Any: ...
+
+    @property
+    def special(self) -> Any: ...
+
+    def is_array(self, value: Any) -> bool:
+        """Whether a value is an array on this device."""
+        ...
+
+    def put(self, array: np.ndarray[Any, Any]) -> DeviceArray:
+        """A copy of an array of the host."""
+        ...
+
+    def fetch(self, array: DeviceArray) -> np.ndarray[Any, Any]:
+        """A copy on the host."""
+        ...
+
+    def read(self, array: DeviceArray) -> np.generic:
+        """The number that an array without axes holds."""
+        ...
+
+    def adopt(self, value: Any) -> DeviceArray | None:
+        """The array that another library has on this device, without a copy; None for what is none."""
+        ...
+
+    def errors(self) -> Any:
+        """A context in which the library raises what NumPy's linear algebra raises."""
+        ...
+
+    def scatter(self, name: str, array: DeviceArray, places: Any, values: Any) -> None:
+        """Add (or ``"max"``) values into places of an array, repeated ones too."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until everything is done."""
+        ...
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes that are free, and bytes in all."""
+        ...
+
+    def load(self, image: bytes, name: str) -> Any:
+        """A kernel of PTX or of a cubin."""
+        ...
+
+    def launch(
+        self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int = 0
+    ) -> None:
+        """Start a kernel: arrays are passed as their addresses, NumPy's scalars as they are."""
+        ...
+
+
+class Card:
+    """A card, by CuPy: its memory pool, its current stream, its libraries."""
+
+    def __init__(self) -> None:
+        self._cupy = cupy = _cupy()
+        number = cupy.cuda.Device().id
+        properties: Any = cupy.cuda.runtime.getDeviceProperties(number)
+        self.name: str = properties["name"].decode()
+        self.capability: str = cupy.cuda.Device().compute_capability
+        self.copied = Copied()
+        AWAY.add(cupy.ndarray)
+
+    @property
+    def library(self) -> Any:
+        """CuPy."""
+        return self._cupy
+
+    @property
+    def special(self) -> Any:
+        """CuPy's ``scipy.special``."""
+        return import_module("cupyx.scipy.special")
+
+    def is_array(self, value: Any) -> bool:
+        """Whether a value is CuPy's."""
+        return isinstance(value, self._cupy.ndarray)
+
+    def put(self, array: np.ndarray[Any, Any]) -> DeviceArray:
+        """A copy on the card."""
+        self.copied.to_device += array.nbytes
+        with out_of_memory(array.nbytes):
+            return self._cupy.asarray(np.ascontiguousarray(array).reshape(array.shape))
+
+    def fetch(self, array: DeviceArray) -> np.ndarray[Any, Any]:
+        """A copy on the host."""
+        self.copied.to_host += array.nbytes
+        return self._cupy.asnumpy(array, order="C")
+
+    def read(self, array: DeviceArray) -> np.generic:
+        """The number that an array without axes holds."""
+        self.copied.reads += 1
+        return self._cupy.asnumpy(array)[()]
+
+    def adopt(self, value: Any) -> DeviceArray | None:
+        """What another library has on the card, by ``__cuda_array_interface__`` or DLPack."""
+        if self.is_array(value):
+            return value
+        if hasattr(value, "__cuda_array_interface__"):
+            return self._cupy.asarray(value)
+        return self._cupy.from_dlpack(value)
+
+    @contextmanager
+    def errors(self) -> Generator[None]:
+        """LinAlgError where NumPy raises it; memory that does not suffice is an error of ours."""
+        with import_module("cupyx").errstate(linalg="raise"), out_of_memory():
+            yield
+
+    def scatter(self, name: str, array: DeviceArray, places: Any, values: Any) -> None:
+        """By atomic operations."""
+        getattr(import_module("cupyx"), f"scatter_{name}")(array, places, values)
+
+    def synchronize(self) -> None:
+        """Wait for the current stream."""
+        self._cupy.cuda.get_current_stream().synchronize()
+
+    def memory(self) -> tuple[int, int]:
+        """As the driver says."""
+        free, total = self._cupy.cuda.runtime.memGetInfo()
+        return int(free) + int(self._cupy.get_default_memory_pool().free_bytes()), int(total)
+
+    def load(self, image: bytes, name: str) -> Any:
+        """By the driver, which translates PTX for the card."""
+        module = self._cupy.cuda.function.Module()
+        module.load(image)
+        return module.get_function(name)
+
+    def launch(
+        self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int = 0
+    ) -> None:
+        """On the current stream."""
+        self.copied.launches += 1
+        kernel(grid, block, tuple([a.data.ptr if self.is_array(a) else a for a in args]), shared_mem=shared)
+
+
+def _cupy() -> Any:
+    return import_module("cupy")
+
+
+@contextmanager
+def out_of_memory(wanted: int = 0) -> Generator[None]:
+    """Have what CuPy says of too little memory said by an error of ours; what its pool keeps for later is given back."""
+    cupy = _cupy()
+    try:
+        yield
+    except cupy.cuda.memory.OutOfMemoryError as error:
+        cupy.get_default_memory_pool().free_all_blocks()
+        free, total = cupy.cuda.runtime.memGetInfo()
+        asked = f"{wanted} bytes are asked for; " if wanted else ""
+        raise DeviceError(
+            f"the card's memory does not suffice: {asked}{free} of {total} bytes are free",
+            "Work on fewer rows at a time, use --dtype float32, or let go of values on the card (del).",
+        ) from error
+
+
+_device: list[Device] = []
+
+
+def use(device: Device | None) -> None:
+    """Have this device used from now on; None for the machine's own card."""
+    _device[:] = [] if device is None else [device]
+
+
+def current() -> Device:
+    """The device.
+
+    Raises
+    ------
+    DeviceError
+        Where there is none: one sentence that says what is missing, and how to get it.
+    """
+    if not _device:
+        why = missing()
+        if why is not None:
+            raise DeviceError(*why)
+        _device.append(Card())
+    return _device[0]
+
+
+def is_there() -> bool:
+    """Whether there is a device; no sentence where there is none."""
+    return bool(_device) or missing() is None
+
+
+_missing: list[tuple[str, str] | None] = []
+
+
+def missing() -> tuple[str, str] | None:
+    """What a card needs and this machine lacks, and what to do; None where nothing is missing."""
+    if not _missing:
+        _missing.append(_looked())
+    return _missing[0]
+
+
+def _looked() -> tuple[str, str] | None:
+    import ctypes
+
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "this machine has no CUDA driver", "Use --device cpu, or install NVIDIA's driver where there is a card."
+    if status := driver.cuInit(0):
+        return f"the CUDA driver finds no card that works (error {status})", "Use --device cpu; nvidia-smi says more."
+    version = ctypes.c_int()
+    driver.cuDriverGetVersion(ctypes.byref(version))
+    if version.value < 12000:
+        text = f"{version.value // 1000}.{version.value % 1000 // 10}"
+        return f"the CUDA driver is for CUDA {text}, and 12 or newer is needed", "Update NVIDIA's driver."
+    if importlib.util.find_spec("cupy") is None:
+        return "CuPy is not installed, by which the card is reached", INSTALL
+    try:
+        count = int(_cupy().cuda.runtime.getDeviceCount())
+    except Exception as error:  # noqa: BLE001 (whatever a broken installation raises is what there is to say)
+        return f"CuPy does not find its libraries ({type(error).__name__}: {error})", INSTALL
+    return None if count else ("CUDA finds no card", "Use --device cpu.")
+
+
+__all__ = ["Card", "Copied", "Device", "DeviceArray", "current", "is_there", "missing", "use"]

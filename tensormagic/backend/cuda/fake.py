@@ -1,0 +1,250 @@
+"""A device without a card: a memory of its own, NumPy in place of its libraries, and a count of every byte that is copied.
+
+An array of it is no ``ndarray`` and cannot be taken for one: NumPy refuses it, and its own functions refuse NumPy's arrays, as CuPy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend.cuda.device import Copied
+from tensormagic.ops.op import AWAY
+
+
+class FakeArray:
+    """An array in the memory of a fake device; what has no axes stays an array."""
+
+    __slots__ = ("__weakref__", "_held", "device")
+    __array_ufunc__ = None
+
+    def __init__(self, held: np.ndarray[Any, Any], device: FakeDevice) -> None:
+        self._held = held
+        self.device = device
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self._held.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self._held.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._held.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._held.size
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the elements."""
+        return self._held.nbytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next."""
+        return self._held.strides
+
+    @property
+    def flags(self) -> Any:
+        """How it lies in memory."""
+        return self._held.flags
+
+    @property
+    def base(self) -> Any:
+        """What it is a part of."""
+        return self._held.base
+
+    @property
+    def real(self) -> FakeArray:
+        """The real part: a view."""
+        return FakeArray(self._held.real, self.device)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._held.real = self.device.inside(value)
+
+    @property
+    def imag(self) -> FakeArray:
+        """The imaginary part: a view."""
+        return FakeArray(self._held.imag, self.device)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._held.imag = self.device.inside(value)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        interface = dict(self._held.__array_interface__)
+        return interface | {"version": 3, "stream": 1}
+
+    def _call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return self.device.outside(function(self._held, *map(self.device.inside, args), **options))
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        """As NumPy's."""
+        with np.errstate(all="ignore"):
+            return self._call(lambda x: x.astype(dtype, copy=copy))
+
+    def copy(self) -> Any:
+        """As NumPy's."""
+        return self._call(np.array)
+
+    def view(self, dtype: Any) -> Any:
+        """As NumPy's."""
+        return self._call(lambda x: x.view(dtype))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.device.outside(self._held[self.device.inside(index)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._held[self.device.inside(index)] = self.device.inside(value)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __bool__(self) -> bool:
+        return bool(self.device.read(self))
+
+    def __int__(self) -> int:
+        return int(self.device.read(self))
+
+    def __float__(self) -> float:
+        return float(self.device.read(self))
+
+    def __index__(self) -> int:
+        return int(self.device.read(self))
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def method(self: FakeArray, *others: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return self._call(lambda x, *rest: getattr(x, name)(*rest), *others)  # pyright: ignore[reportPrivateUsage]
+
+    return method
+
+
+for _name in (
+    *("add", "radd", "iadd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "neg", "and", "or", "invert"),
+    *("lt", "le", "gt", "ge"),
+):
+    setattr(FakeArray, f"__{_name}__", _operator(f"__{_name}__"))
+
+
+class _Library:
+    """NumPy's functions, on arrays of the device alone."""
+
+    def __init__(self, device: FakeDevice, module: Any) -> None:
+        self._device = device
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        if isinstance(found, type) or not callable(found):
+            return _Library(self._device, found) if type(found) is type(np) else found
+
+        def function(*args: Any, **options: Any) -> Any:
+            with np.errstate(all="ignore"):
+                values = {k: self._device.inside(v) for k, v in options.items()}
+                return self._device.outside(found(*map(self._device.inside, args), **values))
+
+        return function
+
+
+class FakeDevice:
+    """A device in the memory of this process."""
+
+    def __init__(self) -> None:
+        self.name = "a device without a card"
+        self.copied = Copied()
+        self.library = _Library(self, np)
+        AWAY.add(FakeArray)
+
+    @property
+    def special(self) -> Any:
+        """SciPy's functions."""
+        import scipy.special
+
+        return _Library(self, scipy.special)
+
+    def inside(self, value: Any) -> Any:
+        """What a function of the device computes with; an array of the host is refused."""
+        if isinstance(value, FakeArray):
+            return value._held  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        if isinstance(value, np.ndarray):
+            raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+        if isinstance(value, tuple | list):
+            return type(value)(map(self.inside, value))
+        return value
+
+    def outside(self, value: Any) -> Any:
+        """What a function of the device gives."""
+        if isinstance(value, np.ndarray | np.generic):
+            return FakeArray(np.asarray(value), self)
+        if isinstance(value, tuple):
+            return tuple(map(self.outside, value))
+        return value
+
+    def is_array(self, value: Any) -> bool:
+        """Whether a value lies here."""
+        return isinstance(value, FakeArray)
+
+    def put(self, array: np.ndarray[Any, Any]) -> FakeArray:
+        """A copy here."""
+        self.copied.to_device += array.nbytes
+        return FakeArray(np.array(array, order="C"), self)
+
+    def fetch(self, array: FakeArray) -> np.ndarray[Any, Any]:
+        """A copy on the host."""
+        self.copied.to_host += array.nbytes
+        return np.array(self.inside(array), order="C")
+
+    def read(self, array: FakeArray) -> np.generic:
+        """The number that an array without axes holds."""
+        self.copied.reads += 1
+        return self.inside(array)[()]
+
+    def adopt(self, value: Any) -> FakeArray | None:
+        """Its own arrays."""
+        return value if isinstance(value, FakeArray) else None
+
+    @contextmanager
+    def errors(self) -> Generator[None]:
+        """NumPy raises what it raises."""
+        yield
+
+    def scatter(self, name: str, array: FakeArray, places: Any, values: Any) -> None:
+        """By NumPy."""
+        function: np.ufunc = {"add": np.add, "max": np.maximum}[name]
+        function.at(self.inside(array), self.inside(places), self.inside(values))
+
+    def synchronize(self) -> None:
+        """Everything is done."""
+
+    def memory(self) -> tuple[int, int]:
+        """As much as one likes."""
+        return 1 << 40, 1 << 40
+
+    def load(self, image: bytes, name: str) -> Any:
+        """No kernels."""
+        message = f"{self.name} runs no kernels"
+        raise NotImplementedError(message)
+
+    def launch(
+        self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int = 0
+    ) -> None:
+        """No kernels."""
+        self.load(b"", str(kernel))

@@ -1,0 +1,281 @@
+"""Runs a closed graph with its arrays on a device: node by node through the table of library calls, control flow from the host.
+
+Numbers of Python's and NumPy's stay on the host and go to the device as arguments of its functions; a number that comes from data on
+the device stays there until control flow asks for it. What the library lacks is computed on the host, with copies that are counted.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend.cuda import transfers
+from tensormagic.backend.cuda.device import Device, DeviceArray, current
+from tensormagic.backend.cuda.library import LIBRARY, Call, Raises, lacking
+from tensormagic.ir import site
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import hint
+from tensormagic.ops.interpret import Step, elsewhere, interpret, is_alone
+from tensormagic.ops.op import Value
+from tensormagic.ops.reverse.tape import Chosen, Tape
+
+_MAKERS = frozenset(["iota", "broadcast"])  # what makes an array of the device of numbers alone
+_STORES = frozenset(["set", "add_at", "scatter_set", "scatter_add", "add_along_axis"])
+_CHECKS = frozenset(["require", "settled"])  # the first operand, where the second holds
+_TAPES = frozenset(["record", "add_record", "replay", "add_tapes"])
+_CONTROL = frozenset(["check", "tell", "draw", "random_state", "size", "constant", "tape", "extent"])
+_PENDING = 256  # checks that are looked at together
+
+
+class Runner:
+    """One run on a device: what :data:`tensormagic.ops.interpret.elsewhere` asks for the value of each step."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._pending: list[tuple[DeviceArray, Raises, Node | None]] = []
+        self._copies: dict[int, tuple[Any, DeviceArray]] = {}  # of the host's arrays, as long as these live
+        self._node: Node | None = None
+
+    def __call__(self, step: Step, given: list[Value], size: Any) -> Value:
+        node = step.node
+        try:
+            return self._computed(step, given, size)
+        except BaseException as error:
+            if getattr(error, "tensor_node", None) is None:  # not told by a node inside this one
+                error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it
+            raise
+
+    def _computed(self, step: Step, given: list[Value], size: Any) -> Value:
+        node, name = step.node, step.node.op.name
+        if step.consume is not None:
+            return step.consume(node, given, size)
+        if name in _CHECKS and self._is_here(given[1]):
+            return self._checked(node, given)
+        if name == "position" and not node.type.shape and self._is_here(given[0]):
+            given = [self.device.read(given[0])]
+        if name in _TAPES and not _is_batched(node):
+            return self._taped(node, given, size)
+        here = any(map(self._is_here, given))
+        if not here and not (name in _MAKERS and node.type.shape):
+            return self._on_host(node, given, size)
+        if name in _CONTROL or lacking(node):
+            return self._by_host(node, given, size)
+        if name in _STORES:
+            given[0] = self._owned(given)
+        return self._called(node, given, size)
+
+    # on the device
+
+    def _is_here(self, value: Value) -> bool:
+        return self.device.is_array(value) or (isinstance(value, tuple) and any(map(self.device.is_array, value)))
+
+    def _called(self, node: Node, given: list[Value], size: Any) -> Value:
+        self._node = node
+        values = [self._operand(v, a) for v, a in zip(given, node.args, strict=True)]
+        value = LIBRARY[node.op.name](Call(self.device, node, values, size, self._fails))
+        if len(node.types) > 1:
+            return tuple(self._typed(v, t.dtype) for v, t in zip(value, node.types, strict=True))
+        return self._typed(value, node.type.dtype)
+
+    def _typed(self, value: Value, dtype: np.dtype[Any]) -> Value:
+        return value.astype(dtype) if self.device.is_array(value) and value.dtype != dtype else value
+
+    def _operand(self, value: Value, node: Node) -> Value:
+        """An operand as the library takes it: an array of the device, or a number of NumPy's."""
+        if len(node.types) > 1 or self.device.is_array(value):
+            return value
+        array = np.asarray(value)
+        return self._put(array) if array.ndim else array.astype(node.type.dtype)[()]
+
+    def _put(self, array: np.ndarray[Any, Any]) -> DeviceArray:
+        """A copy of an array of the host; the same one again as long as that lives."""
+        known = self._copies.get(id(array))
+        if known is not None and known[0]() is array:
+            return known[1]
+        key = id(array)
+        made = self.device.put(array)
+        self._copies[key] = (weakref.ref(array, lambda _: self._copies.pop(key, None)), made)
+        return made
+
+    def _owned(self, given: list[Value]) -> DeviceArray:
+        """The array that a store goes into: the operand itself, where nothing else has it."""
+        value = given[0]
+        if not self.device.is_array(value):
+            return self.device.put(np.asarray(value))
+        del value
+        own = is_alone(given) and given[0].base is None and given[0].flags.c_contiguous
+        return given[0] if own else given[0].copy()
+
+    # checks
+
+    def _fails(self, flag: DeviceArray, raises: Raises) -> None:
+        self._pending.append((flag, raises, self._node))
+        if len(self._pending) > _PENDING:
+            self.look()
+
+    def look(self) -> None:
+        """Raise the first error among those that the device has found since this was last asked."""
+        pending, self._pending = self._pending, []
+        if not pending:
+            return
+        xp = self.device.library
+        flags = xp.stack([xp.reshape(flag, ()) for flag, _, _ in pending])
+        if not self.device.read(xp.any(flags)):
+            return
+        for flag, raises, node in pending:
+            if not self.device.read(flag):
+                continue
+            try:
+                raises()
+            except BaseException as error:
+                if getattr(error, "tensor_node", None) is None:
+                    error.tensor_node = node  # type: ignore[attr-defined]
+                raise
+
+    def _checked(self, node: Node, given: list[Value]) -> Value:
+        """The first operand; whether the second holds is looked at later."""
+        value, holds = given
+        xp = self.device.library
+        self._node = node
+
+        def raises() -> None:
+            node.op.numpy(None, self.host(holds), **node.params)  # type: ignore[attr-defined]
+
+        if node.op.name == "settled" and node["real"] is False:
+            self._fails(xp.all(holds), raises)
+        else:
+            self._fails(xp.logical_not(xp.all(holds)), raises)
+        return value
+
+    # on the host
+
+    def _on_host(self, node: Node, given: list[Value], size: Any) -> Value:
+        """What has nothing to do with the device; what random generators draw goes there."""
+        if node.op.name in {"check", "tell"}:
+            self.look()
+        value = node.op.evaluate(node, given, size)  # type: ignore[attr-defined]
+        if node.op.name == "draw":
+            state, sample = value
+            return state, self.device.put(sample) if np.ndim(sample) else sample
+        return value
+
+    def _by_host(self, node: Node, given: list[Value], size: Any) -> Value:
+        """What the device does not do: its operands are copied to the host, and its result back."""
+        self.look()
+        fetched = [self.host(v) for v in given]
+        given.clear()
+        value = self._on_host(node, fetched, size)
+        return self._back(value) if node.op.name not in {"draw", "random_state"} else value
+
+    def host(self, value: Value) -> Value:
+        """A value on the host: tapes with their entries."""
+        if self.device.is_array(value):
+            return self.device.fetch(value) if value.ndim else self.device.read(value)
+        if isinstance(value, tuple):
+            return tuple(map(self.host, value))
+        if isinstance(value, Chosen):
+            return Chosen(self.host(value.mask), self.host(value.first), self.host(value.second))
+        if isinstance(value, Tape):
+            return Tape([None if e is None else self.host(e) for e in value.entries])
+        return value
+
+    def _back(self, value: Value) -> Value:
+        if isinstance(value, tuple):
+            return tuple(map(self._back, value))
+        return self.device.put(value) if isinstance(value, np.ndarray) and value.ndim else value
+
+    def _taped(self, node: Node, given: list[Value], size: Any) -> Value:
+        """Entries of tapes are arrays of the device as they are."""
+        if len(given) > 1 and node.op.name != "add_tapes":
+            given[1] = self.device.read(given[1]) if self._is_here(given[1]) else given[1]
+        reuse = getattr(node.op, "reuse", None)
+        if reuse is not None and is_alone(given):
+            return reuse(node, given, size)
+        return node.op.evaluate(node, given, size)  # type: ignore[attr-defined]
+
+
+def _is_batched(node: Node) -> bool:
+    return node.op.name != "add_tapes" and bool(node.args[1].type.shape)
+
+
+def run(graph: Graph, values: Sequence[Value], device: Device | None = None) -> list[Value]:
+    """The results of a closed graph for values of its parameters: arrays that lie on the device stay there."""
+    device = device or current()
+    runner = Runner(device)
+    token = elsewhere.set(runner)
+    try:
+        with device.errors():
+            results = interpret(graph, values)
+            runner.look()
+    finally:
+        elsewhere.reset(token)
+    return _apart(device, results, values)
+
+
+def _apart(device: Device, results: list[Value], values: Sequence[Value]) -> list[Value]:
+    """Results of which none is an operand, or a part of something larger that would stay in memory with it."""
+    seen = {id(v) for v in values}
+    found: list[Value] = []
+    for one in results:
+        result = one
+        if device.is_array(one) and (id(one) in seen or one.base is not None or not one.flags.c_contiguous):
+            result = device.library.ascontiguousarray(one)
+            result = result.copy() if result is one or result.base is not None else result
+        seen.add(id(result))
+        found.append(result)
+    return found
+
+
+# what is known before anything runs -----------------------------------------------------------------------------------
+
+
+def _nodes(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes:
+        yield node
+        for value in node.params.values():
+            if isinstance(value, Graph):
+                yield from _nodes(value)
+
+
+def _is_large(node: Node) -> bool:
+    return any(t.shape for t in node.types) or any(a.type.shape for a in node.args if len(a.types) == 1)
+
+
+def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.of) -> list[transfers.Hidden]:
+    """The operations of a graph that run on the host, and have arrays copied for that."""
+    found: dict[str, transfers.Hidden] = {}
+    for node in _nodes(graph):
+        name, op = node.op.name, node.op
+        if name in found or not _is_large(node) or getattr(op, "kind", "") in {"region", "leaf"}:
+            continue
+        if name in _TAPES and not _is_batched(node):
+            continue
+        why = "np.random draws on the host" if name == "draw" else ""
+        if not why and name not in _CHECKS | _CONTROL:
+            why = lacking(node)
+        if why:
+            found[name] = _hidden(node, why, sites(node))
+    return list(found.values())
+
+
+def _hidden(node: Node, why: str, spans: Sequence[site.Site]) -> transfers.Hidden:
+    drawn = node.op.name == "draw"
+    t = node.types[-1] if drawn else (node.args[0] if node.args else node).types[0]
+    size = hint(t.size)
+    count = f", {size * t.dtype.itemsize:,} bytes" if size is not None else ""
+    where = f", {spans[0]}" if spans else ""
+    return transfers.Hidden(
+        f"{node.op.name}()",
+        f"{t}{count}, for {node['method'] if drawn else node.op.name} ({why}{where})",
+        "to the device" if drawn else "to the host",
+        "draw once, and keep it on the card with tm.to_gpu"
+        if drawn
+        else f"run what needs {node.op.name} in a cell of its own with --device cpu",
+    )
+
+
+__all__ = ["Runner", "offenders", "run"]

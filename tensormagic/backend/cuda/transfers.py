@@ -1,0 +1,120 @@
+"""Copies between the host and the device that nobody has asked for: told once for each variable and direction, or refused by name."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tensormagic.config import config
+from tensormagic.ir.errors import HiddenTransferWarning, TransferError
+
+Direction = Literal["to the device", "to the host"]
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A copy that nobody has asked for.
+
+    Parameters
+    ----------
+    name
+        Of the variable, or of the operation that the device does not do.
+    what
+        What is copied, with its type and bytes, and where.
+    direction
+        Where it is copied to.
+    mend
+        What makes the copy unnecessary, or has it asked for.
+    """
+
+    name: str
+    what: str
+    direction: Direction
+    mend: str
+
+    def __str__(self) -> str:
+        return f"{self.what} is copied {self.direction}"
+
+
+_asked: ContextVar[bool] = ContextVar("asked", default=False)
+_told: set[tuple[str, str]] = set()
+
+
+@contextmanager
+def asked_for() -> Any:
+    """While something is copied because somebody has asked for it."""
+    token = _asked.set(True)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+def forget() -> None:
+    """Tell of every variable anew."""
+    _told.clear()
+
+
+def inputs(found: Sequence[Hidden]) -> None:
+    """Inputs are about to be copied to the device: refused, unless copies are to be told only."""
+    if _asked.get():
+        return
+    if config.transfers != "warn":
+        refuse(found)
+    tell(found)
+
+
+def fallbacks(found: Sequence[Hidden]) -> None:
+    """Operations that the device does not do are about to run on the host: refused where nothing may be copied."""
+    if _asked.get():
+        return
+    if config.transfers == "refuse":
+        refuse(found)
+    tell(found)
+
+
+def result(found: Hidden, *, number: bool) -> None:
+    """A value is about to be copied to the host; a number is no hidden copy, but where nothing may be copied."""
+    if _asked.get() or (number and config.transfers != "refuse"):
+        return
+    if config.transfers != "warn":
+        refuse([found])
+    tell([found])
+
+
+def refuse(found: Sequence[Hidden]) -> None:
+    """Refuse copies, naming all of them.
+
+    Raises
+    ------
+    TransferError
+        Where there are any.
+    """
+    if not found:
+        return
+    option = f"--transfers {config.transfers}"
+    lines = "".join(f"\n  {one}" for one in dict.fromkeys(map(str, found)))
+    mends = "; ".join(dict.fromkeys(one.mend for one in found))
+    raise TransferError(f"{option} refuses what nobody has asked for:{lines}", mends + ".")
+
+
+def tell(found: Iterable[Hidden]) -> None:
+    """Warn of copies, once for each name and direction."""
+    for one in found:
+        if (one.name, one.direction) in _told:
+            continue
+        _told.add((one.name, one.direction))
+        warnings.warn(HiddenTransferWarning(f"{one}; {one.mend}"), stacklevel=2)
+
+
+def type_text(value: Any) -> str:
+    """``float64[3, 4], 96 bytes``."""
+    extents = ", ".join(map(str, value.shape))
+    return f"{value.dtype}[{extents}], {value.nbytes:,} bytes"
+
+
+__all__ = ["Hidden", "asked_for", "fallbacks", "forget", "inputs", "refuse", "result", "tell", "type_text"]

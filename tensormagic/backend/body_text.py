@@ -336,7 +336,7 @@ class Body:
         self.depth_of.setdefault(value, self._depth(value))
         if self.nest.storage[root] is not Storage.LOCAL:
             name, offset, _ = self.address(root, stage.identity())
-            self.emit(len(self.groups), f"{name}[{offset}] = {_as(root, value, stage)}", root)
+            self.emit(len(self.groups), f"{name}[{offset}] = {as_text(root, value)}", root)
 
     def print_store(self, stage: Stage) -> None:
         """Store the element of a part, or combine it with what is there."""
@@ -438,9 +438,8 @@ class Body:
             self.after.append((f"{self.text.array(root)}[0] = {value}", root))
 
 
-def _as(root: Node, value: str, stage: Stage) -> str:
+def as_text(root: Node, value: str) -> str:
     """A value in the dtype of the array that it is stored in."""
-    del stage
     return (
         value
         if is_map(root) or root.type.dtype == np.dtype("f8") or is_inline_move(root)

@@ -245,7 +245,7 @@ class KernelText:
         plain = abs(float(value)) in _PLAIN or not np.isfinite(value)
         plain = plain or (dtype.kind in "iu" and -(2**63) <= int(value) < 2**63)  # divisors: far quicker when known
         if dtype.kind == "f":
-            shown, bits, read = _float_literal(float(value)), struct.pack("<d", float(value)), "real(table, {})"
+            shown, bits, read = float_literal(float(value)), struct.pack("<d", float(value)), "real(table, {})"
         else:
             shown, bits, read = str(int(value)), struct.pack("<Q", int(value) % 2**64), "table[{}]"
         literal = shown
@@ -272,7 +272,7 @@ class KernelText:
             ends += [(f"{place}[{k}] = at_{name}", None) for k, name in enumerate(known)]
         body = [*self.head, *self.lines, *ends] or [("pass", None)]
         source = "def kernel(table):\n" + "".join(f"    {text}\n" for text, _ in body)
-        shown = _shown_names(self.names, names)
+        shown = shown_names(self.names, names)
         pattern = re.compile(r"\b(" + "|".join(map(re.escape, shown)) + r")\b") if shown else None
 
         def readable(line: Line) -> str:
@@ -293,7 +293,8 @@ class KernelText:
         return next(key for key, known in self.names.items() if known == name)
 
 
-def _float_literal(value: float) -> str:
+def float_literal(value: float) -> str:
+    """A float as Python text."""
     if value != value:  # noqa: PLR0124 (nan)
         return "np.nan"
     if value in {np.inf, -np.inf}:
@@ -301,7 +302,7 @@ def _float_literal(value: float) -> str:
     return repr(value) if np.copysign(1.0, value) > 0 else f"({value!r})"
 
 
-def _shown_names(own: Mapping[Any, str], names: Mapping[Node, str]) -> dict[str, str]:
+def shown_names(own: Mapping[Any, str], names: Mapping[Node, str]) -> dict[str, str]:
     """What the user calls the arrays that have a name, as identifiers that nothing else has."""
     taken = {"table", "kernel", "np", "math", "start", "stop", "i", "tile", *INNER}
     shown: dict[str, str] = {}

@@ -127,7 +127,48 @@ def plan_graph(graph: Graph, changed: Iterable[int] = ()) -> Plan:
             refuse(error.region)
 
 
-def _plan(graph: Graph, found: Sequence[Node], origin: Mapping[Node, Node], carries: Sequence[Node]) -> Plan:
+@dataclass(frozen=True, eq=False)
+class Arranged:
+    """What runs in which order, and where values are, before anything is printed.
+
+    Parameters
+    ----------
+    graph
+        What is run.
+    block
+        Its results and steps.
+    memory
+        Which values share an array.
+    steps
+        Kernels and library nodes, in order.
+    copied
+        Stores and regions that begin with copies of what they change.
+    wanted
+        For each kernel the nodes that something else needs.
+    carries
+        Parameters that may be changed.
+    """
+
+    graph: Graph
+    block: Block
+    memory: Memory
+    steps: list[Step]
+    copied: dict[Node, set[Node]]
+    wanted: dict[Kernel, set[Node]]
+    carries: list[Node]
+    stored: frozenset[Node]
+
+    def is_stored(self, node: Node) -> bool:
+        """Whether a node has an array of its own, or is computed by a stage."""
+        return node in self.stored or not is_inline(node)
+
+    def is_exported(self, kernel: Kernel, node: Node) -> bool:
+        """Whether a node that a kernel computes is needed when it has run."""
+        return bool(node.type.shape) or node in self.wanted[kernel]
+
+
+def arranged(graph: Graph, found: Sequence[Node], carries: Sequence[Node], *, apart: bool = False) -> Arranged:
+    """The steps for a graph whose results and checked values are ``found``, in simple ops; ``apart``: see `schedule`."""
     memory = Memory()
     count = len(graph.results)
     guards = graph.guards_over(dict(zip(graph.checked, found[count:], strict=True)))
@@ -142,24 +183,24 @@ def _plan(graph: Graph, found: Sequence[Node], origin: Mapping[Node, Node], carr
                 memory.trade(left, right)
     for inner in blocks[1:]:
         inner.parts = arrange(inner, memory)
-    steps = schedule(block, memory)
+    steps = schedule(block, memory, apart=apart)
     copied = {root: takers for inner in blocks for root, takers in inner.copied.items()}
     stored = {n for inner in blocks for step in inner.steps for n in produced(step)}
     stored |= {n for inner in blocks for step in inner.steps if isinstance(step, Region) for n in step.carries}
-    wanted = _needed(steps, block)
+    return Arranged(graph, block, memory, steps, copied, _needed(steps, block), list(carries), frozenset(stored))
+
+
+def _plan(graph: Graph, found: Sequence[Node], origin: Mapping[Node, Node], carries: Sequence[Node]) -> Plan:
+    made = arranged(graph, found, carries)
+    block, memory, steps, wanted = made.block, made.memory, made.steps, made.wanted
     names = dict(zip(graph.parameters, graph.names, strict=False))
-
-    def is_stored(node: Node) -> bool:
-        return node in stored or not is_inline(node)
-
     planned: list[PlannedKernel] = []
     for step in steps:
         if isinstance(step, Kernel):
-            outside = wanted[step]
             printed = print_kernel(
-                step, memory, copied, is_stored, lambda n, outside=outside: bool(n.type.shape) or n in outside, names
+                step, memory, made.copied, made.is_stored, lambda n, of=step: made.is_exported(of, n), names
             )
-            nodes = tuple(origin.get(n, n) for n in _nodes_of(step, is_stored))
+            nodes = tuple(origin.get(n, n) for n in nodes_of_kernel(step, made.is_stored))
             planned.append(PlannedKernel(step, printed, nodes))
     library = tuple(s for s in steps if isinstance(s, Node))
     regions = {
@@ -208,7 +249,8 @@ def _needed(steps: Sequence[Step], block: Block) -> dict[Kernel, set[Node]]:
     return wanted
 
 
-def _nodes_of(kernel: Kernel, stored: Callable[[Node], bool]) -> tuple[Node, ...]:
+def nodes_of_kernel(kernel: Kernel, stored: Callable[[Node], bool]) -> tuple[Node, ...]:
+    """Every node that a kernel computes, operands first."""
     found: dict[Node, None] = {}
     for step in kernel.steps:
         roots = produced(step)

@@ -117,8 +117,11 @@ class Kernel:
 Step = Kernel | Node
 
 
-def schedule(block: Block, memory: Memory) -> list[Step]:
-    """Kernels and library nodes, in the order in which they run."""
+def schedule(block: Block, memory: Memory, *, apart: bool = False) -> list[Step]:
+    """Kernels and library nodes, in the order in which they run.
+
+    ``apart``: each nest is a kernel, but for numbers, which belong to the one before.
+    """
     items = arrange(block, memory, _by_level(block))
     steps: list[Step] = []
     for item in items:
@@ -127,6 +130,8 @@ def schedule(block: Block, memory: Memory) -> list[Step]:
             continue
         last = steps[-1] if steps else None
         joins = isinstance(last, Kernel) and not last.regions and not isinstance(item, Region)
+        if apart:
+            joins = joins and isinstance(item, Nest) and not item.depths and _gives_numbers(last)
         if joins and isinstance(last, Kernel) and isinstance(item, Nest) and _sized_within(item, last):
             joins = False
         if joins and isinstance(last, Kernel) and last.ops + getattr(item, "ops", 0) <= MOST_KERNEL_OPS:
@@ -134,6 +139,11 @@ def schedule(block: Block, memory: Memory) -> list[Step]:
         else:
             steps.append(Kernel([item]))
     return steps
+
+
+def _gives_numbers(step: Step | None) -> bool:
+    """Whether a kernel computes nothing but numbers."""
+    return isinstance(step, Kernel) and all(not s.root.type.shape for s in step.stages) and not step.regions
 
 
 def _sized_within(nest: Nest, other: Nest | Kernel) -> bool:

@@ -1,0 +1,137 @@
+"""What one thread computes, as text: the element of a flat loop, and the statements of a row."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tensormagic.backend.body_text import Body, as_text
+from tensormagic.backend.cuda.text import CudaText
+from tensormagic.backend.kernel_text import Line
+from tensormagic.backend.lower import IndexTuple, Stage
+from tensormagic.backend.schedule import Nest, Storage, coefficients, strides
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import product
+
+
+@dataclass
+class Output:
+    """A value that is stored at the number of the element."""
+
+    array: str
+    value: str
+    node: Node
+
+
+@dataclass
+class Element(Body):
+    """The element of a loop whose index is ``i``: what it reads and stores at ``i`` itself can go by vectors."""
+
+    loads: list[tuple[str, str, int]] = field(default_factory=list)  # a name, the array, the size of an element
+    outputs: list[Output] = field(default_factory=list)
+    folds: list[tuple[Stage, str]] = field(default_factory=list)
+
+    @property
+    def cuda(self) -> CudaText:
+        """The text, as what it is."""
+        assert isinstance(self.text, CudaText)  # noqa: S101
+        return self.text
+
+    def _split_rows(self, depth: int) -> None:
+        extents = self.nest.rows
+        for k in range(depth):
+            below = product(extents[k + 1 :])
+            line = f"quotient(i, {self.text.size(below)})" if below != 1 else "i"
+            line = f"rest({line}, {self.text.size(extents[k])})" if k else line
+            self.sections[1].append((f"i{k} = {line}", None))
+
+    def is_flat(self, node: Node, index: IndexTuple) -> bool:
+        """Whether the element is the one whose number is ``i``."""
+        if len(self.groups) != 1:
+            return False
+        factors, offset = coefficients(node, index)
+        wanted = strides(self.nest.rows)
+        own = {k: c for k, c in factors.items() if c != 0}
+        return offset == 0 and own == {k: c for k, c in enumerate(wanted) if self.nest.rows[k] != 1}
+
+    def _load(self, node: Node, index: IndexTuple) -> str:
+        if not self.is_flat(node, index):
+            return super()._load(node, index)
+        name = self.text.fresh("x")
+        self.depth_of[name] = 1
+        self.loads.append((name, self.text.array(node), node.type.dtype.itemsize))
+        return name
+
+    def _wrapped(self, node: Node, indices: Node, given: str, extent: object, axis: int) -> str:
+        count = f"({self.text.size(extent)})"  # type: ignore[arg-type]
+        wrapped = given if indices.type.dtype.kind in "bu" else f"{given} if {given} >= 0 else {given} + {count}"
+        depth = max(self._depth(given), self._depth(count))
+        name = self.assign("place", f"np.int64({wrapped})", depth, node)
+        self.emit(depth, f"if {name} < 0 or {name} >= {count}:", node)
+        for line in (*self.text.fault(IndexError, str(axis)), f"{name} = 0"):
+            self.emit(depth, f"    {line}", node)
+        return name
+
+    def run(self) -> None:
+        """Print all stages of the loop."""
+        for stage in self.loop.stages:
+            if stage.reduced:
+                self.folds.append((stage, self._named(self.element(stage))))
+            elif stage.written is not None:
+                self.cuda.store(self.text.array(stage.root))
+                self.print_store(stage)
+            else:
+                self._print_map(stage)
+
+    def _print_map(self, stage: Stage) -> None:
+        root = stage.root
+        value = self.result(stage, ())
+        self.memo[root, stage.identity()] = value
+        self.depth_of.setdefault(value, self._depth(value))
+        if self.nest.storage[root] is not Storage.FULL:
+            return
+        kept = as_text(root, value)
+        if self.is_flat(root, stage.identity()):
+            self.outputs.append(Output(self.cuda.store(self.text.array(root)), self._named(kept), root))
+            return
+        name, offset, _ = self.address(root, stage.identity())
+        self.emit(len(self.groups), f"{self.cuda.store(name)}[{offset}] = {kept}", root)
+
+    def _named(self, value: str) -> str:
+        """A value as a name that a function can give back."""
+        return (
+            value
+            if value in self.depth_of and value.isidentifier()
+            else self.assign("y", value, len(self.groups), None)
+        )
+
+    def inside(self) -> list[Line]:
+        """The statements of one element."""
+        return self.sections[len(self.groups)]
+
+
+def is_flat_nest(nest: Nest) -> bool:
+    """Whether one loop over all axes computes every stage: maps, stores and totals over the same extents."""
+    domain = nest.stages[0].domain
+    if any(s.domain != domain or len(s.reduced) not in {0, len(domain)} for s in nest.stages):
+        return False
+    own = {s.root: s for s in nest.stages}
+    reads = [(own[n], index) for s in nest.stages for n, index in s.reads if n in own]
+    return all(not maker.reduced and index == maker.identity() for maker, index in reads)
+
+
+def flat_nest(nest: Nest) -> Nest:
+    """The nest as one loop over all axes, all of whose values are kept by the thread that computes them, or stored."""
+    kept = {n: s if s is Storage.FULL else Storage.LOCAL for n, s in nest.storage.items()}
+    return Nest(nest.stages, nest.depths, depth=len(nest.stages[0].domain), storage=kept)
+
+
+def words_of(lines: list[Line]) -> set[str]:
+    """Every word in the texts of lines."""
+    return {w for text, _ in lines for w in re.findall(r"[A-Za-z_]\w*", text)}
+
+
+def names_in(lines: list[Line]) -> list[str]:
+    """The variables that lines make, in order."""
+    found = (re.match(r"([A-Za-z_]\w*) = ", text) for text, _ in lines)
+    return list(dict.fromkeys(m[1] for m in found if m))

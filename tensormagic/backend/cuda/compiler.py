@@ -1,0 +1,95 @@
+"""From a kernel's source to PTX: numba-cuda's front end and NVIDIA's NVVM, used as compilers only. Needs no driver and no card.
+
+NVVM is called here and not through numba-cuda, which would load NVRTC for the architectures that it knows and a library of
+functions that kernels have no use for; and products and sums stay apart, as NumPy rounds them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module, metadata
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend import cache as disk
+from tensormagic.backend.cache import Code
+from tensormagic.ir.errors import DeviceError
+
+HOW = "pip install 'tensormagic[gpu]'"
+FORMAT = 1  # of what is kept on disk
+_lock = threading.Lock()
+
+
+class MissingCompilerError(DeviceError, ImportError):
+    """What compiles kernels for a graphics card is not installed."""
+
+
+def ptx(source: str, types: Sequence[str], written: Sequence[bool], cc: tuple[int, int] = (9, 0)) -> Code:
+    """PTX of the function ``kernel`` in a source, from the disk cache where it is there.
+
+    Parameters
+    ----------
+    source
+        The text of the kernel and of the functions that it calls.
+    types
+        For each parameter ``"*float32"``, a pointer, or ``"int64"``, a number.
+    written
+        For each parameter whether the kernel stores there; no other pointer leads to what one that it does not write to shows.
+    cc
+        The compute capability of the card.
+    """
+    key = "cuda-" + hashlib.sha256(repr((FORMAT, source, types, written, cc, versions())).encode()).hexdigest()
+    found = disk.read(key)
+    if found is None:
+        found = _compiled(source, types, written, cc)
+        disk.write(key, found)
+    return found
+
+
+@cache
+def versions() -> tuple[str, ...]:
+    """The versions of what compiles kernels."""
+    try:
+        found = [metadata.version(name) for name in ("numba-cuda", "nvidia-nvvm", "numba", "llvmlite", "cuda-bindings")]
+    except metadata.PackageNotFoundError as error:
+        raise MissingCompilerError(
+            f"the package {error.name} is missing, which compiles for a graphics card", HOW
+        ) from None
+    return (*found, np.__version__)
+
+
+def _compiled(source: str, types: Sequence[str], written: Sequence[bool], cc: tuple[int, int]) -> Code:
+    begin = time.perf_counter()
+    with _lock:
+        dialect = _dialect()
+        names: dict[str, Any] = {**dialect.NAMES, "np": np}
+        exec(compile(source, "<kernel>", "exec"), names)  # noqa: S102 (the project's own text)
+        for name, function in names.items():
+            if callable(function) and getattr(function, "__code__", None) is not None and name != "kernel":
+                names[name] = dialect.inlined(function)
+        symbol, text = dialect.lowered(names["kernel"], types, written, cc)
+        return Code(symbol, dialect.assembled(text, cc), time.perf_counter() - begin)
+
+
+@cache
+def _dialect() -> Any:
+    """The file that knows numba-cuda; NumPy 2.5 lacks a name that it looks at while it is imported."""
+    versions()
+    name = "row_stack"
+    old = not hasattr(np, name)
+    try:
+        if old:
+            setattr(np, name, np.vstack)
+        import_module("numba.cuda.np.arrayobj")
+        return import_module("tensormagic.backend.cuda.dialect")
+    except ImportError as error:
+        message = f"what compiles for a graphics card cannot be loaded: {error}"
+        raise MissingCompilerError(message, HOW) from error
+    finally:
+        if old:
+            delattr(np, name)

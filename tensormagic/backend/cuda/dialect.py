@@ -1,0 +1,413 @@
+"""What generated kernels are written in, for numba-cuda: threads, vectors of 16 bytes, shared memory, shuffles, functions.
+
+The functions of numbers are those of `vecmath`: the same polynomials as on the processor, so that both agree.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import llvmlite.ir
+
+from tensormagic.backend import vecmath_formulas as formulas
+from tensormagic.backend import vecmath_hyperbolic as hyperbolic
+from tensormagic.backend import vecmath_inverse as inverse
+from tensormagic.backend import vecmath_roots as roots
+from tensormagic.backend import vecmath_trig as trig
+from tensormagic.backend import vecmath_unit as unit
+from tensormagic.backend.vecmath_ir import Emitter, Value
+
+
+def _part(name: str) -> Any:
+    """A module of the compiler, which is not installed everywhere."""
+    return import_module(name)
+
+
+ir: Any = llvmlite.ir
+_nvvm = _part("cuda.bindings.nvvm")
+_types = _part("numba.cuda").types
+_compiler = _part("numba.cuda.compiler")
+_old_text = _part("numba.cuda.cudadrv.nvvm").llvm_replace
+_CUDADispatcher = _part("numba.cuda.dispatcher").CUDADispatcher
+_intrinsic = _part("numba.cuda.extending").intrinsic
+_register_model = _part("numba.cuda.extending").register_model
+_PrimitiveModel = _part("numba.cuda.extending").core_models.PrimitiveModel
+_AbstractTemplate = _part("numba.cuda.typing.templates").AbstractTemplate
+_signature = _part("numba.cuda.typing.templates").signature
+_declare = _part("numba.cuda.cudadecl").registry.register_global
+_implement = _part("numba.cuda.cudaimpl").registry.lower
+_ANY = (9, 0)  # text is the same for all cards
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_SHARED = 3  # the number of the address space
+_ALL = ir.Constant(_I32, -1)  # every lane of a warp
+
+_NEGATED = re.compile(r"= fneg (float|double) ")  # an instruction that is younger than NVVM's language
+
+# compiling ------------------------------------------------------------------------------------------------------------
+
+
+class _Inlined(_CUDADispatcher):
+    """A function that kernels call, whose text is put where it is called: numba-cuda's own asks the card what it can."""
+
+    def compile_device(self, args: Any, return_type: Any = None) -> Any:
+        """LLVM's text of the function for types of operands."""
+        found = self.overloads.get(args)
+        if found is None:
+            found = self.overloads[args] = _compiler.compile_cuda(
+                self.py_func,
+                return_type,
+                args,
+                debug=False,
+                lineinfo=False,
+                forceinline=True,
+                nvvm_options={"opt": 3},
+                cc=_ANY,
+            )
+            found.target_context.insert_user_function(found.entry_point, found.fndesc, [found.library])
+        return found
+
+
+def inlined(function: Any) -> Any:
+    """A function that kernels call."""
+    return _Inlined(function, {"device": True, "forceinline": True, "opt": True})
+
+
+def lowered(kernel: Any, parameters: Any, written: Any, cc: tuple[int, int]) -> tuple[str, list[str]]:
+    """The name of a kernel, and LLVM's text of it."""
+    kinds = [_kind(p) for p in parameters]
+    compiled = _compiler.compile_cuda(
+        kernel, _types.void, kinds, debug=False, lineinfo=False, nvvm_options={"opt": 3}, cc=cc
+    )
+    library = compiled.library
+    function = library.get_function(compiled.fndesc.llvm_func_name)
+    _compiler.kernel_fixup(function, False)
+    for argument, kind, stores in zip(function.args, kinds, written, strict=True):
+        if isinstance(kind, Elements) and not stores:
+            argument.add_attribute("noalias")
+    return function.name, library.llvm_strs
+
+
+def assembled(texts: list[str], cc: tuple[int, int]) -> bytes:
+    """PTX of LLVM's text. Products are not added with one rounding: NumPy rounds twice."""
+    options = ["-opt=3", f"-arch=compute_{cc[0]}{cc[1]}", "-fma=0"]
+    program = _nvvm.create_program()
+    try:
+        for text in texts:
+            data = _NEGATED.sub(r"= fsub \1 -0.0, ", _old_text(text)).encode()
+            _nvvm.add_module_to_program(program, data, len(data), "")
+        try:
+            _nvvm.compile_program(program, len(options), options)
+        except Exception as error:
+            raise RuntimeError(_log(program)) from error
+        found = bytearray(_nvvm.get_compiled_result_size(program))
+        _nvvm.get_compiled_result(program, found)
+    finally:
+        _nvvm.destroy_program(program)
+    return bytes(found).strip(b"\0").strip()
+
+
+def _log(program: Any) -> str:
+    log = bytearray(_nvvm.get_program_log_size(program))
+    _nvvm.get_program_log(program, log)
+    return log.decode(errors="replace").strip("\0")
+
+
+_NAMED = {"bool": "boolean"}
+
+
+def _kind(name: str) -> Any:
+    """Numba's type of a parameter."""
+    kind = getattr(_types, _NAMED.get(name.lstrip("*"), name.lstrip("*")))
+    return Elements(kind) if name.startswith("*") else kind
+
+
+class Elements(_types.Type):
+    """The elements of one array, by their address.
+
+    Parameters
+    ----------
+    dtype
+        Numba's type of the elements.
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Elements({dtype})")
+
+
+@_register_model(Elements)
+class _ElementsModel(_PrimitiveModel):
+    def __init__(self, manager: Any, kind: Elements) -> None:
+        super().__init__(manager, kind, manager.lookup(kind.dtype).get_data_type().as_pointer())
+
+
+@_declare(operator.getitem)
+class _GetItem(_AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        """The dtype of the elements."""
+        del kws
+        return _signature(args[0].dtype, args[0], _types.int64) if isinstance(args[0], Elements) else None
+
+
+@_declare(operator.setitem)
+class _SetItem(_AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        """Values are cast to the dtype of the elements."""
+        del kws
+        return _signature(_types.none, args[0], _types.int64, args[0].dtype) if isinstance(args[0], Elements) else None
+
+
+@_implement(operator.getitem, Elements, _types.int64)
+def _load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    loaded = builder.load(builder.gep(args[0], [args[1]]))
+    return context.data_model_manager[sig.return_type].from_data(builder, loaded)
+
+
+@_implement(operator.setitem, Elements, _types.int64, _types.Any)
+def _keep(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    raw = context.data_model_manager[sig.args[2]].as_data(builder, args[2])
+    builder.store(raw, builder.gep(args[0], [args[1]]))
+    return context.get_dummy_value()
+
+
+# threads --------------------------------------------------------------------------------------------------------------
+
+
+def _register(name: str, doc: str) -> Any:
+    """A special register as an int64."""
+
+    def typed(_typing: Any) -> Any:
+        def generate(_context: Any, builder: Any, _sig: Any, _args: Any) -> Any:
+            function = _declared(builder, f"llvm.nvvm.read.ptx.sreg.{name}", _I32, [])
+            return builder.zext(builder.call(function, []), _I64)
+
+        return _types.int64(), generate
+
+    typed.__name__, typed.__doc__ = name, doc
+    return _intrinsic(typed)
+
+
+def _declared(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
+    module = builder.module
+    return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, arguments), name)
+
+
+@_intrinsic
+def barrier(_typing: Any) -> Any:
+    """Wait for all threads of the block."""
+
+    def generate(context: Any, builder: Any, _sig: Any, _args: Any) -> Any:
+        builder.call(_declared(builder, "llvm.nvvm.barrier0", ir.VoidType(), []), [])
+        return context.get_dummy_value()
+
+    return _types.none(), generate
+
+
+@_intrinsic
+def shuffle(_typing: Any, value: Any, distance: Any) -> Any:
+    """The value of the lane whose number differs in these bits; all lanes of the warp have to be there."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        raw, bits = args[0], builder.trunc(args[1], _I32) if args[1].type.width > 32 else args[1]
+        kind = raw.type
+        exchange = _declared(builder, "llvm.nvvm.shfl.sync.bfly.i32", _I32, [_I32] * 4)
+
+        def one(word: Any) -> Any:
+            return builder.call(exchange, [_ALL, word, bits, ir.Constant(_I32, 31)])
+
+        if isinstance(kind, ir.FloatType):
+            return builder.bitcast(one(builder.bitcast(raw, _I32)), kind)
+        whole = builder.bitcast(raw, _I64) if isinstance(kind, ir.DoubleType) else raw
+        if whole.type.width <= 32:
+            return builder.trunc(one(builder.zext(whole, _I32)), kind) if whole.type.width < 32 else one(whole)
+        low = one(builder.trunc(whole, _I32))
+        high = one(builder.trunc(builder.lshr(whole, ir.Constant(_I64, 32)), _I32))
+        joined = builder.or_(builder.zext(low, _I64), builder.shl(builder.zext(high, _I64), ir.Constant(_I64, 32)))
+        return builder.bitcast(joined, kind) if isinstance(kind, ir.DoubleType) else joined
+
+    return value(value, distance), generate
+
+
+# memory ---------------------------------------------------------------------------------------------------------------
+
+
+@_intrinsic
+def vector(_typing: Any, pointer: Any, place: Any, count: Any) -> Any:
+    """So many neighbouring elements, by one load."""
+    if not isinstance(count, _types.Literal):
+        return None
+    lanes, kind = count.literal_value, pointer.dtype
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        element = args[0].type.pointee
+        whole = ir.VectorType(element, lanes)
+        at = builder.bitcast(builder.gep(args[0], [args[1]]), whole.as_pointer())
+        loaded = builder.load(at, align=_size(element) * lanes)
+        model = context.data_model_manager[kind]
+        parts = [model.from_data(builder, builder.extract_element(loaded, ir.Constant(_I32, k))) for k in range(lanes)]
+        return context.make_tuple(builder, sig.return_type, parts)
+
+    return _types.UniTuple(kind, lanes)(pointer, place, count), generate
+
+
+@_intrinsic
+def store(_typing: Any, pointer: Any, place: Any, values: Any) -> Any:
+    """Store neighbouring elements at once."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        element, lanes = args[0].type.pointee, sig.args[2].count
+        whole = ir.VectorType(element, lanes)
+        model = context.data_model_manager[pointer.dtype]
+        packed = ir.Constant(whole, ir.Undefined)
+        for k in range(lanes):
+            value = context.cast(builder, builder.extract_value(args[2], k), sig.args[2].dtype, pointer.dtype)
+            packed = builder.insert_element(packed, model.as_data(builder, value), ir.Constant(_I32, k))
+        at = builder.bitcast(builder.gep(args[0], [args[1]]), whole.as_pointer())
+        builder.store(packed, at, align=_size(element) * lanes)
+        return context.get_dummy_value()
+
+    return _types.none(pointer, place, values), generate
+
+
+def _size(element: Any) -> int:
+    if isinstance(element, ir.IntType):
+        return max(1, element.width // 8)
+    return 8 if isinstance(element, ir.DoubleType) else 4
+
+
+@_intrinsic
+def shared(_typing: Any, dtype: Any, count: Any) -> Any:
+    """Memory of the block for so many elements."""
+    if not isinstance(count, _types.Literal):
+        return None
+    kind = _kind(dtype.literal_value)
+
+    def generate(context: Any, builder: Any, _sig: Any, _args: Any) -> Any:
+        element = context.data_model_manager[kind].get_data_type()
+        array = ir.ArrayType(element, count.literal_value)
+        name = builder.module.get_unique_name("shared")
+        room = ir.GlobalVariable(builder.module, array, name, _SHARED)
+        room.linkage, room.initializer, room.align = "internal", ir.Constant(array, ir.Undefined), 16
+        return builder.addrspacecast(builder.gep(room, [ir.Constant(_I32, 0)] * 2), element.as_pointer())
+
+    return Elements(kind)(dtype, count), generate
+
+
+@_intrinsic
+def dynamic(_typing: Any, dtype: Any, offset: Any) -> Any:
+    """The block's memory whose size the launch says, from a byte on."""
+    if not isinstance(dtype, _types.Literal):
+        return None
+    kind = _kind(dtype.literal_value)
+
+    def generate(context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        element = context.data_model_manager[kind].get_data_type()
+        name, array = "dynamic_shared", ir.ArrayType(ir.IntType(8), 0)
+        room = builder.module.globals.get(name)
+        if room is None:
+            room = ir.GlobalVariable(builder.module, array, name, _SHARED)
+            room.linkage, room.align = "external", 16
+        at = builder.gep(room, [ir.Constant(_I64, 0), args[1]])
+        return builder.addrspacecast(builder.bitcast(at, element.as_pointer(_SHARED)), element.as_pointer())
+
+    return Elements(kind)(dtype, offset), generate
+
+
+# numbers --------------------------------------------------------------------------------------------------------------
+
+
+def _unsigned(name: str, emit: str, doc: str) -> Any:
+    """A quotient or remainder of indices, which are never negative: an unsigned division, which is quicker."""
+
+    def typed(_typing: Any, a: Any, b: Any) -> Any:
+        def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            return getattr(builder, emit)(*args)
+
+        return _types.int64(_types.int64, _types.int64), generate
+
+    typed.__name__, typed.__doc__ = name, doc
+    return _intrinsic(typed)
+
+
+def _rounding(name: str, llvm_name: str) -> Any:
+    def typed(_typing: Any, x: Any) -> Any:
+        def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            kind = args[0].type
+            full = f"llvm.{llvm_name}.{kind.intrinsic_name}"
+            return builder.call(_declared(builder, full, kind, [kind]), args)
+
+        return x(x), generate
+
+    typed.__name__, typed.__doc__ = name, f"llvm.{llvm_name} of a float."
+    return _intrinsic(typed)
+
+
+def _extremum(name: str, *, largest: bool) -> Any:
+    """The larger or smaller of two floats; nan where either is nan; 0.0 is above -0.0."""
+
+    def typed(_typing: Any, a: Any, _b: Any) -> Any:
+        def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            x, y = args
+            bits = _I64 if isinstance(x.type, ir.DoubleType) else _I32
+            join = builder.and_ if largest else builder.or_
+            zeros = builder.bitcast(join(builder.bitcast(x, bits), builder.bitcast(y, bits)), x.type)
+            first = builder.select(builder.fcmp_ordered(">" if largest else "<", x, y), x, y)
+            found = builder.select(builder.fcmp_ordered("==", x, y), zeros, first)
+            found = builder.select(builder.fcmp_unordered("uno", y, y), y, found)
+            return builder.select(builder.fcmp_unordered("uno", x, x), x, found)
+
+        return a(a, a), generate
+
+    typed.__name__, typed.__doc__ = name, _extremum.__doc__
+    return _intrinsic(typed)
+
+
+def _function(formula: Callable[..., Value]) -> Any:
+    """A formula of `vecmath`, for operands of one kind of float."""
+
+    def emit(kind: Any) -> Any:
+        def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            emitter = Emitter(builder, kind.bitwidth, 0, has_fma=True, register=64)
+            return formula(*(Value(emitter, argument) for argument in args)).raw
+
+        return generate
+
+    def of_one(_typing: Any, x: Any) -> Any:
+        return x(x), emit(x)
+
+    def of_two(_typing: Any, a: Any, b: Any) -> Any:
+        return a(a, b), emit(a)
+
+    typed = of_one if len(signature(formula).parameters) == 1 else of_two
+    typed.__name__, typed.__doc__ = formula.__name__, formula.__doc__
+    return _intrinsic(typed)
+
+
+NAMES: dict[str, Any] = {
+    "thread": _register("tid.x", "The number of the thread in its block."),
+    "block": _register("ctaid.x", "The number of the block."),
+    "blocks": _register("nctaid.x", "How many blocks there are."),
+    "barrier": barrier,
+    "shuffle": shuffle,
+    "vector": vector,
+    "store": store,
+    "shared": shared,
+    "dynamic": dynamic,
+    "quotient": _unsigned("quotient", "udiv", "a // b of numbers that are not negative."),
+    "rest": _unsigned("rest", "urem", "a % b of numbers that are not negative."),
+    **{name: _rounding(name, name) for name in ("floor", "ceil", "trunc", "rint", "sqrt")},
+    "max_propagate": _extremum("max_propagate", largest=True),
+    "min_propagate": _extremum("min_propagate", largest=False),
+    **{
+        name: _function(getattr(module, name))
+        for module in (formulas, hyperbolic, inverse, roots, trig, unit)
+        for name in module.__all__
+    },
+    "math": math,
+}

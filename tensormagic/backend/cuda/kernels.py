@@ -1,0 +1,72 @@
+"""From a kernel of a plan to launches: which way each nest is printed. Compiles nothing and launches nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tensormagic.backend.cuda.bodies import is_flat_nest
+from tensormagic.backend.cuda.flat import print_flat, print_numbers
+from tensormagic.backend.cuda.launch import Launch, UnsupportedError
+from tensormagic.backend.cuda.text import CudaText
+from tensormagic.backend.plan import Arranged
+from tensormagic.backend.schedule import Kernel, Nest
+from tensormagic.ir.node import Node
+
+NONE: Mapping[Node, str] = {}
+
+
+def lower(kernel: Kernel, plan: Arranged, names: Mapping[Node, str] = NONE) -> tuple[Launch, ...] | None:
+    """The launches of a kernel, in order; None where the library has to compute its nodes.
+
+    Parameters
+    ----------
+    kernel
+        Nests of a plan for a card.
+    plan
+        The plan that it is of.
+    names
+        What the user calls values.
+    """
+    try:
+        return tuple(
+            _Lowering(
+                kernel, plan, names or dict(zip(plan.graph.parameters, plan.graph.names, strict=False))
+            ).launches()
+        )
+    except UnsupportedError:
+        return None
+
+
+class _Lowering:
+    """The launches of one kernel."""
+
+    def __init__(self, kernel: Kernel, plan: Arranged, names: Mapping[Node, str]) -> None:
+        self.kernel = kernel
+        self.plan = plan
+        self.names = names
+
+    def text(self) -> CudaText:
+        """An empty text."""
+        plan, kernel = self.plan, self.kernel
+        return CudaText(plan.is_stored, lambda n: plan.is_exported(kernel, n), plan.memory, plan.copied)
+
+    def launches(self) -> list[Launch]:
+        """All of them, in order."""
+        nests = self.kernel.nests
+        if len(nests) != len(self.kernel.parts):
+            raise UnsupportedError("checks and regions")
+        if any(s.root.type.dtype.kind == "c" for nest in nests for s in nest.stages):
+            raise UnsupportedError("complex numbers")
+        first, *rest = nests
+        if not first.depths:
+            return print_numbers(self.text, nests, self.names)
+        return self._nest(first, rest)
+
+    def _nest(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
+        if nest.alone:
+            raise UnsupportedError("scans and products")
+        if any(s.root in self.plan.copied.get(s.root, ()) for s in nest.stages):
+            raise UnsupportedError("stores that begin with a copy")
+        if is_flat_nest(nest):
+            return print_flat(self.text, nest, self.names, tail)
+        raise UnsupportedError("rows")

@@ -1,0 +1,34 @@
+"""The steps of a graph for a graphics card: loops and branches are never parts of kernels, the host runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tensormagic.backend.inline import expand_all, marked
+from tensormagic.backend.kinds import graphs_of, refuse
+from tensormagic.backend.plan import Arranged, arranged
+from tensormagic.ir import site
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, replaced, topological
+
+DRIVEN = -(1 << 40)  # marks the regions of plans for a card: those of plans for the processor may be kernels
+
+
+def plan_device(graph: Graph, changed: Iterable[int] = ()) -> Arranged:
+    """The steps of a closed graph; the parameters whose numbers are ``changed`` belong to it."""
+    carries = [graph.parameters[k] for k in changed]
+    return arranged(graph, _driven(expand_all([*graph.results, *graph.checked])), carries, apart=True)
+
+
+def _driven(results: Sequence[Node]) -> list[Node]:
+    """The same results, with regions that are library nodes."""
+    memo: dict[Node, Node] = {}
+    for node in topological(results):
+        new = replaced(node, memo)
+        if graphs_of(node):
+            new = marked(new, DRIVEN)
+            refuse(new)
+        if new is not node:
+            site.inherit(new, node)
+        memo[node] = new
+    return [memo[r] for r in results]

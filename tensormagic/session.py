@@ -6,12 +6,11 @@ import math
 import operator
 import threading
 import time
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,8 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, Size, Symbol, evaluate, nodes_of
 from tensormagic.ops.effects.telling import silently
 from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
-from tensormagic.transform.rewriting import Choices, Rewritten, choices, own_rules, rewrite
+from tensormagic.transform.rewriting import Rewritten, choices, own_rules, rewrite
+from tensormagic.transform.values import Parts, Values, absorbed, parted
 
 WORTH_WARNING = 0.5  # seconds of NumPy's time that may be spent to find out which line a warning is about
 SLOWER = 200  # times that NumPy may take of compiled code's time, where it is not known
@@ -181,28 +181,7 @@ _executables: OrderedDict[tuple[Any, ...], Executable] = OrderedDict()
 _KEPT = 512
 
 
-class _Values:
-    """The values that are there, by node, and by what decides a value beside its graph."""
-
-    def __init__(self) -> None:
-        self._tables: dict[Choices, weakref.WeakKeyDictionary[Node, Any]] = {}
-
-    def here(self) -> weakref.WeakKeyDictionary[Node, Any]:
-        """Those of the level and the rules in force."""
-        chosen = choices()
-        found = self._tables.get(chosen)
-        if found is None:
-            for key in [k for k in self._tables if k != choices(k[0])]:  # rules that have gone
-                del self._tables[key]
-            found = self._tables[chosen] = weakref.WeakKeyDictionary()
-        return found
-
-    def every(self) -> list[weakref.WeakKeyDictionary[Node, Any]]:
-        """Those of each level."""
-        return list(self._tables.values())
-
-
-_values = _Values()
+_values = Values()
 
 
 def executable(graph: Graph, level: str | None = None) -> Executable:
@@ -246,17 +225,25 @@ def forget_values(nodes: Sequence[Node]) -> None:
 def close_over(
     nodes: Sequence[Node], leaves: Sequence[Node] = (), guards: Any = (), *, use_values: bool = True
 ) -> Closed:
-    """The graph of ``nodes``, cut at inputs and at values that are known."""
+    """The graph of ``nodes``, cut at inputs and at values that are known, but where rules see more in the whole than in its parts."""
     known = _values.here() if use_values else {}
-    wanted = set(nodes)
-    with working("building the graph"):
-        return close(
-            nodes,
-            lambda n: n.op is INPUT or (n in known and n not in wanted and len(n.types) == 1),
-            parameter,
-            leaves,
-            guards,
-        )
+    whole = set(nodes)  # where it is not cut
+
+    def is_leaf(n: Node) -> bool:
+        return n.op is INPUT or (n in known and n not in whole and len(n.types) == 1)
+
+    while True:
+        with working("building the graph"):
+            closed = close(nodes, is_leaf, parameter, leaves, guards)
+        more = parted(nodes, closed.leaves, partial(_absorbed, closed), _values.table()) if use_values else None
+        if not more:
+            return closed
+        whole |= more
+
+
+def _absorbed(closed: Closed) -> Parts:
+    """The nodes whose roundings rules absorb in a graph."""
+    return absorbed(closed, executable(closed.graph).rewritten)
 
 
 def value_of(leaf: Node) -> Any:
@@ -302,7 +289,11 @@ def _run(pending: list[Node], there: Mapping[Node, Any]) -> list[Any]:
     program = executable(closed.graph)
     again = all(any(n in table for table in _values.every()) for n in pending)  # at another level
     with floating.told(lambda: site.Lens(closed.mapping)), silently() if again else nullcontext():
-        return (program.by_numpy if floating.raises() else program.run)(sizes, *values)
+        results = (program.by_numpy if floating.raises() else program.run)(sizes, *values)
+    own, table = absorbed(closed, program.rewritten), _values.table()
+    for node in pending:
+        table.inherit(node, closed.leaves, own)
+    return results
 
 
 FEW, SMALL = 32, 10_000  # nodes that NumPy computes one by one, and their elements: above that, compiled code pays
@@ -329,6 +320,8 @@ def _by_numpy(node: Node) -> Any:
         if not todo:
             return None
         there = {a: _leaf_value(a) for n in todo for a in n.needs if a not in todo}
+        if parted([node], list(there), Parts, values := _values.table()):
+            return None
         table = dict(there)
 
         def known(a: Atom) -> int:
@@ -345,6 +338,7 @@ def _by_numpy(node: Node) -> Any:
     except Exception:  # noqa: BLE001 (what raises or warns does so where lines are known)
         return None
     value = table[node]
+    values.inherit(node, there)
     return reference.owned([value], list(there.values()))[0] if isinstance(value, np.ndarray) else value
 
 

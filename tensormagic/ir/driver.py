@@ -19,12 +19,13 @@ from tensormagic.ir.uses import Claims, Reach, Uses, absorbed, inside, made_by, 
 
 @dataclass(frozen=True, eq=False)
 class Firing:
-    """One use of a rule: what was replaced by what, and the user's lines behind it."""
+    """One use of a rule: what was replaced by what, the user's lines behind it, and ``parts``: whose roundings it absorbed, as given."""
 
     rule: Rule
     before: Node
     after: Node
     sites: tuple[Site, ...]
+    parts: tuple[Node, ...] = ()
 
     def __str__(self) -> str:
         lines = ", ".join(dict.fromkeys(map(str, self.sites)))
@@ -226,9 +227,10 @@ def _together(
     size = len(topological(nodes))
     fuel = {r: r.fuel * size for r in table.rules if r.fuel}
     barred: dict[tuple[Rule, Node], tuple[Node, int]] = {}
+    given: dict[Node, tuple[Node, ...]] = {}
     again = 0
     while True:
-        one = _Pass(nodes, table, dict(fuel), regions, barred, sure=again > _AGAIN, apart=apart)
+        one = _Pass(nodes, table, dict(fuel), regions, barred, given, sure=again > _AGAIN, apart=apart)
         normals = [one.normal(n) for n in nodes]
         inner.fired += one.inner.fired
         inner.withheld += one.inner.withheld
@@ -242,6 +244,7 @@ def _together(
         log.withheld = one.log.withheld
         if not (one.log.fired and one.log.withheld):
             break
+        given = {n: one.as_given(n) for n in one.origins}
     if log.withheld:
         present = set(topological(nodes))
         log.withheld = [w for w in log.withheld if w.node in present]
@@ -272,6 +275,7 @@ class _Pass:
         fuel: dict[Rule, int],
         regions: dict[Graph, Graph],
         barred: dict[tuple[Rule, Node], tuple[Node, int]],
+        given: dict[Node, tuple[Node, ...]],
         *,
         sure: bool,
         apart: bool,
@@ -280,6 +284,7 @@ class _Pass:
         self.fuel = fuel
         self.regions = regions
         self.barred = barred
+        self.given = given
         self.log = Log()
         self.inner = Log()
         self.claims = Claims()
@@ -358,14 +363,21 @@ class _Pass:
                 if not rule.heads <= near:
                     continue
             found = rule.apply(node)
-            if found is not None and found.node is not node and self._allowed(rule, node, found):
+            if found is None or found.node is node:
+                continue
+            parts = absorbed(rule, node, found)
+            if self._allowed(rule, node, found, parts):
                 site.inherit(found.node, node, f"rewritten by {rule.name}")
-                self.log.fired.append(Firing(rule, node, found.node, site.of(node)))
+                given = tuple(g for p in parts for g in self.as_given(p))
+                self.log.fired.append(Firing(rule, node, found.node, site.of(node), given))
                 return found.node
         return None
 
-    def _allowed(self, rule: Rule, node: Node, found: Found) -> bool:
-        parts = absorbed(rule, node, found)
+    def as_given(self, node: Node) -> tuple[Node, ...]:
+        """The nodes, as they were before the first pass, of which ``node`` is the normal form."""
+        return tuple(dict.fromkeys(g for n in self.origins.get(node, ()) for g in self.given.get(n, (n,))))
+
+    def _allowed(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> bool:
         reason = self._kept(rule, node, found, parts) or (None if rule.judged else self._dearer(node, found))
         if reason is not None:
             self.log.withheld.append(Withheld(rule, node, reason[0], site.of(node), *reason[1:]))

@@ -133,3 +133,11 @@ def test_second_derivatives_are_those_of_the_rewritten_value():
     assert tm.hessian(lambda z: f(z)[0])(np.array([-800.0])).item() == 0.0
     assert tm.grad(lambda z: np.sum(f(z)))(np.array([800.0])).tolist() == [1.0]
     assert tm.grad(lambda x: tm.grad(lambda y: np.log(1 + y))(x))(1e-18) == -1.0
+
+
+def test_a_part_that_was_shown_in_an_earlier_cell(notebook):
+    notebook["x"] = X
+    for line in ("u = 1 + x", "l = np.log(u)\nl", "d = u - 1\nd", "q = x * l\nq"):
+        notebook.ok(f"%%tensor\n{line}")
+    notebook.ok("%%tensor --grad x --of s\ny = np.where(d == 0, x, q / d)\ns = np.sum(y)")
+    np.testing.assert_allclose(notebook["y"].numpy(), np.log1p(X), rtol=1e-15)

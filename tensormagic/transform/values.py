@@ -1,0 +1,164 @@
+"""The values that are there, and where a graph may be cut at them: a rounding on both sides of a cut is to be the same on both.
+
+A rule that absorbs the rounding of ``u`` sees the readers of ``u`` in its own graph. A value that was computed before may be another
+one, or may have been computed by such a rule: then the graph is not cut there, and the driver decides over all of it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensormagic.ir.graph import Closed
+from tensormagic.ir.node import Node, topological, users
+from tensormagic.ir.roundings import picks, reads_digits
+from tensormagic.transform.rewriting import Choices, Rewritten, choices
+
+FAR = 512
+"""How many nodes behind a value are looked at."""
+
+Parts = frozenset[Node]
+_NONE: Parts = frozenset()
+
+
+@dataclass(eq=False)
+class Table:
+    """Values by node, of one level of rewriting.
+
+    Parameters
+    ----------
+    there
+        The values.
+    absorbed
+        The roundings that rules have absorbed on the way to some of them.
+    """
+
+    there: weakref.WeakKeyDictionary[Node, Any] = field(default_factory=weakref.WeakKeyDictionary[Node, Any])
+    absorbed: weakref.WeakKeyDictionary[Node, Parts] = field(default_factory=weakref.WeakKeyDictionary[Node, Parts])
+
+    def inherit(self, result: Node, leaves: Iterable[Node], own: Parts = _NONE) -> None:
+        """Note what was absorbed on the way to ``result``: by the rules of this run, and by those that gave its ``leaves``."""
+        every = own.union(*(self.absorbed.get(leaf, _NONE) for leaf in leaves))
+        every = every & behind(result) if every else every
+        if every or result in self.absorbed:
+            self.absorbed[result] = every
+
+
+class Values:
+    """The values that are there, by what decides a value beside its graph."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Choices, Table] = {}
+
+    def table(self) -> Table:
+        """That of the level and the rules in force."""
+        chosen = choices()
+        found = self._tables.get(chosen)
+        if found is None:
+            for key in [k for k in self._tables if k != choices(k[0])]:  # rules that have gone
+                del self._tables[key]
+            found = self._tables[chosen] = Table()
+        return found
+
+    def here(self) -> weakref.WeakKeyDictionary[Node, Any]:
+        """The values of the level and the rules in force."""
+        return self.table().there
+
+    def every(self) -> list[weakref.WeakKeyDictionary[Node, Any]]:
+        """Those of each level."""
+        return [table.there for table in self._tables.values()]
+
+
+def behind(value: Node) -> set[Node]:
+    """What the digits of ``value`` were computed from, itself included: the nearest first, and no more than are looked at."""
+    found: dict[Node, None] = {value: None}
+    for node in (pending := [value]):
+        for arg in node.args if len(found) < FAR else ():
+            if arg not in found and reads_digits(arg):
+                found[arg] = None
+                pending.append(arg)
+    return set(found)
+
+
+def absorbed(closed: Closed, rewritten: Rewritten) -> Parts:
+    """The nodes, as they were before the graph was closed, whose roundings rules have absorbed."""
+    parts = {p for firing in rewritten.fired for p in firing.parts}
+    if not parts:
+        return _NONE
+    found = [n for n, own in closed.mapping.items() if own in parts]
+    for node in found:  # a part of what was absorbed has its roundings
+        found += node.args if picks(node) else ()
+    return frozenset(found)
+
+
+@dataclass
+class _Side:
+    """One graph that is cut at values: which results its nodes are in, as bits."""
+
+    results: Sequence[Node]
+    leaves: Sequence[Node]
+
+    def __post_init__(self) -> None:
+        cut = set(self.leaves)
+        self.nodes = topological(self.results, lambda n: n in cut)
+        self.within: dict[Node, int] = {}
+        for k, node in enumerate(self.results):
+            self.within[node] = self.within.get(node, 0) | 1 << k
+        for node in reversed(self.nodes):
+            for arg in () if node in cut else node.needs:
+                self.within[arg] = self.within.get(arg, 0) | self.within[node]
+        self.users = users([n for n in self.nodes if n not in cut])
+
+    def reads(self, part: Node) -> int:
+        """The results in which digits of ``part`` are read on this side of the cut."""
+        bits = 0
+        for user in self.users.get(part, ()):
+            bits |= self.within[user] if reads_digits(user) else 0
+        return bits
+
+
+def parted(results: Sequence[Node], leaves: Sequence[Node], own: Callable[[], Parts], table: Table) -> set[Node]:
+    """The leaves at which the graph of ``results`` is not to be cut.
+
+    Parameters
+    ----------
+    results
+        The nodes that are wanted.
+    leaves
+        Where their graph is cut.
+    own
+        What rules absorb in that graph.
+    table
+        The values, and what they have absorbed on the way to these.
+    """
+    computed = [leaf for leaf in leaves if leaf.args and leaf.types[0].inexact]
+    if not computed:
+        return set()
+    before = {leaf: table.absorbed.get(leaf, _NONE) for leaf in computed}
+    now = own()
+    parts = now.union(*before.values())
+    if not parts:
+        return set()
+    side = _Side(results, leaves)
+    history = {leaf: behind(leaf) for leaf in computed}
+    found: set[Node] = set()
+    for part in parts:
+        taken = {leaf for leaf in computed if part in before[leaf]}
+        plain = {leaf for leaf in computed if part in history[leaf] and leaf not in taken}
+        takes = _union(side.within.get(n, 0) for n in (*taken, *([part] if part in now else ())))
+        reads = _union(side.within.get(n, 0) for n in plain if n is not part) | (side.reads(part) if taken else 0)
+        if takes & reads:
+            found |= taken | plain
+    return found
+
+
+def _union(bits: Iterable[int]) -> int:
+    whole = 0
+    for one in bits:
+        whole |= one
+    return whole
+
+
+__all__ = ["Parts", "Table", "Values", "absorbed", "parted"]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.deprecated import telling
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.oracle import in_numpys_words
@@ -21,7 +22,7 @@ def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any
 
     def decorate(own: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
-            FUNCTIONS[function] = in_numpys_words(own, function) if callable(function) else own
+            FUNCTIONS[function] = telling(in_numpys_words(own, function), function) if callable(function) else own
         hooks.methods.update(dict.fromkeys(method.split(), own))
         return own
 

@@ -52,7 +52,7 @@ from tensormagic.capture.library import (
     windows,
 )
 from tensormagic.capture.names import find, unknown
-from tensormagic.capture.stores import storing, views
+from tensormagic.capture.stores import attributes, storing, views
 from tensormagic.capture.value import has_lazy, owned
 from tensormagic.ir.errors import CaptureError
 
@@ -61,7 +61,7 @@ LIBRARY: tuple[ModuleType, ...] = (
     creation, shaping, joining, diagonals, choosing, signal, statistics, quantiles, ordering, fancy, selection, reductions,
     products, grids, histograms, padding, sets, windows, polynomials, applying,
     operators, linear_algebra, transforms,
-    special, storing, views, norms, equations, scipy_linalg,
+    special, storing, views, attributes, norms, equations, scipy_linalg,
     systems, distances, kernel_density, densities, densities_table, quadrature, filters, complex_numbers, bits, sharing,
 )  # fmt: skip
 oracle.methods_in_numpys_words()

@@ -76,7 +76,8 @@ np.take_along_axis(x, [[0, 1]], 1); np.block((x, x)); np.block([(x, x)]); np.blo
 np.insert(y, 0, x[:1, :1]); np.insert(y, [0, 1], [[1, 2]]); np.indices(e); np.broadcast_to(y, (-1, 3)); np.lexsort(k);
 np.ravel_multi_index((u, u), (2, 3)); np.compress([True], 3.0, axis=0); s.compress([True], axis=-1); s.dot(2); s.mT; s.T; e.T.T;
 np.squeeze(e, -1); np.indices(k); np.zeros(k); np.split([y[0], 1], 2); np.array_split([y[0], 1], 2); np.copy(s, order=1);
-np.linspace(0, y[0], 3, retstep=True); np.linspace(0, y, 3, retstep=True); np.linspace(0, y, 1, retstep=True)
+np.linspace(0, y[0], 3, retstep=True); np.linspace(0, y, 3, retstep=True); np.linspace(0, y, 1, retstep=True);
+np.trim_zeros([0, y[0], 1, 0]); np.trim_zeros((0, k[0], 0), "b"); np.trim_zeros([y[0] * 0, 0]); np.trim_zeros([y, y])
 """
 
 TRANSFORMS = """

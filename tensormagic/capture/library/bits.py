@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.capture.arguments import done, extent_number, strong, tensor
 from tensormagic.capture.names import implements
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.value import Tensor, node_of, read_only, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ops import bits
@@ -82,7 +82,7 @@ def ldexp(x1: Any, x2: Any) -> Tensor:
 
 @implements(np.trim_zeros)
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """``np.trim_zeros``: without the zeros at its ends, as an array of its own, which cannot be stored through."""
+    """``np.trim_zeros``: without the zeros at its ends, as an array of its own, which cannot be stored through; a list stays one."""
     array = tensor(filt)
     several = array.ndim != 1 or axis not in {None, 0, -1}
     if several and "axis" not in inspect.signature(np.trim_zeros).parameters:  # of NumPy before 2.2
@@ -93,6 +93,10 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         raise ValueError(message)
     axes = range(array.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     kept = {k % array.ndim: _kept(array, k % array.ndim, sides) for k in map(operator.index, axes)}
+    if isinstance(filt, list | tuple):  # a slice of it, from and to places that values decide
+        needs_value("np.trim_zeros of a list", "Give it an array: np.trim_zeros(np.array(values)).")
+        places = tuple(slice(*map(int, (mask.argmax(), mask.argmax() + mask.sum()))) for mask in kept.values())
+        return filt[places if len(places) > 1 else places[0]] if places else filt
     for place, mask in kept.items():
         array = array[(slice(None),) * place + (mask,)]
     return read_only(array if kept else array.copy())

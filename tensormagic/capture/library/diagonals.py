@@ -8,7 +8,9 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.arguments import array_alone, done, known, one_axis, tensor
+from tensormagic.capture.deprecated import told
 from tensormagic.capture.names import implements
+from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import as_size, node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
@@ -88,9 +90,19 @@ def _triangle(keep: Any) -> Any:
         x = broadcast(x, (x.type.shape[0], x.type.shape[0])) if x.type.ndim == 1 else x
         shape = x.type.shape
         rows, columns = iota(shape, len(shape) - 2), iota(shape, len(shape) - 1)
-        return done(scalar.where(keep(columns, rows + size_node(as_size(k))), x, zeros_like(x)))
+        return done(scalar.where(keep(columns, rows + size_node(as_size(_whole(k)))), x, zeros_like(x)))
 
     return triangle
+
+
+def _whole(k: Any) -> Any:
+    """The number of a diagonal: NumPy takes floats too, and says so where that is deprecated."""
+    if not isinstance(k, float | np.floating):
+        return k
+    told(np.tri, 1, 1, k)
+    if not k.is_integer():
+        refuse(f"a triangle from diagonal {k}", "Use a whole number, such as int(k).")
+    return int(k)
 
 
 implements(np.tril)(_triangle(scalar.less_equal))

@@ -1,0 +1,130 @@
+"""Attributes of an array that are assigned: ``x.shape = …`` and the parts of complex numbers; others are refused by name."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.deprecated import told
+from tensormagic.capture.living import held
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stores.place import reshapes_in_place
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import DTypeError
+from tensormagic.ir.type import hint
+from tensormagic.ops.leaf import INPUT
+from tensormagic.ops.move import same
+
+
+def _set_shape(self: Tensor, shape: Any) -> None:
+    if self.type.form == "scalar":
+        raise AttributeError("attribute 'shape' of 'numpy.generic' objects is not writable")
+    if self.type.form == "python":
+        raise AttributeError(f"'{self.type}' object has no attribute 'shape'")
+    if self.place.parent is None and self.place.buffer.array is not None:
+        name = self.place.buffer.name
+        refuse(
+            f"a new shape of the notebook's {name}", f"Write {name} = {name}.reshape(...), which binds the name anew."
+        )
+    others = [name.removesuffix(", as data decide") for name in self.place.buffer.overlaps]
+    if self.place.parent is None:  # an array that may be another one, and no part of it
+        choice = self.place.buffer.choice
+        others += [] if choice is None else [b.name or "another array" for b in choice.between]
+    others += ["another array"] * _others_may_be(self)
+    if others:
+        refuse(
+            f"a new shape of an array that may be {' or '.join(dict.fromkeys(others))}, as data decide,",
+            "Use x = x.reshape(...), which binds the name anew.",
+        )
+    _may_reshape(self)
+    told(_reshape)
+    reshaped = self.reshape(shape)
+    in_place = reshapes_in_place(self.place, reshaped.type.shape)
+    capture = context.current()
+    if capture is not None:
+        capture.stored()  # how an argument lies decides whether this is an error
+    if self.ndim and hint(self.type.size) != 0:
+        if in_place is None:
+            refuse(
+                "a new shape of an array whose layout is not known",
+                "Use x = x.reshape(...), which binds the name anew.",
+            )
+        if not in_place:
+            raise AttributeError(
+                "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
+            )
+    self.place = reshaped.place
+
+
+def _others_may_be(x: Tensor) -> bool:
+    """Whether data decide whether another array that there is still is ``x``."""
+
+    def found() -> bool:
+        return any(isinstance(one, Tensor) and _may_be(one, x) for one in held())
+
+    if not found():
+        return False
+    frame = context.user_frame()
+    while frame is not None:  # whose variables somebody has asked for: the answer is kept, and holds what they were
+        frame.f_locals  # noqa: B018
+        frame = frame.f_back
+    gc.collect()  # what is left of a branch may hold its values in a circle
+    return found()
+
+
+def _reshape() -> None:
+    np.zeros(1).shape = (1, 1)
+
+
+def _may_be(one: Tensor, x: Tensor) -> bool:
+    """Whether data decide whether an array is ``x``, whose shape it then has."""
+    buffer = one.place.buffer
+    if one is x or one.place.parent is not None or buffer is x.place.buffer or not buffer.origins:
+        return False
+    if buffer.choice is not None:
+        return buffer.choice.may_be(x.place)
+    return x.place.buffer in buffer.origins and same(one.type.size, x.type.size)
+
+
+def _may_reshape(x: Tensor) -> None:
+    """Refuse a new shape of an argument, whose owner would not see it, and one that would have to be taken back."""
+    capture, buffer = context.current(), x.place.buffer
+    if capture is None:
+        return
+    if capture.trials:
+        refuse("a new shape of an array in a loop or a branch that depends on data", "Use x = x.reshape(...).")
+    if capture.abstract and buffer.first.op is INPUT and x.place.parent is None:
+        name = buffer.name or "x"
+        refuse(f"a new shape of the argument {name}", f"Write {name} = {name}.reshape(...), which binds the name anew.")
+
+
+def _set_part(name: str) -> Any:
+    def stored(self: Tensor, value: Any) -> None:
+        if name == "imag" and self.dtype.kind != "c":
+            raise DTypeError("array does not have imaginary part to set")
+        getattr(self, name)[...] = value
+
+    return stored
+
+
+def _refused(name: str) -> Any:
+    def stored(self: Tensor, value: Any) -> None:
+        del value
+        if self.type.form != "array":
+            raise AttributeError(f"attribute {name!r} of 'numpy.generic' objects is not writable")
+        refuse(
+            f"another {name} of the same elements", f"Use y = x.{_INSTEAD[name]}, which binds another array to them."
+        )
+
+    return stored
+
+
+_INSTEAD = {"dtype": "view(dtype)", "strides": "reshape(shape), or y = x.transpose(axes)"}
+Tensor.shape = Tensor.shape.setter(_set_shape)  # type: ignore[attr-defined]
+Tensor.real = Tensor.real.setter(_set_part("real"))  # type: ignore[attr-defined]
+Tensor.imag = Tensor.imag.setter(_set_part("imag"))  # type: ignore[attr-defined]
+Tensor.dtype = Tensor.dtype.setter(_refused("dtype"))  # type: ignore[attr-defined]
+Tensor.strides = property(lambda self: self.__getattr__("strides"), _refused("strides"))  # type: ignore[attr-defined]

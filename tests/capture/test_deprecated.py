@@ -1,0 +1,76 @@
+"""What the NumPy that is installed says is deprecated, captured code says: the same warnings at the same lines, and none of its own."""
+
+import contextlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+from tests.capture.harness import captured, plain, refused
+
+X = np.arange(6.0).reshape(2, 3)
+SOURCES = """
+y = x + 1; y.shape = (3, 2)
+y = x + 1; y[0].shape = (1, 3); y.shape = -1
+y = np.fix(x)
+y = np.rot90(x, 1.0), np.rot90(x, 2)
+y = np.cross(x[:, :2], x[:, 1:])
+y = np.linalg.qr(x, "full"), np.linalg.qr(x)
+y = np.maximum(x, 1, x + 1)
+y = np.tri(3, 3, 1.0) + x[0]
+y = np.tril(x, 1.0), np.triu(x, -1.0), np.triu(x, 1)
+y = x[np.triu_indices(2, 1.0)]
+y = getattr(np, "row_stack", np.vstack)((x, x))
+y = getattr(np, "trapz", np.trapezoid)(x)
+y = getattr(np, "in1d", np.isin)(x, x)
+y = (x + 0).flat[True], (x + 0).flat[1], (x + 0).flat[[1.0]]
+y = [np.fix(x + k) for k in range(3)]
+""".strip().splitlines()
+
+
+def heard(call: Callable[[], Any]) -> list[tuple[type[Warning], str, int]]:
+    """What a call warns of: kind, text and line."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        with contextlib.suppress(ValueError):  # what was deprecated and is gone
+            call()
+    return [(w.category, str(w.message), w.lineno) for w in found]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("made", ["cell", "function"])
+def test_warnings_are_numpys(source: str, made: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    text = "\n" + source.replace("; ", "\n")
+    if made == "cell":
+        assert heard(lambda: captured(text, {"x": X})) == heard(lambda: plain(text, {"x": X}))
+        return
+    space = {"np": np}
+    exec(f"def f(x):{text.replace(chr(10), chr(10) + '    ')}\n    return y", space)
+    assert heard(lambda: tm.tensor(space["f"])(X)) == heard(lambda: space["f"](X))
+
+
+def test_each_line_warns_once_where_filters_say_so():
+    """The NumPy that is asked leaves the filters, and the registry of what was told, as they are."""
+    source = "for k in range(4):\n    y = x.reshape(-1)\n    z = np.linalg.qr(x, 'full')"
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default")
+        captured(source, {"x": X})
+    assert len(found) == 1
+
+
+def test_a_warning_that_is_an_error_is_raised_before_anything_is_done():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert isinstance(captured("y = np.linalg.qr(x, 'full')", {"x": X}).error, DeprecationWarning)
+
+
+def test_other_attributes_are_not_assigned():
+    refused("y = x + 1\ny.dtype = np.int64", "another dtype of the same elements", x=X)
+    refused("y = x + 1\ny.strides = (8, 16)", "another strides of the same elements", x=X)
+    with warnings.catch_warnings(action="ignore"), pytest.raises(CaptureError, match=r"a triangle from diagonal 0\.5"):
+        tm.tensor(lambda x: np.tril(x, 0.5))(X)

@@ -18,15 +18,18 @@ from tensormagic.functions.derivatives import grad, hvp, jvp, stop_gradient, val
 from tensormagic.functions.function import Function
 from tensormagic.functions.jacobians import hessian, jacobian
 from tensormagic.functions.linear import linearize, vjp
+from tensormagic.functions.places import to_gpu, to_host
 from tensormagic.functions.rules import rule, rules
 from tensormagic.functions.tensor import evaluate, tensor
 from tensormagic.functions.tracing import Compiled, compile, parse, rewrite, trace
 from tensormagic.ir.errors import (
     CaptureError,
     DerivativeCheckError,
+    DeviceError,
     DifferentiationError,
     DTypeError,
     GuardError,
+    HiddenTransferWarning,
     ParseError,
     RuleError,
     ShapeError,
@@ -40,9 +43,11 @@ __all__ = [
     "Compiled",
     "DTypeError",
     "DerivativeCheckError",
+    "DeviceError",
     "DifferentiationError",
     "Function",
     "GuardError",
+    "HiddenTransferWarning",
     "ParseError",
     "RuleError",
     "ShapeError",
@@ -74,6 +79,8 @@ __all__ = [
     "scan",
     "stop_gradient",
     "tensor",
+    "to_gpu",
+    "to_host",
     "trace",
     "value_and_grad",
     "vjp",

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 
 def _variable(name: str, default: str) -> str:
@@ -61,15 +61,17 @@ class Config:
     plain: bool = field(default_factory=lambda: _variable("PLAIN", "0") not in {"", "0"})
     cache_folder: Path = field(default_factory=_default_cache)
 
+    ALLOWED: ClassVar[dict[str, set[str]]] = {
+        "math": {"exact", "stable", "real"},
+        "tier": {"auto", "numpy", "numba"},
+        "device": {"cpu", "gpu", "auto"},
+        "transfers": {"warn", "explicit", "refuse"},
+    }
     own_level = 0  # how many blocks with a level of their own we are in
+    own_devices = 0  # and with a device of their own
 
     def __setattr__(self, name: str, value: object) -> None:
-        allowed = {
-            "math": {"exact", "stable", "real"},
-            "tier": {"auto", "numpy", "numba"},
-            "device": {"cpu", "auto"},
-            "transfers": {"warn", "explicit", "refuse"},
-        }.get(name)
+        allowed = self.ALLOWED.get(name)
         if allowed is not None and value not in allowed:
             message = f"config.{name} is one of {', '.join(sorted(allowed))}; not {value!r}"
             raise ValueError(message)
@@ -81,6 +83,11 @@ class Config:
     def own_math(self) -> str:
         """The level of the block that we are in, where it has one of its own: what is made there keeps it."""
         return self.math if self.own_level else ""
+
+    @property
+    def own_place(self) -> tuple[str, str]:
+        """The device of the block that we are in, and what it says of copies, where it has one of its own: what is made there keeps it."""
+        return (self.device, self.transfers) if self.own_devices else ("", "")
 
     @contextmanager
     def using(self, **values: object) -> Generator[None]:
@@ -96,8 +103,9 @@ class Config:
         'exact'
         """
         kept = {name: getattr(self, name) for name in values}
-        own = int(bool(values.get("math")))
+        own, placed = int(bool(values.get("math"))), int(bool(values.get("device")))
         self.own_level += own
+        self.own_devices += placed
         try:
             for name, value in values.items():
                 if value:
@@ -105,6 +113,7 @@ class Config:
             yield
         finally:
             self.own_level -= own
+            self.own_devices -= placed
             for name, value in kept.items():
                 setattr(self, name, value)
 

@@ -7,15 +7,18 @@ import operator
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, MutableMapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache as cached
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from tensormagic import residence
 from tensormagic.backend import flags, native, reference
+from tensormagic.backend.cuda.device import in_use
 from tensormagic.backend.plan import Plan, plan_graph
 from tensormagic.capture import context, floating, living
 from tensormagic.capture.hooks import hooks
@@ -45,9 +48,12 @@ class Executable:
     ----------
     rewritten
         The graph in normal form, and what was rewritten.
+    device
+        Where it runs: ``"cpu"``, ``"gpu"``, or ``"auto"``.
     """
 
     rewritten: Rewritten
+    device: str = "cpu"
     spent: float = 0.0  # seconds of NumPy's time so far
     seconds: dict[str, float] = field(default_factory=dict)
     _reference: Callable[..., list[Any]] | None = None
@@ -64,6 +70,8 @@ class Executable:
     @property
     def tier(self) -> str:
         """The tier that the next run takes."""
+        if self.device != "cpu":
+            return "gpu"
         if config.tier == "numpy":
             return "numpy"
         if self._handle is not None and self._handle.ready():
@@ -73,6 +81,8 @@ class Executable:
     @property
     def tier_at_work(self) -> str:
         """What runs while this is at work: ``"numba"``, ``"numpy"``, or ``"compiler"`` where it is waited for."""
+        if self.device != "cpu":
+            return "gpu"
         if config.tier != "numpy" and self._native is not None:
             return "numba"
         waits = config.tier == "numba" and self._handle is not None and self._handle.state == "pending"
@@ -90,8 +100,23 @@ class Executable:
                 self._handle = native.start(self.plan)
         return self._handle
 
-    def run(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
-        """The results, by the tier that is ready."""
+    def resident(
+        self, values: Sequence[Any], names: Sequence[str] = (), sites: residence.Sites = residence.at_call
+    ) -> list[Any]:
+        """The results of a run on the device: what lies there stays there."""
+        at_work.append((self, time.perf_counter()))
+        start = time.perf_counter()
+        try:
+            return residence.run(self.graph, values, names, sites)
+        finally:
+            self.seconds["gpu"] = time.perf_counter() - start
+            at_work.pop()
+
+    def run(self, sizes: dict[Any, int], *values: Any, names: Sequence[str] = ()) -> list[Any]:
+        """The results, by the tier that is ready, on the host; ``names`` are what the user calls the values."""
+        if self.device != "cpu":
+            results = zip(self.resident(values, names), self.graph.results, strict=True)
+            return [residence.hosted(value, node) for value, node in results]
         at_work.append((self, time.perf_counter()))
         try:
             if self._native is not None and config.tier != "numpy":
@@ -194,7 +219,7 @@ def executable(graph: Graph, level: str | None = None) -> Executable:
             with working("rewriting"):
                 rewritten = rewrite(graph, chosen[0])
             late = tuple(g for g in rewritten.graph.guards if g not in {*graph.guards, *rewritten.graph.checks})
-            found = _executables[key] = Executable(rewritten, late=late)
+            found = _executables[key] = Executable(rewritten, residence.device_in_force(), late=late)
             if len(_executables) > _KEPT:
                 _executables.popitem(last=False)
         _executables.move_to_end(key)
@@ -226,16 +251,19 @@ def close_over(
     nodes: Sequence[Node], leaves: Sequence[Node] = (), guards: Any = (), *, use_values: bool = True
 ) -> Closed:
     """The graph of ``nodes``, cut at inputs and at values that are known, but where rules see more in the whole than in its parts."""
-    known = _values.here() if use_values else {}
+    tables = _values.near() if use_values else []
     whole = set(nodes)  # where it is not cut
 
     def is_leaf(n: Node) -> bool:
-        return n.op is INPUT or (n in known and n not in whole and len(n.types) == 1)
+        return n.op is INPUT or (n not in whole and len(n.types) == 1 and any(n in known for known in tables))
 
     while True:
         with working("building the graph"):
             closed = close(nodes, is_leaf, parameter, leaves, guards)
-        more = parted(nodes, closed.leaves, partial(_absorbed, closed), _values.table()) if use_values else None
+        if not use_values:
+            return closed
+        _values.adopt(closed.leaves)
+        more = parted(nodes, closed.leaves, partial(_absorbed, closed), _values.table())
         if not more:
             return closed
         whole |= more
@@ -247,20 +275,54 @@ def _absorbed(closed: Closed) -> Parts:
 
 
 def value_of(leaf: Node) -> Any:
-    """The value behind a leaf of a graph that is demanded."""
-    values = _values.here()
-    if leaf in values:
-        return values[leaf]
+    """The value behind a leaf of a graph that is demanded, on the host."""
+    return residence.hosted(_held(leaf), leaf)
+
+
+def place(node: Node) -> None:
+    """Have the value of ``node`` on the device, beside where it is."""
+    have([node])
+    there = _values.here()
+    held = residence.kept(node, there[node], there)
+    if isinstance(held, residence.Resident):
+        held.device()
+        held.stays = True
+
+
+def norm_of(node: Node) -> float:
+    """The Euclidean norm of a value on the device, of which one number is read."""
+    return residence.norm(_values.here()[node])
+
+
+def shape_of(leaf: Node) -> tuple[int, ...]:
+    """The shape of the value behind a leaf, wherever that lies."""
+    return np.shape(_held(leaf))
+
+
+def _held(leaf: Node) -> Any:
+    """The value behind a leaf, where it lies."""
+    for values in _values.near():
+        if leaf in values:
+            return values[leaf]
     if leaf.args:  # its value was let go
-        return compute([leaf])[0]
+        have([leaf])
+        return _values.here()[leaf]
     source = leaf["source"]
     if not isinstance(source, Snapshot):
         raise GuardError(f"{source.name} is a parameter of a function that is being captured: it has no value")
     return source.read()
 
 
-def compute(nodes: Sequence[Node]) -> list[Any]:
-    """The values of ``nodes``, several in one run; each is computed once and kept while its node lives."""
+def compute(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Any]:
+    """The values of ``nodes`` on the host, several in one run; ``names`` are what the user calls them, for messages."""
+    have(nodes)
+    there = _values.here()
+    called = [*names, *("" for _ in nodes[len(names) :])]
+    return [residence.hosted(there[n], n, name) for n, name in zip(nodes, called, strict=True)]
+
+
+def have(nodes: Sequence[Node]) -> None:
+    """Have the values of ``nodes`` there, several in one run; each is computed once and kept while its node lives."""
     with _lock:
         _let_go(nodes)
         there = _values.here()
@@ -277,19 +339,31 @@ def compute(nodes: Sequence[Node]) -> list[Any]:
         if pending:
             for node, result in zip(pending, _run(pending, there), strict=True):
                 there[node] = _kept(result)
-    return [there[n] for n in nodes]
 
 
-def _run(pending: list[Node], there: Mapping[Node, Any]) -> list[Any]:
+def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
     """The values of ``pending``, to which what is worth a value on the way is added, by one program."""
     closed, values, sizes = _bound(pending)
     if len(closed.mapping) > living.LONG and (passed := living.on_the_way(pending, there.__contains__)):
         pending += passed
         closed, values, sizes = _bound(pending)
+    if config.device == "cpu" and not config.own_devices and any(map(residence.stays, values)):
+        # what is computed from values on the device is computed there, unless a block says where
+        with config.using(device="gpu", transfers=residence.policy(values)):
+            have(pending)
+            found = [_values.here()[n] for n in pending]
+        _values.adopt(pending)
+        return found
     program = executable(closed.graph)
     again = all(any(n in table for table in _values.every()) for n in pending)  # at another level
-    with floating.told(lambda: site.Lens(closed.mapping)), silently() if again else nullcontext():
-        results = (program.by_numpy if floating.raises() else program.run)(sizes, *values)
+    with floating.told(lens := cached(lambda: site.Lens(closed.mapping))), silently() if again else nullcontext():
+        if program.device != "cpu" and not floating.raises():
+            names = [residence.name_of(leaf) for leaf in closed.leaves]
+            given = [residence.kept(leaf, v, there) for leaf, v in zip(closed.leaves, values, strict=True)]
+            results = program.resident(given, names, lambda node: lens().of(node))
+        else:
+            values = [residence.hosted(v, leaf) for leaf, v in zip(closed.leaves, values, strict=True)]
+            results = (program.by_numpy if floating.raises() else program.run)(sizes, *values)
     own, table = absorbed(closed, program.rewritten), _values.table()
     for node in pending:
         table.inherit(node, closed.leaves, own)
@@ -303,7 +377,7 @@ _INDICES = {"position", "require", "size"}  # what indices that are data go thro
 
 def _at_once(node: Node) -> Any:
     """The value of a small operation of values that are there, or of elements of small arrays; None where a graph is to be closed."""
-    if config.tier == "numba" or own_rules(config.math):
+    if config.tier == "numba" or config.device != "cpu" or own_rules(config.math) or (in_use() and _reads_device(node)):
         return None
     for _ in range(FEW):
         found = _by_numpy(node)
@@ -340,6 +414,23 @@ def _by_numpy(node: Node) -> Any:
     value = table[node]
     values.inherit(node, there)
     return reference.owned([value], list(there.values()))[0] if isinstance(value, np.ndarray) else value
+
+
+def _reads_device(node: Node) -> bool:
+    """Whether a value is computed from values that belong on the device, or from more than a few."""
+    tables = _values.near()
+    pending, seen = [node], {node}
+    while pending:
+        part = pending.pop()
+        known = [table[part] for table in tables if part in table]
+        if any(map(residence.stays, known)):
+            return True
+        fresh = [] if known else [n for n in part.needs if n not in seen]
+        seen.update(fresh)
+        pending += fresh
+        if len(seen) > 4 * FEW:
+            return True
+    return False
 
 
 def _few(node: Node) -> list[Node] | None:
@@ -421,7 +512,7 @@ def _leaf_value(node: Node) -> Any:
     """The value of what is there, or needs no operands."""
     known = _values.here().get(node)
     if known is not None:
-        return known
+        return residence.hosted(known, node)
     return value_of(node) if node.op is INPUT else node.op.evaluate(node, (), _number)  # type: ignore[attr-defined]
 
 
@@ -436,14 +527,14 @@ def _number(size: Size) -> int:
 def _bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:
     """The graph of ``nodes``, what its parameters are, and the sizes; cut at known values, where their shapes say what sizes are."""
     closed = close_over(nodes)
-    values = [value_of(leaf) for leaf in closed.leaves]
+    values = [_held(leaf) for leaf in closed.leaves]
     for guard in closed.before:
         check(guard, _extent)
     try:
         return closed, values, closed.graph.bind([np.shape(v) for v in values])
     except GuardError:  # a value of half the size of an input does not say what size that has
         closed = close_over(nodes, use_values=False)
-        values = [value_of(leaf) for leaf in closed.leaves]
+        values = [_held(leaf) for leaf in closed.leaves]
         return closed, values, closed.graph.bind([np.shape(v) for v in values])
 
 
@@ -488,6 +579,12 @@ def _as_built(node: Node) -> None:
         return
 
 
+def _is_away(node: Node) -> bool:
+    value = _values.here().get(node)
+    return isinstance(value, residence.Resident) and not value.on_host
+
+
 context.at_once.append(_as_built)
+hooks.is_away = _is_away
 hooks.compute = compute
 hooks.is_computed = is_computed

@@ -67,3 +67,21 @@ def run_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(session, "_bound", counted)
     return found
+
+
+@pytest.fixture(params=["fake", pytest.param("card", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest):
+    """A device: the fake one; on a machine with a card the same tests run on the card, too."""
+    from tensormagic.backend.cuda import device as devices
+    from tensormagic.backend.cuda import transfers
+    from tensormagic.backend.cuda.fake import FakeDevice
+
+    if request.param == "card" and (why := devices.missing()) is not None:
+        pytest.skip(f"needs a card: {why[0]}")
+    used = FakeDevice() if request.param == "fake" else devices.Card()
+    devices.use(used)
+    transfers.forget()
+    try:
+        yield used
+    finally:
+        devices.use(None)

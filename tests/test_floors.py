@@ -13,6 +13,7 @@ FLOORS = [
     ["ir", "config"],
     ["ops"],
     ["capture", "transform", "backend"],
+    ["residence"],
     ["session"],
     ["functions"],
     ["notebook", "distributed", "numpy"],

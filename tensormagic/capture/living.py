@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-import numpy as np
-
 from tensormagic.capture import context
 from tensormagic.ir import site
 from tensormagic.ir.node import Node, topological
@@ -114,4 +112,4 @@ def let_go(values: Mapping[Node, Any], wanted: Iterable[Node]) -> list[Node]:
 
 def is_large(value: Any) -> bool:
     """Whether a value takes more memory than how it is computed."""
-    return isinstance(value, np.ndarray) and value.nbytes >= LARGE
+    return getattr(value, "nbytes", 0) >= LARGE

@@ -31,6 +31,8 @@ def place_text(value: Tensor) -> str:
 def describe(value: Tensor) -> str:
     """What ``repr`` gives: the value where it is there or one cheap number, else type and place; NumPy's own in a cell that asks for it."""
     capture = context.current()
+    if capture is None and is_away(value) and (value.type.shape or value.placed[1] == "refuse"):
+        return f"Tensor({type_text(value.type)}, on the device)"
     if capture is None and (is_computed(value) or _is_cheap(value.node)):
         return value_text(value.numpy())
     if capture is not None and not capture.abstract and not capture.trials:
@@ -43,6 +45,12 @@ def is_computed(value: Tensor) -> bool:
     """Whether the value of a lazy array is there, at its level."""
     with value.leveled():
         return hooks.is_computed(value.node)
+
+
+def is_away(value: Tensor) -> bool:
+    """Whether the value of a lazy array lies on a device alone."""
+    with value.leveled():
+        return hooks.is_away(value.node)
 
 
 FEW, SMALL = 64, 1_000_000  # operations, and elements of all of them: some milliseconds

@@ -145,9 +145,17 @@ class Tensor:
         """The level of rewriting that its value is computed at; empty for the one in force when it is asked for."""
         return self.place.buffer.level
 
+    @property
+    def placed(self) -> tuple[str, str]:
+        """The device that its value is computed on, and what is said of copies; empty for those in force when it is asked for."""
+        return self.place.buffer.placed
+
     def leveled(self) -> AbstractContextManager[None]:
-        """A block in which its level is in force."""
-        return config.using(math=self.level) if self.level else nullcontext()
+        """A block in which its level and its device are in force."""
+        device, policy = self.placed
+        if not self.level and not device:
+            return nullcontext()
+        return config.using(math=self.level, device=device, transfers=policy)
 
     def become_own(self) -> None:
         """Be a value of its own, which is told from others that hold the same."""

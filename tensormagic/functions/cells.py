@@ -34,11 +34,18 @@ def argument(value: Any, name: str) -> Any:
 
 
 def of_cell(
-    code: Code, name: str, inputs: Sequence[str], notebook: Mapping[str, Any], math: str = "", dtype: str = ""
+    code: Code,
+    name: str,
+    inputs: Sequence[str],
+    notebook: Mapping[str, Any],
+    math: str = "",
+    dtype: str = "",
+    placed: tuple[str, str] = ("", ""),
 ) -> Function:
     """A cell as a function of its inputs; one that is not given is read from the notebook at the call.
 
-    ``dtype`` is what floating inputs are cast to, and ``math`` the level of rewriting; empty: their own, and the session's.
+    ``dtype`` is what floating inputs are cast to, ``math`` the level of rewriting, ``placed`` the device and what is said of
+    copies; empty: their own, and the session's.
     """
     inputs = tuple(inputs)
     free = tuple(n for n in code.parsed.reads if n not in inputs and n in notebook)
@@ -77,7 +84,15 @@ def of_cell(
     codes = [c for c in (code.body, code.last) if c is not None]
     roots = (footprint.Code(codes, notebook, [n for n in code.parsed.reads if n not in inputs]),)
     made = Function(
-        body, name, inputs, complete, tuple((n, notebook) for n in free), fills=True, roots=roots, math=math
+        body,
+        name,
+        inputs,
+        complete,
+        tuple((n, notebook) for n in free),
+        fills=True,
+        roots=roots,
+        math=math,
+        placed=placed,
     )
     told = f"The cell {code.cell.label}; an argument that is not given is read from the notebook."
     made.__doc__ = f"{told}\n\n{code.cell.source.strip()}"

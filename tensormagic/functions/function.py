@@ -42,7 +42,7 @@ from tensormagic.ir.errors import CaptureError, GuardError, KindError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.outside import Changed, Log, logged
-from tensormagic.ops.leaf import constant
+from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.transform.rewriting import choices
 
 _EXACT = 128  # argument shapes whose sizes are remembered
@@ -172,6 +172,7 @@ class Specialisation:
     stores: Stores
     raising: bool
     caught: bool
+    names: tuple[str, ...] = ()
 
     def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any]) -> Any:
         """The result as the user's function would give it, with its stores done in the arrays that were ``given``."""
@@ -196,7 +197,9 @@ class Specialisation:
             if self.raising:
                 with floating.inside():
                     return self.program.by_numpy(sizes, *values)
-            return (self.program.by_numpy if floating.raises() else self.program.run)(sizes, *values)
+            if floating.raises():
+                return self.program.by_numpy(sizes, *values)
+            return self.program.run(sizes, *values, names=self.names)
         except BaseException as error:
             if isinstance(error, KindError) and self.program.tells:
                 error.site = -1  # what was printed is not to be printed twice
@@ -242,6 +245,8 @@ class Function(Made):
         known: then every call traces it again.
     math
         Which rewrites may be used; empty for what ``config.math`` says at the call.
+    placed
+        The device that calls run on, and what is said of copies; empty for what ``config`` says at the call.
     """
 
     body: Body
@@ -252,6 +257,7 @@ class Function(Made):
     fills: bool = False
     roots: tuple[Any, ...] | None = None
     math: str = ""
+    placed: tuple[str, str] = ("", "")
     inside: Body = field(init=False, repr=False)  # what runs in other code, whose checks and effects its own are among
     quick: dict[Any, Known] = field(default_factory=dict, repr=False)
     _exact: OrderedDict[Any, list[Known]] = field(default_factory=OrderedDict, repr=False)
@@ -287,6 +293,13 @@ class Function(Made):
         self._kept.clear()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
+        device, policy = self.placed
+        if device and (config.device, config.transfers) != (device, policy or config.transfers):
+            with config.using(device=device, transfers=policy):
+                return self._called(args, options)
+        return self._called(args, options)
+
+    def _called(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if context.current() is not None:
             args, options = self._completed(args, options)
             return self._leveled(args, options)
@@ -472,6 +485,7 @@ class Function(Made):
             found.stores,
             found.raising,
             found.caught,
+            tuple([str(leaf["source"]) if leaf.op is INPUT else "" for leaf in closed.leaves]),
         ), given
 
     def _key(self, given: Given) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
+from tensormagic.backend.cuda.device import current
 from tensormagic.capture import context, door, tables
 from tensormagic.capture.inputs import own
 from tensormagic.capture.tree import flatten
@@ -21,7 +22,16 @@ from tensormagic.functions.travel import maker
 
 
 @maker
-def tensor(value: Any = None, /, *, missing: Mapping[str, Any] | None = None, math: str = "", dtype: str = "") -> Any:
+def tensor(
+    value: Any = None,
+    /,
+    *,
+    missing: Mapping[str, Any] | None = None,
+    math: str = "",
+    dtype: str = "",
+    device: str = "",
+    transfers: str = "",
+) -> Any:
     """Capture a function, or make data a lazy array.
 
     Parameters
@@ -35,6 +45,9 @@ def tensor(value: Any = None, /, *, missing: Mapping[str, Any] | None = None, ma
         Of a function: which rewrites may be used; empty for what ``config.math`` says at the call.
     dtype
         Of a function: what floating arrays among its arguments are cast to; empty for their own.
+    device, transfers
+        Of a function: where calls run, ``"cpu"``, ``"gpu"`` or ``"auto"``, and what is said of copies that nobody has asked for;
+        empty for what ``config`` says at the call.
 
     Returns
     -------
@@ -57,10 +70,12 @@ def tensor(value: Any = None, /, *, missing: Mapping[str, Any] | None = None, ma
     (20.0, 6.0)
     """
     if value is None:
-        return partial(tensor, missing=missing, math=math, dtype=dtype)
+        return partial(tensor, missing=missing, math=math, dtype=dtype, device=device, transfers=transfers)
     if callable(value) and not isinstance(value, Tensor):
         made = of_callable(value)
-        return made if missing is None and not math and not dtype else _with(made, missing, math, dtype)
+        placed = checked_place(device, transfers)
+        plain = missing is None and not math and not dtype and not device
+        return made if plain else _with(made, missing, math, dtype, placed)
     return value if isinstance(value, Tensor) else _made_lazy(value)
 
 
@@ -79,8 +94,20 @@ def _made_lazy(value: Any) -> Tensor:
     return wrap(node_of(value) if node is None else node)
 
 
-def _with(function: Function, missing: Mapping[str, Any] | None, math: str, dtype: str) -> Function:
-    """A function that looks up what is not given, has a level of rewriting of its own, or casts its arguments."""
+def checked_place(device: str, transfers: str = "") -> tuple[str, str]:
+    """A device and what is said of copies, each one that there is."""
+    for name, value in (("device", device), ("transfers", transfers)):
+        if value and value not in config.ALLOWED[name]:
+            raise ValueError(f"{name} is one of {', '.join(sorted(config.ALLOWED[name]))}; not {value!r}")
+    if device == "gpu":
+        current()
+    return device, transfers
+
+
+def _with(
+    function: Function, missing: Mapping[str, Any] | None, math: str, dtype: str, placed: tuple[str, str]
+) -> Function:
+    """A function that looks up what is not given, has a level of rewriting or a device of its own, or casts its arguments."""
     names, place = function.parameters, function.complete
 
     def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -93,7 +120,15 @@ def _with(function: Function, missing: Mapping[str, Any] | None, math: str, dtyp
         return tuple([cast(v, dtype) for v in args]), {n: cast(v, dtype) for n, v in options.items()}
 
     made = Function(
-        function.body, function.name, names, complete, function.reads, fills=True, roots=function.roots, math=math
+        function.body,
+        function.name,
+        names,
+        complete,
+        function.reads,
+        fills=True,
+        roots=function.roots,
+        math=math,
+        placed=placed,
     )
     update_wrapper(made, function, updated=())
     return made
@@ -109,12 +144,12 @@ def evaluate(*values: Any) -> Any:
     (np.float64(3.0), np.float64(2.0))
     """
     found: dict[int, Any] = {}
-    for level in dict.fromkeys(map(_level, values)):
-        own = {k: v for k, v in enumerate(values) if _level(v) == level}
-        with config.using(math=level):
+    for chosen in dict.fromkeys(map(_chosen, values)):
+        own = {k: v for k, v in enumerate(values) if _chosen(v) == chosen}
+        with config.using(math=chosen[0], device=chosen[1], transfers=chosen[2]):
             found |= dict(zip(own, session.compute([node_of(v) for v in own.values()]), strict=True))
     return found[0] if len(values) == 1 else tuple(found[k] for k in range(len(values)))
 
 
-def _level(value: Any) -> str:
-    return value.level if isinstance(value, Tensor) else ""
+def _chosen(value: Any) -> tuple[str, str, str]:
+    return (value.level, *value.placed) if isinstance(value, Tensor) else ("", "", "")

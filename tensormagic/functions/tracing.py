@@ -28,6 +28,7 @@ from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record, same
 from tensormagic.functions.space import Read
 from tensormagic.functions.stand_ins import abstract_tensor, stand_in_tensor
+from tensormagic.functions.tensor import checked_place
 from tensormagic.functions.travel import Made, maker
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
@@ -241,7 +242,7 @@ class Compiled(Made):
 
 
 @maker
-def compile(fun: Any, *types: Any, device: str = "cpu", math: str | None = None) -> Compiled:
+def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) -> Compiled:
     """Compile a function ahead of time.
 
     Parameters
@@ -249,7 +250,7 @@ def compile(fun: Any, *types: Any, device: str = "cpu", math: str | None = None)
     fun, types
         As for :func:`trace`.
     device
-        ``"cpu"``, or ``"auto"``, which is the same.
+        ``"cpu"``, ``"gpu"``, or ``"auto"``, which chooses by sizes; empty for what ``config.device`` says now.
     math
         Which rewrites may be used; where it is not given, the function's own level, else ``config.math``.
 
@@ -264,9 +265,8 @@ def compile(fun: Any, *types: Any, device: str = "cpu", math: str | None = None)
     >>> f.run(np.zeros(3))
     array([0., 0., 0.])
     """
-    if device not in {"cpu", "auto"}:
-        raise ValueError(f"device is 'cpu' or 'auto'; not {device!r}")
     function = of_callable(fun)
+    placed = checked_place(device)[0] or function.placed[0]
     level = math or function.math
     fixed = [_ARRAY if _is_array(v) else v for v in flatten(types)[0]]
     constants = constants_of([v for v in fixed if v is not _ARRAY])
@@ -279,8 +279,9 @@ def compile(fun: Any, *types: Any, device: str = "cpu", math: str | None = None)
             f"{traced.name} reads {why}, which is not followed in a compiled function",
             "Pass it as an argument, or use tm.tensor, which captures it again at every call.",
         )
-    executable = session.executable(traced.graph, level)
-    if config.tier != "numpy":
+    with config.using(device=placed):
+        executable = session.executable(traced.graph, level)
+    if config.tier != "numpy" and executable.device == "cpu":
         executable.compile().wait()
     return Compiled(traced.graph, executable, lambda args: _picked(args, fixed), traced, record, structure(types))
 

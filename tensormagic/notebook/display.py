@@ -11,10 +11,13 @@ from xml.sax.saxutils import escape
 import numpy as np
 from IPython.core.display_functions import publish_display_data
 
-from tensormagic.capture.summary import is_computed
+from tensormagic import session
+from tensormagic.backend.cuda.transfers import asked_for
+from tensormagic.capture.summary import is_away, is_computed
 from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
+from tensormagic.ir.type import hint
 from tensormagic.notebook.forms import Drawn
 from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
@@ -25,6 +28,7 @@ from tensormagic.notebook.widgets.graph import GraphView
 
 __all__ = ["Report", "Reporting", "ShownTensor", "Views", "headline", "value_text"]
 
+MOST_COPIED = 1 << 16  # bytes of a value on the device that are copied to be shown
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MOST_RULES = 3  # on the one line
 Bundle = dict[str, Any]
@@ -100,6 +104,31 @@ def norm_text(value: Any) -> str:
         return f"{shape}norm {np.linalg.norm(array.ravel()):.5g}"
 
 
+def seen(value: Tensor) -> Any:
+    """The value on the host, which who has it shown has asked for."""
+    with asked_for():
+        return value.numpy()
+
+
+def stays_away(value: Tensor) -> bool:
+    """Whether a value on the device is not copied to be shown: it is large, or nothing may be copied."""
+    if not is_away(value):
+        return False
+    size = hint(value.type.size)
+    return value.placed[1] == "refuse" or size is None or size * value.dtype.itemsize > MOST_COPIED
+
+
+def norm_of(gradient: Tensor) -> str:
+    """:func:`norm_text` of a gradient; of one on the device, computed there."""
+    if not is_away(gradient):
+        return norm_text(gradient.numpy())
+    if gradient.placed[1] == "refuse":
+        return repr(gradient).removeprefix("Tensor(").removesuffix(")")
+    shape = f"[{', '.join(map(str, gradient.shape))}] " if gradient.ndim else ""
+    with gradient.leveled():
+        return f"{shape}norm {session.norm_of(gradient.node):.5g}"
+
+
 def graph_text(shown: Portrait) -> str:
     """``8 ops → 3 kernels``."""
     text = f"{shown.ops} op{'s' * (shown.ops != 1)}"
@@ -121,7 +150,7 @@ def headline(
     of = f" of {of}" if of and of != name else ""
     parts = [_value_part(value, computed)]
     parts += (
-        [f"grad_{n}{of} {norm_text(g.numpy())}" for n, g in gradients.items()]
+        [f"grad_{n}{of} {norm_of(g)}" for n, g in gradients.items()]
         if computed
         else [f"grad_{n}{of}" for n in gradients]
     )
@@ -136,7 +165,9 @@ def _value_part(value: Any, computed: bool) -> str:
     if isinstance(value, Tensor):
         if not computed and not is_computed(value):
             return repr(value).removeprefix("Tensor(").removesuffix(")")
-        found = value.numpy()
+        if stays_away(value):
+            return repr(value).removeprefix("Tensor(").removesuffix(")")
+        found = seen(value)
         return f"{value_text(found)} · {actual_type(found)}"
     if isinstance(value, tuple | list) and tensors_in(value):
         inside = [_value_part(v, computed).partition(" · ")[0] for v in value]
@@ -290,7 +321,8 @@ def tensor_bundle(value: Tensor, views: Views, *, rich: bool, note: str = "") ->
     if isinstance(value, ShownTensor):
         value.report.note = note
         return value.report.bundle()
-    value.numpy()
+    with value.leveled():
+        session.have([value.node])
     spans = [s for s in site.of(value.node) if s.role == "value"]
     place = newest(spans) if spans else None
     shown = portrait({"value": value.node}, {}, place.cell if place is not None else "", value.level)

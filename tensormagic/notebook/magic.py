@@ -42,7 +42,7 @@ class TensorMagics(Magics):
     dtype = Enum(
         ["", *CHOICES["--dtype"]], "", help="The dtype that floating inputs are cast to; empty: their own."
     ).tag(config=True)
-    device = Enum(["cpu", "auto"], "cpu", help="The device, where --device is not given.").tag(config=True)
+    device = Enum(["", *CHOICES["--device"]], "", help="The device, where --device is not given.").tag(config=True)
     plain = Bool(False, help="Run cells as ordinary Python and NumPy.").tag(config=True)
     quiet = Bool(False, help="Show nothing.").tag(config=True)
     verbose = Bool(False, help="Show errors with their whole traceback.").tag(config=True)

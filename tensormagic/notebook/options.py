@@ -14,6 +14,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
 
+from tensormagic.backend.cuda.device import is_there, missing
 from tensormagic.config import config
 
 __all__ = ["CHOICES", "NAMES", "OPTIONS", "PANELS", "Options", "arguments", "declare", "describe", "of_line", "read"]
@@ -48,8 +49,8 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (("-o", "--output"), "A,B", "which names are handed back (default: every name that the cell binds)"),
     (("--grad",), "A,B", "gradient of the cell's last expression with respect to A, B, as lazy values grad_A, grad_B"),
     (("--of",), "NAME", "of which name instead"),
-    (("--device",), "DEVICE", "cpu, gpu or auto"),
-    (("--transfers",), "POLICY", "copies between devices: warn, explicit or refuse"),
+    (("--device",), "DEVICE", "cpu, gpu, or auto, which chooses by sizes; results stay on the card"),
+    (("--transfers",), "POLICY", "copies that nobody asked for: warn, explicit (no arrays), refuse (nothing at all)"),
     (("--exclusive",), None, "short for --device gpu --transfers refuse"),
     (("--async",), None, "do not wait for the device"),
     (("--math",), "LEVEL", "which rewrites may be used: exact (same bits), stable (never less accurate), real"),
@@ -82,6 +83,8 @@ class Options:
     grad: tuple[str, ...] = ()
     of: str = ""
     math: str = ""
+    device: str = ""
+    transfers: str = ""
     dtype: str = ""
     show: tuple[str, ...] = ("graph",)
     quiet: bool = False
@@ -173,6 +176,7 @@ def read(parser: MagicArgumentParser, line: str, defaults: Mapping[str, Any]) ->
                 raise UsageError(
                     f"%%tensor {option} is one of {', '.join(allowed)}; not {value!r}{_near(value, allowed)}"
                 )
+    values = _placed(values, defaults)
     _refuse(values, defaults)
     return _made(given, values, defaults)
 
@@ -259,16 +263,29 @@ def _identifier(name: str, option: str) -> str:
     return name
 
 
+def _placed(values: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with the device that they mean."""
+    if values.get("exclusive"):
+        for option, wanted in (("device", "gpu"), ("transfers", "refuse")):
+            if values.setdefault(option, wanted) != wanted:
+                raise UsageError(f"%%tensor --exclusive means --{option} {wanted}; not {values[option]}")
+    device = values.get("device") or defaults.get("device") or config.device
+    if values.get("transfers") and device == "cpu":
+        raise UsageError("%%tensor --transfers is for --device gpu or auto: on the CPU nothing is copied")
+    return {**values, "device": device} if values.get("transfers") else values
+
+
 def _refuse(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
     """Say of what is not there that it is not there."""
-    device = values.get("device", defaults.get("device", "cpu"))
-    if device == "gpu" or values.get("exclusive"):
-        raise UsageError(
-            "%%tensor: the GPU backend is not there yet; use --device cpu, or auto, which means cpu so far"
-        )
-    for option in ("transfers", "async"):
-        if values.get(option):
-            raise UsageError(f"%%tensor --{option} is for the GPU, and the GPU backend is not there yet")
+    device = values.get("device") or defaults.get("device") or config.device
+    plain = values.get("plain") or defaults.get("plain") or config.plain
+    if device == "gpu" and not plain and not is_there():
+        what, mend = missing() or ("", "")
+        raise UsageError(f"%%tensor --device gpu: {what}. {mend}")
+    if values.get("device") == "gpu" and values.get("plain"):
+        raise UsageError("%%tensor --plain runs on the CPU, and --device gpu does not: leave one of them out")
+    if values.get("async"):
+        raise UsageError("%%tensor --async is not there yet: a cell waits for what it shows, and for nothing else")
     if values.get("live") and (values.get("plain") or defaults.get("plain") or config.plain):
         raise UsageError("%%tensor --live shows a captured cell, and --plain captures none: leave one of them out")
 

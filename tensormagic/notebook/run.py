@@ -156,7 +156,8 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
     before = dict(shell.user_ns)
     checked(code, options, before)
     notebook = cast(code, before, options)
-    with config.using(math=options.math), taken_back(code, notebook, shell) as kept:
+    placed = config.using(math=options.math, device=options.device, transfers=options.transfers)
+    with placed, taken_back(code, notebook, shell) as kept:
         parted = Parted.of(options.grad, notebook)
         with session.working("capturing"):
             captured = run_cell(code, parted.space, options.inputs, shell.user_ns, options.grad)
@@ -187,7 +188,7 @@ def run_plain(code: Code, shell: Any, options: Options) -> Outcome:
     if options.grad or options.name:
         notebook = own_iterators(code, cast(code, before, options))
         with (
-            config.using(tier="numpy", math=options.math),
+            config.using(tier="numpy", math=options.math, device="cpu"),
             left_alone(code, notebook, shell),
             redirect_stdout(StringIO()),
         ):
@@ -344,17 +345,17 @@ def _forget(outcome: Outcome) -> None:
 
 
 def _compute(outcome: Outcome, captured: Captured) -> None:
-    """Compute in one run what is stored and shown; everything, where the level of rewriting is this cell's own."""
+    """Compute in one run what is stored and shown; everything, where the level of rewriting or the device is this cell's own."""
     options = outcome.options
     wanted = [buffer.node for buffer in captured.stores]
     for generator in random.advanced(captured.capture):
         wanted += [generator.buffer.node, *generator.samples]
     if outcome.shown and not options.quiet:
         wanted += [t.node for t in (*tensors_in(outcome.result), *outcome.gradients.values())]
-    if options.math:
+    if options.math or options.device not in {"", "cpu"}:
         wanted += [t.node for t in (*tensors_in(list(captured.outputs.values())), *outcome.gradients.values())]
     if wanted:
-        session.compute(list(dict.fromkeys(wanted)))
+        session.have(list(dict.fromkeys(wanted)))
 
 
 def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
@@ -363,7 +364,8 @@ def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
     drawn = random.advanced(captured.capture)
     there = really_bound(outcome.outputs)
     states = session.compute([g.buffer.node for g in drawn])
-    stores = list(zip(captured.stores, session.compute([b.node for b in captured.stores]), strict=True))
+    stored = session.compute([b.node for b in captured.stores], [b.name for b in captured.stores])
+    stores = list(zip(captured.stores, stored, strict=True))
     if stores:
         inputs.secure_all()
         _keep_read(outcome, [buffer.array for buffer, _ in stores])
@@ -407,7 +409,13 @@ def function_of(code: Code, options: Options, read: Mapping[str, Tensor], shell:
     else:
         also = set[str]()
     return of_cell(
-        code, options.name, [n for n in names if n in read or n in also], values, options.math, options.dtype
+        code,
+        options.name,
+        [n for n in names if n in read or n in also],
+        values,
+        options.math,
+        options.dtype,
+        (options.device, options.transfers),
     )
 
 

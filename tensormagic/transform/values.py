@@ -53,18 +53,34 @@ class Values:
         self._tables: dict[Choices, Table] = {}
 
     def table(self) -> Table:
-        """That of the level and the rules in force."""
+        """That of the level, the rules and the device in force."""
         chosen = choices()
         found = self._tables.get(chosen)
         if found is None:
-            for key in [k for k in self._tables if k != choices(k[0])]:  # rules that have gone
+            for key in [k for k in self._tables if k != choices(k[0], k[2])]:  # rules that have gone
                 del self._tables[key]
             found = self._tables[chosen] = Table()
         return found
 
     def here(self) -> weakref.WeakKeyDictionary[Node, Any]:
-        """The values of the level and the rules in force."""
+        """The values of the level, the rules and the device in force."""
         return self.table().there
+
+    def near(self) -> list[weakref.WeakKeyDictionary[Node, Any]]:
+        """The values in force, and those of the same level and rules on other devices."""
+        return [table.there for table in self._near()]
+
+    def _near(self) -> list[Table]:
+        here, chosen = self.table(), choices()
+        return [here, *(t for k, t in self._tables.items() if k[:2] == chosen[:2] and k[2] != chosen[2])]
+
+    def adopt(self, nodes: Iterable[Node]) -> None:
+        """Note of values that are there on other devices alone what was absorbed on the way to them."""
+        here, *others = self._near()
+        for node in nodes if others else ():
+            found = next((t for t in others if node in t.there), None) if node not in here.there else None
+            if found is not None and node in found.absorbed:
+                here.absorbed[node] = found.absorbed[node]
 
     def every(self) -> list[weakref.WeakKeyDictionary[Node, Any]]:
         """Those of each level."""

@@ -144,12 +144,20 @@ def test_what_is_printed_is_printed_once(capsys):
 
 
 def test_every_field_of_the_configuration_is_here_or_changes_no_value():
-    """The tier is no part of a key: what is there is not computed again by another; each run asks which tier is ready."""
-    assert {f.name for f in fields(tm.config)} == {"math", "tier", "device", "plain", "cache_folder"}
+    """The tier is no part of a key: what is there is not computed again by another; each run asks which tier is ready.
+
+    The device is one (tests/backend/cuda/test_residence.py), and what is said of copies changes no value.
+    """
+    assert {f.name for f in fields(tm.config)} == {"math", "tier", "device", "transfers", "plain", "cache_folder"}
     x = tm.tensor(np.array([SMALL]))
     y = np.log(1 + x)
     f = tm.tensor(lambda x: np.log(1 + x))
-    for name, values in {"tier": ("numpy", "auto"), "device": ("auto", "cpu"), "plain": (True, False)}.items():
+    for name, values in {
+        "transfers": ("refuse", "warn"),
+        "tier": ("numpy", "auto"),
+        "device": ("auto", "cpu"),
+        "plain": (True, False),
+    }.items():
         for value in values:
             with tm.config.using(**{name: value}):
                 assert y.numpy().tolist() == [SMALL]

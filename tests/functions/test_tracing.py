@@ -58,8 +58,8 @@ def test_compiled():
             f.run(*wrong)
     with pytest.raises(TypeError):
         f.run(np.ones((4, 3)))
-    with pytest.raises(ValueError, match="gpu"):
-        tm.compile(loss, "float64[n, 3]", "float64[3]", device="gpu")
+    with pytest.raises(ValueError, match="device is one of auto, cpu, gpu; not 'tpu'"):
+        tm.compile(loss, "float64[n, 3]", "float64[3]", device="tpu")
 
 
 def test_compiled_with_containers_and_names_from_outside():

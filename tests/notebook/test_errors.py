@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from tensormagic import session
+from tensormagic.backend.cuda import device as devices
 from tensormagic.ir.errors import CaptureError, DifferentiationError, DTypeError, ShapeError
 
+WITHOUT_A_CARD = pytest.mark.skipif(devices.is_there(), reason="this machine has a card")
 BAD = {
     "a misspelt name": (
         "%%tensor\nz = X @ w\nloss = np.mean(zz)",
@@ -115,8 +117,11 @@ def test_bad_cells(notebook, name):
         ("--show grph", "not 'grph' (did you mean graph?)"),
         ("--math exat", "did you mean exact or real?"),
         ("--dtype float16", "float32, float64; not 'float16'"),
-        ("--device gpu", "GPU backend is not there yet"),
-        ("--exclusive", "GPU backend is not there yet"),
+        pytest.param("--device gpu", "--device gpu: this machine has no CUDA driver", marks=WITHOUT_A_CARD),
+        pytest.param("--exclusive", "--device gpu: this machine has no CUDA driver", marks=WITHOUT_A_CARD),
+        ("--async", "--async is not there yet"),
+        ("--transfers refuse", "--transfers is for --device gpu or auto"),
+        ("--exclusive --device cpu", "--exclusive means --device gpu"),
         ("--live a=0:1", "the cell does not read a"),
         ("--grad ww", "no variable ww (did you mean w?)"),
         ("--of lss", "no variable lss (did you mean loss?)"),

@@ -31,7 +31,7 @@ def test_every_spelling():
     assert options("--show none").show == ()
     assert options("--show none --time").show == ("speed",)
     assert options("--check --plain --verbose --of loss") == Options(check=True, plain=True, verbose=True, of="loss")
-    assert options("--device auto --math real --dtype float32") == Options(math="real", dtype="float32")
+    assert options("--device auto --math real --dtype float32") == Options(math="real", device="auto", dtype="float32")
 
 
 def test_defaults_are_overridden():

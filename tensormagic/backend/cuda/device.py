@@ -241,6 +241,11 @@ def current() -> Device:
     return _device[0]
 
 
+def in_use() -> bool:
+    """Whether a device has been asked for."""
+    return bool(_device)
+
+
 def is_there() -> bool:
     """Whether there is a device; no sentence where there is none."""
     return bool(_device) or missing() is None
@@ -279,4 +284,4 @@ def _looked() -> tuple[str, str] | None:
     return None if count else ("CUDA finds no card", "Use --device cpu.")
 
 
-__all__ = ["Card", "Copied", "Device", "DeviceArray", "current", "is_there", "missing", "use"]
+__all__ = ["Card", "Copied", "Device", "DeviceArray", "current", "in_use", "is_there", "missing", "use"]

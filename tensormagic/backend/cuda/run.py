@@ -6,6 +6,7 @@ the device stays there until control flow asks for it. What the library lacks is
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -265,16 +266,18 @@ def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.
 def _hidden(node: Node, why: str, spans: Sequence[site.Site]) -> transfers.Hidden:
     drawn = node.op.name == "draw"
     t = node.types[-1] if drawn else (node.args[0] if node.args else node).types[0]
-    size = hint(t.size)
-    count = f", {size * t.dtype.itemsize:,} bytes" if size is not None else ""
-    where = f", {spans[0]}" if spans else ""
+    sizes = [hint(s) for s in t.shape]
+    known = [s for s in sizes if s is not None]
+    told = f"{t.dtype}[{', '.join('?' if s is None else str(s) for s in sizes)}]"
+    count = f", {math.prod(known) * t.dtype.itemsize:,} bytes" if len(known) == len(sizes) else ""
     return transfers.Hidden(
         f"{node.op.name}()",
-        f"{t}{count}, for {node['method'] if drawn else node.op.name} ({why}{where})",
+        f"{told}{count}, for {node['method'] if drawn else node.op.name} ({why})",
         "to the device" if drawn else "to the host",
         "draw once, and keep it on the card with tm.to_gpu"
         if drawn
         else f"run what needs {node.op.name} in a cell of its own with --device cpu",
+        tuple(spans[:1]),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from tensormagic.config import config
 from tensormagic.ir.errors import HiddenTransferWarning, TransferError
+from tensormagic.ir.site import Site
 
+POLICIES = ("warn", "explicit", "refuse")  # the strictest last
 Direction = Literal["to the device", "to the host"]
 
 
@@ -29,15 +31,19 @@ class Hidden:
         Where it is copied to.
     mend
         What makes the copy unnecessary, or has it asked for.
+    sites
+        Where the user's code reads it.
     """
 
     name: str
     what: str
     direction: Direction
     mend: str
+    sites: tuple[Site, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.what} is copied {self.direction}"
+        where = f", {self.sites[0]}" if self.sites else ""
+        return f"{self.what} is copied {self.direction}{where}"
 
 
 _asked: ContextVar[bool] = ContextVar("asked", default=False)
@@ -45,7 +51,7 @@ _told: set[tuple[str, str]] = set()
 
 
 @contextmanager
-def asked_for() -> Any:
+def asked_for() -> Generator[None]:
     """While something is copied because somebody has asked for it."""
     token = _asked.set(True)
     try:
@@ -108,7 +114,8 @@ def tell(found: Iterable[Hidden]) -> None:
         if (one.name, one.direction) in _told:
             continue
         _told.add((one.name, one.direction))
-        warnings.warn(HiddenTransferWarning(f"{one}; {one.mend}"), stacklevel=2)
+        place = (one.sites[0].cell, one.sites[0].line) if one.sites else ("tensormagic", 1)
+        warnings.warn_explicit(f"{one}; {one.mend}", HiddenTransferWarning, *place)
 
 
 def type_text(value: Any) -> str:

@@ -73,6 +73,8 @@ class Buffer:
         Whether a branch or a loop gave it: then it may be a part of another array.
     level
         The level of rewriting that its value is computed at, where code of a level of its own gave it; empty for the one in force.
+    placed
+        The device that its value is computed on, and what is said of copies, likewise.
     argument
         Whether it stands for an argument of a function, or for what one reads.
     first
@@ -94,6 +96,7 @@ class Buffer:
     choice: Choice | None = None
     merged: bool = False
     level: str = field(default_factory=lambda: config.own_math)
+    placed: tuple[str, str] = field(default_factory=lambda: config.own_place)
     argument: bool = False
     first: Node = field(init=False)
 
@@ -186,6 +189,7 @@ class Buffer:
         """Replace the value, and have whoever is trying code out note what it was."""
         self._change()
         self.level = config.own_math or self.level
+        self.placed = config.own_place if config.own_devices else self.placed
         self.hold(node)
         lies_as(node, self.first)
 

@@ -182,7 +182,7 @@ def page_of(value: Tensor) -> str:
 
 def _shape(leaf: Node) -> tuple[int, ...]:
     source = leaf.params.get("source")
-    return np.shape(source.value if source is not None else session.value_of(leaf))
+    return np.shape(source.value) if source is not None else session.shape_of(leaf)
 
 
 def _rules_by_node(fired: Sequence[Any]) -> dict[Node, tuple[str, ...]]:

@@ -43,18 +43,18 @@ def own_rules(level: str) -> tuple[Rule, ...]:
     return tuple(rule for rules in installed.values() for rule in rules if rule.level in allowed)
 
 
-Choices = tuple[str, tuple[Rule, ...]]
-_BARE: dict[str, Choices] = {level: (level, ()) for level in LEVELS}
+Choices = tuple[str, tuple[Rule, ...], str]
+_BARE: dict[tuple[str, str], Choices] = {(m, d): (m, (), d) for m in LEVELS for d in ("cpu", "gpu", "auto")}
 
 
-def choices(level: str = "") -> Choices:
-    """What decides a value beside its graph: a level, by default the one in force, and the rules of the user's own that it allows.
+def choices(level: str = "", device: str = "") -> Choices:
+    """What decides a value beside its graph: a level, the rules of the user's own that it allows, and a device.
 
-    The one definition: values, executables and the programs of functions are kept under it. The tier is no part of it: a
-    value that is there is not computed again by another tier.
+    By default those in force. The one definition: values, executables and the programs of functions are kept under it. The tier
+    is no part of it: a value that is there is not computed again by another tier.
     """
-    level = level or config.math
-    return (level, own_rules(level)) if installed else _BARE[level]
+    level, device = level or config.math, device or config.device
+    return (level, own_rules(level), device) if installed else _BARE[level, device]
 
 
 @cache

@@ -1,0 +1,219 @@
+"""Where values lie: on the host, on the device, or on both; and running graphs on the device with what is told or refused of copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend.cuda import run as cuda
+from tensormagic.backend.cuda import transfers
+from tensormagic.backend.cuda.device import Device, DeviceArray, current, is_there
+from tensormagic.backend.cuda.transfers import Hidden
+from tensormagic.capture import context
+from tensormagic.capture.value import Tensor
+from tensormagic.config import config
+from tensormagic.ir import site
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ops.leaf import INPUT
+from tensormagic.ops.op import as_form
+
+
+class Resident:
+    """A value with its copies on the device and on the host, each made once.
+
+    Parameters
+    ----------
+    host, device_array
+        Where it lies already.
+
+    Attributes
+    ----------
+    stays
+        Whether the device is where it belongs: it was computed there, or put there by name. What is computed from it follows it.
+    policy
+        What was said of copies where it was made.
+    """
+
+    __slots__ = ("__weakref__", "_host", "_on_device", "policy", "stays")
+
+    def __init__(self, *, host: np.ndarray[Any, Any] | None = None, device_array: DeviceArray | None = None) -> None:
+        self._host = host
+        self._on_device = device_array
+        self.stays = device_array is not None
+        self.policy: str = config.transfers
+
+    @property
+    def _array(self) -> Any:
+        return self._on_device if self._host is None else self._host
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self._array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self._array.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._array.ndim
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of one copy."""
+        return int(self._array.nbytes)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it lies on the device."""
+        return self._on_device is not None
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it lies on the host."""
+        return self._host is not None
+
+    def device(self) -> DeviceArray:
+        """The array on the device."""
+        if self._on_device is None:
+            self._on_device = current().put(np.asarray(self._host))
+        return self._on_device
+
+    def host(self) -> Any:
+        """The array, or the number, on the host: not to be written into."""
+        if self._host is None:
+            device, array = current(), self.device()
+            self._host = device.fetch(array) if array.ndim else np.asarray(device.read(array))
+            self._host.flags.writeable = False
+        return self._host
+
+    def __int__(self) -> int:
+        return int(self.host())
+
+
+def device_in_force() -> str:
+    """``"cpu"``, ``"gpu"``, or ``"auto"`` where there is a device to choose."""
+    return "cpu" if config.device == "auto" and not is_there() else config.device
+
+
+# what is told ---------------------------------------------------------------------------------------------------------
+
+
+def name_of(node: Node) -> str:
+    """What the user calls a value; empty where nothing tells."""
+    names = context.user_names(context.user_frame())
+    held = (n for n, v in names.items() if isinstance(v, Tensor) and not n.startswith("_") and v.node is node)
+    return next(held, "") or (str(node["source"]) if node.op is INPUT else "")
+
+
+def at_call(_node: Node) -> tuple[site.Site, ...]:
+    """Where the user's code is now."""
+    frame = context.user_frame()
+    here = frame is not None and not str(frame.f_globals.get("__name__")).startswith("IPython.")
+    return (context.span(frame),) if frame is not None and here else ()
+
+
+def hosted(value: Any, node: Node, name: str = "") -> Any:
+    """A value on the host: what lies on the device alone is copied, which is told or refused."""
+    if not isinstance(value, Resident):
+        return value
+    if not value.on_host:
+        called = name or name_of(node)
+        text = f"{called or 'a value'} ({transfers.type_text(value)})"
+        mend = f"tm.to_host({called or 'the value'}) asks for it"
+        spans = at_call(node)
+        key = called or "".join(map(str, spans))
+        with config.using(transfers=policy([value])):
+            transfers.result(Hidden(key, text, "to the host", mend, spans), number=not value.shape)
+    found = value.host()
+    return found if node.type.shape else as_form(found, node.type.form)
+
+
+def stays(value: Any) -> bool:
+    """Whether a value belongs on the device."""
+    return isinstance(value, Resident) and value.stays
+
+
+def policy(values: Sequence[Any]) -> str:
+    """What is said of copies of what is computed from values: the strictest of what was said of them."""
+    said = {config.transfers, *(v.policy for v in values if stays(v))}
+    return max(said, key=transfers.POLICIES.index)
+
+
+def norm(value: Resident) -> float:
+    """The Euclidean norm, computed on the device."""
+    device = current()
+    xp, array = device.library, value.device()
+    return float(device.read(xp.sqrt(xp.sum(xp.square(xp.absolute(array))))))
+
+
+# running --------------------------------------------------------------------------------------------------------------
+
+Sites = Callable[[Node], Sequence[site.Site]]
+
+
+def run(graph: Graph, values: Sequence[Any], names: Sequence[str], sites: Sites) -> list[Any]:
+    """The results of a rewritten graph on the device; what has axes is :class:`Resident`, and so are numbers that lie there.
+
+    Parameters
+    ----------
+    graph
+        What runs.
+    values
+        Of its parameters: on the host, or resident.
+    names
+        What the user calls the parameters.
+    sites
+        Where the user has written a node of the graph.
+    """
+    device = current()
+    given = [resident(v) for v in values]
+    called = [*names, *("" for _ in given[len(names) :])]
+    hidden = list(_inputs(graph, given, called, sites))
+    fallen = cuda.offenders(graph, sites)
+    if config.transfers == "refuse":
+        transfers.inputs([*hidden, *fallen])
+    transfers.inputs(hidden)
+    transfers.fallbacks(fallen)
+    results = cuda.run(graph, [v.device() if isinstance(v, Resident) else v for v in given], device)
+    return [_held(device, r) for r in results]
+
+
+def resident(value: Any) -> Any:
+    """An array as what may lie on the device; a number as it is."""
+    return Resident(host=value) if isinstance(value, np.ndarray) and value.ndim and value.dtype != object else value
+
+
+def _held(device: Device, result: Any) -> Any:
+    if device.is_array(result):
+        return Resident(device_array=result)
+    return resident(result)
+
+
+def _inputs(graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites) -> Iterator[Hidden]:
+    states = {n.args[0] for n in graph.nodes if n.op.name == "draw"}
+    for k, (parameter, value, name) in enumerate(zip(graph.parameters, given, names, strict=True)):
+        if not isinstance(value, Resident) or value.on_device or parameter in states:
+            continue
+        called = name or f"argument {k + 1}"
+        reader = next((n for n in graph.nodes if parameter in n.args), parameter)
+        text = f"{called} ({transfers.type_text(value)})"
+        mend = f"{called} = tm.to_gpu({called}) copies it once" if called.isidentifier() else "tm.to_gpu copies once"
+        yield Hidden(called, text, "to the device", mend, tuple(sites(reader))[:1])
+
+
+def kept(leaf: Node, value: Any, table: MutableMapping[Node, Any]) -> Any:
+    """The value of a leaf as a run on the device takes it: its copy there is kept with the leaf."""
+    found = resident(value)
+    if found is not value:
+        table[leaf] = found
+    return found
+
+
+__all__ = ["Resident", "device_in_force", "hosted", "kept", "name_of", "resident", "run"]

@@ -1,0 +1,85 @@
+"""``%%tensor --device``: cells on a device."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+
+
+def told(notebook, cell):
+    """Run a cell; what it shows, and what is told of copies."""
+    with warnings.catch_warnings(record=True) as records:
+        warnings.simplefilter("always", tm.HiddenTransferWarning)
+        ran = notebook.ok(cell)
+    return ran, "\n".join(str(r.message) for r in records)
+
+
+def test_a_cell_on_the_device(notebook, device):
+    ran, text = told(
+        notebook,
+        "%%tensor objective --device gpu --grad w --show none\nloss = np.mean(np.log(1 + np.exp(-y * (X @ w))))",
+    )
+    assert "X (float64[40, 3], 960 bytes) is copied to the device, In[1] line 2" in text
+    assert "X = tm.to_gpu(X) copies it once" in text
+    assert device.copied.to_host == 0  # the display reads two numbers: the value, and the gradient's norm
+    assert "loss = 0.6931471806" in ran.data["text/plain"]
+    X, y = notebook["X"], notebook["y"]
+    np.testing.assert_allclose(tm.to_host(notebook["grad_w"]), X.T @ (-y * 0.5) / 40, rtol=1e-12)
+    assert not told(notebook, "%%tensor --device gpu --show none\nnp.sum(X * w)")[1]
+    sent = device.copied.to_device
+    notebook.ok("Xg, yg, wg = tm.to_gpu((X, y, w))")
+    notebook.ok(
+        "for k in range(3):\n    value, (g,) = tm.value_and_grad(objective, ('w',))(X=Xg, y=yg, w=wg)\n    wg = wg - 0.5 * g"
+    )
+    assert device.copied.to_device - sent == X.nbytes + y.nbytes + 24
+    w = np.zeros(3)
+    for _ in range(3):
+        w = w - 0.5 * (X.T @ (-y / (1 + np.exp(y * (X @ w))))) / 40
+    np.testing.assert_allclose(tm.to_host(notebook["wg"]), w, rtol=1e-9)
+
+
+def test_exclusive_refuses_before_anything_changes(notebook, device):
+    ran = notebook("%%tensor --exclusive\nq = X @ w")
+    assert isinstance(ran.error, tm.TransferError)
+    assert "X (float64[40, 3], 960 bytes)" in ran.out
+    assert "w (float64[3], 24 bytes)" in ran.out
+    assert "q" not in notebook
+    assert device.copied.to_device == 0
+    notebook.ok("Xg, wg = tm.to_gpu((X, w))")
+    assert "on the device" in notebook.ok("%%tensor --exclusive --show none\nq = Xg @ wg\nq").data["text/plain"]
+    assert isinstance(notebook("print(q)").error, tm.TransferError)
+    assert isinstance(notebook("float(q[0])").error, tm.TransferError)
+    assert notebook.ok("tm.to_host(q)").value.tolist() == [0.0] * 40
+    assert device.copied.to_host == 40 * 8
+
+
+def test_a_store_into_an_array_of_the_notebook(notebook, device):
+    notebook.ok("out = np.zeros(3)")
+    _, text = told(notebook, "%%tensor --device gpu -q\nout[:] = w + 1")
+    assert "out (float64[3], 24 bytes) is copied to the host" in text
+    assert notebook["out"].tolist() == [1.0] * 3
+
+
+def test_the_device_belongs_to_its_cell(notebook, device):
+    told(notebook, "%%tensor --device gpu -q\nz = X * 2")
+    notebook.ok("%%tensor -q\nv = X.sum(0)")
+    X = notebook["X"]
+    np.testing.assert_allclose(notebook["v"].numpy(), X.sum(0))
+    assert (device.copied.to_device, device.copied.to_host) == (
+        X.nbytes,
+        0,
+    )  # X is NumPy's: what reads it alone is on the CPU
+    assert "on the device" in notebook.ok("u = z + 1; u.sum(); u.sum().item()\nrepr(z)").value
+    assert notebook.ok("float(u.sum())").value == pytest.approx((X * 2 + 1).sum())
+    assert device.copied.to_host == 0  # what is computed from z follows it
+    notebook.ok("%%tensor --device cpu -q\nt = z.sum()")
+    _, text = told(notebook, "t.item()")
+    assert "z (float64[40, 3], 960 bytes) is copied to the host" in text
+
+
+@pytest.mark.parametrize("line", ["--device gpu --plain", "--transfers refuse --device cpu"])
+def test_options_that_do_not_go_together(notebook, device, line):
+    ran = notebook(f"%%tensor {line}\nX")
+    assert "leave one of them out" in ran.out or "is for --device gpu" in ran.out

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.words import said
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import is_at_least
@@ -29,11 +31,7 @@ _LOGIC = {
     *_COMPARISONS,
 }
 
-_DIVISIONS = {  # of integers, and of floats
-    "divide": ("division by zero", "float division by zero"),
-    "floor_divide": ("integer division or modulo by zero", "float floor division by zero"),
-    "remainder": ("integer modulo by zero", "float modulo"),
-}
+_DIVISIONS = {"divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
 
 
 def is_huge(value: Any) -> bool:
@@ -70,7 +68,9 @@ def as_python(op: str, nodes: Sequence[Node]) -> list[Node]:
     if op not in _LOGIC and all(n.type.dtype.kind == "b" for n in nodes):
         nodes = [astype(n, np.int64) for n in nodes]
     if op in _DIVISIONS:
-        return [nodes[0], _divisor(nodes[1], _DIVISIONS[op][any(n.type.inexact for n in nodes)])]
+        kinds = {n.type.dtype.kind for n in nodes}
+        dividend = 1j if "c" in kinds else 1.0 if "f" in kinds else 1
+        return [nodes[0], _divisor(nodes[1], said(_DIVISIONS[op], dividend, 0))]
     if op == "power":
         return [_base(*nodes), nodes[1]]
     return list(nodes)
@@ -88,8 +88,8 @@ def _base(base: Node, exponent: Node) -> Node:
             below = scalar.logical_or(below, scalar.not_equal(scalar.imag(exponent), 0))
         elif exponent.type.inexact:
             below = scalar.logical_and(below, scalar.isfinite(exponent))
-        said = "0.0 to a negative or complex power" if is_complex else "0.0 cannot be raised to a negative power"
-        base = require(base, scalar.logical_or(scalar.not_equal(base, 0), scalar.logical_not(below)), said, "division")
+        text = said(operator.pow, 0j if is_complex else 0.0, -1)
+        base = require(base, scalar.logical_or(scalar.not_equal(base, 0), scalar.logical_not(below)), text, "division")
     if not is_complex and (power is None or power % 1):
         message = "a negative number of Python's is raised to a power that is no whole number: the result is complex"
         real = scalar.logical_or(scalar.greater_equal(base, 0), scalar.logical_not(scalar.isfinite(base)))
@@ -113,8 +113,8 @@ def in_range(result: Node, base: Node, exponent: Node) -> Node:
     given = [n for n in (base, exponent) if n.type.inexact and constant_value(n) is None]
     finite = scalar.logical_not(scalar.isinf(result))
     holds = functools.reduce(scalar.logical_or, [scalar.logical_not(scalar.isfinite(n)) for n in given], finite)
-    said = "complex exponentiation" if result.type.dtype.kind == "c" else "(34, 'Numerical result out of range')"
-    return require(result, holds, said, "overflow")
+    text = "complex exponentiation" if result.type.dtype.kind == "c" else "(34, 'Numerical result out of range')"
+    return require(result, holds, text, "overflow")
 
 
 def _divisor(node: Node, message: str) -> Node:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, tables
+from tensormagic.capture.deprecated import told
 from tensormagic.capture.door import RefusedError, is_read, is_table
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
@@ -21,6 +22,7 @@ from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.refusal import needs_value, refuse, values_are_there
 from tensormagic.capture.stores.place import is_region
 from tensormagic.capture.value import Tensor, build, node_of, static_int, wrap
+from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
@@ -228,6 +230,8 @@ def _unary(name: str) -> Callable[[Tensor], Any]:
     op = _op(name)
 
     def method(self: Tensor) -> Any:
+        if name == "invert" and self.type.form == "python" and self.dtype.kind == "b":
+            told(operator.invert, True)  # deprecated from Python 3.12 on
         return build(op, self)
 
     return method
@@ -280,7 +284,7 @@ def _divmod(self: Tensor, other: Any) -> Any:
 def _both_parts(left: Any, right: Any) -> Any:
     given = node_of(left), node_of(right)
     if all(n.type.form == "python" for n in given) and any(n.type.inexact for n in given):
-        right = wrap(not_zero(given[1], "float divmod()"))
+        right = wrap(not_zero(given[1], said(divmod, 1.0, 0)))
     return build(scalar.floor_divide, left, right), build(scalar.remainder, left, right)
 
 

@@ -21,6 +21,7 @@ from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse
 from tensormagic.capture.stores.place import Buffer, Place, every_other, reshapes_in_place
 from tensormagic.capture.stores.uncertain import apart_in_numpy
+from tensormagic.capture.words import said
 from tensormagic.config import config
 from tensormagic.ir.errors import DTypeError, MissingAttributeError, ShapeError
 from tensormagic.ir.node import Node
@@ -270,7 +271,7 @@ class Tensor:
 
     def __contains__(self, value: Any) -> bool:
         if self.type.form != "array":
-            raise TypeError(f"argument of type '{self.type}' is not iterable")
+            raise TypeError(said(operator.contains, 1, 1).replace("int", str(self.type)))
         return bool((self == value).any())
 
     def specialised(self) -> Any:

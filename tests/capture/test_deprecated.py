@@ -13,6 +13,7 @@ from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import captured, plain, refused
 
 X = np.arange(6.0).reshape(2, 3)
+NAMES = {"x": X, "s": 2.0}
 SOURCES = """
 y = x + 1; y.shape = (3, 2)
 y = x + 1; y[0].shape = (1, 3); y.shape = -1
@@ -29,6 +30,7 @@ y = getattr(np, "trapz", np.trapezoid)(x)
 y = getattr(np, "in1d", np.isin)(x, x)
 y = (x + 0).flat[True], (x + 0).flat[1], (x + 0).flat[[1.0]]
 y = [np.fix(x + k) for k in range(3)]
+y = ~(s < 3), ~(x > 1)
 """.strip().splitlines()
 
 
@@ -47,11 +49,11 @@ def test_warnings_are_numpys(source: str, made: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(tm.config, "tier", "numpy")
     text = "\n" + source.replace("; ", "\n")
     if made == "cell":
-        assert heard(lambda: captured(text, {"x": X})) == heard(lambda: plain(text, {"x": X}))
+        assert heard(lambda: captured(text, NAMES)) == heard(lambda: plain(text, NAMES))
         return
     space = {"np": np}
-    exec(f"def f(x):{text.replace(chr(10), chr(10) + '    ')}\n    return y", space)
-    assert heard(lambda: tm.tensor(space["f"])(X)) == heard(lambda: space["f"](X))
+    exec(f"def f(x, s):{text.replace(chr(10), chr(10) + '    ')}\n    return y", space)
+    assert heard(lambda: tm.tensor(space["f"])(X, 2.0)) == heard(lambda: space["f"](X, 2.0))
 
 
 def test_each_line_warns_once_where_filters_say_so():

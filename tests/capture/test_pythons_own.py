@@ -219,6 +219,7 @@ KINDS_OF_TRUTH = """x > 0 and x < 5; x > 0 or y > 0; y > 0 and x > 0; 0 < x < 3;
 ~(x < 1 and x < 3); (x > 0 and x < 5) + 1; (x > 0 or x < 5) * 1.5; True and x > 0; x > 0 and True; False or x > 0; (x > 0 and y > 0) + 0"""
 
 
+@pytest.mark.filterwarnings("ignore:Bitwise inversion:DeprecationWarning")
 @pytest.mark.parametrize("expression", [e.strip() for e in KINDS_OF_TRUTH.split(";")])
 def test_truth_values_are_of_the_kind_of_their_operands(expression: str):
     text, file = f"plainly = lambda x, y: {expression}\n", f"<truth of {expression}>"

@@ -183,7 +183,11 @@ def test_what_is_not_captured_runs_on_values():
     check("np.hypot.at(y, k, 1)\nz = y * 2", **NAMES)  # a function has none
     with pytest.raises(CaptureError, match=r"np\.hypot\.at"):
         tm.tensor(lambda y, k: np.hypot.at(y, k, 1))(NAMES["y"] * 1, NAMES["k"])
-    refused("np.add.at(np.diagonal(x[0]), k, 1)", "read-only array", **NAMES)  # which NumPy stores into
+    source = "np.add.at(np.diagonal(x[0]), k, 1)"
+    if in_numpy(source, NAMES).error is None:  # NumPy before 2.5 stores into it
+        refused(source, "read-only array", **NAMES)
+    else:
+        check(source, **NAMES)
 
 
 GRADIENTS = {

@@ -96,8 +96,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     if isinstance(filt, list | tuple):  # a slice of it, from and to places that values decide
         needs_value("np.trim_zeros of a list", "Give it an array: np.trim_zeros(np.array(values)).")
         places: list[Any] = [slice(*map(int, (m.argmax(), m.argmax() + m.sum()))) for m in kept.values()]
-        at: Any = tuple(places) if len(places) > 1 else places[0] if places else slice(None)
-        return filt[at]
+        at: Any = tuple(places) if len(places) > 1 else places[0] if places else None
+        return filt if at is None else filt[at]
     for place, mask in kept.items():
         array = array[(slice(None),) * place + (mask,)]
     return read_only(array if kept else array.copy())

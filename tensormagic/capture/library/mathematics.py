@@ -5,7 +5,9 @@ NumPy's functions compute the values: last digits may be others than those of Py
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,7 @@ from tensormagic.capture.arguments import done
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.names import unknown
 from tensormagic.capture.value import Tensor, has_lazy, node_of, static_int, wrap
+from tensormagic.capture.words import said
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import require
@@ -92,14 +95,25 @@ def _checked(name: str, result: Node, args: tuple[Node, ...]) -> Node:
         scalar.isinf(result), functools.reduce(scalar.logical_and, map(scalar.isfinite, args))
     )
     if name not in _POLES:
-        result = require(result, defined, "math domain error")
+        result = require(result, defined, _outside(name))
         return result if name == "sqrt" else _within(result, infinite)
     if name in {"pow", "gamma"}:
         is_pole = scalar.equal if name == "pow" else scalar.less_equal
         at_pole = scalar.logical_and(infinite, is_pole(args[0], 0.0))
-        checked = require(result, scalar.logical_and(defined, scalar.logical_not(at_pole)), "math domain error")
+        checked = require(result, scalar.logical_and(defined, scalar.logical_not(at_pole)), _outside(name))
         return _within(checked, infinite)
-    return require(result, scalar.logical_and(defined, scalar.logical_not(infinite)), "math domain error")
+    return require(result, scalar.logical_and(defined, scalar.logical_not(infinite)), _outside(name))
+
+
+@functools.cache
+def _outside(name: str) -> str:
+    """What a function says of numbers that it has no value for."""
+    function: Callable[..., float] = getattr(math, name)
+    for args in ((-2.0,), (2.0,), (math.inf,), (-2.0, 0.5), (1.0, 0.0)):
+        with contextlib.suppress(AssertionError, TypeError):
+            if (text := said(function, *args)) != said(math.exp, 1e9):
+                return text
+    return said(math.pow, -2.0, 0.5)
 
 
 def _within(result: Node, infinite: Node) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, build, wrap
 from tensormagic.ir.type import apply, hint
+from tensormagic.ops.form import to_form
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
@@ -93,9 +95,11 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
         return 0.5 * width * (last + before) + 0.0
     result = _parabolas(values, steps, dx, axis, -1)
     if steps is None:
-        first = second = wrap(tensor(dx).node * np.float64(1.0))
+        step = tensor(dx)
+        own = 0.0 if step.type.form == "python" else step.dtype
+        first = second = wrap(to_form(astype(step.node, _of_widths(own, values)), "array"))
     else:
-        first, second = (_as_float(_along(steps, axis, k)) for k in (-2, -1))
+        first, second = (_width(_along(steps, axis, k), values) for k in (-2, -1))
     alpha = _ratio(second * second * 2 + first * second * 3, 6 * (second + first))
     beta = _ratio(second * second + first * second * 3.0, 6 * first)
     eta = _ratio(second * second * second, 6 * first * (first + second))
@@ -103,8 +107,24 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     return wrap(astype(whole.node, result.dtype)) if whole.ndim else whole
 
 
-def _as_float(x: Tensor) -> Tensor:
-    return wrap(astype(x.node, np.float64))
+def _width(x: Tensor, y: Tensor) -> Tensor:
+    return wrap(astype(x.node, _of_widths(x.dtype, y)))
+
+
+def _of_widths(own: Any, y: Tensor) -> Any:
+    """The dtype in which SciPy has the widths of intervals."""
+    if _is_double() or not y.type.inexact:
+        return np.float64
+    return np.result_type(own, np.empty(0, y.dtype).real.dtype)
+
+
+@functools.cache
+def _is_double() -> bool:
+    """Whether widths are doubles, whatever the samples are: in SciPy before 1.18."""
+    import scipy.integrate
+
+    four = np.arange(4, dtype=np.float32)
+    return scipy.integrate.simpson(four, x=four).dtype == np.float64
 
 
 def _parabolas(y: Tensor, steps: Tensor | None, dx: Any, axis: int, end: int | None) -> Tensor:
@@ -113,8 +133,10 @@ def _parabolas(y: Tensor, steps: Tensor | None, dx: Any, axis: int, end: int | N
     parts = (slice(0, stop - 2, 2), slice(1, stop - 1, 2), slice(2, end, 2))
     low, mid, high = (_along(y, axis, part) for part in parts)
     if steps is None:
-        return (low + 4.0 * mid + high).sum(axis) * (dx / 3.0)
-    first, second = (_as_float(_along(steps, axis, part)) for part in (slice(0, end, 2), slice(1, end, 2)))
+        total = (low + 4.0 * mid + high).sum(axis)
+        result = total * (dx / 3.0)
+        return wrap(astype(result.node, total.dtype)) if total.ndim and _is_double() else result
+    first, second = (_width(_along(steps, axis, part), y) for part in (slice(0, end, 2), slice(1, end, 2)))
     width, product, ratio = first + second, first * second, _ratio(first, second)
     terms = low * (-_ratio(1.0, ratio) + 2.0) + mid * (width * _ratio(width, product)) + high * (-ratio + 2.0)
     whole = width / 6.0 * terms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from tensormagic.capture import context
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
+from tensormagic.capture.words import said
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import apply
@@ -102,5 +104,5 @@ def _is_numpys(n: Any) -> bool:
 def _scaled(steps: Node, count: Any, d: Any, *, strong: bool) -> Tensor:
     length = astype(size_node(count), np.float64) * node_of(d)
     if not is_at_least(count, 1) and not strong:
-        length = not_zero(length, "float division by zero")
+        length = not_zero(length, said(operator.truediv, 1.0, 0))
     return _done(steps * (1.0 / length))

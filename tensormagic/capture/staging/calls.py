@@ -28,6 +28,7 @@ from tensormagic.capture.staging.trial import spoil, trial
 from tensormagic.capture.staging.unread import as_caught
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
@@ -232,7 +233,7 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
         args = tuple(map(whole, args))
         rows = stacked(args[0]) if len(args) == 1 and not options else None
         if rows is not None:
-            first, rest = ranges.first_and_rest(args[0], f"{name}() arg is an empty sequence")
+            first, rest = ranges.first_and_rest(args[0], said(plain, ()))
             return first if _is_alone(rows, rest) else _folded(pick, first, rest)
         if len(args) == 1 and is_long(args[0]):
             return on_values(plain)(*args, **options)

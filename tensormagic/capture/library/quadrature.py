@@ -115,7 +115,7 @@ def _of_widths(own: Any, y: Tensor) -> Any:
     """The dtype in which SciPy has the widths of intervals."""
     if _is_double() or not y.type.inexact:
         return np.float64
-    return np.result_type(own, np.empty(0, y.dtype).real.dtype)
+    return np.result_type(own, np.dtype(y.dtype.char.lower()))
 
 
 @functools.cache
@@ -124,7 +124,7 @@ def _is_double() -> bool:
     import scipy.integrate
 
     four = np.arange(4, dtype=np.float32)
-    return scipy.integrate.simpson(four, x=four).dtype == np.float64
+    return np.asarray(scipy.integrate.simpson(four, x=four)).dtype == np.float64
 
 
 def _parabolas(y: Tensor, steps: Tensor | None, dx: Any, axis: int, end: int | None) -> Tensor:

@@ -8,7 +8,7 @@ by index maps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensormagic.backend.kinds import (
     WORTH_STORING,
@@ -230,16 +230,24 @@ def make_stage(root: Node, stored: set[Node]) -> Stage:
     elif kind_of(root) not in {"store", "sequence"} or root.op.name in {"set", "add_at"}:
         target = [int(i.variable[1:]) for i in written if i.variable is not None] if written else place
         order = _order(reads, target if not reduced else None, len(domain))
-    if order != list(range(len(domain))):
-        move = {old: new for new, old in enumerate(order)}
-        rename = {variable(old): variable(new) for old, new in move.items()}
-        body = tuple((n, _renamed(i, rename)) for n, i in body)
-        reads = tuple((n, _renamed(i, rename)) for n, i in reads)
-        written = None if written is None else _renamed(written, rename)
-        domain = tuple(domain[old] for old in order)
-        reduced = frozenset(move[k] for k in reduced)
-        place = tuple(None if k is None else move[k] for k in place)
-    return Stage(root, domain, reduced, place, body, reads, ops, heavy, written)
+    return reordered(Stage(root, domain, reduced, place, body, reads, ops, heavy, written), order)
+
+
+def reordered(stage: Stage, order: Sequence[int]) -> Stage:
+    """A stage with its loops in another order: the positions that they have had."""
+    if list(order) == list(range(len(stage.domain))):
+        return stage
+    move = {old: new for new, old in enumerate(order)}
+    rename = {variable(old): variable(new) for old, new in move.items()}
+    return replace(
+        stage,
+        body=tuple((n, _renamed(i, rename)) for n, i in stage.body),
+        reads=tuple((n, _renamed(i, rename)) for n, i in stage.reads),
+        written=None if stage.written is None else _renamed(stage.written, rename),
+        domain=tuple(stage.domain[old] for old in order),
+        reduced=frozenset(move[k] for k in stage.reduced),
+        place=tuple(None if k is None else move[k] for k in stage.place),
+    )
 
 
 def _renamed(index: IndexTuple, rename: dict[str, str]) -> IndexTuple:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tensormagic.backend.body_text import Body, as_text
+from tensormagic.backend.cuda.launch import UnsupportedError
 from tensormagic.backend.cuda.text import CudaText
 from tensormagic.backend.kernel_text import Line
 from tensormagic.backend.lower import IndexTuple, Stage
 from tensormagic.backend.schedule import Nest, Storage, coefficients, strides
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import product
+from tensormagic.ir.size import Size, product
 
 
 @dataclass
@@ -21,13 +23,14 @@ class Output:
     array: str
     value: str
     node: Node
+    place: str = "i"
 
 
 @dataclass
 class Element(Body):
     """The element of a loop whose index is ``i``: what it reads and stores at ``i`` itself can go by vectors."""
 
-    loads: list[tuple[str, str, int]] = field(default_factory=list)  # a name, the array, the size of an element
+    loads: list[tuple[str, str, int, str]] = field(default_factory=list)  # a name, the array, an element's size, the place
     outputs: list[Output] = field(default_factory=list)
     folds: list[tuple[Stage, str]] = field(default_factory=list)
 
@@ -38,29 +41,36 @@ class Element(Body):
         return self.text
 
     def _split_rows(self, depth: int) -> None:
-        extents = self.nest.rows
-        for k in range(depth):
-            below = product(extents[k + 1 :])
-            line = f"quotient(i, {self.text.size(below)})" if below != 1 else "i"
-            line = f"rest({line}, {self.text.size(extents[k])})" if k else line
-            self.sections[1].append((f"i{k} = {line}", None))
+        self._split("i", self.nest.rows[:depth], 0, 1)
 
-    def is_flat(self, node: Node, index: IndexTuple) -> bool:
-        """Whether the element is the one whose number is ``i``."""
-        if len(self.groups) != 1:
-            return False
+    def _split(self, name: str, domain: Sequence[Size], first: int, section: int) -> None:
+        """The index along each axis, from the number of an element."""
+        for k in range(first, len(domain)):
+            below = product(tuple(domain[k + 1 :]))
+            line = f"quotient({name}, {self.text.size(below)})" if below != 1 else name
+            line = f"rest({line}, {self.text.size(domain[k])})" if k > first else line
+            self.sections[section].append((f"{name}{k} = {line}", None))
+
+    def flat(self, node: Node, index: IndexTuple) -> str:
+        """The place of an element where neighbours are read or stored side by side, by threads side by side; else nothing."""
         factors, offset = coefficients(node, index)
-        wanted = strides(self.nest.rows)
         own = {k: c for k, c in factors.items() if c != 0}
-        return offset == 0 and own == {k: c for k, c in enumerate(wanted) if self.nest.rows[k] != 1}
+        return "i" if len(self.groups) == 1 and offset == 0 and own == whole(self.nest.rows, 0) else ""
 
     def _load(self, node: Node, index: IndexTuple) -> str:
-        if not self.is_flat(node, index):
+        self.check(node)
+        place = self.flat(node, index)
+        if not place:
             return super()._load(node, index)
         name = self.text.fresh("x")
-        self.depth_of[name] = 1
-        self.loads.append((name, self.text.array(node), node.type.dtype.itemsize))
+        self.depth_of[name] = len(self.groups)
+        self.loads.append((name, self.text.array(node), node.type.dtype.itemsize, place))
         return name
+
+    def check(self, node: Node) -> None:
+        """A value of the same nest that the thread does not have, another one may not have computed yet."""
+        if any(s.root is node for s in self.nest.stages):
+            raise UnsupportedError("a value that other threads compute")
 
     def _wrapped(self, node: Node, indices: Node, given: str, extent: object, axis: int) -> str:
         count = f"({self.text.size(extent)})"  # type: ignore[arg-type]
@@ -91,8 +101,9 @@ class Element(Body):
         if self.nest.storage[root] is not Storage.FULL:
             return
         kept = as_text(root, value)
-        if self.is_flat(root, stage.identity()):
-            self.outputs.append(Output(self.cuda.store(self.text.array(root)), self._named(kept), root))
+        place = self.flat(root, stage.identity())
+        if place:
+            self.outputs.append(Output(self.cuda.store(self.text.array(root)), self._named(kept), root, place))
             return
         name, offset, _ = self.address(root, stage.identity())
         self.emit(len(self.groups), f"{self.cuda.store(name)}[{offset}] = {kept}", root)
@@ -108,6 +119,11 @@ class Element(Body):
     def inside(self) -> list[Line]:
         """The statements of one element."""
         return self.sections[len(self.groups)]
+
+
+def whole(domain: Sequence[Size], first: int) -> dict[int, Size]:
+    """The factors of the positions from ``first`` on in the number of an element of a domain."""
+    return {k: c for k, c in enumerate(strides(domain)) if k >= first}
 
 
 def is_flat_nest(nest: Nest) -> bool:

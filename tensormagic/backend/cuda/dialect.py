@@ -45,7 +45,6 @@ _implement = _part("numba.cuda.cudaimpl").registry.lower
 _ANY = (9, 0)  # text is the same for all cards
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _SHARED = 3  # the number of the address space
-_ALL = ir.Constant(_I32, -1)  # every lane of a warp
 
 _NEGATED = re.compile(r"= fneg (float|double) ")  # an instruction that is younger than NVVM's language
 
@@ -210,16 +209,16 @@ def barrier(_typing: Any) -> Any:
 
 
 @_intrinsic
-def shuffle(_typing: Any, value: Any, distance: Any) -> Any:
-    """The value of the lane whose number differs in these bits; all lanes of the warp have to be there."""
+def shuffle(_typing: Any, value: Any, distance: Any, mask: Any) -> Any:
+    """The value of the lane whose number differs in these bits; all lanes of the mask have to be there."""
 
     def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-        raw, bits = args[0], builder.trunc(args[1], _I32) if args[1].type.width > 32 else args[1]
+        raw, bits, lanes = args[0], builder.trunc(args[1], _I32), builder.trunc(args[2], _I32)
         kind = raw.type
         exchange = _declared(builder, "llvm.nvvm.shfl.sync.bfly.i32", _I32, [_I32] * 4)
 
         def one(word: Any) -> Any:
-            return builder.call(exchange, [_ALL, word, bits, ir.Constant(_I32, 31)])
+            return builder.call(exchange, [lanes, word, bits, ir.Constant(_I32, 31)])
 
         if isinstance(kind, ir.FloatType):
             return builder.bitcast(one(builder.bitcast(raw, _I32)), kind)
@@ -231,7 +230,7 @@ def shuffle(_typing: Any, value: Any, distance: Any) -> Any:
         joined = builder.or_(builder.zext(low, _I64), builder.shl(builder.zext(high, _I64), ir.Constant(_I64, 32)))
         return builder.bitcast(joined, kind) if isinstance(kind, ir.DoubleType) else joined
 
-    return value(value, distance), generate
+    return value(value, _types.int64, _types.int64), generate
 
 
 # memory ---------------------------------------------------------------------------------------------------------------

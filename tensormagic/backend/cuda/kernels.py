@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tensormagic.backend.cuda.bodies import is_flat_nest
 from tensormagic.backend.cuda.flat import print_flat, print_numbers
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
+from tensormagic.backend.cuda.rows import print_rows
 from tensormagic.backend.cuda.text import CudaText
 from tensormagic.backend.plan import Arranged
 from tensormagic.backend.schedule import Kernel, Nest
@@ -69,4 +70,6 @@ class _Lowering:
             raise UnsupportedError("stores that begin with a copy")
         if is_flat_nest(nest):
             return print_flat(self.text, nest, self.names, tail)
-        raise UnsupportedError("rows")
+        if tail:
+            raise UnsupportedError("numbers behind rows")
+        return print_rows(self.text, nest, self.names)

@@ -86,7 +86,7 @@ class CudaText(KernelText):
         """The whole, with ``lines`` as the kernel's body."""
         head: Line = (f"def kernel({', '.join(self.own)}):", None)
         lines = [line for part in self.functions for line in (*part, ("", None))]
-        lines += [head, *((f"    {text}", node) for text, node in self.lines or [("pass", None)])]
+        lines += [head, *((f"    {text}", node) for text, node in [*self.head, *self.lines] or [("pass", None)])]
         shown = shown_names(self.names, names)
         pattern = re.compile(r"\b(" + "|".join(map(re.escape, shown)) + r")\b") if shown else None
 

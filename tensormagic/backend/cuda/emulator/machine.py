@@ -269,13 +269,19 @@ class _Machine:
         """Exchange with the lane whose number differs in the bits that are given."""
         if "bfly" not in instruction.modifiers:
             raise EmulatorError(f"this shuffle is not known: {instruction.text}")
-        target, source, distance = instruction.operands[:3]
+        target, source, distance, _, mask = instruction.operands
         value = np.zeros(self.count, np.uint32)
         here = np.zeros(self.count, bool)
         value[active], here[active] = self._value(source, DTYPES["u32"], active), True
         other = active + ((self.lane[active] ^ self._value(distance, DTYPES["s32"], active)) - self.lane[active])
         if (other >= self.count).any() or not here[np.minimum(other, self.count - 1)].all():
             self.memory.issues[f"a shuffle with a lane that is not there: {instruction.text}"] += 1
+        present = np.zeros(int(self.warp.max()) + 1, np.uint64)
+        np.bitwise_or.at(present, self.warp[active], np.uint64(1) << self.lane[active].astype(np.uint64))
+        named = self._value(mask, DTYPES["u32"], active)
+        own = (named >> self.lane[active].astype(np.uint32)) & 1
+        if (named & ~present[self.warp[active]].astype(np.uint32)).any() or not own.all():
+            self.memory.issues[f"a shuffle whose mask names lanes that are not there: {instruction.text}"] += 1
         self._put(target, value[np.minimum(other, self.count - 1)], active)
 
 

@@ -30,7 +30,9 @@ class Output:
 class Element(Body):
     """The element of a loop whose index is ``i``: what it reads and stores at ``i`` itself can go by vectors."""
 
-    loads: list[tuple[str, str, int, str]] = field(default_factory=list)  # a name, the array, an element's size, the place
+    loads: list[tuple[str, str, int, str]] = field(
+        default_factory=list
+    )  # a name, the array, an element's size, the place
     outputs: list[Output] = field(default_factory=list)
     folds: list[tuple[Stage, str]] = field(default_factory=list)
 
@@ -142,12 +144,12 @@ def flat_nest(nest: Nest) -> Nest:
     return Nest(nest.stages, nest.depths, depth=len(nest.stages[0].domain), storage=kept)
 
 
-def words_of(lines: list[Line]) -> set[str]:
+def words_of(lines: Sequence[Line]) -> set[str]:
     """Every word in the texts of lines."""
     return {w for text, _ in lines for w in re.findall(r"[A-Za-z_]\w*", text)}
 
 
-def names_in(lines: list[Line]) -> list[str]:
+def names_in(lines: Sequence[Line]) -> list[str]:
     """The variables that lines make, in order."""
     found = (re.match(r"([A-Za-z_]\w*) = ", text) for text, _ in lines)
     return list(dict.fromkeys(m[1] for m in found if m))

@@ -75,7 +75,9 @@ class Calls:
 
     def many(self, lanes: int) -> list[Line]:
         """So many neighbours."""
-        lines: list[Line] = [(f"{n}s = vector({array}, {place}, {lanes})", None) for n, array, _, place in self.body.loads]
+        lines: list[Line] = [
+            (f"{n}s = vector({array}, {place}, {lanes})", None) for n, array, _, place in self.body.loads
+        ]
         index = self.indices[-1]
         for k in range(lanes):
             call = self._call(f"{index} + {k}" if k else index, [f"{n}s[{k}]" for n, _, _, _ in self.body.loads])

@@ -10,6 +10,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module, metadata
 from typing import Any
@@ -21,7 +22,7 @@ from tensormagic.backend.cache import Code
 from tensormagic.ir.errors import DeviceError
 
 HOW = "pip install 'tensormagic[gpu]'"
-FORMAT = 1  # of what is kept on disk
+FORMAT = 2  # of what is kept on disk
 _lock = threading.Lock()
 
 
@@ -55,11 +56,14 @@ def ptx(source: str, types: Sequence[str], written: Sequence[bool], cc: tuple[in
 def versions() -> tuple[str, ...]:
     """The versions of what compiles kernels."""
     try:
-        found = [metadata.version(name) for name in ("numba-cuda", "nvidia-nvvm", "numba", "llvmlite", "cuda-bindings")]
-    except metadata.PackageNotFoundError as error:
+        found = [metadata.version("numba-cuda")]
+    except metadata.PackageNotFoundError:
         raise MissingCompilerError(
-            f"the package {error.name} is missing, which compiles for a graphics card", HOW
+            "the package numba-cuda is missing, which compiles for a graphics card", HOW
         ) from None
+    for name in ("numba", "llvmlite", "cuda-bindings", "nvidia-nvvm"):  # NVVM may be that of an installed toolkit
+        with suppress(metadata.PackageNotFoundError):
+            found.append(f"{name} {metadata.version(name)}")
     return (*found, np.__version__)
 
 

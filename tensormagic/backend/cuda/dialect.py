@@ -367,6 +367,20 @@ def _extremum(name: str, *, largest: bool) -> Any:
     return _intrinsic(typed)
 
 
+@_intrinsic
+def absolute(_typing: Any, x: Any) -> Any:
+    """A number without its sign, of its own type."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        kind = args[0].type
+        if isinstance(kind, ir.IntType):
+            negative = builder.icmp_signed("<", args[0], ir.Constant(kind, 0))
+            return builder.select(negative, builder.neg(args[0]), args[0])
+        return builder.call(_declared(builder, f"llvm.fabs.{kind.intrinsic_name}", kind, [kind]), args)
+
+    return x(x), generate
+
+
 def _function(formula: Callable[..., Value]) -> Any:
     """A formula of `vecmath`, for operands of one kind of float."""
 
@@ -409,4 +423,5 @@ NAMES: dict[str, Any] = {
         for name in module.__all__
     },
     "math": math,
+    "abs": absolute,
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tensormagic.backend.cuda.bodies import is_flat_nest
 from tensormagic.backend.cuda.flat import print_flat, print_numbers
+from tensormagic.backend.cuda.folds import print_apart, print_fold
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
 from tensormagic.backend.cuda.rows import print_rows
 from tensormagic.backend.cuda.text import CudaText
@@ -72,4 +73,10 @@ class _Lowering:
             return print_flat(self.text, nest, self.names, tail)
         if tail:
             raise UnsupportedError("numbers behind rows")
-        return print_rows(self.text, nest, self.names)
+        stage, *more = nest.stages
+        if stage.reduced and not more:
+            return print_fold(self.text, stage, self.names)
+        try:
+            return print_rows(self.text, nest, self.names)
+        except UnsupportedError:
+            return print_apart(self.text, nest, self.names)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tensormagic.backend.body_text import Group, as_text
 from tensormagic.backend.cuda.bodies import Element, Output, whole
 from tensormagic.backend.cuda.calls import WARP, Calls, ceil_div, fold_text, inside, not_empty
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
 from tensormagic.backend.cuda.text import CudaText
 from tensormagic.backend.kernel_text import Line
-from tensormagic.backend.body_text import Group, as_text
 from tensormagic.backend.lower import IndexTuple, Stage
-from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, collapses
+from tensormagic.backend.schedule import Nest, Storage, coefficients, collapses
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, product
 
@@ -46,6 +46,11 @@ class Row(Element):
             self.split_columns = not collapses(stages, positions)
         self.sections = [[] for _ in range(len(self.groups) + 1)]
         self.endings = [[] for _ in range(len(self.groups) + 1)]
+
+    def take_over(self, before: Row) -> None:
+        """Know what an earlier loop has found out about the row."""
+        self.memo.update({k: v for k, v in before.memo.items() if before._depth(v) <= 1})
+        self.depth_of.update({n: d for n, d in before.depth_of.items() if d <= 1})
 
     def begin(self) -> None:
         """Numbers first, then where the row and the column are along each axis."""
@@ -189,8 +194,7 @@ def _print(
         before = body
         body = Row(text, nest, loop, None, tiles=tiles)
         if before is not None:
-            body.memo.update({k: v for k, v in before.memo.items() if before._depth(v) <= 1})  # noqa: SLF001
-            body.depth_of.update({n: d for n, d in before.depth_of.items() if d <= 1})
+            body.take_over(before)
         row += _print_loop(text, body, threads, row, widths)
     assert body is not None  # noqa: S101
     place = "block()" if together == 1 else f"block() * {together} + quotient(thread(), {threads})"
@@ -208,7 +212,9 @@ def _print(
     )
 
 
-def _tiles(text: CudaText, nest: Nest, together: int, *, kept_apart: bool) -> tuple[dict[Node, str], Size, dict[Node, Size]]:
+def _tiles(
+    text: CudaText, nest: Nest, together: int, *, kept_apart: bool
+) -> tuple[dict[Node, str], Size, dict[Node, Size]]:
     """Where what is kept of rows is: its names, and the bytes of shared memory."""
     tiles: dict[Node, str] = {}
     offset: Size = 0
@@ -225,7 +231,9 @@ def _tiles(text: CudaText, nest: Nest, together: int, *, kept_apart: bool) -> tu
     return tiles, offset, widths
 
 
-def _print_loop(text: CudaText, body: Row, threads: int, before: Sequence[Line], widths: Mapping[Node, Size]) -> list[Line]:
+def _print_loop(
+    text: CudaText, body: Row, threads: int, before: Sequence[Line], widths: Mapping[Node, Size]
+) -> list[Line]:
     """The statements of one loop over a row, and what is folded of it."""
     body.begin()
     body.run()

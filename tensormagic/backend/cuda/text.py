@@ -13,7 +13,7 @@ from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number,
 from tensormagic.backend.kernel_text import KernelText, Line, Local, float_literal, shown_names
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Apply, Size, atom
+from tensormagic.ir.size import Apply, Size, atom, is_at_least
 
 _PLAIN = frozenset({0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
 
@@ -60,6 +60,10 @@ class CudaText(KernelText):
         return [f"{name}[0] = 1"]
 
     def _atom(self, a: Any) -> str:
+        plain = isinstance(a, Apply) and a.function not in {"min", "max"}
+        if isinstance(a, Apply) and plain and is_at_least(a.left, 0) and is_at_least(a.right, 1):
+            name = "quotient" if a.function == "floordiv" else "rest"
+            return f"{name}({self.size(a.left)}, {self.size(a.right)})"
         if isinstance(a, Apply | Local):
             return super()._atom(a)
         return self.parameter(a, "n", Count(atom(a)))

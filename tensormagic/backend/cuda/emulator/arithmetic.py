@@ -25,6 +25,8 @@ def compute(instruction: Instruction, values: list[Array], kinds: list[np.dtype[
 
 def kinds_of(instruction: Instruction) -> list[np.dtype[Any]]:
     """The dtype that an instruction computes in, and those of its operands."""
+    if not instruction.modifiers:
+        raise EmulatorError(f"this instruction is not known: {instruction.text}")
     dtype, count = instruction.dtype, len(instruction.operands) - 1
     name = instruction.name
     if name == "cvt":

@@ -292,9 +292,9 @@ def _parts(operand: str) -> list[str]:
 def _immediate(text: str, dtype: np.dtype[Any]) -> np.ndarray:
     """A constant: the bits of a float, or an integer."""
     if text.startswith("0f"):
-        return np.array(int(text[2:], 16), np.uint32).view(np.float32).astype(dtype)
+        return np.array(int(f"0x{text[2:]}", 0), np.uint32).view(np.float32).astype(dtype)
     if text.startswith("0d"):
-        return np.array(int(text[2:], 16), np.uint64).view(np.float64).astype(dtype)
+        return np.array(int(f"0x{text[2:]}", 0), np.uint64).view(np.float64).astype(dtype)
     if dtype.kind == "b":
         return np.array(bool(int(text, 0)))
     return np.array(int(text, 0) % (1 << (8 * dtype.itemsize)), f"u{dtype.itemsize}").view(dtype)

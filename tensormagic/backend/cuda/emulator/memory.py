@@ -84,7 +84,9 @@ class Memory:
     def parts(self, address: np.ndarray, size: int, text: str) -> list[tuple[int, np.ndarray, np.ndarray]]:
         """The arrays that addresses lie in: their numbers, which of the addresses, and the places there."""
         if (address % size).any():
-            raise EmulatorError(f"an access of {size} bytes at {int(address[address % size != 0][0]):#x} is not aligned: {text}")
+            raise EmulatorError(
+                f"an access of {size} bytes at {int(address[address % size != 0][0]):#x} is not aligned: {text}"
+            )
         number = np.searchsorted(np.array(self.starts, np.int64), address, "right") - 1
         found: list[tuple[int, np.ndarray, np.ndarray]] = []
         for k in np.unique(number).tolist():
@@ -97,7 +99,9 @@ class Memory:
             found.append((k, which, place))
         return found
 
-    def load(self, address: np.ndarray, dtype: np.dtype[Any], width: int, thread: np.ndarray, warp: np.ndarray, text: str) -> list[np.ndarray]:
+    def load(
+        self, address: np.ndarray, dtype: np.dtype[Any], width: int, thread: np.ndarray, warp: np.ndarray, text: str
+    ) -> list[np.ndarray]:
         """So many neighbouring elements for each thread."""
         size = dtype.itemsize * width
         found = [np.empty(address.size, dtype) for _ in range(width)]
@@ -117,7 +121,9 @@ class Memory:
                 found[lane][which] = elements[place // dtype.itemsize + lane]
         return found
 
-    def store(self, address: np.ndarray, values: list[np.ndarray], thread: np.ndarray, warp: np.ndarray, text: str) -> None:
+    def store(
+        self, address: np.ndarray, values: list[np.ndarray], thread: np.ndarray, warp: np.ndarray, text: str
+    ) -> None:
         """Store neighbouring elements for each thread."""
         dtype, width = values[0].dtype, len(values)
         size = dtype.itemsize * width
@@ -172,7 +178,9 @@ class Shared:
             raise EmulatorError(f"out of bounds: byte {int(address.max())} of {self.size} of shared memory: {text}")
         return block * self.size + address
 
-    def load(self, address: np.ndarray, dtype: np.dtype[Any], width: int, thread: np.ndarray, block: np.ndarray, text: str) -> list[np.ndarray]:
+    def load(
+        self, address: np.ndarray, dtype: np.dtype[Any], width: int, thread: np.ndarray, block: np.ndarray, text: str
+    ) -> list[np.ndarray]:
         """So many neighbouring elements for each thread."""
         space, now = self.space, self.stretch[block]
         place = self.places(address, block, dtype.itemsize * width, text)
@@ -183,7 +191,9 @@ class Shared:
             if (writer == NOBODY).any():
                 self.issues[f"uninitialised shared memory is read: {text}"] += 1
             if ((space.written_in[at] == now) & (writer != thread)).any():
-                self.issues[f"race: reads shared memory that another thread wrote, with no barrier between: {text}"] += 1
+                self.issues[
+                    f"race: reads shared memory that another thread wrote, with no barrier between: {text}"
+                ] += 1
             mine = np.where((space.read_in[at] == now) & (space.reader[at] != thread), MANY, thread)
             space.reader[at], space.read_in[at] = mine, now
             values, counts = np.unique(at, return_counts=True)
@@ -191,7 +201,9 @@ class Shared:
             found.append(space.data.view(dtype)[at // dtype.itemsize])
         return found
 
-    def store(self, address: np.ndarray, values: list[np.ndarray], thread: np.ndarray, block: np.ndarray, text: str) -> None:
+    def store(
+        self, address: np.ndarray, values: list[np.ndarray], thread: np.ndarray, block: np.ndarray, text: str
+    ) -> None:
         """Store neighbouring elements for each thread."""
         space, now, dtype = self.space, self.stretch[block], values[0].dtype
         place = self.places(address, block, dtype.itemsize * len(values), text)
@@ -201,6 +213,8 @@ class Shared:
                 self.issues[f"race: two threads store to one element of shared memory: {text}"] += 1
             for who, when in ((space.writer, space.written_in), (space.reader, space.read_in)):
                 if ((when[at] == now) & (who[at] != thread)).any():
-                    self.issues[f"race: stores to shared memory that another thread uses, with no barrier between: {text}"] += 1
+                    self.issues[
+                        f"race: stores to shared memory that another thread uses, with no barrier between: {text}"
+                    ] += 1
             space.writer[at], space.written_in[at] = thread, now
             space.data.view(dtype)[at // dtype.itemsize] = value

@@ -52,7 +52,7 @@ def test_each_way_is_traced_once():
     for matrix in [REAL, TURN] * 5:
         f(matrix)
         graphs |= {id(p.graph) for programs in f._kinds.values() for p, _ in programs}
-    assert len(graphs) == 2
+    assert len(graphs) == len({np.linalg.eigvals(m).dtype for m in (REAL, TURN)})  # NumPy 2.5 has complex ones alone
 
 
 def test_gradients_and_batches():
@@ -112,8 +112,11 @@ def test_nothing_is_printed_twice(capfd):
 
     f(REAL)
     capfd.readouterr()
-    with pytest.raises(tm.GuardError, match="is complex, and was real"):
-        f(TURN)
+    if np.iscomplexobj(np.linalg.eigvals(REAL)):
+        same(f(TURN), np.linalg.eigvals(TURN))
+    else:
+        with pytest.raises(tm.GuardError, match="is complex, and was real"):
+            f(TURN)
     assert capfd.readouterr().out.count("once") == 1
 
 

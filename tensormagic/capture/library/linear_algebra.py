@@ -145,10 +145,16 @@ def max_extent(x: Node) -> Node:
 def _kind(node: Node) -> dict[str, Any]:
     """Whether the eigenvalues are real: the values say so, for a real matrix."""
     linalg.square(node)
-    if node.type.dtype.kind == "c":
+    if node.type.dtype.kind == "c" or not _may_be_real():
         return {"real": False}
     real, site = taken_for_real(node, np.linalg.eigvals)
     return {"real": real, "site": site}
+
+
+@cache
+def _may_be_real() -> bool:
+    """Whether NumPy has real eigenvalues at all: from 2.5 on they are complex numbers."""
+    return not np.iscomplexobj(np.linalg.eigvals(np.eye(1)))
 
 
 @implements(np.linalg.eig)

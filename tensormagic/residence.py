@@ -11,7 +11,7 @@ from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda import transfers
 from tensormagic.backend.cuda.device import Device, DeviceArray, current, is_there
 from tensormagic.backend.cuda.transfers import Hidden
-from tensormagic.capture import context
+from tensormagic.capture import context, floating
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.ir import site
@@ -181,7 +181,8 @@ def run(graph: Graph, values: Sequence[Any], names: Sequence[str], sites: Sites)
         transfers.inputs([*hidden, *fallen])
     transfers.inputs(hidden)
     transfers.fallbacks(fallen)
-    results = cuda.run(graph, [v.device() if isinstance(v, Resident) else v for v in given], device)
+    with floating.watched():  # the numbers that stay on the host are NumPy's
+        results = cuda.run(graph, [v.device() if isinstance(v, Resident) else v for v in given], device)
     return [_held(device, r) for r in results]
 
 

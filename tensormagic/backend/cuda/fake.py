@@ -100,8 +100,8 @@ class FakeArray:
             return self._call(lambda x: x.astype(dtype, copy=copy))
 
     def copy(self) -> Any:
-        """As NumPy's."""
-        return self._call(np.array)
+        """As NumPy's, in C order."""
+        return self._call(lambda x: np.array(x, order="C"))
 
     def view(self, dtype: Any) -> Any:
         """As NumPy's."""

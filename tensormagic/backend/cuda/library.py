@@ -52,8 +52,8 @@ class Call:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the result."""
-        return tuple(map(self.size, self.node.type.shape))
+        """The shape that the node says, of those that say one: other results are as large as their operands make them."""
+        return tuple(map(self.size, self.node["shape"]))
 
 
 Function = Callable[[Call], Value]
@@ -136,7 +136,8 @@ def _log1mexp(c: Call) -> Value:
 
 @_call("from_parts")
 def _from_parts(c: Call) -> Value:
-    made = c.xp.empty(c.shape, c.node.type.dtype)
+    shape = np.broadcast_shapes(*(np.shape(v) for v in c.values))
+    made = c.xp.empty(shape, c.node.type.dtype)
     made.real, made.imag = c.values
     return made
 
@@ -151,7 +152,7 @@ def _astype(c: Call) -> Value:
 
 @_call("reinterpret")
 def _reinterpret(c: Call) -> Value:
-    return c.xp.ascontiguousarray(c.array(0)).view(np.dtype(c.node["dtype"])).reshape(c.shape)
+    return c.array(0).copy().view(np.dtype(c.node["dtype"]))
 
 
 # moves ----------------------------------------------------------------------------------------------------------------
@@ -203,11 +204,17 @@ def _any(c: Call) -> Value:
 @_call("max", "min")
 def _max(c: Call) -> Value:
     x, name = c.array(0), c.node.op.name
-    if 0 in [x.shape[k] for k in c.node["axes"]] and math.prod(c.shape):
+    rest = _rest(c, x)
+    if 0 in [x.shape[k] for k in c.node["axes"]] and math.prod(rest):
         raise ValueError(f"zero-size array to reduction operation {_NAMES[name]} which has no identity")
     if not x.size:
-        return c.xp.zeros(c.shape, x.dtype)
+        return c.xp.zeros(rest, x.dtype)
     return getattr(c.xp, name)(x, axis=_axis(c))
+
+
+def _rest(c: Call, x: DeviceArray) -> tuple[int, ...]:
+    """The extents that a fold leaves."""
+    return tuple(n for k, n in enumerate(x.shape) if k not in c.node["axes"])
 
 
 @_call("argmax", "argmin")
@@ -237,7 +244,7 @@ def _finite(c: Call, x: DeviceArray) -> DeviceArray:
 def _logsumexp(c: Call) -> Value:
     xp, x = c.xp, c.array(0)
     shift = _finite(c, x)
-    return xp.reshape(xp.log(_total(c, xp.exp(x - shift))) + shift, c.shape)
+    return xp.reshape(xp.log(_total(c, xp.exp(x - shift))) + shift, _rest(c, x))
 
 
 @_call("softmax")
@@ -344,7 +351,7 @@ def _gather(c: Call) -> Value:
     extent = x.shape[axis]
     index = _places(c, axis, extent)
     if not extent:
-        return c.xp.zeros(c.shape, x.dtype)
+        return c.xp.zeros((*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]), x.dtype)
     return c.xp.take(x, _wrapped(c, index, extent), axis=axis)
 
 
@@ -354,7 +361,7 @@ def _take_along(c: Call) -> Value:
     extent = x.shape[axis]
     index = _places(c, axis, extent)
     if not extent or not index.size:
-        return c.xp.zeros(c.shape, x.dtype)
+        return c.xp.zeros(index.shape, x.dtype)
     return c.xp.take_along_axis(x, _wrapped(c, index, extent), axis=axis)
 
 

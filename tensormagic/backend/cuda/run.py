@@ -58,7 +58,7 @@ class Runner:
             return self._checked(node, given)
         if name == "position" and not node.type.shape and self._is_here(given[0]):
             given = [self.device.read(given[0])]
-        if name in _TAPES and not _is_batched(node):
+        if name in _TAPES and not _is_batched(node) and not any(map(_is_chosen, given)):
             return self._taped(node, given, size)
         here = any(map(self._is_here, given))
         if not here and not (name in _MAKERS and node.type.shape):
@@ -72,7 +72,11 @@ class Runner:
     # on the device
 
     def _is_here(self, value: Value) -> bool:
-        return self.device.is_array(value) or (isinstance(value, tuple) and any(map(self.device.is_array, value)))
+        if isinstance(value, Chosen):
+            return self._is_here(value.mask) or self._is_here(value.first) or self._is_here(value.second)
+        if isinstance(value, tuple | Tape):
+            return any(map(self._is_here, value.entries if isinstance(value, Tape) else value))
+        return self.device.is_array(value)
 
     def _called(self, node: Node, given: list[Value], size: Any) -> Value:
         self._node = node
@@ -187,6 +191,10 @@ class Runner:
     def _back(self, value: Value) -> Value:
         if isinstance(value, tuple):
             return tuple(map(self._back, value))
+        if isinstance(value, Chosen):
+            return Chosen(value.mask, self._back(value.first), self._back(value.second))
+        if isinstance(value, Tape):
+            return Tape(list(map(self._back, value.entries)))
         return self.device.put(value) if isinstance(value, np.ndarray) and value.ndim else value
 
     def _taped(self, node: Node, given: list[Value], size: Any) -> Value:
@@ -197,6 +205,11 @@ class Runner:
         if reuse is not None and is_alone(given):
             return reuse(node, given, size)
         return node.op.evaluate(node, given, size)  # type: ignore[attr-defined]
+
+
+def _is_chosen(value: Value) -> bool:
+    """Whether a value is a tape of a batch, of which each element has entries of its own."""
+    return isinstance(value, Chosen) or (isinstance(value, Tape) and any(map(_is_chosen, value.entries)))
 
 
 def _is_batched(node: Node) -> bool:
@@ -224,8 +237,7 @@ def _apart(device: Device, results: list[Value], values: Sequence[Value]) -> lis
     for one in results:
         result = one
         if device.is_array(one) and (id(one) in seen or one.base is not None or not one.flags.c_contiguous):
-            result = device.library.ascontiguousarray(one)
-            result = result.copy() if result is one or result.base is not None else result
+            result = one.copy()
         seen.add(id(result))
         found.append(result)
     return found

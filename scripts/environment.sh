@@ -6,13 +6,13 @@ venv_python="$PWD/.venv/bin/python"
 
 find_python() { # the interpreter to build on: $PYTHON if set, else the first one of a supported version
   local candidate
-  for candidate in ${PYTHON:+"$PYTHON"} python3 python3.13 python3.12 python3.11; do
-    if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; then
+  for candidate in ${PYTHON:+"$PYTHON"} python3 python3.14 python3.13 python3.12 python3.11; do
+    if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null; then
       printf '%s\n' "$candidate"
       return
     fi
   done
-  echo "tensormagic needs Python 3.11, 3.12 or 3.13; none was found (set PYTHON to its path)." >&2
+  echo "tensormagic needs Python 3.11, 3.12, 3.13 or 3.14; none was found (set PYTHON to its path)." >&2
   return 1
 }
 

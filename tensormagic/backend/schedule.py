@@ -142,8 +142,11 @@ def schedule(block: Block, memory: Memory, *, apart: bool = False) -> list[Step]
 
 
 def _gives_numbers(step: Step | None) -> bool:
-    """Whether a kernel computes nothing but numbers."""
-    return isinstance(step, Kernel) and all(not s.root.type.shape for s in step.stages) and not step.regions
+    """Whether all that is left of a kernel is numbers."""
+    if not isinstance(step, Kernel) or step.regions:
+        return False
+    kept = [s for nest in step.nests for s in nest.stages if nest.storage[s.root] is Storage.FULL or s.reduced]
+    return all(not s.root.type.shape for s in kept)
 
 
 def _sized_within(nest: Nest, other: Nest | Kernel) -> bool:

@@ -156,6 +156,19 @@ def _insert(_instruction: Instruction, values: list[Array], dtype: np.dtype[Any]
     return (whole & ~(mask << at)) | ((part & mask) << at)
 
 
+def _permute(_instruction: Instruction, values: list[Array], _dtype: np.dtype[Any]) -> Array:
+    """Four bytes of eight, or the sign of one, by the digits of the last operand."""
+    low, high, chosen = (v.astype(np.uint64) for v in values)
+    both = low | (high << np.uint64(32))
+    found = np.zeros_like(both)
+    for k in range(4):
+        digit = (chosen >> np.uint64(4 * k)) & np.uint64(15)
+        byte = (both >> ((digit & np.uint64(7)) * np.uint64(8))) & np.uint64(255)
+        sign = np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0))
+        found |= np.where(digit & np.uint64(8), sign, byte) << np.uint64(8 * k)
+    return found.astype(np.uint32)
+
+
 def _leading_zeros(_instruction: Instruction, values: list[Array], dtype: np.dtype[Any]) -> Array:
     bits = 8 * dtype.itemsize
     return np.array([bits - int(v).bit_length() for v in np.atleast_1d(values[0]).tolist()], np.uint32)
@@ -201,6 +214,7 @@ _TABLE: dict[str, Callable[..., Array]] = {
     "neg": _exact(np.negative),
     "not": _exact(np.invert),
     "or": _exact(np.bitwise_or),
+    "prmt": _permute,
     "rcp": _exact(lambda x: 1 / x),
     "rem": _remainder,
     "selp": _exact(lambda yes, no, which: np.where(which, yes, no)),

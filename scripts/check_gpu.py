@@ -1,0 +1,248 @@
+"""Kernels on a card: each class of them against NumPy, and repeated runs against each other.
+
+Run on a machine with a card, CuPy and numba-cuda::
+
+    python scripts/check_gpu.py                # values; exits with 1 where one is wrong
+    python scripts/check_gpu.py --small        # each class once, for compute-sanitizer
+    compute-sanitizer --tool memcheck python scripts/check_gpu.py --small
+    compute-sanitizer --tool racecheck python scripts/check_gpu.py --small
+
+Integers and truth values have to be equal. Floats are held against NumPy in float64 (float32) or extended precision
+(float64), in units of the last place of the largest number that took part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import tensormagic as tm
+from tensormagic.backend.cuda.kernels import lower
+from tensormagic.backend.cuda.launch import Count, Fault, Launch, Number, Scratch, chosen
+from tensormagic.backend.cuda.plan import plan_device
+from tensormagic.backend.schedule import Kernel
+from tensormagic.ir.size import evaluate
+
+
+class Program:
+    """A function whose steps are all kernels, on a card; arrays stay there.
+
+    Parameters
+    ----------
+    function
+        What is captured.
+    arguments
+        Arrays of NumPy, or of CuPy.
+    """
+
+    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        import cupy
+
+        self.cupy = cupy
+        like = [
+            np.empty(a.shape, a.dtype) if a.size < 2 else f"{a.dtype}[{', '.join(map(str, a.shape))}]"
+            for a in arguments
+        ]
+        self.graph = tm.trace(function, *like)
+        self.plan = plan_device(self.graph)
+        self.sizes = self.graph.bind([a.shape for a in arguments])
+        self.held: dict[Any, Any] = {
+            p: cupy.ascontiguousarray(cupy.asarray(a)) for p, a in zip(self.graph.parameters, arguments, strict=True)
+        }
+        self.fault = cupy.zeros(4, cupy.int64)
+        self.launches: list[Launch] = []
+        self.calls: list[tuple[Any, tuple[Any, ...]]] = []
+        self._modules: list[Any] = []
+        major, minor = divmod(int(cupy.cuda.Device().compute_capability), 10)
+        for step in self.plan.steps:
+            launches = lower(step, self.plan) if isinstance(step, Kernel) else None
+            if launches is None:
+                raise ValueError(f"there is no kernel for {step}")
+            for one in chosen(launches, self.sizes):
+                self._prepare(one, (major, minor))
+
+    def _prepare(self, one: Launch, cc: tuple[int, int]) -> None:
+        blocks, threads, shared = one.grid(self.sizes)
+        self.launches.append(one)
+        arguments = tuple(map(self._argument, one.parameters))
+        if not blocks:
+            return
+        code = one.compile(cc)
+        module = self.cupy.cuda.function.Module()
+        module.load(code.data)
+        self._modules.append(module)
+        self.calls.append((module.get_function(code.symbol), ((blocks,), (threads,), arguments, shared)))
+
+    def _argument(self, parameter: Any) -> Any:
+        if isinstance(parameter, Count):
+            return np.int64(evaluate(parameter.size, self.sizes.__getitem__))
+        if isinstance(parameter, Number):
+            return parameter.value
+        if isinstance(parameter, Fault):
+            return self.fault
+        key = parameter.key if isinstance(parameter, Scratch) else parameter.node
+        if key not in self.held:
+            size = parameter.count if isinstance(parameter, Scratch) else parameter.node.type.size
+            count = evaluate(size, self.sizes.__getitem__)
+            self.held[key] = self.cupy.empty(max(count, 16), parameter.type.lstrip("*"))
+        return self.held[key]
+
+    def run(self) -> None:
+        """Launch all kernels."""
+        for function, call in self.calls:
+            function(*call)
+
+    def results(self) -> list[np.ndarray]:
+        """What they have computed, on the host."""
+        found: list[np.ndarray] = []
+        for node in self.plan.block.results:
+            shape = tuple(evaluate(s, self.sizes.__getitem__) for s in node.type.shape)
+            data = self.held.get(self.plan.memory.owner(node))
+            count = int(np.prod(shape))
+            found.append(
+                np.empty(shape, node.type.dtype) if data is None else data.reshape(-1)[:count].get().reshape(shape)
+            )
+        return found
+
+
+@dataclass
+class Case:
+    """One class of kernels: a function of arrays, and which dtypes and shapes it is tried with."""
+
+    name: str
+    function: Callable[..., Any]
+    dtypes: tuple[str, ...]
+    shapes: tuple[tuple[tuple[int, ...], ...], ...]
+
+
+FLOATS = ("float32", "float64")
+INTEGERS = ("int8", "uint8", "int16", "int32", "uint32", "int64")
+LINES = tuple(((n,),) for n in (1, 5, 31, 32, 33, 4096, 100_003))
+TABLES = tuple(((n, k),) for n, k in ((3, 2), (9, 7), (5, 64), (33, 257), (4, 2048), (2, 20_000), (3000, 30)))
+
+
+def black_scholes(s: Any, k: Any, t: Any) -> Any:
+    """The price of an option, with a logistic function for the normal distribution."""
+    d1 = (np.log(s / k) + (0.02 + 0.045) * t) / (0.3 * np.sqrt(t))
+    d2 = d1 - 0.3 * np.sqrt(t)
+    first, second = 1 / (1 + np.exp(-1.702 * d1)), 1 / (1 + np.exp(-1.702 * d2))
+    return s * first - k * np.exp(-0.02 * t) * second
+
+
+def softmax(x: Any) -> Any:
+    """The softmax of rows."""
+    e = np.exp(x - np.max(x, axis=1)[:, None])
+    return e / np.sum(e, axis=1)[:, None]
+
+
+def layer_norm(x: Any) -> Any:
+    """Rows of mean 0 and variance 1."""
+    centred = x - np.mean(x, axis=1)[:, None]
+    return centred / np.sqrt(np.mean(centred**2, axis=1)[:, None] + 1e-5)
+
+
+def logsumexp(x: Any) -> Any:
+    """The logarithm of sums of exponentials of rows."""
+    m = np.max(x, axis=1)
+    return m + np.log(np.sum(np.exp(x - m[:, None]), axis=1))
+
+
+CASES = [
+    Case("maps", lambda x: np.exp(-x * x) * 0.3 + x, FLOATS, LINES),
+    Case(
+        "functions", lambda x: (np.tanh(x), np.log1p(np.exp(x)), np.sqrt(np.abs(x)), np.arctan(x)), FLOATS, LINES[-2:]
+    ),
+    Case("integers", lambda x: (x + x, x * 3, x // 3, x % 5, x & 7, x > 2), INTEGERS, LINES[-3:]),
+    Case(
+        "broadcast", lambda x, y: x * y + 1, FLOATS, (((33, 257), (257,)), ((64, 64), (64, 1)), ((5, 1, 7), (1, 4, 7)))
+    ),
+    Case("transposed", lambda x: x.T + x.T * 2, FLOATS, TABLES[:4]),
+    Case("sliced", lambda x: x[1:, ::2] - x[:-1, ::2], FLOATS, TABLES[1:4]),
+    Case("several results", lambda x: (x + 1, np.exp(x), x > 0), FLOATS, LINES[-2:]),
+    Case("totals", lambda x: (np.sum(x), np.max(x), np.mean(x * x)), FLOATS, LINES),
+    Case("whole totals", lambda x: (np.sum(x), np.max(x), np.any(x > 3)), INTEGERS, LINES[-3:]),
+    Case("folds of rows", lambda x: (np.sum(x, axis=1), np.max(x, axis=1)), (*FLOATS, "int32"), TABLES),
+    Case("folds of columns", lambda x: (np.sum(x, axis=0), np.min(x, axis=0)), (*FLOATS, "int32"), TABLES),
+    Case("folds of both", lambda x: np.sum(x, axis=(0, 2)), FLOATS, (((4, 50, 60),), ((2, 3, 5),))),
+    Case("softmax", softmax, FLOATS, TABLES),
+    Case("layer norm", layer_norm, FLOATS, TABLES),
+    Case("logsumexp", logsumexp, FLOATS, TABLES),
+    Case("black scholes", black_scholes, FLOATS, (((4096,),) * 3, ((1001,),) * 3)),
+]
+MOST_ULPS = 64.0  # of the largest number of a result: sums of 100,003 numbers, NumPy's in pairs
+
+
+def _arguments(case: Case, dtype: str, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+    rng = np.random.default_rng(len(case.name))
+    if dtype.startswith(("int", "uint")):
+        return [rng.integers(0, 100, s).astype(dtype) for s in shapes]
+    if case.name == "black scholes":
+        return [rng.uniform(0.5, 2, s).astype(dtype) for s in shapes]
+    return [rng.normal(size=s).astype(dtype) for s in shapes]
+
+
+def _off(found: np.ndarray, expected: np.ndarray) -> float:
+    """How far off a result is, in units of the last place of the largest number; infinite where integers differ."""
+    if found.shape != expected.shape:
+        return np.inf
+    if found.dtype.kind != "f":
+        return 0.0 if np.array_equal(found, expected) else np.inf
+    if not expected.size:
+        return 0.0
+    unit = np.spacing(np.max(np.abs(expected)).astype(found.dtype)).astype(np.longdouble)
+    return float(np.max(np.abs(found.astype(np.longdouble) - expected.astype(np.longdouble))) / unit)
+
+
+def check(case: Case, dtype: str, shapes: Sequence[tuple[int, ...]]) -> float:
+    """How far off the worst result of a case is; infinite also where a second run gives other bits."""
+    arguments = _arguments(case, dtype, shapes)
+    program = Program(case.function, arguments)
+    program.run()
+    found = program.results()
+    program.run()
+    again = program.results()
+    wide = [
+        a.astype(np.longdouble if dtype == "float64" else np.float64) if a.dtype.kind == "f" else a for a in arguments
+    ]
+    expected = case.function(*wide)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    same = all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(found, again, strict=True))
+    return max(_off(f, np.asarray(e)) for f, e in zip(found, expected, strict=True)) if same else np.inf
+
+
+def main() -> int:
+    """Check everything; gives 1 where something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true")
+    small = parser.parse_args().small
+    wrong = 0
+    for case in CASES:
+        shapes = case.shapes[-2:-1] or case.shapes if small else case.shapes
+        for dtype in case.dtypes[:1] if small else case.dtypes:
+            worst = 0.0
+            for shape in shapes:
+                try:
+                    worst = max(worst, check(case, dtype, shape))
+                except Exception:  # noqa: BLE001 (the others are checked all the same)
+                    traceback.print_exc()
+                    worst = np.inf
+            bad = worst > MOST_ULPS
+            wrong += bad
+            print(
+                f"{'WRONG' if bad else 'ok   '} {case.name}, {dtype}, {len(shapes)} shapes: {worst:.1f} ulp", flush=True
+            )
+    print(f"{wrong} wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

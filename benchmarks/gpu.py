@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,7 @@ def measure(program: Program) -> tuple[float, float]:
 
 def main() -> None:
     """Measure everything."""
-    import cupy
-
+    cupy = import_module("cupy")
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     print(f"{name}, driver {cupy.cuda.runtime.driverGetVersion()}, CuPy {cupy.__version__}, NumPy {np.__version__}")
     given, room = cupy.empty(1 << 28, "f4"), cupy.empty(1 << 28, "f4")

@@ -18,6 +18,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,7 @@ class Program:
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        import cupy
-
-        self.cupy = cupy
+        self.cupy = cupy = import_module("cupy")
         like = [
             np.empty(a.shape, a.dtype) if a.size < 2 else f"{a.dtype}[{', '.join(map(str, a.shape))}]"
             for a in arguments

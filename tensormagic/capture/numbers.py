@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cmath
 import functools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -108,6 +110,8 @@ def in_range(result: Node, base: Node, exponent: Node) -> Node:
     power = constant_value(exponent)
     if base.type.dtype.kind == "f" and power == 2:
         return result
+    if base.type.dtype.kind == "c":
+        result = _of_infinite(result, base, power)
     if not result.type.inexact or (power is not None and not power.imag and 0 <= power.real <= 1):
         return result
     given = [n for n in (base, exponent) if n.type.inexact and constant_value(n) is None]
@@ -115,6 +119,18 @@ def in_range(result: Node, base: Node, exponent: Node) -> Node:
     holds = functools.reduce(scalar.logical_or, [scalar.logical_not(scalar.isfinite(n)) for n in given], finite)
     text = "complex exponentiation" if result.type.dtype.kind == "c" else "(34, 'Numerical result out of range')"
     return require(result, holds, text, "overflow")
+
+
+def _of_infinite(result: Node, base: Node, power: Any) -> Node:
+    """A power of a complex number; an error where that is infinite and Python, which is asked, does not have nan, as before 3.14."""
+    text, kind = "an infinite complex number of Python's is raised to a power", "capture"
+    try:
+        if cmath.isnan(complex(math.inf, 0) ** (2 if power is None else complex(power))):
+            return result
+    except (OverflowError, ZeroDivisionError) as error:
+        if power is not None:
+            text, kind = str(error), "overflow" if isinstance(error, OverflowError) else "division"
+    return require(result, scalar.logical_not(scalar.isinf(base)), text, kind)
 
 
 def _divisor(node: Node, message: str) -> Node:

@@ -7,6 +7,8 @@ import copy
 import itertools
 import linecache
 import math
+import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -160,7 +162,8 @@ def test_in_functions(function: Any, tier: str, monkeypatch: pytest.MonkeyPatch)
         try:
             expected = function(copy.copy(given))
         except (ValueError, ZeroDivisionError) as error:
-            with pytest.raises(type(error), match=str(error)):
+            told_of = str(error).partition(", got ")[0]  # Python 3.14 adds the value
+            with pytest.raises(type(error), match=re.escape(told_of)):
                 ours(given)
         else:
             assert np.allclose(ours(given), expected, rtol=1e-14)
@@ -259,7 +262,10 @@ UNREAD = {
 @pytest.mark.parametrize("body", UNREAD)
 def test_a_function_without_source_that_may_catch_errors_is_refused(body: str):
     space: dict[str, Any] = {"np": np, "contextlib": contextlib, "tm": tm}
-    exec(f"def helper(x):\n    {body}\n@tm.tensor\ndef f(x):\n    {body}\ng = tm.tensor(lambda x: helper(x))", space)
+    with warnings.catch_warnings(action="ignore"):  # of `return` in `finally`, from Python 3.14 on
+        exec(
+            f"def helper(x):\n    {body}\n@tm.tensor\ndef f(x):\n    {body}\ng = tm.tensor(lambda x: helper(x))", space
+        )
     for function in (space["f"], space["g"]):
         if UNREAD[body]:
             assert_equal(function(np.ones((2, 2))), space["helper"](np.ones((2, 2))), body)

@@ -14,6 +14,7 @@ from tensormagic.capture import context
 from tensormagic.capture.context import span_at
 from tensormagic.capture.staging.slots import INTERNAL, UNBOUND
 from tensormagic.capture.staging.trial import NeedsPython
+from tensormagic.capture.steps import binds
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of
@@ -205,7 +206,7 @@ def bound_at(function: Any, name: str) -> str:
             continue
         pending += reversed(code.co_consts)
         for step in dis.get_instructions(code):
-            if step.opname.startswith("STORE") and step.argval == name and step.positions and step.positions.lineno:
+            if name in binds(step) and step.positions and step.positions.lineno:
                 found = str(span_at(code, step.offset, step.positions.lineno))
     return found
 

@@ -14,6 +14,7 @@ from tensormagic.capture import context
 from tensormagic.capture.staging.raising import attempting
 from tensormagic.capture.staging.source import is_users, staged_code
 from tensormagic.capture.staging.trial import spoil, trial
+from tensormagic.capture.steps import enters, reads
 from tensormagic.ir.errors import CaptureError
 
 _QUIET = {"errstate", "catch_warnings", contextlib.nullcontext.__name__, "redirect_stdout"}  # that catch no error
@@ -61,7 +62,7 @@ def _catches(code: CodeType) -> bool:
     """Whether code has a handler, a ``finally`` that goes on elsewhere, or a ``with`` whose manager is none of those known."""
     steps = list(dis.get_instructions(code))
     gone_on = [s for s, then in pairwise(steps) if s.opname == "POP_EXCEPT" and then.opname != "RERAISE"]
-    withs = [s for s in steps if s.opname == "BEFORE_WITH"]
+    withs = list(filter(enters, steps))
     left = len(gone_on) > sum(s.opname == "WITH_EXCEPT_START" for s in steps)  # each `with` has one
     if left or any(s.opname in _MATCHES for s in steps) or any(_QUIET.isdisjoint(_names_at(s, steps)) for s in withs):
         return True
@@ -81,4 +82,4 @@ def _names_at(one: dis.Instruction, steps: list[dis.Instruction]) -> set[str]:
         if s.positions is not None and s.positions.lineno is not None and s.positions.col_offset is not None
         if around[0] <= (s.positions.lineno, s.positions.col_offset) < around[1]
     ]
-    return {str(s.argval) for s in inside if s.opname.startswith("LOAD")}
+    return {name for step in inside for name in reads(step)}

@@ -15,6 +15,7 @@ import numpy as np
 
 from tensormagic.capture import inputs
 from tensormagic.capture.staging.source import is_users
+from tensormagic.capture.steps import is_in_place
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
@@ -34,7 +35,6 @@ _STORING = {
     "out",
     "shuffle",
 }
-_IN_PLACE = 13  # the first of the operators that end in "=", in the interpreter's count
 
 
 class Recast(dict[str, Any]):
@@ -115,9 +115,7 @@ def _stores(tree: ast.AST) -> bool:
 def _code_stores(code: CodeType) -> bool:
     """The same for compiled code, and for the functions in it."""
     for step in dis.get_instructions(code):
-        if step.opname in {"STORE_SUBSCR", "STORE_SLICE"} or (
-            step.opname == "BINARY_OP" and (step.arg or 0) >= _IN_PLACE
-        ):
+        if step.opname in {"STORE_SUBSCR", "STORE_SLICE"} or is_in_place(step):
             return True
     texts = [c for c in code.co_consts if isinstance(c, tuple)]
     if _STORING & set(code.co_names) or any("out" in t for t in texts):

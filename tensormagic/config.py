@@ -84,10 +84,9 @@ class Config:
         """The level of the block that we are in, where it has one of its own: what is made there keeps it."""
         return self.math if self.own_level else ""
 
-    @property
     def own_place(self) -> tuple[str, str]:
-        """The device of the block that we are in, and what it says of copies, where it has one of its own: what is made there keeps it."""
-        return (self.device, self.transfers) if self.own_devices else ("", "")
+        """The device of the block that we are in, which has one of its own, and what it says of copies: what is made there keeps them."""
+        return self.device, self.transfers
 
     @contextmanager
     def using(self, **values: object) -> Generator[None]:

@@ -289,6 +289,14 @@ def place(node: Node) -> None:
         held.stays = True
 
 
+def device_array(node: Node) -> Any:
+    """The array of ``node`` on the device; None where its value is not there, or belongs on the host."""
+    held = next((values[node] for values in _values.near() if node in values), None)
+    if held is None and node.op is INPUT and isinstance(node["source"], Snapshot):
+        held = node["source"].value
+    return held.device() if isinstance(held, residence.Resident) and held.stays else None
+
+
 def norm_of(node: Node) -> float:
     """The Euclidean norm of a value on the device, of which one number is read."""
     return residence.norm(_values.here()[node])
@@ -316,9 +324,11 @@ def _held(leaf: Node) -> Any:
 def compute(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Any]:
     """The values of ``nodes`` on the host, several in one run; ``names`` are what the user calls them, for messages."""
     have(nodes)
-    there = _values.here()
-    called = [*names, *("" for _ in nodes[len(names) :])]
-    return [residence.hosted(there[n], n, name) for n, name in zip(nodes, called, strict=True)]
+    found = [*map(_values.here().__getitem__, nodes)]
+    if in_use:
+        called = [*names, *("" for _ in nodes[len(names) :])]
+        return [residence.hosted(v, n, name) for v, n, name in zip(found, nodes, called, strict=True)]
+    return found
 
 
 def have(nodes: Sequence[Node]) -> None:
@@ -331,7 +341,7 @@ def have(nodes: Sequence[Node]) -> None:
             if node in there:
                 continue
             if node.op is INPUT or node.op is CONSTANT:
-                there[node] = _kept(_leaf_value(node))
+                there[node] = _kept(_held(node) if node.op is INPUT else _leaf_value(node))
             else:
                 pending.append(node)
         if len(pending) == 1 and (found := _at_once(pending[0])) is not None:
@@ -377,7 +387,7 @@ _INDICES = {"position", "require", "size"}  # what indices that are data go thro
 
 def _at_once(node: Node) -> Any:
     """The value of a small operation of values that are there, or of elements of small arrays; None where a graph is to be closed."""
-    if config.tier == "numba" or config.device != "cpu" or own_rules(config.math) or (in_use() and _reads_device(node)):
+    if config.tier == "numba" or config.device != "cpu" or own_rules(config.math) or (in_use and _reads_device(node)):
         return None
     for _ in range(FEW):
         found = _by_numpy(node)
@@ -512,7 +522,7 @@ def _leaf_value(node: Node) -> Any:
     """The value of what is there, or needs no operands."""
     known = _values.here().get(node)
     if known is not None:
-        return residence.hosted(known, node)
+        return residence.hosted(known, node) if type(known) is residence.Resident else known
     return value_of(node) if node.op is INPUT else node.op.evaluate(node, (), _number)  # type: ignore[attr-defined]
 
 

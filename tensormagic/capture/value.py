@@ -153,7 +153,7 @@ class Tensor:
 
     def leveled(self) -> AbstractContextManager[None]:
         """A block in which its level and its device are in force."""
-        device, policy = self.placed
+        device, policy = self.place.buffer.placed
         if not self.level and not device:
             return nullcontext()
         return config.using(math=self.level, device=device, transfers=policy)

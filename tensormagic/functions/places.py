@@ -9,19 +9,30 @@ import numpy as np
 from tensormagic import session
 from tensormagic.backend.cuda.device import current
 from tensormagic.backend.cuda.transfers import asked_for
+from tensormagic.capture import context
+from tensormagic.capture.context import user_frame, user_names
+from tensormagic.capture.door import check_dtype
+from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.tensor import tensor
+from tensormagic.ir.errors import DTypeError
+from tensormagic.ops.leaf import input_node, open_type
+from tensormagic.residence import Resident
 
 
-def to_gpu(value: Any) -> Any:
+def to_gpu(value: Any, *, copy: bool = True) -> Any:
     """Have a value on the card, and stay there: it is copied once, and read from there by every run on the card.
 
     Parameters
     ----------
     value
-        An array, a lazy array, or a container of these (a list, a tuple, a dictionary, a dataclass).
+        An array, a lazy array, or a container of these (a list, a tuple, a dictionary, a dataclass). An array that another library
+        has on the card (CuPy, PyTorch, JAX: what has ``__cuda_array_interface__``) does not pass through the host.
+    copy
+        Of such an array: whether it is copied on the card. Without a copy, the memory is shared, and whoever stores into it changes
+        the lazy array too.
 
     Returns
     -------
@@ -39,7 +50,24 @@ def to_gpu(value: Any) -> Any:
     """
     current()
     leaves, build = flatten(value)
-    return build(iter([_there(v) for v in leaves]))
+    return build(iter([_adopted(v, copy=copy) if _is_foreign(v) else _there(v) for v in leaves]))
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether an array of another library lies on a card."""
+    return not isinstance(value, Tensor) and hasattr(value, "__cuda_array_interface__")
+
+
+def _adopted(value: Any, *, copy: bool) -> Tensor:
+    array = current().adopt(value)
+    if array is None:
+        raise DTypeError(f"a {type(value).__name__} is no array on this device")
+    held = user_names(user_frame()).items()
+    name = next((n for n, v in held if v is value and not n.startswith("_")), "the data")
+    check_dtype(array.dtype, name)
+    with config.using(device="gpu"):
+        source = Snapshot(name, Resident(device_array=array.copy() if copy else array))
+        return wrap(input_node(source, open_type(source, array.dtype, array.shape)))
 
 
 def _there(value: Any) -> Any:
@@ -67,3 +95,13 @@ def to_host(value: Any) -> Any:
     leaves, build = flatten(value)
     with asked_for():
         return build(iter([v.numpy() if isinstance(v, Tensor) else v for v in leaves]))
+
+
+def _interface(self: Tensor) -> dict[str, Any]:
+    array = None if context.current() is not None else session.device_array(self.node)
+    if array is None:
+        raise AttributeError("the value does not lie on the device", name="__cuda_array_interface__", obj=self)
+    return array.__cuda_array_interface__
+
+
+Tensor.__cuda_array_interface__ = property(_interface)  # type: ignore[attr-defined]

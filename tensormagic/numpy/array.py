@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic import session
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.refusal import needs_value
 from tensormagic.capture.value import Tensor
 from tensormagic.numpy.calling import DEVICE, check_device
 
+_HOST = 1  # DLPack's number of it
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
@@ -41,10 +43,18 @@ def _dlpack(
 ) -> Any:
     """The value as a DLPack capsule: read-only, or a copy where the consumer knows of no read-only memory."""
     needs_value("DLPack")
+    there = session.device_array(self.node)
+    if hasattr(there, "__dlpack__") and (dl_device is None or dl_device[0] != _HOST):
+        return there.__dlpack__(stream=stream, max_version=max_version)
     value = np.asarray(self.numpy())
     if copy or (copy is None and (max_version is None or max_version < (1, 0))):
         value = value.copy()
     return value.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=None)
+
+
+def _dlpack_device(self: Tensor) -> Any:
+    there = session.device_array(self.node)
+    return (there if hasattr(there, "__dlpack__") else np.zeros(0)).__dlpack_device__()
 
 
 def install() -> None:
@@ -53,4 +63,4 @@ def install() -> None:
     hooks.methods["__array_namespace__"] = _namespace
     hooks.methods["to_device"] = _to_device
     hooks.methods["__dlpack__"] = _dlpack
-    hooks.methods["__dlpack_device__"] = lambda self: np.zeros(0).__dlpack_device__()
+    hooks.methods["__dlpack_device__"] = _dlpack_device

@@ -68,7 +68,7 @@ class Values:
 
     def near(self) -> list[weakref.WeakKeyDictionary[Node, Any]]:
         """The values in force, and those of the same level and rules on other devices."""
-        return [table.there for table in self._near()]
+        return [self.table().there] if len(self._tables) == 1 else [table.there for table in self._near()]
 
     def _near(self) -> list[Table]:
         here, chosen = self.table(), choices()
@@ -76,6 +76,8 @@ class Values:
 
     def adopt(self, nodes: Iterable[Node]) -> None:
         """Note of values that are there on other devices alone what was absorbed on the way to them."""
+        if len(self._tables) == 1:
+            return
         here, *others = self._near()
         for node in nodes if others else ():
             found = next((t for t in others if node in t.there), None) if node not in here.there else None

@@ -172,7 +172,7 @@ class Card:
 
     def scatter(self, name: str, array: DeviceArray, places: Any, values: Any) -> None:
         """By atomic operations."""
-        getattr(import_module("cupyx"), f"scatter_{name}")(array, places, values)
+        {"add": self._cupy.add, "max": self._cupy.maximum}[name].at(array, places, values)
 
     def synchronize(self) -> None:
         """Wait for the current stream."""
@@ -218,6 +218,8 @@ def out_of_memory(wanted: int = 0) -> Generator[None]:
 
 
 _device: list[Device] = []
+in_use: Sequence[Device] = _device
+"""The device, where one has been asked for."""
 
 
 def use(device: Device | None) -> None:
@@ -239,11 +241,6 @@ def current() -> Device:
             raise DeviceError(*why)
         _device.append(Card())
     return _device[0]
-
-
-def in_use() -> bool:
-    """Whether a device has been asked for."""
-    return bool(_device)
 
 
 def is_there() -> bool:

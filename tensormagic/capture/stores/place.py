@@ -24,6 +24,7 @@ from tensormagic.ops.move import squeezes
 Forward = Callable[[Node], Node]
 Backward = Callable[[Node, Node], Node]
 serials = itertools.count(1)
+_ANYWHERE = ("", "")
 Layout = np.ndarray[Any, Any]  # an array that is never read: what is where in memory
 
 
@@ -96,7 +97,7 @@ class Buffer:
     choice: Choice | None = None
     merged: bool = False
     level: str = field(default_factory=lambda: config.own_math)
-    placed: tuple[str, str] = field(default_factory=lambda: config.own_place)
+    placed: tuple[str, str] = field(default_factory=lambda: config.own_place() if config.own_devices else _ANYWHERE)
     argument: bool = False
     first: Node = field(init=False)
 
@@ -189,7 +190,7 @@ class Buffer:
         """Replace the value, and have whoever is trying code out note what it was."""
         self._change()
         self.level = config.own_math or self.level
-        self.placed = config.own_place if config.own_devices else self.placed
+        self.placed = config.own_place() if config.own_devices else self.placed
         self.hold(node)
         lies_as(node, self.first)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic import session
 from tensormagic.backend.cuda.device import Device
 
 X = np.arange(12.0).reshape(4, 3)
@@ -150,3 +151,36 @@ def test_numpys_floating_point_errors_are_numpys(device: Device):
     x = tm.to_gpu(np.array([1.0, 0.0]))
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         (1 / x).sum().numpy()
+
+
+def test_arrays_of_other_libraries_come_in_and_go_out_without_the_host(device: Device):
+    theirs = device.put(X)
+    before = copies(device)
+    ours = tm.to_gpu(theirs)
+    theirs[0] = 99.0  # a copy on the device keeps what was read
+    with tm.config.using(device="gpu", transfers="refuse"):
+        y = ours * 2
+    assert copies(device) == before
+    np.testing.assert_array_equal(tm.to_host(y), X * 2)
+    shared = tm.to_gpu(theirs, copy=False)
+    assert shared.__cuda_array_interface__["data"] == theirs.__cuda_array_interface__["data"]
+    assert y.__cuda_array_interface__["shape"] == X.shape
+    assert not hasattr(tm.tensor(X), "__cuda_array_interface__")
+    grad = tm.grad(lambda x: (x**2).sum())(ours)
+    np.testing.assert_array_equal(tm.to_host(grad), 2 * X)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_torch_and_jax(device: Device, library: str):
+    module = pytest.importorskip(library)
+    theirs = module.ones((3, 2), device="cuda") if library == "torch" else module.numpy.ones((3, 2))
+    ours = tm.to_gpu(theirs)
+    before = copies(device)
+    with tm.config.using(device="gpu"):
+        y = ours * 3
+    session.have([y.node])
+    back = module.from_dlpack(y) if library == "torch" else module.dlpack.from_dlpack(y)
+    assert copies(device) == before
+    assert back.shape == (3, 2)
+    assert float(back.sum()) == 18.0

@@ -129,7 +129,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gradient of a loop": (tm.grad(rows), (X,)),
     "gradient of a while": (tm.grad(growing), (Y,)),
     "gradient of solve": (tm.grad(lambda a, b: np.linalg.solve(a, b).sum()), (S, W)),
-    "gradient of eigh": (tm.grad(lambda a: (np.linalg.eigh(a)[1] ** 3).sum()), (S,)),
+    "gradient of eigh": (tm.grad(lambda a: (np.linalg.eigh(a)[1] ** 4).sum()), (S,)),
     "hessian": (tm.hessian(logreg), (W, X, Y)),
     "vmap": (tm.vmap(lambda r: np.sort(r)[::-1] * r.max()), (X,)),
 }  # fmt: skip
@@ -155,7 +155,8 @@ def test_a_program_gives_what_numpy_gives(device: Device, name: str):
         here = device.fetch(one) if device.is_array(one) else one
         assert np.shape(here) == np.shape(other)
         assert np.asarray(here).dtype == np.asarray(other).dtype
-        np.testing.assert_allclose(here, other, rtol=1e-9, atol=1e-12)
+        single = np.asarray(here).dtype == np.float32
+        np.testing.assert_allclose(here, other, rtol=1e-6 if single else 1e-9, atol=1e-12)
     assert all(device.is_array(v) or not np.ndim(v) for v in found)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import AxisError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
@@ -173,7 +173,7 @@ def into_out(result: Node, out: Any, name: str) -> Any:
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
     if not isinstance(out, Tensor):
-        refuse(f"{name} with out= that is not the cell's own array", "Assign the result instead.")
+        not_own(f"{name} with out=")
     return store_result(out, result, name, reduced=name not in _AS_UFUNCS)
 
 

@@ -19,7 +19,7 @@ from tensormagic.capture.known import arithmetic
 from tensormagic.capture.makers import is_numpys
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.oracle import in_numpys_words
-from tensormagic.capture.refusal import needs_value, refuse, values_are_there
+from tensormagic.capture.refusal import needs_value, not_own, refuse, values_are_there
 from tensormagic.capture.stores.place import is_region
 from tensormagic.capture.value import Tensor, build, node_of, static_int, wrap
 from tensormagic.capture.words import said
@@ -463,10 +463,7 @@ def _into(target: Any, result: Tensor, name: str, reduced: bool) -> Any:
     if isinstance(target, Tensor):
         return store_result(target, result.node, name, reduced=reduced)
     if context.current() is not None:
-        raise CaptureError(
-            "out= with an array that is not the cell's own is not captured",
-            "Use an array that the cell reads by its name.",
-        )
+        not_own(f"np.{name} with out=, or an operator that ends in =,")
     casting: Any = "unsafe" if reduced else "same_kind"
     if not np.can_cast(result.dtype, target.dtype, casting):
         raise DTypeError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.value import Tensor, as_size, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
@@ -128,7 +128,7 @@ def _standard(name: str, text: str, *more: str) -> Callable[..., Any]:
         operands = {k: _operand(v, k) for k, v in given.items()}
         if out is not None:
             if not isinstance(out, Tensor):
-                refuse(f"{name} with out= of an array that the cell does not read by name", "Assign the result.")
+                not_own(f"{name} with out=")
             if out.dtype != dtype:
                 raise TypeError(f"Supplied output array has the wrong type. Expected {dtype}, got {out.dtype}")
             size = out.type.shape if size is None else size
@@ -246,7 +246,7 @@ def _shuffle(self: Draws, x: Any, axis: int = 0) -> None:
     if isinstance(x, list):
         refuse("shuffle of a list", "Use permutation of its length, or an array.")
     if not isinstance(x, Tensor):
-        refuse("shuffle of an array that is not captured", "Give the array a name that the cell reads.")
+        not_own("shuffle")
     if not x.ndim:
         raise TypeError("cannot shuffle an array without axes")
     axis = normalise_axis(axis, x.ndim)
@@ -279,7 +279,7 @@ def _permuted(self: Draws, x: Any, axis: int | None = None, out: Any = None) -> 
     if out is None:
         return found
     if not isinstance(out, Tensor):
-        refuse("permuted with out= of an array that is not captured", "Assign the result.")
+        not_own("permuted with out=")
     out[...] = found
     return out
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from tensormagic.capture import context
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, ForeignStoreError
 from tensormagic.ir.node import Node
 
 
@@ -21,6 +21,20 @@ def is_met_by_numpy(error: BaseException) -> bool:
 def refuse(what: str, advice: str) -> NoReturn:
     """Say that the user's line cannot be captured."""
     raise CaptureError(f"{what} is not captured", advice)
+
+
+def not_own(what: str) -> NoReturn:
+    """Say that something would be stored into an array that is not captured."""
+    capture = context.current()
+    if capture is not None and capture.abstract:
+        raise ForeignStoreError(
+            f"{what} stores into an array that the function neither is given nor reads by a name",
+            "Give it to the function as an argument, or in a list or a dictionary that is one; or make a new array: w = w - g.",
+        )
+    raise ForeignStoreError(
+        f"{what} stores into an array that the cell does not read by a name",
+        "Bind it to a name in an earlier cell, and store into that; or run the cell with --plain.",
+    )
 
 
 def values_are_there() -> bool:

@@ -24,6 +24,7 @@ from tensormagic.capture.makers import is_function, is_library
 from tensormagic.capture.tree import is_container, parts_in
 from tensormagic.capture.value import Tensor
 from tensormagic.functions import kinds
+from tensormagic.functions.inside import Inside
 from tensormagic.functions.named import Named, named
 from tensormagic.functions.record import MISSING, Check, Record
 from tensormagic.functions.space import CellSpace, Read, place_of
@@ -57,6 +58,7 @@ def record_of(
     is_moving: Callable[[Any], bool],
     *,
     fixed: bool = False,
+    generators: bool = True,
 ) -> Record:
     """What functions can read, as it is now.
 
@@ -70,10 +72,14 @@ def record_of(
         Names that are known to be read; those that hold what ``is_moving`` says are inputs, whose values do not matter.
     fixed
         Whether what was read is not read again: then the elements of large arrays are compared, and lazy values as well.
+    generators
+        Whether what NumPy draws numbers with is read.
     """
     if roots is None:
         return Record((), "code that is not known")
-    walk = _Walk({place_of(r) for r in reads}, is_moving, fixed=fixed)
+    inputs = {id(space[name]) for name, space in reads if isinstance(space, Inside) and name in space}
+    walk = _Walk({place_of(r) for r in reads}, inputs, is_moving, fixed=fixed)
+    walk.generators = generators
     try:
         walk.all(roots, arguments, reads)
     except Unfollowed as found:
@@ -103,13 +109,15 @@ _WATCHED = {"numpy", "scipy", "math", "numpy.random", "numpy.linalg", "numpy.fft
 class _Walk:
     """One search: by the names that are known so far, again until there are no more."""
 
-    def __init__(self, noted: set[Any], is_moving: Callable[[Any], bool], *, fixed: bool) -> None:
+    def __init__(self, noted: set[Any], inputs: set[int], is_moving: Callable[[Any], bool], *, fixed: bool) -> None:
         self.fixed = fixed
         self.noted = noted
+        self.inputs = inputs  # arrays inside of containers and objects, by identity
         self.is_moving = is_moving
         self.names: set[str] = set()
         self.every = False  # whether attributes are read by names that are not in the code
         self.asks = False  # whether it is asked which attributes there are
+        self.generators = True
         self._begin()
 
     def _begin(self) -> None:
@@ -182,6 +190,8 @@ class _Walk:
         self.seen[key] = value
         if len(self.seen) > LIMIT:
             raise Unfollowed(f"more than {LIMIT} objects")
+        if not self.generators and value is np.random:
+            return
         look = _LOOKS.get(type(value))
         if look is not None:
             look(self, value, told, lifted)
@@ -215,6 +225,8 @@ class _Walk:
             self._push(root, told, lifted=True)
 
     def _array(self, array: Any, told: str) -> None:
+        if id(array) in self.inputs:
+            return
         if type(array) is not np.ndarray or array.dtype.hasobject or (array.nbytes > _LARGEST and not self.fixed):
             raise Unfollowed(f"the elements of {told}")
         self._check("array", array, None, (array.dtype, array.shape, array.strides, array.tobytes()), told)

@@ -17,11 +17,13 @@ from tensormagic.capture import context, door, floating, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import checked, refusing
+from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import computed, flatten, structure
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
+from tensormagic.functions.inside import Inside, arrays_in, placed, refuse_kept, taken_back
 from tensormagic.functions.left import give_values, held_by, left_behind, rescued
 from tensormagic.functions.reading import (
     Body,
@@ -38,7 +40,7 @@ from tensormagic.functions.space import place_of
 from tensormagic.functions.stand_ins import abstract_tensor
 from tensormagic.functions.stores import Stores, stores_of, unchanged
 from tensormagic.functions.travel import Made
-from tensormagic.ir.errors import CaptureError, GuardError, KindError
+from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, KindError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.outside import Changed, Log, logged
@@ -68,6 +70,7 @@ class Trace:
     raising: bool  # floating-point errors, where it asks for that
     caught: bool  # those, in a `try`, where a call asks for them
     values: dict[Node, Any]  # what each input was
+    inside: list[Buffer]  # of arrays inside of containers and objects
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +140,7 @@ def trace(
     seen = [random.over(o, t, capture) for o, t in zip(given.objects, tensors, strict=True)]
     capture.lifted.update(zip(map(place_of, given.reads), seen[count:], strict=True))
     own = iter(seen[:count])
-    with context.capturing(capture):
+    with context.capturing(capture), placed(given.reads, seen[count:]):
         args, options = given.build(
             iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)])
         )
@@ -156,8 +159,9 @@ def trace(
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
     again = any(t.place.buffer.version for t in fresh) or any(random.is_generator(r[1][r[0]]) for r in new)
     return Trace(
-        leaves, nodes, stores, build, capture.guards, new, again, capture.raising, capture.caught, capture.values
-    )
+        leaves, nodes, stores, build, capture.guards, new, again, capture.raising, capture.caught, capture.values,
+        [t.place.buffer for t, r in zip(tensors[count:], given.reads, strict=False) if isinstance(r[1], Inside)],
+    )  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -266,6 +270,7 @@ class Function(Made):
         default=0, repr=False
     )  # calls until it is asked again whether what is read can be followed
     _leaves: bool = False  # whether its last trace has left values in objects
+    _settled: bool = False  # whether it was traced once: where it stores is known
     _complex: frozenset[int] = frozenset()
     _kept: dict[frozenset[int], Any] = field(default_factory=dict[frozenset[int], Any], repr=False)
 
@@ -403,8 +408,10 @@ class Function(Made):
 
     def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
         leaves, build = self._flattened(args, options)
-        held = [(read, _held(read)) for read in self.reads if read[0] in read[1]]
-        return Given(leaves, [is_moving(v) for v in leaves], build, held)
+        return self._among(leaves, [is_moving(v) for v in leaves], build)
+
+    def _among(self, leaves: list[Any], moving: list[bool], build: Callable[[Any], Any]) -> Given:
+        return Given(leaves, moving, build, [(read, _held(read)) for read in self.reads if read[0] in read[1]])
 
     def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Known) -> None:
         key = structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values])
@@ -426,7 +433,17 @@ class Function(Made):
             if program.stores.fits(given.values) and record.holds() and _fits(program, shapes):
                 return program, given, record
         before, reads = self.record(call), self.reads
-        program, given = self.specialise(given)
+        whole = self._whole(call) if before.why and not self._settled else before
+        try:
+            program, given = self.specialise(given)
+        except ForeignStoreError:
+            inside = arrays_in(whole) if taken_back(whole) else ()
+            if not inside:
+                raise
+            self.reads = (*(r for r in self.reads if not isinstance(r[1], Inside)), *inside)
+            before, given = self.record(call), self._among(given.leaves, given.moving, given.build)
+            program, given = self.specialise(given)
+        self._settled = True
         known = self.reads == reads and not self._leaves and not before.why and not before.changed()
         record = before if known else self.followed(before, call)
         if not program.extra and not record.why:
@@ -444,6 +461,10 @@ class Function(Made):
             self._unfollowed -= 1
             return UNKNOWN
         return record_of(self.roots, constants_of(call), self.reads, is_moving)
+
+    def _whole(self, call: Any) -> Record:
+        """The same with the elements of large arrays, and without what NumPy's generators know: a trace changes nothing of that."""
+        return record_of(self.roots, constants_of(call), self.reads, is_moving, fixed=True, generators=False)
 
     def followed(self, before: Record, call: Any) -> Record:
         """What a trace has read, with the reads that it has found; not to be followed where the trace has changed that."""
@@ -472,6 +493,7 @@ class Function(Made):
         if left:
             held = held_by(found.build)
             left = [v for v in left if id(v) not in held]
+        refuse_kept(left, found.inside, self.name)
         self._leaves = bool(left)
         give_values(left, values, self.name)
         closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)

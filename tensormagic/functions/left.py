@@ -28,7 +28,7 @@ from tensormagic.ops.leaf import INPUT, constant
 
 
 def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
-    """The lazy values that were made after ``mark`` and that somebody still has.
+    """The lazy values that were made, or stored into, after ``mark`` and that somebody still has.
 
     ``known`` says that this function is known to leave some: else it is made sure that they are not in cycles that nobody has.
     """
@@ -37,9 +37,20 @@ def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
             if generation == 2 and known:
                 break
             gc.collect(generation)
-        if not any(isinstance(v, Tensor) for v in living.since(mark)):
-            return []
+        if not _made_since(mark):
+            break
+    return _made_since(mark) + _stored_since(mark)
+
+
+def _made_since(mark: Tensor) -> list[Tensor]:
     return [v for v in living.since(mark) if isinstance(v, Tensor)]
+
+
+def _stored_since(mark: Tensor) -> list[Tensor]:
+    """Lazy values of before, as an earlier call has left them, that were stored into."""
+    then = mark.place.buffer.born
+    found = [v for v in living.held() if isinstance(v, Tensor) and not v.place.buffer.argument]
+    return [v for v in found if v.place.buffer.born < then < v.place.buffer.version]
 
 
 def held_by(build: Callable[[Any], Any]) -> set[int]:
@@ -104,11 +115,15 @@ def rescued(values: Mapping[Node, Any]) -> Generator[None]:
 
 def _given(value: Tensor, values: Mapping[Node, Any]) -> bool:
     """Whether a lazy value could be made one of what the call was given; one of no argument is that already."""
-    node = value.node
+    own = value.place.buffer
+    node = value.node if own.argument else own.node
     leaves = [n for n in topological([node]) if n.op is INPUT and not isinstance(n["source"], Snapshot)]
     if leaves and all(n in values for n in leaves):
         (node,) = substituted([node], {n: _input(values[n], str(n["source"].name)) for n in leaves})
-        value.place = Place(Buffer(node))
+        if own.argument:
+            value.place = Place(Buffer(node))
+        else:  # views of it, and other names, see it too
+            own.renew(node)
     return all(n in values for n in leaves)
 
 

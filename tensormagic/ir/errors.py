@@ -52,6 +52,10 @@ class CaptureError(TensorError, TypeError):
     """Code that cannot be captured."""
 
 
+class ForeignStoreError(CaptureError):
+    """A store into an array that is not captured."""
+
+
 class LayoutError(CaptureError):
     """Where elements lie in memory decides, and is not known: their values do not tell it."""
 

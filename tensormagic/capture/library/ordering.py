@@ -9,7 +9,7 @@ import numpy as np
 from tensormagic.capture.arguments import agreeing, array_alone, done, into_out, one_axis, or_one, tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
@@ -119,9 +119,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """``np.put_along_axis``: a store through arrays of indices, one for each axis."""
     if not isinstance(arr, Tensor):
-        refuse(
-            "np.put_along_axis into an array that is not the cell's own", "Use an array that the cell reads by name."
-        )
+        not_own("np.put_along_axis")
     index = node_of(indices)
     if index.type.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")

@@ -71,7 +71,9 @@ def _of_singles(x: Node, y: Node, rank: int) -> Node | None:
 
 def _exactly(result: Tensor, out: Any) -> Any:
     """The result in ``out``, which has its very type and lies in C order."""
-    layout = out.place.layout() if isinstance(out, Tensor) else None
+    if not isinstance(out, Tensor):
+        return into_out(result.node, out, "dot")
+    layout = out.place.layout()
     lies = layout is None or layout.flags.c_contiguous
     if (
         out.dtype != result.dtype

@@ -34,6 +34,13 @@ _STORING = {
     "partition",
     "out",
     "shuffle",
+    "put_along_axis",
+    "nan_to_num",
+    *(
+        f"__i{name}__"
+        for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor")
+    ),
+    *("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul"),  # of ``operator``
 }
 
 

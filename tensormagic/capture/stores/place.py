@@ -201,6 +201,11 @@ class Buffer:
             del self.__dict__["make"]
         self.node = node
 
+    def renew(self, node: Node) -> None:
+        """Have the same value, computed from something else."""
+        self.hold(node)
+        self.version = next(serials)
+
     def put_late(self, make: Callable[[Node], Node]) -> None:
         """Replace the value by one that is made of what it was when it is asked for, or when code is tried out."""
         if self in _late:

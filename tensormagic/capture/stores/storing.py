@@ -14,7 +14,7 @@ from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.masked import unselected
 from tensormagic.capture.stores.uncertain import may_share
@@ -477,7 +477,7 @@ def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, value: Any) -> None
     """``ufunc.at(x, index, value)``: repeated indices are combined one after the other."""
     name = ufunc.__name__
     if not isinstance(x, Tensor):
-        refuse(f"np.{name}.at on an array that is not the cell's own", "Use an array that the cell reads by its name.")
+        not_own(f"np.{name}.at")
     if name not in _AT or op is None:
         refuse(f"np.{name}.at", f"Those of {', '.join(_AT)} are captured.")
     if x.place.writeable is False:

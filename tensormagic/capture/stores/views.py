@@ -15,7 +15,7 @@ from tensormagic.capture.deprecated import told
 from tensormagic.capture.fancy import is_mask
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.storing import (
     as_stored,
@@ -48,7 +48,7 @@ from tensormagic.ops.scalars import scalar
 def own_array(value: Any, name: str) -> Tensor:
     """An array that is stored into."""
     if isinstance(value, np.ndarray):
-        refuse(f"{name} into an array that is not the cell's own", "Use an array that the cell reads by its name.")
+        not_own(name)
     if not isinstance(value, Tensor) or value.type.form != "array":
         raise DTypeError(f"{name}: argument 1 must be an array, not {type(value).__name__}")
     return value

@@ -1,0 +1,150 @@
+"""Arrays inside containers and objects as inputs of a trace, where a function stores into them in place: ``self.w -= g``.
+
+Which they are, a record of what the function can read says. While the function is captured, lazy arrays stand in their places;
+what is stored is then done to the arrays, at each call. The same record takes back what a first attempt has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.functions.record import MISSING, Check, Record
+from tensormagic.functions.space import Read
+from tensormagic.ir.errors import CaptureError
+
+LIMIT = 500  # arrays
+
+
+@dataclass(eq=False)
+class Inside(Mapping[str, Any]):
+    """Where an array is held, as the dictionary that holds its name.
+
+    Parameters
+    ----------
+    name
+        How the user would write it: ``p['w']``.
+    places
+        The dictionaries and lists that hold it, each with the key or the index.
+    """
+
+    name: str
+    places: list[tuple[Any, Any]]
+
+    @property
+    def holder(self) -> Any:
+        """The first of them."""
+        return self.places[0][0]
+
+    def __getitem__(self, name: str) -> Any:
+        holder, key = self.places[0]
+        try:
+            value = holder[key]
+        except IndexError:
+            raise KeyError(name) from None
+        if type(value) is not np.ndarray:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((self.name,))
+
+    def __len__(self) -> int:
+        return 1
+
+
+def arrays_in(record: Record) -> tuple[Read, ...]:
+    """The arrays that containers and objects hold, of what was read."""
+    found: dict[int, Inside] = {}
+    for check in record.checks:
+        for holder, key, name in _entries(check):
+            value = holder[key]
+            if type(value) is np.ndarray and not value.dtype.hasobject:
+                found.setdefault(id(value), Inside(name, [])).places.append((holder, key))
+    return tuple((space.name, space) for space in found.values()) if len(found) <= LIMIT else ()
+
+
+def _entries(check: Check) -> Iterable[tuple[Any, Any, str]]:
+    of, key, _ = check.operands
+    if check.kind == "entry" and isinstance(space := getattr(of, "__self__", None), dict):
+        return [(space, key, check.told)] if key in space else []
+    if check.kind == "items" and isinstance(of, list):
+        return [(of, k, f"{check.told}[{k}]") for k in range(len(of))]
+    if check.kind == "items" and isinstance(of, dict):
+        return [(of, k, f"{check.told}[{k!r}]") for k in of]
+    return []
+
+
+@contextmanager
+def placed(reads: Sequence[Read], stand_ins: Sequence[Any]) -> Generator[None]:
+    """Have lazy arrays stand where the arrays are."""
+    inside = [(r[1], lazy) for r, lazy in zip(reads, stand_ins, strict=True) if isinstance(r[1], Inside)]
+    arrays = {id(lazy): space[space.name] for space, lazy in inside}
+    holders = {id(holder): holder for space, _ in inside for holder, _ in space.places}
+    try:
+        for space, lazy in inside:
+            for holder, key in space.places:
+                holder[key] = lazy
+        yield
+    finally:
+        for holder in holders.values():
+            for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+                if id(holder[key]) in arrays:  # where it was, or where the code has put it
+                    holder[key] = arrays[id(holder[key])]
+
+
+def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None:
+    """Refuse code that has put such an array, or a part of it, where it does not become the array again."""
+    for value in left:
+        if value.place.buffer in buffers:
+            raise CaptureError(
+                f"{label} stores into {value.place.buffer.name}, and keeps it or a part of it in another object, too",
+                "Keep a copy there.",
+            )
+
+
+def taken_back(record: Record) -> bool:
+    """Whether everything is as it was, once that has been put back which can be."""
+    if record.why or not record.changed():
+        return not record.why
+    keys = {id(c.operands[0]): c.operands[2] for c in record.checks if c.kind == "items"}
+    for check in record.checks:
+        _put_back(check, keys)
+    return not record.changed()
+
+
+def _put_back(check: Check, keys: Mapping[int, Any]) -> None:
+    of, name, held = check.operands
+    space = getattr(of, "__self__", None)
+    if check.kind.startswith("entry") and isinstance(space, dict) and space.get(name, MISSING) is not held:
+        if held is MISSING:
+            del space[name]
+        else:
+            space[name] = held
+    elif check.kind.startswith("cell"):
+        of.cell_contents = held
+    elif check.kind == "array" and of.flags.writeable:
+        np.copyto(of, np.frombuffer(held[3], held[0]).reshape(held[1]))
+    elif check.kind == "items" and isinstance(of, list):
+        of[:] = held
+    elif check.kind == "items" and type(of) is _VALUES and id(mapped := _owner(of)) in keys:
+        entries = dict(zip(keys[id(mapped)], held, strict=True))
+        mapped.clear()
+        mapped.update(entries)
+
+
+_VALUES = type({}.values())
+
+
+def _owner(values: Any) -> Any:
+    """The dictionary of ``values()``, which is given as one that cannot be changed."""
+    import gc
+
+    return next((d for d in gc.get_referents(values) if isinstance(d, dict)), None)
+
+
+__all__ = ["Inside", "arrays_in", "placed", "refuse_kept", "taken_back"]

@@ -1,0 +1,111 @@
+"""Stores into arrays that containers and objects hold: ``self.w -= g`` in a captured function changes what it would in Python."""
+
+import linecache
+import textwrap
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+
+G = np.array([1.0, 2.0, 3.0])
+PROGRAMS = {
+    "a dictionary": "p['w'] -= g",
+    "a rate beside it": "m.lr *= 0.5\nm.w -= m.lr * g",
+    "every entry": "for k in p: p[k] -= lr",
+    "a list": "for i in range(2): q[i] -= lr",
+    "a list by zip": "for a, b in zip(q, [g, g[:2]]): a -= lr * b",
+    "nested": "n['a'][0][1:] -= g[1:]",
+    "by another name": "w = m.w\nw -= g",
+    "out=": "np.subtract(m.w, g, out=m.w)",
+    "at": "np.add.at(p['w'], [0, 0], g[0])",
+    "a branch": "if g[0] > 5: p['w'] -= g\nelse: p['w'][0] = 9.0",
+    "a loop by data": "while m.w.sum() > -9: m.w -= g",
+    "read before and after": "x = m.w\nm.w -= g\np['new'] = x + 1",
+    "bound anew": "m.w = m.w * 2\nm.w -= g",
+    "exchanged": "p['w'], m.w = m.w, p['w']\np['w'] -= g",
+    "a count before": "m.n = getattr(m, 'n', 0) + 1\nm.w -= g / m.n",
+    "momentum": "if not hasattr(m, 'v'):\n    m.v = np.zeros(3)\n    m.u = m.v[1:]\nm.v *= 0.9\nm.v += g\nm.w[1:] -= m.u",
+    "a gradient": "m.w -= lr * tm.grad(lambda w: ((w - g) ** 2).sum())(m.w)",
+}
+BY_HAND = {"a gradient": "m.w -= lr * 2 * (m.w - g)"}
+STATE = ("p", "q", "m", "n", "w0", "m0", "q0")
+
+
+def state():
+    p, q, m = (
+        {"w": np.arange(3.0), "b": np.ones(2)},
+        [np.arange(3.0), np.ones(2)],
+        SimpleNamespace(w=np.ones(3), lr=1.0),
+    )
+    n = {"a": [np.arange(3.0)]}
+    return {"np": np, "tm": tm, "p": p, "q": q, "m": m, "n": n, "w0": p["w"], "m0": m.w, "q0": q[0]}
+
+
+def shown(value):
+    if isinstance(value, dict):
+        return {k: shown(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [shown(v) for v in value]
+    return shown(vars(value)) if isinstance(value, SimpleNamespace) else np.asarray(value).tolist()
+
+
+def function(text, space):
+    lines = f"def f(g, lr=0.25):\n{textwrap.indent(text, '    ')}\n    return g.sum()\n"
+    name = f"/inside/{abs(hash(text))}.py"
+    linecache.cache[name] = len(lines), None, lines.splitlines(keepends=True), name
+    exec(compile(lines, name, "exec"), space)
+    return space["f"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_stored(name):
+    ours, pythons = state(), state()
+    captured = tm.tensor(function(PROGRAMS[name], ours))
+    plain = function(BY_HAND.get(name, PROGRAMS[name]), pythons)
+    for _ in range(3):
+        assert captured(G) == plain(G)
+        assert {k: shown(ours[k]) for k in STATE} == {k: shown(pythons[k]) for k in STATE}
+
+
+def test_values_around_a_store_are_not_captured_again():
+    space = state()
+    captured = tm.tensor(function("p['w'] -= g", space))
+    for _ in range(3):
+        captured(G)
+    (known,) = captured._exact.values()
+    captured(G)
+    assert captured._exact[next(iter(captured._exact))] is known
+    space["p"]["w"] = np.zeros(3)
+    captured(G)
+    assert space["p"]["w"].tolist() == (-G).tolist()
+    assert space["w0"].tolist() == (np.arange(3.0) - 4 * G).tolist()
+
+
+def test_derivatives_store_as_the_function_does():
+    p = {"w": np.zeros(3)}
+
+    def f(x):
+        p["w"] -= x
+        return np.sum(p["w"] * x**2)
+
+    value, slope = tm.value_and_grad(f)(2.0)
+    assert (value, slope) == (-24.0, -36.0)
+    assert p["w"].tolist() == [-2.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("t[0][:] -= g", "stores into an array that the function neither is given"),
+        ("p['w'] -= w0", "shares memory with w0"),
+        ("m.w -= g\no.kept = m.w", "keeps it or a part of it in another object"),
+    ],
+)
+def test_what_is_refused(text, words):
+    space = {**state(), "t": (np.zeros(3),), "o": SimpleNamespace()}
+    with pytest.raises(CaptureError, match=words):
+        tm.tensor(function(text, space))(G)
+    assert shown(space["p"]) == shown(state()["p"])

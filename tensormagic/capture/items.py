@@ -139,7 +139,7 @@ def _array(value: np.ndarray[Any, Any], text: str, capture: Capture) -> Any:
     held = capture.lifted.get(("array", id(value)))
     if held is not None and (held.place.buffer.version or held.node is inputs.of_array(value, text)):
         return held
-    tensor = Tensor(Place(Buffer(inputs.of_array(value, text), None, text, overlaps=["the object that holds it"])))
+    tensor = Tensor(Place(Buffer(inputs.of_array(value, text), value, text, overlaps=["the object that holds it"])))
     capture.lifted["array", id(value)] = tensor
     capture.lifted["alive", id(value)] = value
     return tensor

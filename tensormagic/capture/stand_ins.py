@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -20,19 +21,32 @@ class StandIn:
         raise NotImplementedError
 
 
-def handed_back(value: Any, seen: set[int] | None = None) -> Any:
-    """What a cell hands back: the objects themselves for what stands for them, in lists and dictionaries too."""
+def _real(value: Any) -> Any:
+    return value.real() if isinstance(value, StandIn) else value
+
+
+def handed_back(value: Any, real: Callable[[Any], Any] = _real, seen: set[int] | None = None) -> Any:
+    """What a cell hands back: the objects themselves for what stands for them, in lists and dictionaries too.
+
+    Parameters
+    ----------
+    value
+        What a name is bound to.
+    real
+        The object for what stands for it; anything else is given as it is.
+    seen
+        Containers that are being looked at.
+    """
     seen = set() if seen is None else seen
-    if isinstance(value, StandIn):
-        return value.real()
-    if id(value) in seen or type(value) not in {list, dict, tuple}:
-        return value
+    new = real(value)
+    if new is not value or id(value) in seen or type(value) not in {list, dict, tuple}:
+        return new
     seen.add(id(value))
     if isinstance(value, tuple):
-        parts = tuple([handed_back(v, seen) for v in value])
+        parts = tuple([handed_back(v, real, seen) for v in value])
         return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
     for key in list(value) if isinstance(value, dict) else range(len(value)):
-        new = handed_back(value[key], seen)
+        new = handed_back(value[key], real, seen)
         if new is not value[key]:
             value[key] = new
     return value

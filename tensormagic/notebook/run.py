@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import linecache
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
@@ -20,7 +20,8 @@ from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free
 from tensormagic.capture.context import Cell
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
-from tensormagic.capture.stores.holding import Recast
+from tensormagic.capture.stand_ins import handed_back
+from tensormagic.capture.stores.holding import Recast, notebooks_array
 from tensormagic.capture.tree import flatten, tensors_in
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
@@ -375,10 +376,22 @@ def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
     outcome.stored = tuple(buffer.name for buffer, _ in stores)
     for name in captured.deleted:
         shell.user_ns.pop(name, None)
-    bound = {name: at_home(value, shell.user_ns) for name, value in there.items()}
+    bound = {name: handed_back(at_home(v, shell.user_ns), _identified(outcome)) for name, v in there.items()}
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)
     shell.push(bound)
+
+
+def _identified(outcome: Outcome) -> Callable[[Any], Any]:
+    """For a lazy array that is an array of the notebook, that array; not where the cell has a copy of it in another dtype."""
+
+    def real(value: Any) -> Any:
+        if type(value) is not Tensor or outcome.options.dtype:
+            return value
+        array = notebooks_array(value, lambda node: bool(session.compute([node])[0]))
+        return value if type(array) is not np.ndarray else array
+
+    return real
 
 
 def really_bound(outputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,3 +84,40 @@ def test_drawn_cells_over_equal_numbers(notebook, seed):
     for name, power in powers.items():
         wanted = power * number ** (len(factors) - 1)
         assert np.asarray(notebook[f"grad_{name}"]).ravel().tolist() == [wanted], (name, factors)
+
+
+ALIASES = {  # what a cell does with the notebook's array ``a``, and what ``a`` is afterwards
+    "c = a": "c",
+    "c = L[0]": "c",
+    "c = o.w": "c",
+    "c = np.asarray(a)": "c",
+    "def h(): return a\nc = h()": "c",
+    "p['z'] = a": "p['z']",
+    "c = [a, 1]": "c[0]",
+    "c = (1, {'k': a})": "c[1]['k']",
+    "c = a\nc[1] = 7.0": "c",
+    "c = a\na -= 1.0": "c",
+    "if a.sum() > 1: c = a\nelse: c = b": "c",
+    "best, c = np.inf, None\nfor k in range(3):\n    if np.sum((a - k)**2) < best:\n        best, c = np.sum((a - k)**2), a": "c",
+}
+
+
+@pytest.mark.parametrize("cell", ALIASES)
+def test_a_name_for_an_array_of_the_notebook_is_that_array(notebook, cell):
+    notebook.ok("import numpy as np\nfrom types import SimpleNamespace\na = np.arange(3.0); b = np.ones(3)")
+    notebook.ok("L, o, p = [a], SimpleNamespace(w=a), {}")
+    notebook.ok(f"%%tensor -q\n{cell}")
+    other = ALIASES[cell]
+    assert notebook.ok(f"{other} is a").value
+    notebook.ok(f"{other}[0] = 77.0")
+    assert notebook["a"][0] == 77
+    notebook.ok(f"%%tensor -q\n{other.partition('[')[0]}\na[0] = 78.0")
+    assert notebook.ok(f"{other}[0]").value == 78
+
+
+def test_what_is_no_array_of_the_notebook_stays_lazy(notebook):
+    notebook.ok("import numpy as np\na = np.arange(3.0)")
+    notebook.ok("%%tensor -q\nc = a[1:]\nd = a.copy()\ne = a + 0.0")
+    notebook.ok("%%tensor -q --dtype float32\nf = a")
+    assert all(type(notebook[name]).__name__ == "Tensor" for name in "cdef")
+    assert notebook["f"].dtype == np.float32

@@ -119,6 +119,10 @@ class _Chosen:
         inner = (a.place.buffer.choice for a in self.alternatives if a.place.parent is None)
         return any(a.place is place for a in self.alternatives) or any(c is not None and c.may_be(place) for c in inner)
 
+    def taken(self, holds: Callable[[Node], bool]) -> Place | None:
+        """The place that the array is, by what says which conditions hold; None where it is none of them."""
+        return next((a.place for a in self.alternatives if a.holds is None or holds(a.holds)), None)
+
     def refresh(self) -> None:
         """One of the places has changed: what it has become is read when it is asked for."""
         own = self.own()

@@ -19,6 +19,7 @@ from tensormagic.capture.steps import is_in_place
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.node import Node
 
 LIMIT = 2000  # arrays, and containers, that are looked at
 _STORING = {
@@ -78,6 +79,22 @@ class Held:
     def arrays(self) -> list[Any]:
         """The arrays that have a lazy array."""
         return [t.place.buffer.array for t in self.tensors.values()]
+
+
+def notebooks_array(value: Tensor, holds: Callable[[Node], bool]) -> Any:
+    """The notebook's array that a lazy array is, all of it; None for another one.
+
+    Parameters
+    ----------
+    value
+        What a name is bound to when its cell is over.
+    holds
+        Whether a condition holds, where data decide which array it is.
+    """
+    place: Place | None = value.place
+    while place is not None and place.parent is None and place.buffer.array is None:
+        place = place.buffer.choice and place.buffer.choice.taken(holds)
+    return None if place is None or place.parent is not None else place.buffer.array
 
 
 @contextmanager
@@ -169,7 +186,8 @@ class _Search:
         self.found = found
         self.seen: dict[int, Any] = {}
         self.undo: list[Callable[[], None]] = []
-        self.back: dict[int, tuple[Any, Any]] = {}
+        own = [t for n, t in found.items() if n not in originals and t.place.buffer.array is not None]
+        self.back: dict[int, tuple[Any, Any]] = {id(t): (t, t.place.buffer.array) for t in own}
 
     # whether anything stores ------------------------------------------------------------------------------------------
 
@@ -314,4 +332,4 @@ def _is_supported(array: Any) -> bool:
     )
 
 
-__all__ = ["Held", "Recast", "lifted"]
+__all__ = ["Held", "Recast", "lifted", "notebooks_array"]

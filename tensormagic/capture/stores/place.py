@@ -38,6 +38,8 @@ class Choice(Protocol):
 
     def store(self, node: Node) -> None: ...
 
+    def taken(self, holds: Callable[[Node], bool]) -> Place | None: ...
+
 
 @dataclass(eq=False)
 class Buffer:

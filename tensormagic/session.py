@@ -119,6 +119,8 @@ class Executable:
             return [residence.hosted(value, node) for value, node in results]
         at_work.append((self, time.perf_counter()))
         try:
+            if self.graph.is_wide:
+                return self.by_numpy(sizes, *values)
             if self._native is not None and config.tier != "numpy":
                 return self._by_machine(self._native, sizes, values)
             return self._slow(sizes, *values)

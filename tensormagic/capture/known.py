@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -97,5 +98,24 @@ def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
             return size_node(_ON_SIZES[op.name](left, right))
     if any(n.type.form != "python" for n in nodes):
         return op(*nodes)
+    if op.name in _GROWING and (size := _of_size(op.name, *nodes)) is not None:
+        return size_node(size)
     result = op(*as_python(op.name, nodes))
-    return in_range(result, *nodes) if op.name == "power" else result
+    return in_range(op.name, result, *nodes) if op.name in _GROWING else result
+
+
+_GROWING = {"power", "left_shift"}
+_MOST = 4  # the highest power of a size that is one
+
+
+def _of_size(op: str, base: Node, exponent: Node) -> Size | None:
+    """A small power of a size, or a size that is shifted: a size again."""
+    size, count = size_of(base), size_of(exponent)
+    if size is None or isinstance(size, int) or not isinstance(count, int):
+        return None
+    if op == "left_shift":
+        return size * 2**count if 0 <= count < _BITS else None
+    return math.prod([size] * count) if 1 <= count <= _MOST else None
+
+
+_BITS = 63

@@ -102,13 +102,12 @@ def _base(base: Node, exponent: Node) -> Node:
     return base
 
 
-def in_range(result: Node, base: Node, exponent: Node) -> Node:
-    """A power of Python's numbers: an error when the graph runs where it is too large, as no other operation of floats has it.
-
-    A square is left as it is: rules know it (`sqrt(x**2) -> abs(x)`), and nearly every formula has one.
-    """
+def in_range(op: str, result: Node, base: Node, exponent: Node) -> Node:
+    """A power of Python's numbers, or a shift: an error when the graph runs where a float is infinite, or where 64 bits do not suffice."""
     power = constant_value(exponent)
-    if base.type.dtype.kind == "f" and power == 2:
+    if result.type.dtype.kind == "i":
+        return _in_bits(op, result, base, exponent)
+    if op != "power":
         return result
     if base.type.dtype.kind == "c":
         result = _of_infinite(result, base, power)
@@ -131,6 +130,15 @@ def _of_infinite(result: Node, base: Node, power: Any) -> Node:
         if power is not None:
             text, kind = str(error), "overflow" if isinstance(error, OverflowError) else "division"
     return require(result, scalar.logical_not(scalar.isinf(base)), text, kind)
+
+
+def _in_bits(op: str, result: Node, base: Node, exponent: Node) -> Node:
+    """An integer of Python's, which has as many bits as it needs; more than 64 are refused when the graph runs."""
+    first, second = (astype(n, np.float64) for n in (base, exponent))
+    size = (
+        scalar.power(scalar.absolute(first), second) if op == "power" else scalar.absolute(first) * scalar.exp2(second)
+    )
+    return require(result, scalar.less(size, 2.0**63), "an integer of more than 64 bits is not captured", "capture")
 
 
 def _divisor(node: Node, message: str) -> Node:

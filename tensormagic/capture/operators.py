@@ -71,7 +71,9 @@ def _operand(value: Any) -> bool:
 def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
     op = _op(name)
 
-    def method(self: Tensor, other: Any) -> Any:
+    def method(self: Tensor, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            refuse("pow() with a modulus", "Write (base ** exponent) % modulus.")
         if not isinstance(other, _OPERANDS):
             if is_table(other):
                 table = _labelled(other)

@@ -35,7 +35,7 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
 
 
 def computed(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
-    """The leaves of a result that are computed, as ``flatten`` gives them: texts and members of enumerations stay in their places.
+    """The leaves of a result that are computed, as ``flatten`` gives them: texts, enumerations, huge integers stay in their places.
 
     Examples
     --------
@@ -55,6 +55,8 @@ def computed(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
 
 
 def _is_told(value: Any) -> bool:
+    if type(value) is int:  # more than 64 bits: as it is, since no array holds it
+        return not -(2**63) <= value < 2**63
     return type(value) in {str, bytes} or (isinstance(value, Enum) and not isinstance(value, int | float))
 
 

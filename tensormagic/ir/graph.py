@@ -69,6 +69,13 @@ class Graph:
         return tuple(g for g in self.guards if nodes_of(g[0]) or nodes_of(g[2]))
 
     @cached_property
+    def is_wide(self) -> bool:
+        """Whether it computes sizes that may need more than 64 bits: then it is left to Python, whose integers have them."""
+        sizes = [n["size"] for n in self.nodes if n.op.name == "size"]
+        inner = [v for n in self.nodes for _, v in n.param_items if isinstance(v, Graph)]
+        return any(map(_may_be_wide, sizes)) or any(g.is_wide for g in inner)
+
+    @cached_property
     def text(self) -> str:
         """The graph as text that :func:`tensormagic.ir.text.parse` reads."""
         from tensormagic.ir.text import show
@@ -187,6 +194,15 @@ def checks_after(graph: Graph, nodes: Sequence[Node]) -> dict[Node | None, list[
         waits = [n for n in (*nodes_of(guard[0]), *nodes_of(guard[2])) if n in order]
         table.setdefault(max(waits, key=order.__getitem__, default=None), []).append(guard)
     return table
+
+
+def _may_be_wide(size: Size) -> bool:
+    terms = () if isinstance(size, int) else size.terms
+    degrees = [sum(power for a, power in monomial if isinstance(a, Node)) for monomial, _ in terms]
+    return any(abs(c) >= _LARGE for _, c in terms) or any(d >= _DEGREE for d in degrees)
+
+
+_LARGE, _DEGREE = 2**31, 3  # a factor, and how many integers of data are multiplied
 
 
 @dataclass(frozen=True, eq=False)

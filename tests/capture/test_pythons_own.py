@@ -188,7 +188,7 @@ def test_a_list_repeated_as_often_as_data_say_is_refused_in_functions():
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -2.5, 3.0, math.inf, -math.inf, math.nan, 1e200, -1e200, 5e-324]
 OF_TWO = "x + y; x - y; x * y; x / y; x // y; x % y; x ** y; x < y; x == y; divmod(x, y)"
-OF_ONE = """x**3; x**0; x**1; x**-1; x**.5; x**-2.5; 2**x; (-2)**x; (-8)**x; 0**x; 2.5**x; 1e10**x; True**x; 7 // x; 7 % x; x // 3;
+OF_ONE = """x**2; x**3; x**0; x**1; x**-1; x**.5; x**-2.5; 2**x; (-2)**x; (-8)**x; 0**x; 2.5**x; 1e10**x; True**x; 7 // x; 7 % x; x // 3;
 x % -3; 1 / x; x / 0; divmod(7, x); -x; abs(x); (x + 0j) ** -1; (x + 0j) ** 2"""
 
 
@@ -213,9 +213,30 @@ def test_operators_of_pythons_floats_are_errors_where_pythons_are(expression: st
             assert told(function, *given) == told(plainly, *given), given
 
 
-def test_a_square_of_a_python_float_is_infinite_in_a_graph():
-    """Known: a check of each square would keep rules from it. A float of the notebook is asked (`test_numbers` of the notebook)."""
-    assert tm.tensor(lambda x: x**2)(1e200) == math.inf
+@pytest.mark.parametrize(
+    ("function", "result"),
+    [
+        (lambda a: 2**70 + 1, None),
+        (lambda a: [2**63, 2**70], None),
+        (lambda a: math.factorial(25), None),
+        (lambda a: int(a[2]) * 2**62, None),
+        (lambda a: len(a) ** 4 * 2**60, None),
+        (lambda a: int(a[2]) << 62, None),
+        (lambda a: len(a) ** 50 % 1000, "more than 64 bits"),
+        (lambda a: int(a[2]) ** (int(a[1]) * 30), "more than 64 bits"),
+        (lambda a: 1 << int(a[2]) * 30, "more than 64 bits"),
+        (lambda a: pow(int(a[2]), 50, 1000), "modulus"),
+    ],
+)
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_integers_of_more_than_64_bits(function, result, tier):
+    a = np.arange(1, 4)
+    with tm.config.using(tier=tier):
+        if result is None:
+            assert tm.tensor(function)(a) == function(a)
+        else:
+            with pytest.raises(CaptureError, match=result):
+                tm.tensor(function)(a)
 
 
 KINDS_OF_TRUTH = """x > 0 and x < 5; x > 0 or y > 0; y > 0 and x > 0; 0 < x < 3; 0. < x; not (x > 0 and x < 5); x > 0 and x < 5 or x == 7;

@@ -93,7 +93,8 @@ def notebooks_array(value: Tensor, holds: Callable[[Node], bool]) -> Any:
     """
     place: Place | None = value.place
     while place is not None and place.parent is None and place.buffer.array is None:
-        place = place.buffer.choice and place.buffer.choice.taken(holds)
+        choice = place.buffer.choice
+        place = None if choice is None else choice.taken(holds)
     return None if place is None or place.parent is not None else place.buffer.array
 
 

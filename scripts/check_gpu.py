@@ -28,10 +28,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tensormagic as tm
 from tensormagic.backend.cuda.kernels import lower
-from tensormagic.backend.cuda.launch import Count, Fault, Launch, Number, Scratch, chosen
+from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
 from tensormagic.backend.cuda.plan import plan_device
 from tensormagic.backend.schedule import Kernel
 from tensormagic.ir.size import evaluate
+from tensormagic.ops.leaf import CONSTANT
 
 
 class Program:
@@ -89,6 +90,8 @@ class Program:
         if isinstance(parameter, Fault):
             return self.fault
         key = parameter.key if isinstance(parameter, Scratch) else parameter.node
+        if key not in self.held and isinstance(parameter, Array) and parameter.node.op is CONSTANT:
+            self.held[key] = self.cupy.asarray(np.ascontiguousarray(parameter.node["bits"].array()))
         if key not in self.held:
             size = parameter.count if isinstance(parameter, Scratch) else parameter.node.type.size
             count = evaluate(size, self.sizes.__getitem__)

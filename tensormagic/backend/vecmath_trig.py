@@ -23,7 +23,7 @@ _I32, _I64, _DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 _BYTE = ir.IntType(8).as_pointer()
 
 
-def _reduce(x: Value) -> tuple[Value, Value, Value]:
+def reduced(x: Value) -> tuple[Value, Value, Value]:
     """Find n, r, tail with x = n pi/2 + r + tail, for x below the bound; the low bits of n tell the quadrant."""
     f = FORMATS[x.emitter.bits]
     first, second, third = f.polynomials.half_pi
@@ -65,11 +65,11 @@ def _tangent(quadrant: Value, r: Value, tail: Value) -> Value:
     return (quadrant & 1).equals(0).select(even, inverse + rest)
 
 
-def _result(name: str, quadrant: Value, r: Value, tail: Value) -> Value:
+def of_quadrant(name: str, quadrant: Value, r: Value, tail: Value) -> Value:
     return _tangent(quadrant, r, tail) if name == "tan" else _sine(quadrant + int(name == "cos"), r, tail)
 
 
-def _is_large(x: Value) -> Value:
+def is_large(x: Value) -> Value:
     magnitude = abs(x)
     return (magnitude >= _BOUND[x.emitter.bits]) & (magnitude < float("inf"))
 
@@ -120,8 +120,8 @@ def _places(number: Value, start: int, count: int) -> Value:
     return part.resized(64).to_real() * 2.0 ** -(start + count)
 
 
-def _reduce_large(x: Value) -> tuple[Value, Value, Value]:
-    """The same as `_reduce` for doubles beyond the bound: the reduction of Payne and Hanek, in integers."""
+def reduced_large(x: Value) -> tuple[Value, Value, Value]:
+    """The same as `reduced` for doubles beyond the bound: the reduction of Payne and Hanek, in integers."""
     turns = _turns(x)
     quadrant = (turns + (1 << 125)).unsigned_shift(126).resized(64)  # the nearest
     fraction = turns << 2  # of a quarter, signed, from there
@@ -147,8 +147,8 @@ def _large(emitter: Emitter, function_name: str) -> Any:
         return module.globals[name]
     function = _declare(module, name, _DOUBLE, _DOUBLE)
     builder = ir.IRBuilder(function.append_basic_block())
-    quadrant, r, tail = _reduce_large(Value(replace(emitter, builder=builder, bits=64, lanes=0), function.args[0]))
-    builder.ret(_result(function_name, quadrant, r, tail).raw)
+    quadrant, r, tail = reduced_large(Value(replace(emitter, builder=builder, bits=64, lanes=0), function.args[0]))
+    builder.ret(of_quadrant(function_name, quadrant, r, tail).raw)
     return function
 
 
@@ -162,7 +162,7 @@ def _any(builder: Any, mask: Any, lanes: int) -> Any:
 def _corrected(x: Value, result: Value, large: Any) -> Any:
     """The result where no lane is large, else the result with those lanes replaced, one by one."""
     builder = x.emitter.builder
-    mask = _is_large(x).raw
+    mask = is_large(x).raw
     start, slow, done = builder.block, builder.append_basic_block("slow"), builder.append_basic_block("done")
     builder.cbranch(_any(builder, mask, x.emitter.lanes), slow, done)
     builder.position_at_end(slow)
@@ -211,8 +211,8 @@ def _lane_loop(builder: Any, x: Any, result: Any, mask: Any, large: Any) -> Any:
 def _fill(function: Any, emitter: Emitter, lanes: int, name: str) -> None:
     builder = ir.IRBuilder(function.append_basic_block())
     x = Value(replace(emitter, builder=builder, lanes=lanes), function.args[0])
-    quadrant, r, tail = _reduce(x)
-    builder.ret(_corrected(x, _result(name, quadrant, r, tail), _large(emitter, name)))
+    quadrant, r, tail = reduced(x)
+    builder.ret(_corrected(x, of_quadrant(name, quadrant, r, tail), _large(emitter, name)))
 
 
 def _keep(module: Any, functions: list[Any]) -> None:

@@ -14,9 +14,15 @@ To run a launch::
             code = launch.compile(cc)                 # PTX, from the disk cache where it is there
             arguments = [value_of(p) for p in launch.parameters]
 
-where the value of a parameter is, by its class: `Array`, the address of the array of that owner (C order, on a boundary of
-16 bytes; where ``written``, it is stored to); `Scratch`, the address of so many elements that only the launches of one
-kernel share, by ``key``; `Count`, a size as int64; `Number`, a constant of its dtype; `Fault`, the address of four int64
-that are 0 before the kernel's first launch: where the first is not 0 afterwards, something went wrong (an index out of
-bounds, say), the results mean nothing, and the nodes are computed by the library, which raises what NumPy raises.
+where the value of a parameter is, by its class:
+
+- `Array`: the address of the array of that owner, in C order, on a boundary of 16 bytes and of at least 16 bytes; where
+  ``written``, it is stored to. That of a constant holds ``node["bits"].array()``.
+- `Scratch`: the address of so many elements that only the launches of one kernel share, by ``key``.
+- `Count`: a size as int64. `Number`: a constant of its dtype.
+- `Fault`: the address of four int64 that are 0 before the kernel's first launch. Where the first is not 0 afterwards,
+  something went wrong (an index out of bounds, say), the results mean nothing, and the nodes are computed by the library,
+  which raises what NumPy raises.
+
+A kernel of one `Check` and nothing else is a guard about integers that were computed: the host looks at it.
 """

@@ -71,7 +71,7 @@ class Element(Body):
 
     def check(self, node: Node) -> None:
         """A value of the same nest that the thread does not have, another one may not have computed yet."""
-        if any(s.root is node for s in self.nest.stages):
+        if self.groups and any(s.root is node for s in self.nest.stages):
             raise UnsupportedError("a value that other threads compute")
 
     def _wrapped(self, node: Node, indices: Node, given: str, extent: object, axis: int) -> str:

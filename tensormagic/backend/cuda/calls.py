@@ -138,7 +138,7 @@ def not_empty(stages: Sequence[Stage]) -> tuple[tuple[Size, str], ...]:
     return tuple(
         (
             product(tuple(s.domain[k] for k in s.reduced)),
-            f"zero-size array to reduction operation {s.root.op.name} which has no identity",
+            f"zero-size array to reduction operation {getattr(s.root.op, 'step', s.root.op.name)} which has no identity",
         )
         for s in stages
         if s.reduced and getattr(s.root.op, "start", 0) is None

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module, metadata
 from typing import Any
 
@@ -22,7 +22,8 @@ from tensormagic.backend.cache import Code
 from tensormagic.ir.errors import DeviceError
 
 HOW = "pip install 'tensormagic[gpu]'"
-FORMAT = 2  # of what is kept on disk
+FORMAT = 3  # of what is kept on disk
+MOST_KEPT = 512  # kernels in memory
 _lock = threading.Lock()
 
 
@@ -30,7 +31,8 @@ class MissingCompilerError(DeviceError, ImportError):
     """What compiles kernels for a graphics card is not installed."""
 
 
-def ptx(source: str, types: Sequence[str], written: Sequence[bool], cc: tuple[int, int] = (9, 0)) -> Code:
+@lru_cache(MOST_KEPT)
+def ptx(source: str, types: tuple[str, ...], written: tuple[bool, ...], cc: tuple[int, int] = (9, 0)) -> Code:
     """PTX of the function ``kernel`` in a source, from the disk cache where it is there.
 
     Parameters

@@ -402,6 +402,55 @@ def _function(formula: Callable[..., Value]) -> Any:
     return _intrinsic(typed)
 
 
+class _CardEmitter(Emitter):
+    """Instructions that NVVM's language lacks, by others."""
+
+    def call(self, name: str, *values: Value) -> Value:
+        """As the general one."""
+        if name == "fshl":
+            first, second, count = values
+            return (first << count) | Value(self, self.builder.lshr(second.unsigned_shift(1).raw, (63 - count).raw))
+        if name == "ctlz" and values[0].raw.type.width > 64:
+            return self._zeros_of_wide(values[0])
+        return super().call(name, *values)
+
+    def _zeros_of_wide(self, number: Value) -> Value:
+        builder = self.builder
+        count = _declared(builder, "llvm.ctlz.i64", _I64, [_I64, ir.IntType(1)])
+        plain = ir.Constant(ir.IntType(1), 0)
+        high, low = number.unsigned_shift(64).resized(64).raw, number.resized(64).raw
+        below = builder.add(builder.call(count, [low, plain]), ir.Constant(_I64, 64))
+        is_zero = builder.icmp_signed("==", high, ir.Constant(_I64, 0))
+        found = builder.select(is_zero, below, builder.call(count, [high, plain]))
+        return Value(self, found).resized(number.raw.type.width)
+
+
+def _trigonometric(name: str) -> Any:
+    """The sine, cosine or tangent: arguments that are large are reduced apart."""
+
+    def typed(_typing: Any, x: Any) -> Any:
+        def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            value = Value(_CardEmitter(builder, x.bitwidth, 0, has_fma=True, register=64), args[0])
+            plain = trig.of_quadrant(name, *trig.reduced(value)).raw
+            large = trig.is_large(value).raw
+            start, kind = builder.block, args[0].type
+            with builder.if_then(large, likely=False):
+                wide = args[0] if x.bitwidth == 64 else builder.fpext(args[0], ir.DoubleType())
+                exact = Value(_CardEmitter(builder, 64, 0, has_fma=True, register=64), wide)
+                found = trig.of_quadrant(name, *trig.reduced_large(exact)).raw
+                found = found if x.bitwidth == 64 else builder.fptrunc(found, kind)
+                last = builder.block
+            merged = builder.phi(kind)
+            merged.add_incoming(plain, start)
+            merged.add_incoming(found, last)
+            return merged
+
+        return x(x), generate
+
+    typed.__name__, typed.__doc__ = name, _trigonometric.__doc__
+    return _intrinsic(typed)
+
+
 NAMES: dict[str, Any] = {
     "thread": _register("tid.x", "The number of the thread in its block."),
     "block": _register("ctaid.x", "The number of the block."),
@@ -419,9 +468,10 @@ NAMES: dict[str, Any] = {
     "min_propagate": _extremum("min_propagate", largest=False),
     **{
         name: _function(getattr(module, name))
-        for module in (formulas, hyperbolic, inverse, roots, trig, unit)
+        for module in (formulas, hyperbolic, inverse, roots, unit)
         for name in module.__all__
     },
+    **{name: _trigonometric(name) for name in ("sin", "cos", "tan")},
     "math": math,
     "abs": absolute,
 }

@@ -93,9 +93,22 @@ def _finish(
     return text.launch("finish", 1, THREADS, names)
 
 
+def print_copy(make: Make, stage: Stage, names: Mapping[Node, str]) -> Launch:
+    """The launch that copies what a store changes, where it is still needed as it was."""
+    text = make()
+    given, target = text.array(stage.root.args[0]), text.store(text.array(stage.root))
+    count = stage.root.type.size
+    text.lines += [
+        (f"i = block() * {THREADS} + thread()", None),
+        (f"if i < {text.size(count)}:", None),
+        (f"    {target}[i] = {given}[i]", stage.root),
+    ]
+    return text.launch("copy", ceil_div(count, THREADS), THREADS, names)
+
+
 def numbers(text: CudaText, nest: Nest) -> list[Line]:
     """Statements that compute the numbers of a nest without rows, one after the other."""
-    body = Element(text, nest, nest.loops[0], None)
+    body = Element(text, nest, Loop((), []), None)
     for stage in nest.stages:
         if stage.written is not None:
             text.store(text.array(stage.root))

@@ -5,13 +5,14 @@ The second stage folds what the first has left, in the order of the parts; how m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from tensormagic.backend.cuda.bodies import words_of
 from tensormagic.backend.cuda.calls import WARP, Calls, ceil_div, fold_text, inside, not_empty
 from tensormagic.backend.cuda.flat import print_flat
-from tensormagic.backend.cuda.launch import Launch
+from tensormagic.backend.cuda.launch import Launch, UnsupportedError
 from tensormagic.backend.cuda.rows import MOST, Row, print_rows
 from tensormagic.backend.cuda.text import CudaText
 from tensormagic.backend.kernel_text import Line
@@ -29,34 +30,46 @@ STEPS = 16  # of a thread, at least, in the first stage
 Make = Callable[[], CudaText]
 
 
-def print_fold(make: Make, stage: Stage, names: Mapping[Node, str]) -> list[Launch]:
-    """The launches of one fold."""
-    rank = len(stage.domain)
-    kept = [k for k in range(rank) if k not in stage.reduced]
-    if not kept:
-        return print_flat(make, _alone(stage, rank), names)
-    by_rows = rank - 1 in stage.reduced
-    stage = reordered(stage, [*kept, *(k for k in range(rank) if k in stage.reduced)])
-    nest = _alone(stage, len(kept))
+def print_fold(make: Make, stages: Sequence[Stage], names: Mapping[Node, str], nest: Nest) -> list[Launch]:
+    """The launches of folds of the same axes, and of maps over what they fold.
+
+    Parameters
+    ----------
+    make
+        What makes an empty text.
+    stages
+        What is computed in one pass.
+    names
+        What the user calls values.
+    nest
+        What they are of: says which values are arrays.
+    """
+    first = next(s for s in stages if s.reduced)
+    rank = len(first.domain)
+    kept = [k for k in range(rank) if k not in first.reduced]
+    by_rows = rank - 1 in first.reduced
+    order = [*kept, *(k for k in range(rank) if k in first.reduced)]
+    own = _nest([reordered(s, order) for s in stages], len(kept), nest)
     if not by_rows:
-        return _print_columns(make, nest, names)
-    rows, columns = product(nest.rows), product(stage.domain[nest.depth :])
+        return _print_columns(make, own, names)
+    if len(stages) > 1:
+        return print_rows(make, own, names)
+    rows, columns = product(own.rows), product(own.stages[0].domain[own.depth :])
     measure = apply("min", apply("floordiv", columns, LONG), apply("floordiv", FEW, apply("max", rows, 1)))
-    short = print_rows(make, nest, names)
-    parts = _print_long(make, nest, names)
-    first, *rest = parts
-    chosen = replace(first, ranges=((measure, 1, MOST),), otherwise=tuple(short))
-    return [chosen, *(_where(r, measure) for r in rest)]
+    start, *rest = _print_long(make, own, names)
+    short = tuple(print_rows(make, own, names))
+    return [replace(start, ranges=((measure, 1, MOST),), otherwise=short), *(_where(r, measure) for r in rest)]
 
 
 def _where(launch: Launch, measure: Size) -> Launch:
     return replace(launch, ranges=((measure, 1, MOST),))
 
 
-def _alone(stage: Stage, depth: int) -> Nest:
-    nest = Nest([stage], frozenset({depth}), depth=depth, storage={stage.root: Storage.FULL})
-    nest.loops = [Loop(stage.domain[depth:], [stage])]
-    return nest
+def _nest(stages: Sequence[Stage], depth: int, of: Nest) -> Nest:
+    """Stages of a nest as one loop whose rows are so many axes."""
+    own = Nest(list(stages), frozenset({depth}), depth=depth, storage={s.root: of.storage[s.root] for s in stages})
+    own.loops = [Loop(stages[0].domain[depth:], own.stages)]
+    return own
 
 
 def _printed(text: CudaText, nest: Nest) -> tuple[Row, Calls, list[Line]]:
@@ -72,6 +85,7 @@ def _printed(text: CudaText, nest: Nest) -> tuple[Row, Calls, list[Line]]:
 def _print_columns(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch]:
     """Threads side by side take columns side by side; few columns leave room for several rows at once."""
     text, stage = make(), nest.stages[0]
+    folds = [s for s in nest.stages if s.reduced]
     kept, extent = product(nest.rows), product(stage.domain[nest.depth :])
     wide = apply("min", kept, THREADS)
     together = apply("floordiv", THREADS, apply("max", wide, 1))
@@ -79,12 +93,21 @@ def _print_columns(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[La
     most = apply("max", apply("floordiv", ENOUGH, apply("max", across, 1)), 1)
     parts = apply("max", apply("min", most, ceil_div(extent, STEPS * together)), 1)
     _, calls, row = _printed(text, nest)
-    ((root_stage, total),) = calls.totals
-    root = root_stage.root
-    dtype = root.type.dtype.name
-    room = text.fresh("room")
-    out = text.store(text.room(("parts", root), parts * kept, dtype))
-    text.head.append((f'{room} = shared("{dtype}", {THREADS})', None))
+    first: list[Line] = []
+    last: list[Line] = []
+    for each, total in calls.totals:
+        root, dtype = each.root, each.root.type.dtype.name
+        room = text.fresh("room")
+        out = text.store(text.room(("parts", root), parts * kept, dtype))
+        text.head.append((f'{room} = shared("{dtype}", {THREADS})', None))
+        first.append((f"{room}[thread()] = {total}", root))
+        last += [
+            ("    k = thread() + wide", None),
+            ("    while k < rows * wide:", None),
+            (f"        {total} = {step_text(root, total, f'{room}[k]', free=False, whole=True)}", root),
+            ("        k = k + wide", None),
+            (f"    {out}[part * columns + i] = {total}", root),
+        ]
     text.lines += [
         (f"columns = {text.size(kept)}", None),
         (f"wide = columns if columns < {THREADS} else {THREADS}", None),
@@ -103,17 +126,13 @@ def _print_columns(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[La
         ("    j = part * each + quotient(thread(), wide)", None),
         ("    while j < stop:", None),
         *inside([*calls.one(), ("j = j + rows", None)], 2),
-        (f"{room}[thread()] = {total}", root),
+        *first,
         ("barrier()", None),
         ("if i < columns and thread() < wide:", None),
-        ("    k = thread() + wide", None),
-        ("    while k < rows * wide:", None),
-        (f"        {total} = {step_text(root, total, f'{room}[k]', free=False, whole=True)}", root),
-        ("        k = k + wide", None),
-        (f"    {out}[part * columns + i] = {total}", root),
+        *last,
     ]
-    first = text.launch("columns", across * parts, THREADS, names, not_empty=not_empty([stage]))
-    return [first, _finish(make, nest, parts, names, apart=True)]
+    launch = text.launch("columns", across * parts, THREADS, names, not_empty=not_empty(folds))
+    return [launch, *(_finish(make, s, nest, parts, names, apart=True) for s in folds)]
 
 
 def _print_long(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch]:
@@ -141,12 +160,12 @@ def _print_long(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launc
         (f"    {out}[block()] = {total}", root),
     ]
     first = text.launch("long rows", rows * parts, THREADS, names, not_empty=not_empty([stage]))
-    return [first, _finish(make, nest, parts, names, apart=False)]
+    return [first, _finish(make, stage, nest, parts, names, apart=False)]
 
 
-def _finish(make: Make, nest: Nest, parts: Size, names: Mapping[Node, str], *, apart: bool) -> Launch:
+def _finish(make: Make, stage: Stage, nest: Nest, parts: Size, names: Mapping[Node, str], *, apart: bool) -> Launch:
     """A warp for each result folds its parts, which are ``apart`` by the number of results, or side by side."""
-    text, stage = make(), nest.stages[0]
+    text = make()
     root, kept = stage.root, product(nest.rows)
     body = Row(text, nest, Loop((), [stage]), None)
     body.begin()
@@ -175,7 +194,7 @@ def _finish(make: Make, nest: Nest, parts: Size, names: Mapping[Node, str], *, a
 
 
 def print_apart(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch]:
-    """The stages of a nest one by one; what only they need is kept in scratch memory."""
+    """The stages of a nest in several passes, as few as there can be; what only they need is kept in scratch memory."""
     private = {s.root: s.root.type.size for s in nest.stages if nest.storage[s.root] is not Storage.FULL}
 
     def text() -> CudaText:
@@ -184,10 +203,53 @@ def print_apart(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launc
         return made
 
     found: list[Launch] = []
-    for stage in nest.stages:
-        found += (
-            print_fold(text, stage, names)
-            if stage.reduced
-            else print_flat(text, _alone(stage, len(stage.domain)), names)
-        )
+    stages = nest.stages
+    totals = [s for s in stages if nest.is_total(s)]
+    if totals and len(totals) < len(stages) and len(_groups(stages)) > 1:
+        with suppress(UnsupportedError):
+            found += print_rows(text, _without(nest, totals), names)
+            stages = totals
+    groups = _groups(stages)
+    group_of = {s.root: k for k, group in enumerate(groups) for s in group}
+    shared = {n for k, g in enumerate(groups) for s in g for n, _ in s.reads if group_of.get(n, k) != k}
+    storage = {s.root: Storage.FULL if s.root in shared or s.reduced else nest.storage[s.root] for s in stages}
+    rest = Nest(stages, nest.depths, depth=nest.depth, storage=storage)
+    for group in groups:
+        if any(0 < len(s.reduced) < len(s.domain) for s in group):
+            found += print_fold(text, group, names, rest)
+        else:
+            found += print_flat(text, _nest(group, len(group[0].domain), rest), names)
     return found
+
+
+def _without(nest: Nest, totals: Sequence[Stage]) -> Nest:
+    """A nest without some stages; what these read is stored."""
+    read = {n for s in totals for n, _ in s.reads}
+    stages = [s for s in nest.stages if s not in totals]
+    loops = [Loop(loop.inner, [s for s in loop.stages if s in stages]) for loop in nest.loops]
+    storage = {s.root: Storage.FULL if s.root in read else nest.storage[s.root] for s in stages}
+    return Nest(stages, nest.depths, depth=nest.depth, loops=[p for p in loops if p.stages], storage=storage)
+
+
+def _groups(stages: Sequence[Stage]) -> list[list[Stage]]:
+    """Stages that one pass computes: over the same extents, with folds of the same axes, none of which another one reads."""
+    groups: list[list[Stage]] = []
+    where: dict[Node, int] = {}
+    for stage in stages:
+        first = max((where[n] + (not _joins(stage, groups[where[n]])) for n, _ in stage.reads if n in where), default=0)
+        number = next((k for k in range(first, len(groups)) if _joins(stage, groups[k])), len(groups))
+        if number == len(groups):
+            groups.append([])
+        groups[number].append(stage)
+        where[stage.root] = number
+    return groups
+
+
+def _joins(stage: Stage, group: Sequence[Stage]) -> bool:
+    """Whether a pass can compute one more stage."""
+    own = {s.root: s for s in group}
+    if any(s.domain != stage.domain or s.written is not None for s in group) or stage.written is not None:
+        return False
+    axes = {s.reduced for s in (*group, stage) if s.reduced}
+    reads = [(own[n], index) for n, index in stage.reads if n in own]
+    return len(axes) <= 1 and all(not made.reduced and index == made.identity() for made, index in reads)

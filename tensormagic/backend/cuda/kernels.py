@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tensormagic.backend.cuda.bodies import is_flat_nest
-from tensormagic.backend.cuda.flat import print_flat, print_numbers
+from tensormagic.backend.cuda.flat import print_copy, print_flat, print_numbers
 from tensormagic.backend.cuda.folds import print_apart, print_fold
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
 from tensormagic.backend.cuda.rows import print_rows
@@ -67,15 +67,20 @@ class _Lowering:
     def _nest(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
         if nest.alone:
             raise UnsupportedError("scans and products")
-        if any(s.root in self.plan.copied.get(s.root, ()) for s in nest.stages):
-            raise UnsupportedError("stores that begin with a copy")
+        if any(s.written is not None and "slices" not in s.root.params for s in nest.stages):
+            raise UnsupportedError("stores where an array says, of which several may be in one place")
+        copies = [
+            print_copy(self.text, s, self.names) for s in nest.stages if s.root in self.plan.copied.get(s.root, ())
+        ]
+        return [*copies, *self._loops(nest, tail)]
+
+    def _loops(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
         if is_flat_nest(nest):
             return print_flat(self.text, nest, self.names, tail)
         if tail:
             raise UnsupportedError("numbers behind rows")
-        stage, *more = nest.stages
-        if stage.reduced and not more:
-            return print_fold(self.text, stage, self.names)
+        if len(nest.stages) == 1:
+            return print_fold(self.text, nest.stages, self.names, nest)
         try:
             return print_rows(self.text, nest, self.names)
         except UnsupportedError:

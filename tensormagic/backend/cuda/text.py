@@ -13,7 +13,7 @@ from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number,
 from tensormagic.backend.kernel_text import KernelText, Line, Local, float_literal, shown_names
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Apply, Size, atom, is_at_least
+from tensormagic.ir.size import Apply, Size, atom, atoms
 
 _PLAIN = frozenset({0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
 
@@ -60,11 +60,7 @@ class CudaText(KernelText):
         return [f"{name}[0] = 1"]
 
     def _atom(self, a: Any) -> str:
-        plain = isinstance(a, Apply) and a.function not in {"min", "max"}
-        if isinstance(a, Apply) and plain and is_at_least(a.left, 0) and is_at_least(a.right, 1):
-            name = "quotient" if a.function == "floordiv" else "rest"
-            return f"{name}({self.size(a.left)}, {self.size(a.right)})"
-        if isinstance(a, Apply | Local):
+        if isinstance(a, Local) or (isinstance(a, Apply) and _has_local(a)):
             return super()._atom(a)
         return self.parameter(a, "n", Count(atom(a)))
 
@@ -119,6 +115,13 @@ class CudaText(KernelText):
         if isinstance(parameter, Scratch):
             return Scratch(parameter.key, parameter.count, parameter.dtype, True)
         return parameter
+
+
+def _has_local(a: Apply) -> bool:
+    """Whether a size mentions a variable of the kernel; others the host computes."""
+    return any(
+        isinstance(b, Local) or (isinstance(b, Apply) and _has_local(b)) for s in (a.left, a.right) for b in atoms(s)
+    )
 
 
 def called(name: str, arguments: Sequence[str], body: Sequence[Line], results: Sequence[str]) -> list[Line]:

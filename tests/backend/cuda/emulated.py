@@ -1,54 +1,66 @@
-"""Graphs whose steps are all kernels, run by the emulator."""
+"""Functions all of whose steps are kernels, run by the emulator."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
+import tensormagic as tm
 from tensormagic.backend.cuda.emulator import Report, launch, parse
 from tensormagic.backend.cuda.kernels import lower
 from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
 from tensormagic.backend.cuda.plan import plan_device
 from tensormagic.backend.schedule import Kernel
-from tensormagic.backend.steps import arrays
-from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import evaluate
-from tests.backend.graphs import closed
+from tensormagic.ops.leaf import CONSTANT
 
 ROOM = 16  # bytes that an array has at least
+compiles = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="needs numba-cuda and nvidia-nvvm, which compile kernels"
+)
 
 
 class Emulation:
-    """One run of a graph; arrays are bytes, by their owners."""
+    """One run of a function; arrays are bytes, by their owners."""
 
-    def __init__(self, graph: Graph, values: Sequence[Any]) -> None:
-        self.plan = plan_device(graph)
-        self.sizes = graph.bind([np.shape(v) for v in values])
+    def __init__(self, function: Callable[..., Any], *values: Any) -> None:
+        names = iter("abcdefghijklmnopqrstuvwxyz")
+        like = [
+            v if np.size(v) < 2 else f"{v.dtype}[{', '.join(self._size(s, names) for s in v.shape)}]" for v in values
+        ]
+        self.graph = tm.trace(function, *like)
+        self.plan = plan_device(self.graph)
+        self.sizes = self.graph.bind([np.shape(v) for v in values])
         self.held: dict[Any, np.ndarray] = {}
-        for p, v in zip(graph.parameters, values, strict=True):
+        for p, v in zip(self.graph.parameters, values, strict=True):
             data = np.ascontiguousarray(v, p.type.dtype).reshape(-1).view(np.uint8)
             self.held[p] = np.concatenate([data, np.zeros(max(0, ROOM - data.size), np.uint8)])
         self.fault = np.zeros(4, np.int64)
         self.launches: list[Launch] = []
         self.reports: list[Report] = []
         for step in self.plan.steps:
-            assert isinstance(step, Kernel), f"the library has to compute {step}"
-            launches = lower(step, self.plan)
-            assert launches is not None, "there is no kernel"
+            launches = lower(step, self.plan) if isinstance(step, Kernel) else None
+            assert launches is not None, f"there is no kernel for {step}"
             for one in chosen(launches, self.sizes):
                 self._launch(one)
+
+    @staticmethod
+    def _size(size: int, names: Any) -> str:
+        return next(names) if size > 1 else str(size)
 
     def _launch(self, one: Launch) -> None:
         blocks, threads, shared = one.grid(self.sizes)
         self.launches.append(one)
         if blocks:
             program = parse(one.compile().data.decode())
-            self.reports.append(launch(program, blocks, threads, shared, [self._argument(p) for p in one.parameters]))
-            for report in self.reports:
-                assert not report.issues, report.issues
+            report = launch(program, blocks, threads, shared, [self._argument(p) for p in one.parameters])
+            assert not report.issues, report.issues
+            self.reports.append(report)
 
     def _argument(self, parameter: Any) -> Any:
         if isinstance(parameter, Count):
@@ -57,17 +69,26 @@ class Emulation:
             return parameter.value
         if isinstance(parameter, Fault):
             return self.fault.view(np.uint8)
+        if isinstance(parameter, Array) and parameter.node.op is CONSTANT:
+            return np.ascontiguousarray(parameter.node["bits"].array()).reshape(-1).view(np.uint8)
         key = parameter.key if isinstance(parameter, Scratch) else parameter.node
         if key not in self.held:
             count = parameter.count if isinstance(parameter, Scratch) else parameter.node.type.size
             dtype = np.dtype(parameter.type.lstrip("*"))
             size = max(ROOM, evaluate(count, self.sizes.__getitem__) * dtype.itemsize)
             self.held[key] = np.full(size, 0xCB, np.uint8)
-        assert isinstance(parameter, Array | Scratch)
         return self.held[key]
 
-    def value(self, node: Node) -> np.ndarray:
-        """What a stored node is."""
+    @property
+    def names(self) -> list[str]:
+        """What was launched, in order."""
+        return [one.name for one in self.launches]
+
+    def results(self) -> list[np.ndarray]:
+        """What was computed."""
+        return [self._value(r) for r in self.plan.block.results]
+
+    def _value(self, node: Node) -> np.ndarray:
         shape = tuple(evaluate(s, self.sizes.__getitem__) for s in node.type.shape)
         if 0 in shape:
             return np.empty(shape, node.type.dtype)
@@ -75,9 +96,34 @@ class Emulation:
         return data[: int(np.prod(shape))].reshape(shape)
 
 
-def emulated(*results: Node) -> list[np.ndarray]:
-    """The values of results, and whether something went wrong is asserted."""
-    graph, values = closed(results)
-    found = Emulation(graph, values)
-    assert arrays(found.plan.block.results) or found.plan.block.results
-    return [found.value(r) for r in found.plan.block.results]
+def holds(function: Callable[..., Any], *values: Any, ulps: float = 2) -> Emulation:
+    """Assert that a function gives what NumPy gives: floats within so many units of the last place of the largest number there.
+
+    NumPy has wider floats there, so that its own rounding does not count.
+    """
+    found = Emulation(function, *(v.copy() for v in values))
+    wide = [
+        v.astype(np.float64 if v.dtype == np.float32 else np.longdouble) if v.dtype.kind == "f" else v for v in values
+    ]
+    expected = function(*(v.copy() for v in wide))
+    wanted = expected if isinstance(expected, tuple) else (expected,)
+    for own, numpys in zip(found.results(), map(np.asarray, wanted), strict=True):
+        assert own.shape == numpys.shape
+        if own.dtype.kind != "f":
+            assert own.dtype == numpys.dtype
+            np.testing.assert_array_equal(own, numpys)
+        elif own.size:
+            taken = [np.abs(v[np.isfinite(v)]).max(initial=0) for v in (numpys, *wide) if v.dtype.kind == "f"]
+            unit = np.spacing(own.dtype.type(max(taken)))
+            np.testing.assert_allclose(own.astype(np.longdouble), numpys, rtol=0, atol=float(unit) * ulps)
+    return found
+
+
+def integers(count: int | Sequence[int], dtype: str, most: int = 100) -> np.ndarray:
+    """Numbers from 1 on, the same each time."""
+    return np.random.default_rng(1).integers(1, most, count).astype(dtype)
+
+
+def normals(count: int | Sequence[int], dtype: str = "float64") -> np.ndarray:
+    """Numbers of both signs, the same each time."""
+    return np.random.default_rng(2).normal(size=count).astype(dtype)

@@ -114,11 +114,18 @@ def _multiply(instruction: Instruction, values: list[Array], dtype: np.dtype[Any
         wide = np.dtype(f"{dtype.kind}{2 * dtype.itemsize}")
         found = x.astype(wide) * y.astype(wide)
     elif "hi" in instruction.modifiers:
-        whole = np.broadcast_arrays(x.astype(object), y.astype(object))
-        found = np.array((whole[0] * whole[1]) >> (8 * dtype.itemsize), object).astype(dtype)
+        bits, mask = 8 * dtype.itemsize, (1 << (8 * dtype.itemsize)) - 1
+        pairs = zip(*(v.tolist() for v in np.broadcast_arrays(x, y)), strict=True)
+        found = np.array([(a * b >> bits) & mask for a, b in pairs], f"u{dtype.itemsize}").view(dtype)
     else:
         found = x * y
     return found + values[2] if len(values) == 3 else found
+
+
+def product(instruction: Instruction, values: list[Array], dtype: np.dtype[Any]) -> Array:
+    """The low or high half of a product of integers."""
+    with np.errstate(all="ignore"):
+        return _multiply(instruction, values, dtype)
 
 
 def _divide(_instruction: Instruction, values: list[Array], dtype: np.dtype[Any]) -> Array:

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda.emulator.arithmetic import compute, kinds_of
+from tensormagic.backend.cuda.emulator.arithmetic import compute, kinds_of, product
 from tensormagic.backend.cuda.emulator.memory import EmulatorError, Memory, Shared, Traffic
 from tensormagic.backend.cuda.emulator.program import DTYPES, Instruction, Program
 
 MOST_STEPS = 2_000_000
 MOST_LANES = 1 << 15  # that run at once
 WARP = 32
+CARRIES = frozenset(["addc", "subc", "madc"])
 RUNS, WAITS, ENDED = 0, 1, 2
 _ADDRESS = re.compile(r"\[\s*([%$\w]+)\s*(?:\+\s*(-?\d+))?\s*\]")
 
@@ -88,6 +89,7 @@ class _Machine:
             **{name: np.full(1, place, np.uint64) for name, place in (tables | program.shared).items()},
         }
         self.registers = {name: np.zeros(self.count, dtype) for name, dtype in program.registers.items()}
+        self.carry = np.zeros(self.count, bool)
         self.places = np.zeros(self.count, np.int64)
         self.state = np.full(self.count, RUNS, np.int8)
         self.meetings = set(program.labels.values())
@@ -205,6 +207,8 @@ class _Machine:
             self._store(instruction, active)
         elif name == "shfl":
             self._shuffle(instruction, active)
+        elif name in CARRIES or "cc" in instruction.modifiers:
+            self._carry(instruction, active)
         elif name == "mov" and "{" in "".join(operands):
             self._repack(instruction, active)
         else:
@@ -247,6 +251,26 @@ class _Machine:
             self.memory.store(address, values, thread, self.warp[active], instruction.text)
         else:
             raise EmulatorError(f"a store whose kind of memory is not said: {instruction.text}")
+
+    def _carry(self, instruction: Instruction, active: np.ndarray) -> None:
+        """A sum, a difference or a product and a sum that takes the carry of the one before, or leaves one."""
+        whole = np.dtype(f"u{instruction.dtype.itemsize}")
+        given = [self._value(o, whole, active) for o in instruction.operands[1:]]
+        taken = self.carry[active].astype(whole) if instruction.name in CARRIES else np.zeros(active.size, whole)
+        if instruction.name in {"sub", "subc"}:
+            first = given[0] - given[1]
+            found = first - taken
+            left = (given[0] < given[1]) | (first < taken)
+        else:
+            factor = given[0]
+            if len(given) == 3:
+                (factor,) = [product(instruction, given[:2], instruction.dtype).view(whole)]
+            first = factor + given[-1]
+            found = first + taken
+            left = (first < factor) | (found < first)
+        if "cc" in instruction.modifiers:
+            self.carry[active] = left
+        self._put(instruction.operands[0], found, active)
 
     def _repack(self, instruction: Instruction, active: np.ndarray) -> None:
         """Two halves as one number, or one as two."""

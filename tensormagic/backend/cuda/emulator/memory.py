@@ -130,18 +130,19 @@ class Memory:
         self._count(address, size, warp, text)
         for k, which, place in self.parts(address, size, text):
             own = thread[which]
-            if np.unique(place).size != place.size:
-                self.issues[f"race: two threads store to one element: {text}"] += 1
             for lane in range(width):
                 at = place + lane * dtype.itemsize
+                elements = self.arrays[k][: self.arrays[k].size // dtype.itemsize * dtype.itemsize].view(dtype)
+                elements, value = (v.view(f"u{dtype.itemsize}") for v in (elements, values[lane][which]))
+                place_of = at // dtype.itemsize
                 writer, reader = self.writers[k][at], self.readers[k][at]
-                if ((writer != NOBODY) & (writer != own)).any():
+                differs = elements[place_of] != value  # several threads may store the same
+                elements[place_of] = value
+                if ((writer != NOBODY) & (writer != own) & differs).any() or (elements[place_of] != value).any():
                     self.issues[f"race: two threads store to one element: {text}"] += 1
                 if ((reader != NOBODY) & (reader != own)).any():
                     self.issues[f"race: stores where another thread reads: {text}"] += 1
                 self.writers[k][at] = own
-                elements = self.arrays[k][: self.arrays[k].size // dtype.itemsize * dtype.itemsize].view(dtype)
-                elements[at // dtype.itemsize] = values[lane][which]
 
     def _count(self, address: np.ndarray, size: int, warp: np.ndarray, text: str) -> None:
         traffic = self.traffic.setdefault(text, Traffic())

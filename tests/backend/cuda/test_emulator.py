@@ -1,0 +1,63 @@
+"""The emulator: what goes wrong in a kernel is found, each sort of it planted here."""
+
+import numpy as np
+import pytest
+
+from tensormagic.backend.cuda import compiler
+from tensormagic.backend.cuda.emulator import EmulatorError, Report, launch, parse
+from tests.backend.cuda.emulated import compiles
+
+pytestmark = compiles
+
+
+def run(body: str, count: int = 64, threads: int = 64, blocks: int = 1) -> Report:
+    """Run the lines of a kernel whose arrays ``a`` and ``b`` have ``count`` numbers."""
+    source = "def kernel(a, b, n):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    code = compiler.ptx(source, ("*float32", "*float32", "int64"), (True, True, False))
+    arrays = [np.arange(count, dtype=np.float32).view(np.uint8) for _ in range(2)]
+    return launch(parse(code.data.decode()), blocks, threads, 0, [*arrays, np.int64(count)])
+
+
+def test_nothing_wrong():
+    assert not run("i = block() * 64 + thread()\nb[i] = a[i] * 2").issues
+
+
+def test_out_of_bounds():
+    with pytest.raises(EmulatorError, match=r"out of bounds: byte 256 of 256 of array 0: ld.global"):
+        run("i = block() * 64 + thread() + 1\nb[i - 1] = a[i]")
+
+
+def test_alignment():
+    with pytest.raises(EmulatorError, match=r"an access of 16 bytes at .* is not aligned"):
+        run("x = vector(a, thread() + 1, 4)\nb[thread()] = x[0]", 128)
+
+
+@pytest.mark.parametrize(
+    ("body", "issue"),
+    [
+        ("b[quotient(thread(), 2)] = a[thread()]", "two threads store to one element"),
+        ("a[thread()] = 1.0\nb[thread()] = a[63 - thread()]", "reads what another thread of the launch wrote"),
+        ("b[thread()] = a[63 - thread()]\na[thread()] = 1.0", "stores where another thread reads"),
+        ('s = shared("float32", 64)\nb[thread()] = s[thread()]', "uninitialised shared memory is read"),
+        ('s = shared("float32", 64)\ns[thread()] = 1.0\nb[thread()] = s[63 - thread()]', "with no barrier between"),
+        (
+            's = shared("float32", 64)\ns[rest(thread(), 32)] = a[thread()]\nbarrier()\nb[thread()] = s[0]',
+            "two threads store to one element of shared",
+        ),
+        ("if thread() < 32:\n    barrier()\nb[thread()] = 1.0", "a barrier that part of a block does not reach"),
+        ("if thread() < 7:\n    b[thread()] = shuffle(a[thread()], 1, -1)", "a shuffle whose mask names lanes"),
+    ],
+)
+def test_planted(body: str, issue: str):
+    assert any(issue in text for text in run(body).issues)
+
+
+def test_a_barrier_between():
+    body = 's = shared("float32", 64)\ns[thread()] = a[thread()]\nbarrier()\nb[thread()] = s[63 - thread()]'
+    assert not run(body).issues
+
+
+def test_no_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tensormagic.backend.cuda.emulator.machine.MOST_STEPS", 1000)
+    with pytest.raises(EmulatorError, match="does not end"):
+        run("i = 0\nwhile a[i] < 1e9:\n    b[thread()] = i\n    i = rest(i + 1, 64)")

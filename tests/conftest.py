@@ -1,9 +1,10 @@
-"""What every test shares: folders of its own, properties that do not flake, GPU tests counted where there is no GPU."""
+"""What tests share: folders of their own, properties that do not flake, shares of large tables, GPU tests counted without a GPU."""
 
 import ctypes
 import gc
 import os
 import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,32 @@ def _has_gpu() -> bool:
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--all` runs every test of the tables of which else a share is run."""
+    parser.addoption(
+        "--all", action="store_true", help="all of the tables of which a fixed share is run (marked share)"
+    )
+
+
+def _is_in_share(item: pytest.Item) -> bool:
+    """Whether a test is of the share of its table that is always run: its name decides, so it is the same one everywhere."""
+    marker = item.get_closest_marker("share")
+    return marker is None or zlib.crc32(item.nodeid.encode()) % marker.args[0] == 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip the tests marked `gpu` where there is no CUDA device: -rs then says how many were not run.
 
-    Browser tests go last: while Playwright is open its event loop runs in this thread, and nothing else may start one.
+    Of the tables that are marked `share` a part is run, and the rest is counted as deselected; a test that is asked for by its own
+    name, or by `-k`, always runs. Browser tests go last: while Playwright is open its event loop runs in this thread, and nothing
+    else may start one.
     """
+    chosen = config.getoption("--all") or config.getoption("keyword") or any("::" in a for a in config.args)
+    left_out = [] if chosen else [item for item in items if not _is_in_share(item)]
+    if left_out:
+        apart = set(left_out)
+        items[:] = [item for item in items if item not in apart]
+        config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not _has_gpu():

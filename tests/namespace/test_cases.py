@@ -71,6 +71,7 @@ def test_value_in_a_function(case: Case):
         assert_near(np.asarray(a), np.asarray(b), case.close)
 
 
+@pytest.mark.share(3)
 @pytest.mark.filterwarnings("ignore::tensormagic.ir.errors.ConstantGradientWarning")  # of some arguments none depends
 @parametrise([c for c in CASES if c.differentiable])
 def test_derivative(case: Case):
@@ -119,6 +120,7 @@ def test_gradient_is_zero_or_refused_where_there_is_none(case: Case):
         np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.share(3)
 @parametrise(some([c for c in CASES if not c.refused and not c.numpy_only]))
 def test_compiled(case: Case, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tm.config, "tier", "numba")
@@ -129,6 +131,7 @@ def test_compiled(case: Case, monkeypatch: pytest.MonkeyPatch):
         assert_near(np.asarray(a), np.asarray(b), max(case.close, 1e-13))
 
 
+@pytest.mark.share(2)
 @parametrise([c for c in CASES if not c.refused])
 @pytest.mark.parametrize("change", ["shorter", "longer"])
 def test_other_sizes_after_the_first(case: Case, change: str):

@@ -179,6 +179,7 @@ def cases():
         )
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("case", "dtype"), list(cases()), ids=str)
 def test_other_ops(case, dtype, backend):

@@ -115,6 +115,7 @@ def is_open_cast(name: str, x: np.ndarray) -> bool:
     return name.startswith("astype to") and x.dtype.kind == "f" and np.dtype(name[-1]).kind in "iu"
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("char", DTYPES)
 def test_scalar_functions(char):
     x, y = samples(char)
@@ -129,6 +130,7 @@ def test_scalar_functions(char):
         assert_near(name, left[known], right[known], ulps, operands)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("char", DTYPES)
 def test_folds_and_moves(char):
     rng = np.random.default_rng(3)

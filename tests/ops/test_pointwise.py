@@ -123,6 +123,7 @@ def signatures(op):
     return list(itertools.product(DTYPES, repeat=op.arity))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_values_of_every_dtype(op, backend):
@@ -150,6 +151,7 @@ def test_values_at_edges(op, backend):
             assert_same(backend, op, oracle(op), [found.reshape(s) for s in shapes], ULP.get(op.name, 0))
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 @pytest.mark.parametrize("dtype", [np.dtype("d"), np.dtype("l"), np.dtype("?"), np.dtype("F")], ids=str)
@@ -163,6 +165,7 @@ def test_shapes_and_layouts(op, dtype, backend):
         assert_same(backend, op, of_numbers, [v[()] for v in values], ULP.get(op.name, 0))  # NumPy scalars for rank 0
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("op", [op for op in OPS if op.arity == 2], ids=lambda op: op.name)
 def test_python_numbers_are_weak(op, backend):

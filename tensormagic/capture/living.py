@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import get_ident
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -30,21 +31,27 @@ class Holder(Protocol):
     def node(self) -> Node: ...
 
 
-holders: WeakValueDictionary[int, Holder] = WeakValueDictionary()  # by identity: lazy arrays compare by element
+_holders: WeakValueDictionary[tuple[int, int], Holder] = WeakValueDictionary()  # by thread and identity: arrays compare by element
+
+
+def hold(one: Holder) -> None:
+    """Have it known that ``one`` is there, and which thread has made it."""
+    _holders[get_ident(), id(one)] = one
 
 
 def held() -> list[Holder]:
     """Those that are still there; other threads may make more meanwhile."""
-    return [one for reference in holders.valuerefs() if (one := reference()) is not None]
+    return [one for reference in _holders.valuerefs() if (one := reference()) is not None]
 
 
 def since(mark: Holder) -> list[Holder]:
-    """Those that were made after ``mark`` and are still there, the last one first."""
-    found: list[Holder] = []
-    for one in reversed(held()):
-        if one is mark:
-            break
-        found.append(one)
+    """Those that this thread has made after ``mark`` and that are still there, the last one first."""
+    own, found = get_ident(), list[Holder]()
+    for reference in reversed(_holders.valuerefs()):
+        if reference.key[0] == own and (one := reference()) is not None:  # type: ignore[attr-defined]
+            if one is mark:
+                break
+            found.append(one)
     return found
 
 

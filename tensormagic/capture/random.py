@@ -15,7 +15,7 @@ from tensormagic.capture.context import Capture
 from tensormagic.capture.foreign import on_values
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
-from tensormagic.capture.living import holders
+from tensormagic.capture.living import hold
 from tensormagic.capture.names import implements
 from tensormagic.capture.random_methods import FUNCTIONS, METHODS, Draws
 from tensormagic.capture.refusal import refuse, values_are_there
@@ -142,7 +142,7 @@ class LazyGenerator(Draws, StandIn):
     def __init__(self, buffer: Buffer, *, legacy: bool, origin: Any = None, kind: str = "") -> None:
         self.buffer = buffer
         _STATES.add(buffer)
-        holders[id(buffer)] = buffer
+        hold(buffer)
         self.legacy = legacy
         self.origin = origin
         self.kind = kind

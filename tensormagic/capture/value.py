@@ -16,7 +16,7 @@ from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.indexing import basic, expand, has_ellipsis, is_array, lies, put_part
 from tensormagic.capture.known import arithmetic, static_value
-from tensormagic.capture.living import held, holders
+from tensormagic.capture.living import held, hold
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse
 from tensormagic.capture.stores.place import Buffer, Place, every_other, reshapes_in_place
@@ -51,7 +51,7 @@ class Tensor:
         self.place = place
         self._cached: tuple[Place, int, Node] | None = None
         self._origin: str = ""
-        holders[id(self)] = self
+        hold(self)
 
     # what it is -------------------------------------------------------------------------------------------------------
 

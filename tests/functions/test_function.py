@@ -2,6 +2,7 @@
 
 import functools
 import math
+import sys
 import threading
 import traceback
 import warnings
@@ -349,6 +350,16 @@ def test_series_and_lists():
     assert tm.tensor(lambda rows: rows[0] + rows[1])([1.0, 2.0]) == 3.0
 
 
+@pytest.fixture
+def eager_threads():
+    """Threads that take turns a thousand times as often as usual."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(interval / 1000)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("eager_threads")
 def test_in_threads():
     f = tm.tensor(lambda x, y: np.exp(-x @ y).sum() + x.shape[0])
     found, errors = {}, []

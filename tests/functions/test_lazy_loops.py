@@ -97,7 +97,7 @@ def test_calls_keep_no_array_alive():
         result = tm.tensor(total)(lazy)
         needed = session.topological([result.node])
         assert float(result) == 91.0 + 21.0
-        return [weakref.ref(t) for t in living.holders.values() if t.node in needed]
+        return [weakref.ref(t) for t in living.held() if t.node in needed]
 
     seen = run()
     gc.collect()

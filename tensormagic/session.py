@@ -252,12 +252,17 @@ def forget_values(nodes: Sequence[Node]) -> None:
 def close_over(
     nodes: Sequence[Node], leaves: Sequence[Node] = (), guards: Any = (), *, use_values: bool = True
 ) -> Closed:
-    """The graph of ``nodes``, cut at inputs and at values that are known, but where rules see more in the whole than in its parts."""
+    """The graph of ``nodes``, cut at inputs and at values that are known, but where rules see more in the whole than in its parts.
+
+    A constant stays one, whoever has asked for its value.
+    """
     tables = _values.near() if use_values else []
     whole = set(nodes)  # where it is not cut
 
     def is_leaf(n: Node) -> bool:
-        return n.op is INPUT or (n not in whole and len(n.types) == 1 and any(n in known for known in tables))
+        if not n.args:
+            return n.op is INPUT
+        return n not in whole and len(n.types) == 1 and any(n in known for known in tables)
 
     while True:
         with working("building the graph"):

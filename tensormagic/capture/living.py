@@ -31,7 +31,9 @@ class Holder(Protocol):
     def node(self) -> Node: ...
 
 
-_holders: WeakValueDictionary[tuple[int, int], Holder] = WeakValueDictionary()  # by thread and identity: arrays compare by element
+_holders: WeakValueDictionary[tuple[int, int], Holder] = (
+    WeakValueDictionary()
+)  # by thread and identity: arrays compare by element
 
 
 def hold(one: Holder) -> None:

@@ -7,13 +7,16 @@ of integers in NumPy, where each of them is one; a float that is stored into it 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.refusal import refuse
-from tensormagic.ir.node import Node
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.node import Node, substitute, topological
+from tensormagic.ops.leaf import CONSTANT, Source, constant, input_node
 
 
 def note(node: Node, narrower: np.dtype[Any]) -> None:
@@ -24,12 +27,30 @@ def note(node: Node, narrower: np.dtype[Any]) -> None:
 
 
 def narrowest(node: Node) -> np.dtype[Any]:
-    """The dtype that a value may be of in NumPy, as data say."""
-    capture, below = context.current(), node
+    """The dtype that a value may be of in NumPy, as data say: what it is computed from may be of a narrower one."""
+    capture = context.current()
     known = {} if capture is None else capture.undecided
-    while below not in known and _shows_another(below):
-        below = below.args[0]
-    return known.get(below, node.type.dtype)
+    if not known or node in known:
+        return known.get(node, node.type.dtype)
+    inside = topological([node], stop=known.__contains__)
+    below = [n for n in inside if n in known]
+    if not below:
+        return node.type.dtype
+    narrower = {n: input_node(Source("a number of another dtype"), replace(n.type, dtype=known[n])) for n in below}
+    narrower |= {n: constant(int(n["bits"].array())) for n in inside if _may_be_integer(n)}
+    try:
+        return substitute([node], narrower)[0].type.dtype
+    except (TensorError, TypeError):  # an operation that has no such numbers
+        return node.type.dtype
+
+
+def _may_be_integer(node: Node) -> bool:
+    """Whether a number in the code is a float here, and may be written as an integer: beside a float that makes no difference."""
+    weak = node.op is CONSTANT and node.type.form == "python" and node.type.dtype.kind == "f"
+    return weak and abs(value := float(node["bits"].array())) < _LARGE and value.is_integer()
+
+
+_LARGE = 2**62
 
 
 def joined(node: Node, parts: Iterable[Node]) -> Node:
@@ -38,11 +59,6 @@ def joined(node: Node, parts: Iterable[Node]) -> Node:
     if capture is not None and capture.undecided:
         note(node, np.result_type(*map(narrowest, parts)))
     return node
-
-
-def _shows_another(node: Node) -> bool:
-    """Whether a value is another one, moved, or asked for something before."""
-    return node.op.name == "require" or (getattr(node.op, "kind", "") == "move" and len(node.args) == 1)
 
 
 def refuse_cut(first: Node, value: Node) -> None:

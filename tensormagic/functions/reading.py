@@ -19,6 +19,7 @@ from tensormagic.capture.staging.attributes import Attributes, differs, is_users
 from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.source import rebound, staged_code
 from tensormagic.capture.staging.unread import as_caught
+from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import node_of, wrap
 from tensormagic.functions.named import named
 from tensormagic.functions.space import CellSpace, Read, place_of
@@ -157,8 +158,10 @@ def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:
     return Helper(value, lasting) if beside else namespace.value_of(value)
 
 
-class Helper:
-    """A function beside the one that calls it, captured when it is called; its attributes are the function's own."""
+class Helper(StandIn):
+    """A function beside the one that calls it, captured when it is called: equal to it, and its attributes are the function's own."""
+
+    __slots__ = ("__dict__",)
 
     def __init__(self, function: types.FunctionType, lasting: bool) -> None:
         vars(self).update(function=function, lasting=lasting, __name__=function.__name__, __wrapped__=function)
@@ -172,3 +175,18 @@ class Helper:
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self.function, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.function == (other.function if isinstance(other, Helper) else other))
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+    @property
+    def own_class(self) -> type:
+        """A function's."""
+        return types.FunctionType
+
+    def real(self) -> types.FunctionType:
+        """The function."""
+        return self.function  # type: ignore[no-any-return]

@@ -6,10 +6,11 @@ The function is called once, on one element or row, and what it computed is comp
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from tensormagic.capture import undecided
 from tensormagic.capture.arguments import done, one_axis, tensor
 from tensormagic.capture.foreign import called_back, librarys
 from tensormagic.capture.hooks import hooks
@@ -52,17 +53,25 @@ def _once_for_all(name: str) -> CaptureError:
 
 
 def _for_all(
-    function: Callable[..., Any], stacks: list[Node], size: Size, name: str, reached: Callable[..., Any]
+    function: Callable[..., Any],
+    stacks: list[Node],
+    size: Size,
+    name: str,
+    reached: Callable[..., Any],
+    *,
+    form: Literal["scalar", "python"] = "scalar",
+    typed: bool = False,
 ) -> list[Node]:
     """The results of ``function`` for each element of stacks that are ``size`` long, each as a stack.
 
-    ``reached`` is the user's function behind it.
+    ``reached`` is the user's function behind it; ``form`` is what it gets for an element, a number of NumPy's or of Python's; ``typed``
+    says that its first result does not decide of which dtype they are.
     """
     examples: dict[Node, Node] = {}
     arguments: list[Tensor] = []
     for stack in stacks:
         shape = stack.type.shape[1:]
-        one = input_node(Source(f"an element of {name}"), Type(stack.type.dtype, shape, "array" if shape else "scalar"))
+        one = input_node(Source(f"an element of {name}"), Type(stack.type.dtype, shape, "array" if shape else form))
         examples[one] = stack
         arguments.append(wrap(one))
     before = [a.place.buffer.version for a in arguments]
@@ -71,6 +80,11 @@ def _for_all(
     if [a.place.buffer.version for a in arguments] != before:
         refuse(f"a store into the argument of a function that {name} calls", "Copy it first.")
     results = [node_of(v) for v in (found if isinstance(found, tuple) else (found,))]
+    if not typed and any(undecided.narrowest(n) != n.type.dtype for n in results):
+        raise CaptureError(
+            f"a function that {name} calls gives numbers of several dtypes, and NumPy takes the one of the first",
+            "Let it give one: 0.0 in place of 0, or float(...); np.vectorize has otypes=[float], too.",
+        )
     try:
         stacked = hooks.batch(results, examples, size)
     except TensorError as error:
@@ -148,6 +162,10 @@ class Vectorized(StandIn):
                 np.vectorize(called_back(self.pyfunc), **self.options), args, named, _once_for_all("np.vectorize")
             )
 
+    def calling(self, pyfunc: Any) -> Vectorized:
+        """The same, calling another function."""
+        return self if pyfunc is self.pyfunc else Vectorized(pyfunc, **self.options)
+
     @property
     def own_class(self) -> type:
         """NumPy's class."""
@@ -176,19 +194,26 @@ class Vectorized(StandIn):
             values = given | dict(zip(varied, elements, strict=True))
             return self.pyfunc(*(values[k] for k in range(len(args))), **{k: values[k] for k in named})
 
-        found = [reshape(n, shape) for n in _for_all(function, stacks, count, "np.vectorize", self.pyfunc)]
-        results = [done(_typed(n, t)) for n, t in zip(found, self._types(len(found)), strict=True)]
+        types = self._types(lambda: _for_all(function, stacks, count, "np.vectorize", self.pyfunc))
+        stacks = [astype(n, _PYTHONS.get(n.type.dtype.kind, n.type.dtype)) for n in stacks]
+        every = _for_all(function, stacks, count, "np.vectorize", self.pyfunc, form="python", typed=True)
+        found = [_typed(reshape(n, shape), t) for n, t in zip(every, types, strict=True)]
+        results = [done(n) for n in found]
         return tuple(results) if len(results) > 1 else results[0]
 
-    def _types(self, count: int) -> list[Any]:
+    def _types(self, first: Callable[[], list[Node]]) -> list[np.dtype[Any]]:
+        """The dtypes of the results: as asked for, or of the ``first`` call, which has NumPy's numbers where the others have Python's."""
         otypes = self.options["otypes"]
-        return [None] * count if otypes is None else [np.dtype(t) for t in otypes]
+        return [n.type.dtype for n in first()] if otypes is None else [np.dtype(t) for t in otypes]
 
 
-def _typed(node: Node, dtype: Any) -> Node:
-    if dtype is not None and node.type.dtype.kind == "c" and dtype.kind != "c":
+_PYTHONS = {"b": np.dtype(bool), "i": np.dtype(int), "u": np.dtype(int), "f": np.dtype(float), "c": np.dtype(complex)}
+
+
+def _typed(node: Node, dtype: np.dtype[Any]) -> Node:
+    if node.type.dtype.kind == "c" and dtype.kind != "c":
         raise TypeError("float() argument must be a string or a real number, not 'complex'")
-    return node if dtype is None else astype(node, dtype)
+    return astype(node, dtype)
 
 
 implements(np.vectorize)(Vectorized)

@@ -21,11 +21,11 @@ from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import outside, ranges, scalar_types, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
+from tensormagic.capture.staging.handed import handing, staged, staged_inside, takes_functions
 from tensormagic.capture.staging.raising import may_wait, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import print_
 from tensormagic.capture.staging.trial import spoil, trial
-from tensormagic.capture.staging.unread import as_caught
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
@@ -82,6 +82,12 @@ def called(function: Any) -> Any:
     if type(function) is partial:
         own = called(function.func)
         return function if own is function.func else partial(own, *function.args, **function.keywords)
+    found = staged_inside(_in_place_of(function))
+    return handing(found) if takes_functions(function) else found
+
+
+def _in_place_of(function: Any) -> Any:
+    """Ours for a function of a library, or the function itself."""
     if _is_librarys(function):
         return _stand_in(function)
     if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and function.__func__ in METHODS:
@@ -89,9 +95,9 @@ def called(function: Any) -> Any:
     if function is print and waits():
         return print_
     if waits() and (code := code_that_calls_itself(function)) is not None:
-        return calling(_staged(function), code)
-    if (staged := _staged(function)) is not function:
-        return staged
+        return calling(staged(function), code)
+    if (own := staged(function)) is not function:
+        return own
     if maker := maker_of(function):
         return outside.with_arrays(function, maker)
     own = _own_or_on_values(function)
@@ -135,17 +141,6 @@ def _stored_at(at: Callable[..., None], array: Any, *rest: Any) -> None:
     if isinstance(array, np.ndarray) and not array.flags.writeable:
         raise spoil("ufunc.at stores into a read-only array: what depends on data around it", "Store into a copy.")
     at(array, *rest)
-
-
-def _staged(function: Any) -> Any:
-    """A function of the user's, staged; any other as it is."""
-    if type(function) is FunctionType:
-        staged = source.staged(function)
-        return as_caught(function) if staged is function else staged
-    if type(function) is MethodType and type(function.__func__) is FunctionType:
-        own = _staged(function.__func__)
-        return function if own is function.__func__ else MethodType(own, function.__self__)
-    return function
 
 
 def _is_librarys(function: Any) -> bool:
@@ -395,6 +390,7 @@ def _attribute(value: Any, name: str, *default: Any) -> Any:
 
 
 _OWN: dict[Any, Callable[..., Any]] = {
+    id: lambda value: id(namespace.original_of(value)),
     isinstance: _is_instance,
     type: _type,
     hasattr: _has_attribute,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensormagic.capture import context
+from tensormagic.capture import context, undecided
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, split
@@ -343,12 +343,15 @@ class Loop:
         last, plain = self._last()
         carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
         carries += [*self.buffers.values(), *(c for _, _, own, _ in last for c in own), *stacks]
+        begun = {c: c.start.type.dtype for c in carries if ran is not None and not c.type.shape}
         if ran is not None:
             for carry in (c for c in carries if not c.axes):
                 carry.start = settled(carry.start, carry.type, ran, f"{self.label}: {carry.label}")
         ends = {
             c: context.record(c.outside(n)) for c, n in zip(carries, build(carries) if carries else (), strict=True)
         }
+        for carry, dtype in begun.items():  # it is still what it began as where no iteration has run
+            undecided.note(ends[carry], dtype)
         made: list[tuple[Any, Any, list[Tensor]]] = []
         starts = {s: s.get() for s in (*self.carried, *(slot for slot, *_ in last))}
         for slot, value in plain:

@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from tensormagic.capture import context
+from tensormagic.capture.namespace import original_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.branches import MIXED, joined, staged_branch, staged_value
@@ -20,6 +23,7 @@ from tensormagic.capture.staging.truth import computed, truth, unstaged
 from tensormagic.capture.stores.uncertain import may_share
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
+from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.scalars import scalar
 
@@ -33,7 +37,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "is": lambda a, b: identical(a, b),
-    "is not": lambda a, b: not identical(a, b),
+    "is not": lambda a, b: negated(identical(a, b)),
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
 }
@@ -155,13 +159,23 @@ def compared(names: Sequence[str], first: Any, *rest: Thunk) -> Any:
     return step(0, first)
 
 
-def identical(first: Any, second: Any) -> bool:
-    """``is``, where data do not decide which array a name means."""
+def identical(first: Any, second: Any) -> Any:
+    """``is``, where data do not decide which array a name means; a truth value of Python's is True or False as data say."""
+    for value, other in ((first, second), (second, first)):
+        if isinstance(other, bool) and isinstance(value, Tensor) and value.node.type == _TRUTH:
+            return value if other else negated(value)
+    if isinstance(first, Tensor) and isinstance(second, Tensor) and first.node.type == second.node.type in _TRUTHS:
+        return wrap(to_form((first == second).node, "python"))  # there is one object for each
+    first, second = original_of(first), original_of(second)
     if first is not second and isinstance(first, Tensor) and isinstance(second, Tensor):
         buffers = first.place.buffer, second.place.buffer
         if any(b.origins for b in buffers) and may_share(*buffers):
             refuse("`is` between arrays that may be one, as data decide,", "Compare what decides that.")
     return first is second
+
+
+_TRUTH = Type(np.dtype(bool), (), "python")
+_TRUTHS = {_TRUTH, Type(np.dtype(bool), (), "scalar")}
 
 
 def asserted(test: Any, told: Thunk | None) -> None:

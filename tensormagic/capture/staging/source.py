@@ -154,13 +154,15 @@ def _stage(code: CodeType) -> CodeType | None:
     if node is None or not _identifiers(node).issuperset((*code.co_freevars, *code.co_names)):
         return None  # not its source, or not any more
     node = copy.deepcopy(node)
+    node.args.defaults = [
+        ast.copy_location(ast.Constant(None), d) for d in node.args.defaults
+    ]  # they are there already
+    node.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]
     if isinstance(node, ast.Lambda):
         made: ast.stmt = ast.copy_location(ast.Return(Staging().visit(node)), node)
     else:
         node.lineno = _first_line(node)  # where Python has a function begin
         node.decorator_list, node.returns = [], None
-        node.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in node.args.defaults]
-        node.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in node.args.kw_defaults]
         for argument in ast.walk(node.args):
             if isinstance(argument, ast.arg):
                 argument.annotation = None

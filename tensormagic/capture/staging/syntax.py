@@ -344,9 +344,10 @@ class Staging(ast.NodeTransformer):
         node.left = self.visit(node.left)
         node.comparators = [self.visit(v) for v in node.comparators]
         alone = len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot)
-        if alone and not any(isinstance(side, ast.Constant) for side in (node.left, *node.comparators)):
+        sides = [side.value for side in (node.left, *node.comparators) if isinstance(side, ast.Constant)]
+        if alone and all(isinstance(value, bool) for value in sides):
             found = _call("identical", node, node.left, *node.comparators)
-            return found if isinstance(node.ops[0], ast.Is) else _at(ast.UnaryOp(ast.Not(), found), node)
+            return found if isinstance(node.ops[0], ast.Is) else _call("negated", node, found)
         if len(node.ops) == 1 or self.scope.kind == "class" or not movable:
             return node
         names = tuple(_OPERATORS[type(op)] for op in node.ops)

@@ -1,0 +1,84 @@
+"""Functions that captured code hands to Python, NumPy and SciPy, which call them: ``map(f, x)``, ``np.vectorize(self.f)(x)``.
+
+A function that captured code calls is staged where it is called. One that it hands on is called by code that is nobody's to stage:
+so it is staged where it is handed over, wherever it came from: a name, a default, an attribute, an item of a dictionary.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import names, namespace
+from tensormagic.capture.library.applying import Vectorized
+from tensormagic.capture.staging import source
+from tensormagic.capture.staging.unread import as_caught
+
+_NUMPYS = (np.apply_along_axis, np.apply_over_axes, np.fromfunction, np.piecewise, np.vectorize, np.mask_indices)
+_TAKERS: frozenset[Any] = frozenset(
+    {
+        *(map, filter, sorted, min, max, functools.reduce),
+        *(itertools.accumulate, itertools.dropwhile, itertools.filterfalse, itertools.groupby, itertools.starmap),
+        itertools.takewhile,
+        *_NUMPYS,
+        *(names.find(f) for f in _NUMPYS),
+    }
+)
+
+
+def staged(function: Any) -> Any:
+    """A function, method or callable object of the user's, staged; any other as it is."""
+    kind = type(function)
+    if kind is FunctionType:
+        own = source.staged(function)
+        return as_caught(function) if own is function else own
+    if kind is MethodType:
+        own = staged(function.__func__)
+        return function if own is function.__func__ else MethodType(own, function.__self__)
+    call = getattr(kind, "__call__", None)  # noqa: B004 (its own function, not whether there is one)
+    if type(call) is FunctionType and source.is_users(call.__code__.co_filename):
+        return MethodType(staged(call), function)
+    return function
+
+
+def takes_functions(function: Any) -> bool:
+    """Whether a function of a library calls functions that it is given."""
+    function = namespace.original_of(function)
+    if isinstance(function, BuiltinFunctionType | type | FunctionType):
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, list):
+            return function.__name__ == "sort"
+        module = function.__module__ or ""
+        return module.startswith("scipy.") or function in _TAKERS
+    return function in _TAKERS if type(function) is _DISPATCHED else False
+
+
+_DISPATCHED = type(np.apply_along_axis)
+
+
+def handing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, given functions of the user's staged."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        return function(*map(_handed, args), **{name: _handed(v) for name, v in options.items()})
+
+    return call
+
+
+def _handed(value: Any) -> Any:
+    if type(value) is partial:
+        return partial(_handed(value.func), *value.args, **value.keywords)
+    return staged_inside(value) if callable(value) else value
+
+
+def staged_inside(value: Any) -> Any:
+    """What is called, with what it calls: ``np.vectorize(f)`` calls ``f``."""
+    if isinstance(value, Vectorized):
+        return value.calling(staged(value.pyfunc))
+    return staged(value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Callable
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial, reduce
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -17,7 +17,7 @@ from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, o
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import mathematics
 from tensormagic.capture.makers import maker_of
-from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import outside, ranges, scalar_types, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
@@ -26,11 +26,12 @@ from tensormagic.capture.staging.raising import may_wait, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import print_
 from tensormagic.capture.staging.trial import spoil, trial
+from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type, hint, product
 from tensormagic.ops.form import to_form
@@ -331,11 +332,26 @@ def _quantified(name: str, method: str) -> Callable[[Any], Any]:
         rows = stacked(values)
         if rows is not None and rows.type.ndim == 1:
             return wrap(to_form(getattr(wrap(rows), method)().node, "python"))
-        if not isinstance(values, Tensor) or values.ndim != 1:
-            return plain(values)
-        return wrap(to_form(getattr(values, method)().node, "python"))
+        if isinstance(values, Tensor) and values.ndim == 1:
+            return wrap(to_form(getattr(values, method)().node, "python"))
+        return plain(values) if values_are_there() else _connected(name, values)
 
     return find
+
+
+def _connected(name: str, values: Iterable[Any]) -> Any:
+    """``all`` or ``any`` of values one by one, of which data say whether they are true: Python asks no more of them than it has to."""
+    decides, asked = name == "any", list[Node]()
+    for value in values:
+        known = truth(value)
+        if not isinstance(known, bool):
+            asked.append(known)
+        elif known is decides:
+            return known
+        if len(asked) > 1 and known is asked[-1] and any(map(context.may_fail, topological([known]))):
+            refuse(f"{name}() of what may fail when the function runs", "Write a loop that stops where the answer is known.")
+    connect = scalar.logical_or if decides else scalar.logical_and
+    return wrap(to_form(reduce(connect, asked), "python")) if asked else not decides
 
 
 def _filtered(function: Any, values: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 from weakref import WeakSet
 
@@ -39,6 +39,14 @@ class Cell:
 at_once: list[Callable[[Node], None]] = []  # what computes a node in a cell where errors or warnings are caught
 cells: dict[str, Cell] = {}  # by the file name that the code was compiled under
 namers: list[Callable[[str], Cell | None]] = []  # what may know code of another file name
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is called for a function that captured code names: its body over what names are there; and whether these last."""
+
+    body: Callable[..., Any]
+    lasting: bool
 
 
 @dataclass
@@ -77,6 +85,8 @@ class Capture:
         In how many ``try`` blocks the code is; and what the code has built so far.
     refused
         What could not be captured in one of these, which the code may have caught.
+    beside
+        The functions that code has met under names, and what is called for them.
     recursions
         The functions that are running and may call themselves as data say.
     errors, raising, caught
@@ -118,6 +128,7 @@ class Capture:
     attempts: int = 0
     safe: WeakSet[Node] = field(default_factory=WeakSet[Node])
     refused: Exception | None = None
+    beside: dict[FunctionType, Beside] = field(default_factory=dict[FunctionType, Beside])
     recursions: dict[Any, Any] = field(default_factory=dict)
     errors: dict[str, Any] = field(default_factory=lambda: dict(np.geterr()))
     raising: bool = False

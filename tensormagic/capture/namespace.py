@@ -52,7 +52,6 @@ from tensormagic.capture.library import (
     windows,
 )
 from tensormagic.capture.names import find, unknown
-from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.stores import attributes, storing, views
 from tensormagic.capture.value import has_lazy, owned
 from tensormagic.ir.errors import CaptureError
@@ -209,8 +208,6 @@ _originals: dict[int, tuple[Any, Any]] = {}  # what captured code has seen, and 
 
 def original_of(value: Any) -> Any:
     """What captured code has seen ``value`` for; itself, where it is nothing of ours."""
-    if isinstance(value, StandIn) and value.own_class is FunctionType:
-        return value.real()
     seen, original = _originals.get(id(value), (None, None))
     return original if seen is value else value
 

@@ -27,7 +27,6 @@ from tensormagic.functions.inside import Inside, arrays_in, placed, refuse_kept,
 from tensormagic.functions.left import give_values, held_by, left_behind, rescued
 from tensormagic.functions.reading import (
     Body,
-    Helper,
     Read,
     called_body,
     captured_body,
@@ -591,10 +590,10 @@ def of_callable(function: Any) -> Function:
     """The captured function of any callable."""
     if isinstance(function, Function):
         return function
-    if isinstance(function, Helper):
-        return _of_function(function.function, function.lasting)
     if isinstance(function, types.FunctionType):
-        return _of_function(function, context.current() is None)
+        capture = context.current()
+        beside = None if capture is None else capture.beside.get(function)
+        return _of_function(function, capture is None if beside is None else beside.lasting)
     if callable(function):
         label = getattr(function, "__name__", type(function).__name__)
         return Function(called_body(function), label, roots=(function,))

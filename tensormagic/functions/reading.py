@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, door, home, namespace, random
+from tensormagic.capture.context import Beside
 from tensormagic.capture.staging.attributes import Attributes, differs, is_users_class
 from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.source import rebound, staged_code
 from tensormagic.capture.staging.unread import as_caught
-from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import node_of, wrap
 from tensormagic.functions.named import named
 from tensormagic.functions.space import CellSpace, Read, place_of
@@ -154,39 +154,9 @@ def _rebind(function: types.FunctionType, seen: Mapping[str, Any], lasting: bool
 
 
 def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:
-    beside = isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__
-    return Helper(value, lasting) if beside else namespace.value_of(value)
-
-
-class Helper(StandIn):
-    """A function beside the one that calls it, captured when it is called: equal to it, and its attributes are the function's own."""
-
-    __slots__ = ("__dict__",)
-
-    def __init__(self, function: types.FunctionType, lasting: bool) -> None:
-        vars(self).update(function=function, lasting=lasting, __name__=function.__name__, __wrapped__=function)
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        return captured_body(self.function, lasting=self.lasting)(*args, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        inside = vars(self)["function"].__dict__
-        return look((name, inside)) if name in inside else getattr(vars(self)["function"], name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self.function, name, value)
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self.function == (other.function if isinstance(other, Helper) else other))
-
-    def __hash__(self) -> int:
-        return hash(self.function)
-
-    @property
-    def own_class(self) -> type:
-        """A function's."""
-        return types.FunctionType
-
-    def real(self) -> types.FunctionType:
-        """The function."""
-        return self.function  # type: ignore[no-any-return]
+    """What captured code has under a name: of a function beside the one that names it, the function itself, captured when it is called."""
+    capture = context.current()
+    if capture is None or not isinstance(value, types.FunctionType) or value.__globals__ is not function.__globals__:
+        return namespace.value_of(value)
+    capture.beside.setdefault(value, Beside(captured_body(value, lasting=lasting), lasting))
+    return value

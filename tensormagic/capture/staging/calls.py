@@ -21,7 +21,7 @@ from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import outside, ranges, scalar_types, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
-from tensormagic.capture.staging.handed import handing, staged, staged_inside, takes_functions
+from tensormagic.capture.staging.handed import body_beside, handing, staged, staged_inside, takes_functions
 from tensormagic.capture.staging.raising import may_wait, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import print_
@@ -89,6 +89,8 @@ def called(function: Any) -> Any:
 
 def _in_place_of(function: Any) -> Any:
     """Ours for a function of a library, or the function itself."""
+    if (beside := body_beside(function)) is not None:
+        return beside
     if _is_librarys(function):
         return _stand_in(function)
     if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and function.__func__ in METHODS:
@@ -349,7 +351,10 @@ def _connected(name: str, values: Iterable[Any]) -> Any:
         elif known is decides:
             return known
         if len(asked) > 1 and known is asked[-1] and any(map(context.may_fail, topological([known]))):
-            refuse(f"{name}() of what may fail when the function runs", "Write a loop that stops where the answer is known.")
+            refuse(
+                f"{name}() of what may fail when the function runs",
+                "Write a loop that stops where the answer is known.",
+            )
     connect = scalar.logical_or if decides else scalar.logical_and
     return wrap(to_form(reduce(connect, asked), "python")) if asked else not decides
 
@@ -406,7 +411,6 @@ def _attribute(value: Any, name: str, *default: Any) -> Any:
 
 
 _OWN: dict[Any, Callable[..., Any]] = {
-    id: lambda value: id(namespace.original_of(value)),
     isinstance: _is_instance,
     type: _type,
     hasattr: _has_attribute,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import names, namespace
+from tensormagic.capture import context, names, namespace
 from tensormagic.capture.library.applying import Vectorized
 from tensormagic.capture.staging import source
 from tensormagic.capture.staging.unread import as_caught
@@ -36,6 +36,8 @@ def staged(function: Any) -> Any:
     """A function, method or callable object of the user's, staged; any other as it is."""
     kind = type(function)
     if kind is FunctionType:
+        if (beside := body_beside(function)) is not None:
+            return beside
         own = source.staged(function)
         return as_caught(function) if own is function else own
     if kind is MethodType:
@@ -45,6 +47,13 @@ def staged(function: Any) -> Any:
     if type(call) is FunctionType and source.is_users(call.__code__.co_filename):
         return MethodType(staged(call), function)
     return function
+
+
+def body_beside(function: Any) -> Callable[..., Any] | None:
+    """What is called for a function that captured code has met under a name, if it has."""
+    capture = context.current()
+    found = capture.beside.get(function) if capture is not None and type(function) is FunctionType else None
+    return None if found is None else found.body
 
 
 def takes_functions(function: Any) -> bool:

@@ -21,7 +21,7 @@ from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import outside, ranges, scalar_types, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
-from tensormagic.capture.staging.handed import body_beside, handing, staged, staged_inside, takes_functions
+from tensormagic.capture.staging.handed import handing, staged, staged_inside, takes_functions
 from tensormagic.capture.staging.raising import may_wait, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import print_
@@ -89,8 +89,6 @@ def called(function: Any) -> Any:
 
 def _in_place_of(function: Any) -> Any:
     """Ours for a function of a library, or the function itself."""
-    if (beside := body_beside(function)) is not None:
-        return beside
     if _is_librarys(function):
         return _stand_in(function)
     if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and function.__func__ in METHODS:

@@ -36,8 +36,9 @@ def staged(function: Any) -> Any:
     """A function, method or callable object of the user's, staged; any other as it is."""
     kind = type(function)
     if kind is FunctionType:
-        if (beside := body_beside(function)) is not None:
-            return beside
+        capture = context.current()
+        if capture is not None and function in capture.beside:
+            return capture.beside[function].body
         own = source.staged(function)
         return as_caught(function) if own is function else own
     if kind is MethodType:
@@ -47,13 +48,6 @@ def staged(function: Any) -> Any:
     if type(call) is FunctionType and source.is_users(call.__code__.co_filename):
         return MethodType(staged(call), function)
     return function
-
-
-def body_beside(function: Any) -> Callable[..., Any] | None:
-    """What is called for a function that captured code has met under a name, if it has."""
-    capture = context.current()
-    found = capture.beside.get(function) if capture is not None and type(function) is FunctionType else None
-    return None if found is None else found.body
 
 
 def takes_functions(function: Any) -> bool:

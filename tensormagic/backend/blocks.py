@@ -63,7 +63,7 @@ def plan_block(
             return attempt.block
         forced |= more
         for node in attempt.homes:
-            memory.home.pop(node, None)
+            memory.drop(node)
 
 
 class _Attempt:
@@ -223,7 +223,7 @@ class _Attempt:
         return set()
 
     def _settle(self, taker: Node, value: Node) -> None:
-        self.memory.home[taker] = value
+        self.memory.put(taker, value)
         self.homes.append(taker)
 
     def _put_before(self, first: Step, second: Step) -> None:
@@ -455,7 +455,7 @@ def _build_repetition(root: Node, memory: Memory, found: set[Node]) -> Region:
     blocks["body"] = _block(body, inner, memory, found, carries)
     for item, carry in zip(items(root), carries, strict=True):
         if carry.type.shape:
-            memory.home[item] = carry
+            memory.put(item, carry)
     results = tuple(zip(items(root), carries, strict=True))
     return Region(root, head, index, carries, starts, results, blocks)
 
@@ -476,10 +476,10 @@ def _build_choice(root: Node, memory: Memory, found: set[Node]) -> Region:
         block = blocks[name] = _block(root[name], operands, memory, {*found, *tied.values()}, given)
         for result, end, carry in zip(block.results, ends, given, strict=True):
             if carry is None and result.type.shape:
-                memory.home[memory.owner(result)] = end
+                memory.put(memory.owner(result), end)
     for item, end in zip(items(root), ends, strict=True):
         if end.type.shape:
-            memory.home[item] = end
+            memory.put(item, end)
     starts = tuple(root.args[j] for j in tied)
     return Region(
         root, root.args[0], None, tuple(tied.values()), starts, tuple(zip(items(root), ends, strict=True)), blocks

@@ -15,14 +15,30 @@ class Memory:
 
     def __init__(self) -> None:
         self.home: dict[Node, Node] = {}
+        self._short: dict[
+            Node, Node
+        ] = {}  # further up the same chain: of a thousand stores it is not gone over each time
         self._group: dict[Node, Node] = {}
 
     def owner(self, node: Node) -> Node:
         """The node that the array of ``node`` is named after."""
-        node = stored_below(node)
-        while node in self.home:
-            node = stored_below(self.home[node])
+        node, passed = stored_below(node), list[Node]()
+        while (above := self._short.get(node) or self.home.get(node)) is not None:
+            passed.append(node)
+            node = stored_below(above)
+        self._short.update(dict.fromkeys(passed, node))
         return node
+
+    def put(self, node: Node, home: Node) -> None:
+        """Have the value of ``node`` take the place of ``home``."""
+        if self.home.get(node, home) is not home:
+            self._short.clear()
+        self.home[node] = home
+
+    def drop(self, node: Node) -> None:
+        """Have the value of ``node`` an array of its own."""
+        self._short.clear()
+        self.home.pop(node, None)
 
     def group(self, owner: Node) -> Node:
         """One owner for all that trade arrays with ``owner``."""

@@ -79,6 +79,8 @@ class Capture:
         The functions that were not captured and ran on values, in order.
     unstaged
         Why control flow was left to Python, by place.
+    rests
+        For loops that were left to Python, by code, when they are to be asked again.
     checks
         What stands for the checks of data that the graph makes when it runs: 0 where there is none.
     attempts, safe
@@ -124,6 +126,7 @@ class Capture:
     taken: dict[Node, Site] = field(default_factory=dict)
     on_values: list[str] = field(default_factory=list[str])
     unstaged: dict[Site, str] = field(default_factory=dict)
+    rests: dict[CodeType, Any] = field(default_factory=dict[CodeType, Any])
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
     attempts: int = 0
     safe: WeakSet[Node] = field(default_factory=WeakSet[Node])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from tensormagic.capture import context
@@ -53,11 +55,14 @@ def each(
     if items is not None and _may_stage(items):
         functions = [getattr(turn, "__wrapped__", turn), *([stop] if stop else [])]
         known = _known(items.count())
-        failed = _staged_as_needed(
-            lambda varies: staged_each(items, turn, stop, names, varies=varies),
-            functions,
-            names,
-            stop is not None or known is None or known > UNROLLED,
+        rest = _rest(functions[0].__code__, known)
+        failed = rest.reason() or rest.noted(
+            _staged_as_needed(
+                lambda varies: staged_each(items, turn, stop, names, varies=varies),
+                functions,
+                names,
+                stop is not None or known is None or known > UNROLLED,
+            )
         )
         if failed is None:
             return ()
@@ -65,6 +70,37 @@ def each(
         return iterable
     _go_over(iterable, items, failed, turn, stop, names)
     return ()
+
+
+@dataclass
+class Rest:
+    """Why a short loop within another one was left to Python, and for how many more of its runs it is not asked again."""
+
+    failed: Exception | None = None
+    length: int = 0
+    left: int = 0
+
+    def reason(self) -> Exception | None:
+        """Why it is left to Python without being asked; None where it is to be asked."""
+        self.left -= 1
+        return self.failed if self.left >= 0 else None
+
+    def noted(self, failed: Exception | None) -> Exception | None:
+        """Note what came of asking: after each failure in a row twice as many runs are left."""
+        self.failed, self.length = failed, min(2 * self.length + 1, _LONGEST) if failed is not None else 0
+        self.left = self.length
+        return failed
+
+
+_LONGEST, _SHORT = 255, 100  # runs, iterations
+
+
+def _rest(code: CodeType, known: int | None) -> Rest:
+    """The rest of a loop: in a cell, which Python can always run, and where that makes no large graph."""
+    capture = context.current()
+    if capture is None or known is None or known > _SHORT or not values_are_there():
+        return Rest()
+    return capture.rests.setdefault(code, Rest())
 
 
 def _known(count: Size) -> int | None:

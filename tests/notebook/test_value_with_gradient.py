@@ -139,6 +139,8 @@ def test_a_part_that_was_shown_in_an_earlier_cell(notebook):
     with np.errstate(all="ignore"):
         notebook.ok("%%tensor --grad x --of s\ny = np.where(d == 0, x, q / d)\ns = np.sum(y)")
     np.testing.assert_allclose(notebook["y"].numpy(), np.log1p(X), rtol=1e-15)
+
+
 def test_a_constant_that_was_asked_for_stays_one():
     """What somebody has computed is a value that graphs are cut at, but for constants, which rules look for."""
     two = constant(2, "python")

@@ -50,7 +50,7 @@ def since(mark: Holder) -> list[Holder]:
     """Those that this thread has made after ``mark`` and that are still there, the last one first."""
     own, found = get_ident(), list[Holder]()
     for reference in reversed(_holders.valuerefs()):
-        if reference.key[0] == own and (one := reference()) is not None:  # type: ignore[attr-defined]
+        if reference.key[0] == own and (one := reference()) is not None:
             if one is mark:
                 break
             found.append(one)

@@ -344,15 +344,13 @@ def _connected(name: str, values: Iterable[Any]) -> Any:
     decides, asked = name == "any", list[Node]()
     for value in values:
         known = truth(value)
-        if not isinstance(known, bool):
-            asked.append(known)
-        elif known is decides:
-            return known
-        if len(asked) > 1 and known is asked[-1] and any(map(context.may_fail, topological([known]))):
-            refuse(
-                f"{name}() of what may fail when the function runs",
-                "Write a loop that stops where the answer is known.",
-            )
+        if isinstance(known, bool):
+            if known is decides:
+                return known
+            continue
+        if asked and any(map(context.may_fail, topological([known]))):
+            refuse(f"{name}() of what may fail when the function runs", "Write a loop that stops where the answer is known.")
+        asked.append(known)
     connect = scalar.logical_or if decides else scalar.logical_and
     return wrap(to_form(reduce(connect, asked), "python")) if asked else not decides
 

@@ -165,7 +165,7 @@ def identical(first: Any, second: Any) -> Any:
         if isinstance(other, bool) and isinstance(value, Tensor) and value.node.type == _TRUTH:
             return value if other else negated(value)
     if isinstance(first, Tensor) and isinstance(second, Tensor) and first.node.type == second.node.type in _TRUTHS:
-        return wrap(to_form((first == second).node, "python"))  # there is one object for each
+        return wrap(to_form(scalar.equal(first.node, second.node), "python"))  # there is one object for each
     first, second = original_of(first), original_of(second)
     if first is not second and isinstance(first, Tensor) and isinstance(second, Tensor):
         buffers = first.place.buffer, second.place.buffer

@@ -349,7 +349,10 @@ def _connected(name: str, values: Iterable[Any]) -> Any:
                 return known
             continue
         if asked and any(map(context.may_fail, topological([known]))):
-            refuse(f"{name}() of what may fail when the function runs", "Write a loop that stops where the answer is known.")
+            refuse(
+                f"{name}() of what may fail when the function runs",
+                "Write a loop that stops where the answer is known.",
+            )
         asked.append(known)
     connect = scalar.logical_or if decides else scalar.logical_and
     return wrap(to_form(reduce(connect, asked), "python")) if asked else not decides

@@ -41,7 +41,7 @@ from tensormagic.ops.regions.region import (
 )
 from tensormagic.ops.reverse.residuals import residuals, restored
 from tensormagic.ops.reverse.spans import block_length, in_blocks
-from tensormagic.ops.reverse.support import DEEPEST, Search, is_steep, support
+from tensormagic.ops.reverse.support import DEEPEST, STEEP, Search, is_steep, support
 from tensormagic.ops.reverse.support_regions import mark, marked
 from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
 from tensormagic.ops.scalars.scalar import equal, logical_not, logical_or
@@ -175,6 +175,12 @@ def _added_under(output: Node) -> tuple[Node, Touch] | None:
     return None
 
 
+def _has_steep(graph: Graph) -> bool:
+    """Whether a graph computes a function whose slope may be infinite."""
+    inner = [v for n in graph.nodes for _, v in n.param_items if isinstance(v, Graph)]
+    return any(n.op.name in STEEP for n in graph.nodes) or any(map(_has_steep, inner))
+
+
 class Rewind:
     """Reverse mode of one loop: see :meth:`tensormagic.ops.regions.region.Region.pull`."""
 
@@ -245,25 +251,14 @@ class Rewind:
         back: list[Tangent] = [None] * len(node.args)
         if not self.back:
             return Pulled(items(node), back, set())
-        seeds: list[Tangent] = [None] * self.carries
-        for k in self.back:
-            seeds[k] = stand_in("cotangent", tangent_type(self.body.results[k].type))
-        pulled = [c for c in seeds if c is not None]
-        for (
-            k
-        ) in self.replaced:  # what an older turn gave is not read: its cotangent is left out, not a number that is 0
-            if is_steep(self.body.results[k]):
-                seed = like(seeds[k], self.body.results[k])
-                seeds[k] = masked_by(broadcast(self.newest, seed.type.shape), seed)
+        pulled = [stand_in("cotangent", tangent_type(self.body.results[k].type)) for k in self.back]
         totals = [stand_in("sum", tangent_type(self.own[k].type)) for k in self.fixed]
         wrt = [self.own[k] for k in (*self.back, *self.fixed)]
-        fixed = [self.own[k] for k in self.fixed]
-        found, parts = derivatives().pull([*self.body.results, *fixed], [*seeds, *totals], wrt)
-        outputs = [like(c, p) for c, p in zip(parts, wrt, strict=True)]
+        found, outputs, left_out = self._turn_back(pulled, totals, wrt)
         masks = self._masks(outputs[len(self.back) :], totals)
         marks = self._marks(outputs[len(self.back) :], totals, masks)
-        outputs += [after for _, after in marks.values()]
-        linear = [*pulled, *totals, *(mark for mark, _ in marks.values())]
+        outputs += [*(after for _, _, after in left_out), *(after for _, after in marks.values())]
+        linear = [*pulled, *totals, *(mark for mark, _, _ in left_out), *(mark for mark, _ in marks.values())]
         index = self.body.parameters[: self.first] if self.counter is None else [self.own[self.counter]]
         saved = residuals(outputs, [*linear, self.newest], [*index, *self.own[self.carries :]], self.sizes)
         turns = size_of(node.args[0]) if self.counted else None
@@ -275,12 +270,73 @@ class Rewind:
         ends, records, count = self._forward(found[: self.carries], histories, turns)
         hidden = {*masks, *marks}
         self.sums = [None if k - self.first in hidden else s for k, s in enumerate(self.sums)]
-        untouched = [broadcast(constant(np.False_), self.operands[k].type.shape) for k in marks]
-        last = self._backward(outputs, histories, records, turns, count, linear, untouched)
-        masks |= {k: partial(masked_by, end) for k, end in zip(marks, last[len(wrt) :], strict=True)}
+        starts = [start for _, start, _ in left_out]
+        starts += [broadcast(constant(np.False_), self.operands[k].type.shape) for k in marks]
+        last = self._backward(outputs, histories, records, turns, count, linear, starts)
+        masks |= {k: partial(masked_by, end) for k, end in zip(marks, last[len(wrt) + len(left_out) :], strict=True)}
         for k, end in zip((*self.back, *self.fixed), last, strict=False):
             back[self.first + k] = masks[k](end) if k in masks else end
         return Pulled(ends, back, {self.first + k for k in self.fixed if k not in masks})
+
+    def _turn_back(
+        self, pulled: Sequence[Node], totals: Sequence[Node], wrt: Sequence[Node]
+    ) -> tuple[Sequence[Node], list[Node], list[tuple[Node, Node, Node]]]:
+        """The results of the body, the cotangents that a turn gives, and where those of carries may differ from zero.
+
+        What later turns and what comes after the loop leave out of an array is left out of what a turn has stored there, also where
+        the slope of that is infinite: a mark for each such array, what it is at first, and after a turn.
+        """
+        found, outputs = self._pulled_through(pulled, totals, wrt, {})
+        seen = {k: (c, mark(c)) for k, c in zip(self.back, pulled, strict=True) if self._may_leave_out(k, c)}
+        starts = {k: support(self._cotangent(k), Search(2 * DEEPEST, steep=True)) for k in seen}
+        marks = {k: seen[k] for k in seen if starts[k] is not None}
+        while more := self._left_out(outputs, marks, [k for k in seen if k not in marks]):
+            marks |= {k: seen[k] for k in more}
+        if not marks:
+            return found, outputs, []
+        found, outputs = self._pulled_through(pulled, totals, wrt, {k: m for k, (_, m) in marks.items()})
+        after = self._left_out(outputs, marks, list(marks))
+        return found, outputs, [(m, marked(starts[k], m), marked(after.get(k), m)) for k, (_, m) in marks.items()]
+
+    def _left_out(
+        self, outputs: Sequence[Node], marks: Mapping[int, tuple[Node, Node]], among: Sequence[int]
+    ) -> dict[int, Node]:
+        """Where cotangents may differ from zero after a turn, by the marks before it: those of which something is left out."""
+        look = Search(2 * DEEPEST, steep=True, known=dict(marks.values()))
+        found = {k: support(outputs[self.back.index(k)], look) for k in among}
+        return {k: s for k, s in found.items() if s is not None}
+
+    def _pulled_through(
+        self, pulled: Sequence[Node], totals: Sequence[Node], wrt: Sequence[Node], marks: Mapping[int, Node]
+    ) -> tuple[Sequence[Node], list[Node]]:
+        """The results of the body, and its cotangents; products see what is left out by the marks, which sums and stores need not."""
+        seeds: list[Tangent] = [None] * self.carries
+        there: dict[Node, Node] = {}
+        for k, c in zip(self.back, pulled, strict=True):
+            seed = seeds[k] = self._seed(k, c, marks.get(k))
+            if k in marks:
+                there[seed] = c
+        fixed = [self.own[k] for k in self.fixed]
+        found, parts = derivatives().pull([*self.body.results, *fixed], [*seeds, *totals], wrt)
+        return found, substitute_nodes([like(c, p) for c, p in zip(parts, wrt, strict=True)], there)
+
+    def _cotangent(self, carry: int) -> Node:
+        return like(self.cotangents[carry], self.operands[carry])
+
+    def _may_leave_out(self, carry: int, cotangent: Node) -> bool:
+        """Whether it is worth knowing where the cotangent of an array may differ from zero."""
+        whole = not cotangent.type.shape or is_tape(cotangent) or carry in self.replaced
+        return not whole and _has_steep(self.body)
+
+    def _seed(self, carry: int, cotangent: Node, left_out: Node | None) -> Node:
+        """The cotangent of what a turn gives: what is not read is left out, and no number that is 0."""
+        result = self.body.results[carry]
+        if left_out is not None:
+            return masked_by(left_out, like(cotangent, result))
+        if carry not in self.replaced or not is_steep(result):
+            return cotangent
+        seed = like(cotangent, result)
+        return masked_by(broadcast(self.newest, seed.type.shape), seed)
 
     def _divided(self, turns: Size, length: int) -> Pulled:
         """The same for the loop in blocks, of which it keeps what they begin with."""
@@ -377,7 +433,7 @@ class Rewind:
         turns: Size | None,
         count: Node,
         linear: Sequence[Node],
-        untouched: Sequence[Node],
+        marks: Sequence[Node],
     ) -> tuple[Node, ...]:
         """The cotangents of the carries, and of the constants, after the last turn back."""
         inside = self._turns_inside(turns)
@@ -402,7 +458,7 @@ class Rewind:
             *(like(self.cotangents[k], self.operands[k]) for k in self.back),
             *(like(self.sums[self.first + k], self.operands[k]) for k in self.fixed),
         ]
-        starts += untouched
+        starts += marks
         return items(make(LOOP, [count, *starts, *given, *outer], body=graph, carries=len(starts)))
 
     def _sizes_with(self, inside: Size | None, turns: Size | None) -> dict[Any, Size]:

@@ -25,6 +25,7 @@ STEEP = frozenset(
 )
 DEEPEST = 6  # how many operations a search goes down: more than derivatives put between a selection and a product
 _REGIONS = frozenset(["item", "cond", "call", "checkpoint", "loop"])
+MOST_STORES = 64  # how many stores, one after the other, are looked through
 MOST_PARTS = 16  # how many parts of one sum are told apart
 
 
@@ -40,15 +41,20 @@ class Search:
         Whether a slope may be infinite: then zeros of factors are worth a comparison too.
     known
         Where tangents that are given may differ from zero.
+    stores
+        How many stores may still be looked through.
     """
 
     depth: int = DEEPEST
     steep: bool = False
     known: Mapping[Node, Node] = field(default_factory=dict[Node, Node])
+    stores: int = MOST_STORES
 
-    def deeper(self) -> Search:
-        """The same one operation further down."""
-        return Search(self.depth - 1, self.steep, self.known)
+    def below(self, node: Node) -> Search:
+        """The same one operation further down: below a store, of which code without loops has many, one after the other, not deeper."""
+        if node.op.name == "set" and self.stores:
+            return Search(self.depth, self.steep, self.known, self.stores - 1)
+        return Search(self.depth - 1, self.steep, self.known, self.stores)
 
 
 def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> Node:
@@ -188,11 +194,11 @@ def support(node: Node, search: Search) -> Node | None:
     if node.op.name in _REGIONS:
         from tensormagic.ops.reverse.support_regions import of_region
 
-        return of_region(node, search.deeper()) if search.depth else None
+        return of_region(node, search.below(node)) if search.depth else None
     if _is_zero(node):
         return _all(node, False)
     find = _SUPPORT.get(node.op.name) if search.depth else None
-    return find(node, search.deeper()) if find is not None else None
+    return find(node, search.below(node)) if find is not None else None
 
 
 def _all(node: Node, value: bool) -> Node:

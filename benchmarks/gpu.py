@@ -54,6 +54,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "sum of rows 64x1048576": (lambda x: np.sum(x, axis=1), [(64, 1 << 20)]),
     "transposed 8192x8192": (lambda x: x.T * 2, [(8192, 8192)]),
     "broadcast 8192x8192": (lambda x, y: x * y, [(8192, 8192), (8192, 1)]),
+    "logistic 2000000x30": (_check.logistic, [(2_000_000, 30), (2_000_000,), (30,)]),
+    "mean of columns and deviation": (lambda x: (x - np.mean(x, axis=0)) / np.std(x, axis=0), [(32768, 2048)]),
+    "gather 2^26 of 2^20": (lambda x, i: x[i] * 2, [(1 << 20,), (MANY,)]),
     "four elements": (lambda x, y: np.exp(-x * x) * y + x, [(4,)] * 2),
 }
 
@@ -98,8 +101,10 @@ def main() -> None:
     cupy.get_default_memory_pool().free_all_blocks()
     for label, (function, shapes) in PROGRAMS.items():
         for dtype in ("float32", "float64"):
-            make = cupy.random.uniform if "Black" in label else cupy.random.standard_normal
+            make: Any = cupy.random.uniform if "Black" in label else cupy.random.standard_normal
             arguments = [make(0.5, 2, s, dtype=dtype) if "Black" in label else make(s, dtype=dtype) for s in shapes]
+            if "gather" in label:
+                arguments[1] = cupy.random.randint(0, 1 << 20, MANY, dtype="int64")
             begin_at = time.perf_counter()
             try:
                 program = Program(function, arguments)

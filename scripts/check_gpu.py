@@ -158,6 +158,26 @@ def logsumexp(x: Any) -> Any:
     return m + np.log(np.sum(np.exp(x - m[:, None]), axis=1))
 
 
+def padded(x: Any) -> Any:
+    """A store into part of an array."""
+    y = np.zeros_like(x)
+    y[1:, 2:] = x[:-1, :-2] * 2
+    return y
+
+
+def stencil(x: Any) -> Any:
+    """A store that begins with a copy."""
+    y = x.copy()
+    y[1:-1] = x[:-2] + x[2:]
+    return y
+
+
+def logistic(x: Any, y: Any, w: Any) -> Any:
+    """The logistic loss and its gradient."""
+    z = y * (x @ w)
+    return np.mean(np.log1p(np.exp(-z))), x.T @ (-y / (1 + np.exp(z))) / x.shape[0]
+
+
 CASES = [
     Case("maps", lambda x: np.exp(-x * x) * 0.3 + x, FLOATS, LINES),
     Case(
@@ -167,7 +187,18 @@ CASES = [
     Case(
         "broadcast", lambda x, y: x * y + 1, FLOATS, (((33, 257), (257,)), ((64, 64), (64, 1)), ((5, 1, 7), (1, 4, 7)))
     ),
-    Case("transposed", lambda x: x.T + x.T * 2, FLOATS, TABLES[:4]),
+    Case("transposed", lambda x: (x.T + x.T * 2, x.T > 0), FLOATS, (*TABLES[:4], ((700, 333),))),
+    Case("transposed axes", lambda x: np.transpose(x, (2, 0, 1)) + 1, FLOATS, (((20, 3, 33),), ((100, 7, 65),))),
+    Case(
+        "trigonometry", lambda x: (np.sin(x), np.cos(x * 2.0**17), np.tan(x), np.sin(x * 2.0**66)), FLOATS, LINES[-2:]
+    ),
+    Case("stores", padded, FLOATS, TABLES[2:4]),
+    Case("stencil", stencil, FLOATS, TABLES[2:4]),
+    Case("gathers", lambda x: x[np.array([0, -1, 2, 1])] + 1, FLOATS, TABLES[2:4]),
+    Case(
+        "folds of both in one pass", lambda x: (np.sum(np.exp(-np.abs(x)), axis=0), np.exp(-np.abs(x))), FLOATS, TABLES
+    ),
+    Case("logistic", logistic, FLOATS, (((3000, 30), (3000,), (30,)), ((257, 7), (257,), (7,)))),
     Case("sliced", lambda x: x[1:, ::2] - x[:-1, ::2], FLOATS, TABLES[1:4]),
     Case("several results", lambda x: (x + 1, np.exp(x), x > 0), FLOATS, LINES[-2:]),
     Case("totals", lambda x: (np.sum(x), np.max(x), np.mean(x * x)), FLOATS, LINES),

@@ -10,6 +10,7 @@ from tensormagic.backend.cuda.folds import print_apart, print_fold
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
 from tensormagic.backend.cuda.rows import print_rows
 from tensormagic.backend.cuda.text import CudaText
+from tensormagic.backend.cuda.tiles import lies_across, print_squares
 from tensormagic.backend.plan import Arranged
 from tensormagic.backend.schedule import Kernel, Nest
 from tensormagic.ir.node import Node
@@ -76,7 +77,10 @@ class _Lowering:
 
     def _loops(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
         if is_flat_nest(nest):
-            return print_flat(self.text, nest, self.names, tail)
+            plain = print_flat(self.text, nest, self.names, tail)
+            if tail or lies_across(nest) < 0:
+                return plain
+            return [print_squares(self.text, nest, self.names, tuple(plain))]
         if tail:
             raise UnsupportedError("numbers behind rows")
         if len(nest.stages) == 1:

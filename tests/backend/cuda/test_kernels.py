@@ -56,6 +56,17 @@ def test_layouts():
 
 
 @compiles
+def test_squares():
+    """What lies across is read in order, too, by squares; the sectors that are touched are those that are asked for."""
+    x = normals((64, 96), "float32")
+    found = holds(lambda x, y: (x.T * 2 + y, x.T > 0), x, normals((96, 64), "float32"))
+    assert found.names == ["squares"]
+    assert all(t.sectors * 32 == t.bytes for t in found.reports[0].traffic.values())
+    holds(lambda x: np.transpose(x, (2, 0, 1)) + 1, normals((20, 3, 33)))
+    assert holds(lambda x: x.T * 2, normals((7, 45))).names == ["elements"]
+
+
+@compiles
 def test_totals():
     for size in (*SIZES[1:], 100_003):
         holds(lambda x: (np.sum(x), np.max(x)), normals(size, "float32"), ulps=4)

@@ -103,6 +103,15 @@ class Device(Protocol):
         """Bytes that are free, and bytes in all."""
         ...
 
+    @property
+    def capability(self) -> tuple[int, int]:
+        """What kernels are compiled for."""
+        ...
+
+    def address(self, array: DeviceArray) -> int:
+        """Where an array lies."""
+        ...
+
     def load(self, image: bytes, name: str) -> Any:
         """A kernel of PTX or of a cubin."""
         ...
@@ -122,7 +131,8 @@ class Card:
         number = cupy.cuda.Device().id
         properties: Any = cupy.cuda.runtime.getDeviceProperties(number)
         self.name: str = properties["name"].decode()
-        self.capability: str = cupy.cuda.Device().compute_capability
+        major, minor = divmod(int(cupy.cuda.Device().compute_capability), 10)
+        self.capability: tuple[int, int] = major, minor
         self.copied = Copied()
         AWAY.add(cupy.ndarray)
 
@@ -182,6 +192,10 @@ class Card:
         """As the driver says."""
         free, total = self._cupy.cuda.runtime.memGetInfo()
         return int(free) + int(self._cupy.get_default_memory_pool().free_bytes()), int(total)
+
+    def address(self, array: DeviceArray) -> int:
+        """As CUDA has it."""
+        return int(array.data.ptr)
 
     def load(self, image: bytes, name: str) -> Any:
         """By the driver, which translates PTX for the card."""

@@ -7,6 +7,7 @@ the device stays there until control flow asks for it. What the library lacks is
 from __future__ import annotations
 
 import math
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,11 +17,13 @@ import numpy as np
 from tensormagic.backend.cuda import transfers
 from tensormagic.backend.cuda.device import Device, DeviceArray, current
 from tensormagic.backend.cuda.library import LIBRARY, Call, Raises, lacking
+from tensormagic.backend.cuda.planned import Execution, planned
+from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
-from tensormagic.ops.interpret import Step, elsewhere, interpret, is_alone
+from tensormagic.ops.interpret import Step, bind, elsewhere, formed, interpret, is_alone, schedule
 from tensormagic.ops.op import Value
 from tensormagic.ops.reverse.tape import Chosen, Tape
 
@@ -40,20 +43,22 @@ class Runner:
         self._pending: list[tuple[DeviceArray, Raises, Node | None]] = []
         self._copies: dict[int, tuple[Any, DeviceArray]] = {}  # of the host's arrays, as long as these live
         self._node: Node | None = None
+        self._refused: set[Graph] = set()  # graphs that the library runs
 
     def __call__(self, step: Step, given: list[Value], size: Any) -> Value:
         node = step.node
         try:
-            return self._computed(step, given, size)
+            return self.computed(node, given, size)
         except BaseException as error:
             if getattr(error, "tensor_node", None) is None:  # not told by a node inside this one
                 error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it
             raise
 
-    def _computed(self, step: Step, given: list[Value], size: Any) -> Value:
-        node, name = step.node, step.node.op.name
-        if step.consume is not None:
-            return step.consume(node, given, size)
+    def computed(self, node: Node, given: list[Value], size: Any) -> Value:
+        """The value of a node for these operands; what stores may store into those that only the list holds."""
+        name, consume = node.op.name, getattr(node.op, "consume", None)
+        if consume is not None:
+            return consume(node, given, size)
         if name in _CHECKS and self._is_here(given[1]):
             return self._checked(node, given)
         if name == "position" and not node.type.shape and self._is_here(given[0]):
@@ -68,6 +73,32 @@ class Runner:
         if name in _STORES:
             given[0] = self._owned(given)
         return self._called(node, given, size)
+
+    def whole(self, graph: Graph, values: list[Value], moving: int | None) -> list[Value] | None:
+        """The results by kernels, where these are ready; None where the library is to go node by node.
+
+        A body that has taken many turns gets kernels as a graph does that has taken long.
+        """
+        if config.tier == "numpy" or graph in self._refused:
+            return None
+        if moving is not None:
+            _noted(graph, TURN)
+        if not _pays(graph):
+            return None
+        found = planned(graph)
+        if found is None or not found.has_kernels or (moving is not None and not _is_light(graph, moving)):
+            self._refused.add(graph)
+            return None
+        if config.tier == "numba":
+            found.wait(self.device.capability)
+        found.start(self.device.capability)
+        if found.state != "ready":
+            return None
+        results = Execution(found, self.device, self.computed).run(bind(graph, values), values)
+        if results is None:
+            self._refused.add(graph)
+            return None
+        return [formed(v, r.type) for v, r in zip(results, graph.results, strict=True)]
 
     # on the device
 
@@ -223,11 +254,36 @@ def run(graph: Graph, values: Sequence[Value], device: Device | None = None) -> 
     token = elsewhere.set(runner)
     try:
         with device.errors():
+            begin = time.perf_counter()
             results = interpret(graph, values)
             runner.look()
+            _noted(graph, time.perf_counter() - begin)
     finally:
         elsewhere.reset(token)
     return _apart(device, results, values)
+
+
+def _noted(graph: Graph, seconds: float) -> None:
+    _spent[graph] = _spent.pop(graph, 0.0) + seconds
+    while len(_spent) > KEPT:
+        del _spent[next(iter(_spent))]
+
+
+def _pays(graph: Graph) -> bool:
+    """Whether a graph has taken so long, in all runs together, that its kernels are worth compiling."""
+    return config.tier == "numba" or _spent.get(graph, 0.0) > max(WORTH_COMPILING, PLANNING * len(graph.nodes))
+
+
+def _is_light(graph: Graph, moving: int) -> bool:
+    """Whether nothing that takes long is the same in every turn: the library computes that once, and a plan in each turn."""
+    return all(s.node.op.kind in {"move", "leaf"} or not s.node.types[0].shape for s in schedule(graph, moving).once)  # type: ignore[attr-defined]
+
+
+_spent: dict[Graph, float] = {}  # seconds that the library has taken for a graph, in all runs together
+KEPT = 256
+WORTH_COMPILING = 1e-3  # seconds of the library's time above which a graph gets kernels
+TURN = 2e-4  # seconds that a turn of a loop is taken for
+PLANNING = 1e-4  # seconds that planning takes for each node: the library's time is to have cost as much before
 
 
 def _apart(device: Device, results: list[Value], values: Sequence[Value]) -> list[Value]:

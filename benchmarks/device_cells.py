@@ -1,0 +1,119 @@
+"""What the same program takes on the CPU and on a card, with its arrays there already, and with copies.
+
+Run on a machine with a card::
+
+    python benchmarks/device_cells.py [--write FILE]
+
+Medians of 7 after a warm-up, by the host's clock, with the device waited for. Kernels are compiled before (``config.tier = "numba"``);
+``library`` is the same without kernels of our own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import tensormagic as tm
+from tensormagic.backend.cuda.device import current
+from tensormagic.residence import Resident
+
+
+def cross_entropy(z: Any, y: Any) -> Any:
+    return np.mean(np.log(1 + np.exp(-y * z)))
+
+
+def loss(w: Any, X: Any, y: Any) -> Any:
+    return np.mean(np.log(1 + np.exp(-y * (X @ w))))
+
+
+def trained(w: Any, X: Any, y: Any) -> Any:
+    for _ in range(100):
+        w = w - 0.5 * tm.grad(loss)(w, X, y)
+    return w
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def elementwise(x: Any, y: Any) -> Any:
+    return np.exp(-x * x) * y + x
+
+
+def arrays(*shapes: tuple[int, ...], dtype: str = "float32") -> list[np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(shape, np.float32).astype(dtype) for shape in shapes]
+
+
+CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray[Any, Any]]]] = {
+    "four elements": (elementwise, arrays((4,), (4,))),
+    "exp(-x*x)*y + x, 2**24": (elementwise, arrays((1 << 24,), (1 << 24,))),
+    "mean of a cross entropy, 2**24": (cross_entropy, arrays((1 << 24,), (1 << 24,))),
+    "softmax 8,192 x 2,048": (softmax, arrays((8192, 2048))),
+    "gradient of a logistic loss, 10**6 x 30": (tm.grad(loss), arrays((30,), (10**6, 30), (10**6,))),
+    "100 steps of gradient descent, 10**5 x 30": (trained, arrays((30,), (10**5, 30), (10**5,))),
+    "matmul 2,048": (np.matmul, arrays((2048, 2048), (2048, 2048))),
+}
+
+
+def median(run: Callable[[], object], repeat: int = 7) -> float:
+    run()
+    seconds: list[float] = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def timed(function: Callable[..., Any], args: list[np.ndarray[Any, Any]]) -> list[float]:
+    device = current()
+    compiled = tm.compile(function, *args)
+    found = [median(lambda: compiled.run(*args), 3)]
+    for tier in ("numpy", "numba"):
+        tm.config.tier = tier
+        there = tm.compile(function, *args, device="gpu")
+        given = [Resident(device_array=device.put(a)) for a in args]
+
+        def run(there: tm.Compiled = there, given: list[Resident] = given) -> None:
+            there.executable.resident(given)
+            device.synchronize()
+
+        for _ in range(3):
+            run()
+        found.append(median(run))
+    there = tm.compile(function, *args, device="gpu")
+    return [*found, median(lambda: there.run(*args), 3)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path)
+    path = parser.parse_args().write
+    warnings.simplefilter("ignore", tm.HiddenTransferWarning)
+    lines = [
+        "| program, float32 | CPU, ms | card by the library, ms | card, ms | card with copies, ms |",
+        "|---|---|---|---|---|",
+    ]
+    for name, (function, args) in CASES.items():
+        tm.config.tier = "numba"
+        times = timed(function, args)
+        lines.append(f"| {name} | " + " | ".join(f"{1e3 * t:.3f}" for t in times) + " |")
+        print(lines[-1], flush=True)
+    if path is not None:
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+"""Runs a graph by the kernels of its plan, and what has none by the library: kernels are compiled beside the first runs.
+
+The first runs of a graph are the library's, node by node; a graph that has taken long enough gets its kernels compiled in a thread of
+their own, and takes them from the run on for which they are ready.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend.cuda.device import Device, DeviceArray
+from tensormagic.backend.cuda.kernels import lower
+from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number, Parameter, chosen
+from tensormagic.backend.cuda.plan import plan_device
+from tensormagic.backend.kinds import is_base, kind_of
+from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.steps import Check, needed, produced
+from tensormagic.backend.telling import tell_once
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.graph import Graph, check
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import Size, Symbol, evaluate
+from tensormagic.ops.leaf import CONSTANT
+from tensormagic.ops.op import Value, as_form
+
+Compute = Callable[[Node, list[Value], Any], Value]
+ALIGNED = 16  # bytes on a boundary of which kernels read vectors
+
+
+class Planned:
+    """The plan of a graph, with its kernels as far as they are compiled.
+
+    Parameters
+    ----------
+    graph
+        What is run.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.plan = plan_device(graph)
+        self.launches = {s: lower(s, self.plan) for s in self.plan.steps if isinstance(s, Kernel)}
+        self.has_kernels = any(self.launches.values())
+        self.codes: dict[Launch, Any] = {}
+        self.loaded: dict[Launch, Any] = {}
+        self.state = "idle"  # "compiling", "ready", "failed"
+        self._dies = self._deaths()
+
+    def compile(self, cc: tuple[int, int]) -> None:
+        """Compile every kernel; what does not compile the library runs."""
+        self.state = "compiling"
+        for kernel, launches in self.launches.items():
+            try:
+                self.codes.update((one, one.compile(cc)) for one in _every(launches or ()))
+            except TensorError as error:  # no compiler here
+                self.state = "failed"
+                tell_once(f"the library of the device runs everything: {error.message}")
+                return
+            except Exception as error:  # noqa: BLE001 (whatever a compiler does: the library gives the same values)
+                self.launches[kernel] = None
+                why = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+                tell_once(f"a kernel for the device does not compile: {type(error).__name__}: {why}")
+        self.state = "ready"
+
+    def start(self, cc: tuple[int, int]) -> None:
+        """Compile in a thread of its own, where that has not been done."""
+        if self.state == "idle" and self.has_kernels:
+            self.state = "compiling"
+            threading.Thread(target=self.compile, args=(cc,), name="tensormagic kernels", daemon=True).start()
+
+    def wait(self, cc: tuple[int, int]) -> None:
+        """Compile now, where that has not been done or begun."""
+        if self.state == "idle" and self.has_kernels:
+            self.compile(cc)
+        while self.state == "compiling":
+            time.sleep(0.01)
+
+    def _deaths(self) -> dict[int, list[Node]]:
+        """For each step the arrays that nothing needs behind it."""
+        last: dict[Node, int] = {}
+        for number, step in enumerate(self.plan.steps):
+            parts = step.steps if isinstance(step, Kernel) else [step]
+            used = [n for part in parts for n in (*needed(part), *produced(part))]
+            launches = self.launches.get(step) if isinstance(step, Kernel) else None
+            used += [p.node for one in _every(launches or ()) for p in one.parameters if isinstance(p, Array)]
+            last.update((self.plan.memory.owner(n), number) for n in used)
+        kept = {self.plan.memory.owner(r) for r in self.plan.block.results}
+        found: dict[int, list[Node]] = {}
+        for node, number in last.items():
+            if node not in kept:
+                found.setdefault(number, []).append(node)
+        return found
+
+
+def _every(launches: Sequence[Launch]) -> Iterator[Launch]:
+    """Launches, with those that are there for other sizes."""
+    for one in launches:
+        yield one
+        yield from _every(one.otherwise)
+
+
+@lru_cache(maxsize=256)
+def planned(graph: Graph) -> Planned | None:
+    """The plan of a graph; None where it cannot be planned."""
+    try:
+        return Planned(graph)
+    except Exception as error:  # noqa: BLE001 (the library runs it, node by node)
+        tell_once(f"a graph has no plan for the device, the library runs it: {type(error).__name__}: {error}")
+        return None
+
+
+class _Sizes(Mapping[Any, int]):
+    """The numbers of symbols, and of integers that are computed, as they are asked for."""
+
+    def __init__(self, symbols: Mapping[Symbol, int], value: Callable[[Node], Value]) -> None:
+        self.symbols = symbols
+        self.value = value
+
+    def __getitem__(self, a: Any) -> int:
+        return self.symbols[a] if isinstance(a, Symbol) else int(self.value(a))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.symbols)
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    def __call__(self, size: Size) -> int:
+        """The number that a size is."""
+        return size if isinstance(size, int) else evaluate(size, self.__getitem__)
+
+    def atom(self, a: Any) -> int:
+        """The number of a symbol or a node."""
+        return self[a]
+
+
+class Execution:
+    """One run of a plan.
+
+    Parameters
+    ----------
+    of
+        The plan, whose kernels are ready.
+    device
+        Where it runs.
+    compute
+        What computes one node that has no kernel.
+    """
+
+    def __init__(self, of: Planned, device: Device, compute: Compute) -> None:
+        self.of = of
+        self.plan = of.plan
+        self.device = device
+        self.compute = compute
+        self.held: dict[Node, Value] = {}
+        self.packs: dict[Node, DeviceArray] = {}
+        self.faults: list[DeviceArray] = []
+        self.sizes = _Sizes({}, self.operand)
+
+    def run(self, symbols: Mapping[Symbol, int], values: Sequence[Value]) -> list[Value] | None:
+        """The results; None where a kernel has found something that only the library can say."""
+        self.sizes = _Sizes(symbols, self.operand)
+        self.held.update(zip(self.plan.graph.parameters, values, strict=True))
+        for number, step in enumerate(self.plan.steps):
+            launches = self.of.launches.get(step) if isinstance(step, Kernel) else None
+            if launches is not None:
+                self._launched(launches)
+            elif isinstance(step, Kernel):
+                self._by_library(step)
+            else:
+                self.held[step] = self._called(step)
+            for node in self.of._dies.get(number, ()):  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+                self.held.pop(node, None)
+                self.packs.pop(node, None)
+        if self._is_wrong():
+            return None
+        return [self.operand(r) for r in self.plan.block.results]
+
+    def _is_wrong(self) -> bool:
+        if not self.faults:
+            return False
+        xp = self.device.library
+        return bool(self.device.read(xp.any(xp.concatenate(self.faults))))
+
+    # values
+
+    def operand(self, node: Node) -> Value:
+        """A value as the library takes it."""
+        if is_base(node) and node.op is not CONSTANT:
+            return self.held[node]
+        if node.op is CONSTANT:
+            return as_form(node["bits"].array(), node.type.form)
+        if kind_of(node) == "view":
+            return self._reshaped(self.operand(node.args[0]), node)
+        owner = self.plan.memory.owner(node)
+        if owner in self.held:
+            return self.held[owner]
+        return self._called(node)
+
+    def _reshaped(self, value: Value, node: Node) -> Value:
+        shape = tuple(map(self.sizes, node.type.shape))
+        if self.device.is_array(value):
+            return self.device.library.reshape(value, shape)
+        return np.reshape(value, shape)
+
+    def _called(self, node: Node) -> Value:
+        return self.compute(node, [self.operand(a) for a in node.args], self.sizes)
+
+    def _by_library(self, kernel: Kernel) -> None:
+        """What a kernel would compute, node by node."""
+        results = [n for step in kernel.steps for n in produced(step)]
+        table: dict[Node, Value] = {}
+
+        def is_there(node: Node) -> bool:
+            return node.op is CONSTANT or is_base(node) or self.plan.memory.owner(node) in self.held
+
+        for node in topological(results, stop=lambda n: n not in results and is_there(n)):
+            if node not in results and is_there(node):
+                table[node] = self.operand(node)
+            else:
+                table[node] = self.compute(node, [table[a] for a in node.args], self.sizes)
+        for node in results:
+            self._keep(node, table[node])
+        for step in kernel.steps:
+            if isinstance(step, Check):
+                check(step.guard, self.sizes.__getitem__)
+
+    def _keep(self, node: Node, value: Value) -> None:
+        """Have a value in the array that it shares with others."""
+        owner = self.plan.memory.owner(node)
+        if owner is not node and owner in self.held and node.type.shape:
+            self._packed(owner)[...] = value
+        else:
+            self.held[owner] = value
+            self.packs.pop(owner, None)
+
+    # kernels
+
+    def _packed(self, node: Node) -> DeviceArray:
+        """The array of an owner as kernels read it; a new one where it has none yet."""
+        if node in self.packs:
+            return self.packs[node]
+        dtype = node.type.dtype
+        if node not in self.held and node.op is not CONSTANT:
+            made = self.device.library.empty(tuple(map(self.sizes, node.type.shape)), dtype)
+            self.held[node] = self.packs[node] = made
+            return made
+        value = self.operand(node)
+        if not self.device.is_array(value):
+            value = self.device.put(np.asarray(value, dtype))
+        elif not value.flags.c_contiguous or self.device.address(value) % ALIGNED:
+            value = value.copy()
+        self.packs[node] = value
+        if node in self.plan.carries or is_base(node):
+            return value
+        self.held[node] = value
+        return value
+
+    def _launched(self, launches: Sequence[Launch]) -> None:
+        scratch: dict[Any, DeviceArray] = {}
+        for one in chosen(launches, self.sizes):
+            blocks, threads, shared = one.grid(self.sizes)
+            arguments = [self._argument(p, scratch) for p in one.parameters]
+            if blocks:
+                self.device.launch(self._loaded(one), (blocks,), (threads,), arguments, shared)
+
+    def _loaded(self, one: Launch) -> Any:
+        found = self.of.loaded.get(one)
+        if found is None:
+            code = self.of.codes[one]
+            found = self.of.loaded[one] = self.device.load(code.data, code.symbol)
+        return found
+
+    def _argument(self, parameter: Parameter, scratch: dict[Any, DeviceArray]) -> Any:
+        if isinstance(parameter, Count):
+            return np.int64(self.sizes(parameter.size))
+        if isinstance(parameter, Number):
+            return parameter.value
+        if isinstance(parameter, Fault):
+            self.faults.append(self.device.library.zeros(4, np.int64))
+            return self.faults[-1]
+        if isinstance(parameter, Array):
+            return self._packed(parameter.node)
+        if parameter.key not in scratch:
+            scratch[parameter.key] = self.device.library.empty(max(1, self.sizes(parameter.count)), parameter.dtype)
+        return scratch[parameter.key]

@@ -34,6 +34,8 @@ RNG = np.random.default_rng(7)
 SIZES = (4, 1, 0)
 SQUARE = np.eye(3) * 4
 
+STAYS_REAL = np.linalg.eigvals(np.eye(1)).dtype.kind == "f"  # NumPy 2.5 has complex eigenvalues alone
+
 
 def normal(*shape):
     return lambda lead: RNG.normal(size=(*lead, *shape))
@@ -285,8 +287,8 @@ CASES = {
     "svd": [([matrices(4, 3)], op("svd", full_matrices=False), True)],
     "svdvals": [([matrices(4, 3)], op("svdvals"), True)],
     "qr": [([matrices(4, 3)], op("qr", mode="reduced"), True)],
-    "eig": [([definite], op("eig", real=True), True)],
-    "eigvals": [([definite], op("eigvals", real=True), True)],
+    "eig": [([definite], op("eig", real=STAYS_REAL), True)],
+    "eigvals": [([definite], op("eigvals", real=STAYS_REAL), True)],
     "scipy_eigh": [
         ([definite], op("scipy_eigh", lower=True), True),
         ([definite] * 2, op("scipy_eigh", lower=True), True),

@@ -18,7 +18,7 @@ class TestProtocol(jupyter_kernel_test.KernelTests):
     code_stderr = "import sys; print('hello', file=sys.stderr)"
     completion_samples: ClassVar = [{"text": "zi", "matches": {"zip"}}]
     complete_code_samples: ClassVar = ["1", "for i in range(3):\n    print(i)\n\n", "%%tensor\nx = 1\n\n"]
-    incomplete_code_samples: ClassVar = ["print('hi", "def f():", "%%tensor\nfor i in range(3):"]
+    incomplete_code_samples: ClassVar = ["print('hi',", "def f():", "%%tensor\nfor i in range(3):"]
     invalid_code_samples: ClassVar = ["x = = 2", "1 1"]
     code_page_something = "zip?"
     code_generate_error = "raise ValueError('on purpose')"

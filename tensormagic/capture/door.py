@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tensormagic.ir.errors import DTypeError
+from tensormagic.ir.modules import module_of, package_of
 
 
 class Kind(enum.Enum):
@@ -73,7 +74,7 @@ def _found(cls: type) -> Kind:
         if not changed:
             return Kind.PLAIN
         return Kind.OWN if any(hasattr(cls, p) and not issubclass(cls, np.generic) for p in _PROTOCOLS) else Kind.NUMBER
-    if cls.__module__.partition(".")[0] == "tensormagic":
+    if package_of(cls) == "tensormagic":
         return Kind.OTHER
     if any(hasattr(cls, name) for name in _PROTOCOLS):
         return Kind.OWN
@@ -86,7 +87,7 @@ def _found(cls: type) -> Kind:
 
 
 def _is_basic(cls: type) -> bool:
-    return cls in {bool, int, float, complex} or cls.__module__ in {"numpy", "builtins", "enum"}
+    return cls in {bool, int, float, complex} or module_of(cls) in {"numpy", "builtins", "enum"}
 
 
 def _kind_of_array(cls: type) -> Kind:
@@ -192,7 +193,7 @@ def is_number(value: Any) -> bool:
 def is_table(value: Any) -> bool:
     """Whether a value is a Series or a DataFrame."""
     kind = type(value)
-    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in {"Series", "DataFrame"}
+    return package_of(kind) == "pandas" and kind.__name__ in {"Series", "DataFrame"}
 
 
 def numbers_of(value: Any, name: str) -> np.ndarray[Any, Any] | None:
@@ -233,7 +234,7 @@ def whole(value: Any, name: str) -> Any:
 
 def _labels(value: Any) -> np.ndarray[Any, Any] | None:
     """The numbers of an index of pandas, which computes with them as NumPy does; None for any other value."""
-    if type(value).__module__.partition(".")[0] != "pandas" or not type(value).__name__.endswith("Index"):
+    if package_of(type(value)) != "pandas" or not type(value).__name__.endswith("Index"):
         return None
     dtype = getattr(value, "dtype", None)
     if not isinstance(dtype, np.dtype) or dtype.kind not in "biuf":
@@ -269,7 +270,7 @@ class RefusedError(DTypeError):
 
 def _reason(value: Any, name: str) -> tuple[str, str]:
     lost = "with operators and methods of its own, which captured code would lose"
-    module = type(value).__module__.partition(".")[0]
+    module = package_of(type(value))
     if isinstance(value, np.ma.MaskedArray):
         return (
             "which is not supported: captured code would compute with the values behind the mask",

@@ -21,6 +21,7 @@ from tensormagic.capture.lending import Loan
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, LayoutError, LimitError, TensorError
+from tensormagic.ir.modules import module_of, package_of
 
 _ANY_VALUES = set(  # libraries that take what they are given for what it is
     "__main__ builtins tensormagic numpy scipy math operator _operator functools _functools itertools copy collections _collections "  # noqa: SIM905 (a table)
@@ -40,9 +41,9 @@ def is_foreign(function: Any) -> bool:
     if isinstance(owner, Tensor):
         return False
     kind = function if isinstance(function, type) else type(function if owner is None else owner)
-    if kind.__module__.partition(".")[0] == _OWN:  # a derivative goes by the module of the function that it is of
+    if package_of(kind) == _OWN:  # a derivative goes by the module of the function that it is of
         return False
-    module = getattr(function, "__module__", None) if isinstance(owner, ModuleType | None) else kind.__module__
+    module = getattr(function, "__module__", None) if isinstance(owner, ModuleType | None) else module_of(kind)
     return isinstance(module, str) and _is_foreign_module(module) and not _has_users_code(kind)
 
 
@@ -74,7 +75,7 @@ def _is_foreign_module(name: str | None) -> bool:
 @lru_cache(maxsize=1024)
 def is_foreign_class(kind: type) -> bool:
     """Whether objects are of a library that knows nothing of lazy values."""
-    return _is_foreign_module(kind.__module__) and not _has_users_code(kind)
+    return _is_foreign_module(module_of(kind)) and not _has_users_code(kind)
 
 
 class Lending:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.modules import module_of, package_of
 
 _MOST = 2000  # objects that are looked at, and items of one container
 _ATOMS = (
@@ -89,7 +90,7 @@ class Reach:
         elif isinstance(value, list | tuple | set | frozenset | dict):
             items = islice(value.values() if isinstance(value, dict) else value, _MOST)
             self._pending += [v for v in items if not isinstance(v, _ATOMS)]
-        elif _module(type(value)) == "tensormagic":
+        elif package_of(type(value)) == "tensormagic":
             self._captured(value)
         elif isinstance(value, type):
             self._pending += [p for c in value.__mro__ if _is_users(c) for p in vars(c).values()]
@@ -142,19 +143,13 @@ def _parts(value: Any) -> list[Any]:
     names = next((names for kinds, names in _PARTS if isinstance(value, kinds)), ("__wrapped__",))
     if isinstance(value, list | tuple | set | frozenset | dict):
         return list(islice(value.values() if isinstance(value, dict) else value, _MOST))
-    own = getattr(value, "__dict__", None) if type(value).__module__ == "__main__" else None
+    own = getattr(value, "__dict__", None) if module_of(type(value)) == "__main__" else None
     found = [inspect.getattr_static(value, n, None) if n == "__wrapped__" else getattr(value, n, None) for n in names]
     return [*found, own, type(value) if own is not None else None]
 
 
-def _module(kind: type) -> str:
-    """The package of a class: of some, `__module__` is no text."""
-    name: Any = kind.__module__
-    return name.partition(".")[0] if isinstance(name, str) else ""
-
-
 def _is_users(kind: type) -> bool:
-    return _module(kind) not in _LIBRARIES
+    return package_of(kind) not in _LIBRARIES
 
 
 def _content(cell: CellType) -> Any:

@@ -15,6 +15,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, input_tensor, wrap
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.modules import package_of
 from tensormagic.ops.form import to_form
 
 ITEM = "__tensor_item__"
@@ -127,9 +128,7 @@ def read_item(value: Any, text: str, root: Any) -> Any:
 def _is_ours(root: Any) -> bool:
     if type(root) is np.ndarray:  # that the cell has made: one of the notebook's is lazy
         return root.dtype.kind in "biufc"
-    return type(root).__module__.partition(".")[0] in {"tensormagic", "builtins"} and not isinstance(
-        root, dict | list | tuple
-    )
+    return package_of(type(root)) in {"tensormagic", "builtins"} and not isinstance(root, dict | list | tuple)
 
 
 def _array(value: np.ndarray[Any, Any], text: str, capture: Capture) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.modules import package_of
+
 _MAKERS = {"numba": "Numba", "_ctypes": "C", "ctypes": "C", "_cffi_backend": "C", "cffi": "C"}
 _LIBRARIES = {"CDLL", "PyDLL", "Lib", "FFILibrary"}
 
@@ -16,13 +18,13 @@ _LIBRARIES = {"CDLL", "PyDLL", "Lib", "FFILibrary"}
 def maker_of(function: Any) -> str:
     """Whose function this is; empty for Python's and NumPy's own."""
     owner = getattr(function, "__self__", None)
-    method = not isinstance(owner, ModuleType | None) and _package(type(owner)) in {"_cffi_backend", "cffi"}
+    method = not isinstance(owner, ModuleType | None) and package_of(type(owner)) in {"_cffi_backend", "cffi"}
     return _maker(type(function)) or (_maker(type(owner)) if method else "")
 
 
 @lru_cache(maxsize=1024)
 def _maker(kind: type) -> str:
-    found = (_MAKERS.get(_package(k)) for k in kind.__mro__)
+    found = (_MAKERS.get(package_of(k)) for k in kind.__mro__)
     return getattr(kind, "made_by", "") or next((maker for maker in found if maker), "")
 
 
@@ -30,16 +32,12 @@ def is_function(value: Any) -> bool:
     """Whether this is such a function: an object without state, since whatever it reads it reads when it is called."""
     if isinstance(value, type) or not callable(value) or not maker_of(value):
         return False
-    return _package(type(value)) != "_cffi_backend" or sys.modules["_cffi_backend"].typeof(value).kind == "function"
+    return package_of(type(value)) != "_cffi_backend" or sys.modules["_cffi_backend"].typeof(value).kind == "function"
 
 
 def is_library(value: Any) -> bool:
     """Whether this is what functions of C are attributes of."""
     return type(value).__name__ in _LIBRARIES and bool(_maker(type(value)))
-
-
-def _package(kind: type) -> str:
-    return kind.__module__.partition(".")[0]
 
 
 @lru_cache(maxsize=1024)

@@ -19,6 +19,7 @@ from tensormagic.capture.known import arithmetic
 from tensormagic.capture.makers import is_numpys
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.oracle import in_numpys_words
+from tensormagic.capture.powers import exponent_of
 from tensormagic.capture.refusal import needs_value, not_own, refuse, values_are_there
 from tensormagic.capture.stores.place import is_region
 from tensormagic.capture.value import Tensor, build, node_of, static_int, wrap
@@ -130,6 +131,7 @@ def _is_pythons(name: str, number: Tensor, other: Any) -> bool:
 
 def _power(base: Tensor, exponent: Any) -> Tensor:
     """``base ** exponent``."""
+    exponent = exponent_of(base, exponent)
     if base.type.form == "python" and type(exponent) is int and exponent < 0 and base.dtype.kind in "biu":
         return build(scalar.power, to_form(astype(base.node, np.dtype(float)), "python"), float(exponent))
     if (
@@ -173,6 +175,7 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
             if pythons and name == "multiply":
                 return other * self  # which Python does not try by itself, of what has elements
             return NotImplemented if pythons else build(op, self, other)
+        other = exponent_of(self, other) if name == "power" else other
         short = _short_power(self, other) if name == "power" else None
         if short is not None:
             return store_result(self, arithmetic(short, [self.node]), short.name)

@@ -212,7 +212,8 @@ class Tensor:
         if known is not None:
             return known
         needs_value("an index or a size that depends on data", "Compute it in a cell of its own first.")
-        return operator.index(np.asarray(self.numpy())[()])
+        value = self.numpy()
+        return operator.index(value if self.type.form == "array" else np.asarray(value)[()])
 
     def __bool__(self) -> bool:
         known = static_value(self.node)

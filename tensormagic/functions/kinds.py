@@ -18,6 +18,7 @@ import numpy as np
 
 from tensormagic.capture.staging import attributes
 from tensormagic.capture.staging.source import is_users
+from tensormagic.ir.modules import module_of
 
 _QUIET = {  # modules whose functions depend on their operands alone
     "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
@@ -103,12 +104,12 @@ def is_users_class(kind: type) -> bool:
     """Whether a class is the user's: of a file of theirs, or of a text."""
     if attributes.is_users_class(kind):
         return True
-    return is_pythons(kind) and (kind.__module__ == "builtins" or kind.__module__ not in sys.modules)
+    return is_pythons(kind) and (module_of(kind) == "builtins" or module_of(kind) not in sys.modules)
 
 
 def is_quiet_class(kind: type) -> bool:
     """Whether a class is of a module whose classes depend on their operands alone."""
-    return is_quiet(kind.__module__) and not is_users_class(kind)
+    return is_quiet(module_of(kind)) and not is_users_class(kind)
 
 
 def is_quiet_function(function: types.FunctionType) -> bool:

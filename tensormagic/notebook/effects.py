@@ -14,6 +14,7 @@ from IPython.core.error import UsageError
 from tensormagic.capture import context
 from tensormagic.capture.cell import Code, compile_cell, free_names
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.modules import module_of
 
 __all__ = ["own_iterators", "without_effects"]
 
@@ -57,7 +58,7 @@ def _is_effect(function: ast.expr, notebook: Mapping[str, Any]) -> bool:
     value = notebook[root.id]
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] not in {"numpy", "scipy"}
-    return not isinstance(value, _DATA) and type(value).__module__ != "__main__"
+    return not isinstance(value, _DATA) and module_of(type(value)) != "__main__"
 
 
 def own_iterators(code: Code, notebook: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from tensormagic.capture.summary import type_text
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
+from tensormagic.ir.modules import module_of
 from tensormagic.ir.site import Site
 
 __all__ = ["Place", "dress", "picture_of", "places_of", "render"]
@@ -172,7 +173,7 @@ def described(value: Any) -> str:
         value is None
         or isinstance(value, ModuleType | type)
         or callable(value)
-        or type(value).__module__.startswith("tensormagic")
+        or module_of(type(value)).startswith("tensormagic")
     ):
         return ""
     shape = getattr(value, "shape", None)

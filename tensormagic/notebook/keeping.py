@@ -18,6 +18,7 @@ import numpy as np
 
 from tensormagic.capture.inputs import COPY_LIMIT
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.modules import module_of, package_of
 
 __all__ = ["Kept"]
 
@@ -213,9 +214,9 @@ def _keep_class(kept: Kept, value: type) -> Iterable[Any]:
 def _keep_object(kept: Kept, value: Any) -> Iterable[Any]:
     """The attributes of an object; those of a library are not looked into any further."""
     kind = type(value)
-    if kind.__module__.partition(".")[0] == "pandas":
+    if package_of(kind) == "pandas":
         return _keep_table(kept, value)
-    own = kind.__module__ in _OWN or hasattr(kind, "__dataclass_fields__")
+    own = module_of(kind) in _OWN or hasattr(kind, "__dataclass_fields__")
     attributes = getattr(value, "__dict__", None)
     leading: Iterable[Any] = ()
     if isinstance(attributes, dict):

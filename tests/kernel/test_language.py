@@ -83,7 +83,7 @@ def test_a_slow_one_shows_a_bar_which_goes(kernel: Running):
 
 
 def test_an_interrupt_inside_compiled_code(kernel: Running):
-    kernel.run("tm.config.tier = 'numba'")
+    kernel.run("import tensormagic as tm\ntm.config.tier = 'numba'")
     assert kernel.run(LOOP.format(turns=11)).status == "ok"
     ran, seconds, _ = kernel.interrupted(LOOP.format(turns=2_000_000_000), 1.5)
     assert ran.status == "KeyboardInterrupt"

@@ -301,6 +301,12 @@ implements(np.isreal)(_of_kind("isreal", lambda x: build(scalar.equal, x.imag, 0
 implements(np.iscomplex)(_of_kind("iscomplex", lambda x: build(scalar.not_equal, x.imag, 0)))
 
 
+@implements(getattr(np, "in1d", "numpy.in1d"))
+def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None) -> Any:
+    """``np.in1d``, which NumPy has until 2.3."""
+    return isin(tensor(ar1).ravel(), ar2, assume_unique, invert, kind=kind)
+
+
 @implements(np.isin)
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
@@ -333,6 +339,13 @@ def isin(
 # rounding -------------------------------------------------------------------------------------------------------------
 
 
+@cache
+def _is_round() -> bool:
+    """Whether integers that are rounded are the same array, and no copy, as before NumPy 2.4."""
+    array = np.arange(2)
+    return array.round() is array
+
+
 @implements(np.round, np.around, method="round")
 def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """``np.round``: to even at halves; to decimals as NumPy does, by a power of ten."""
@@ -344,6 +357,8 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         return into_out(build(from_parts, *parts).astype(x.dtype).node, out, "round")
     if x.dtype.kind == "b" and decimals > 0:
         raise DTypeError("Cannot cast ufunc 'multiply' output from dtype('float64') to dtype('bool')")
+    if x.dtype.kind in "iu" and decimals >= 0 and isinstance(a, Tensor) and a.ndim and not given(out) and _is_round():
+        return a
     if x.dtype.kind in "biu" and decimals >= 0:
         whole = x.node if x.dtype.kind != "b" else scalar.rint(x.node)
         return into_out(whole if x.ndim else to_form(whole, "scalar"), out, "round")

@@ -17,6 +17,7 @@ from tensormagic.capture.library import kernel_density
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.modules import module_of
 from tensormagic.ir.node import Node
 from tensormagic.ops.form import to_form
 from tensormagic.ops.pointwise import astype
@@ -213,7 +214,7 @@ def method_of(name: str, method: str) -> Callable[..., Any] | None:
 def is_distribution(value: Any) -> bool:
     """Whether a value is a distribution of SciPy, or one with its parameters."""
     kind = type(value)
-    return (kind.__module__ or "").startswith("scipy.stats.") and (
+    return module_of(kind).startswith("scipy.stats.") and (
         hasattr(value, "logpdf") or hasattr(value, "logpmf") or hasattr(value, "rvs")
     )
 

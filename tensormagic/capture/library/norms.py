@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,17 @@ def _vector_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
 
 def _largest(sizes: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> Node:
-    """The maximum of what is not negative; of nothing it is 0, as a sum is."""
-    return fold(folds.MAX, or_one(sizes, axes, 0), axes, keepdims=keepdims)
+    """The maximum of what is not negative; of nothing it is 0, as a sum is, where NumPy has it so."""
+    return fold(folds.MAX, or_one(sizes, axes, 0) if _has_of_nothing() else sizes, axes, keepdims=keepdims)
+
+
+@cache
+def _has_of_nothing() -> bool:
+    """Whether the norms of an empty array that are a maximum are 0, as from NumPy 2.3 on, and no error."""
+    try:
+        return not np.linalg.norm(np.ones((0, 0)), 1)
+    except ValueError:
+        return False
 
 
 def _matrix_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> Node:

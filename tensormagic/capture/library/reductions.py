@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -299,7 +300,16 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """``np.count_nonzero``."""
     x = node_of(a)
     true = x if x.type.dtype.kind == "b" else scalar.not_equal(x, 0)
-    return into_out(folded(folds.SUM, true, axis, keepdims=keepdims), None, "count_nonzero")
+    found = folded(folds.SUM, true, axis, keepdims=keepdims)
+    if axis is None and not keepdims and _counts_are_pythons():
+        found = to_form(found, "python")
+    return into_out(found, None, "count_nonzero")
+
+
+@cache
+def _counts_are_pythons() -> bool:
+    """Whether ``np.count_nonzero`` gives an integer of Python's, as before NumPy 2.3."""
+    return not isinstance(np.count_nonzero(np.ones(1)), np.generic)
 
 
 # cumulative -----------------------------------------------------------------------------------------------------------

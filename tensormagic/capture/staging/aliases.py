@@ -18,6 +18,7 @@ from tensormagic.capture.staging.source import PART_NAME, is_users
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.stores.uncertain import reach
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.modules import module_of, package_of
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.leaf import INPUT
 
@@ -122,7 +123,7 @@ def _parts(value: Any, seen: set[int]) -> Iterable[Any]:
         return [*(value.__defaults__ or ()), *(_content(c) for c in value.__closure__ or () if id(c) not in seen)]
     if isinstance(value, type):
         return [*vars(value).values(), *value.__bases__] if _is_users_class(value) else ()
-    module = type(value).__module__
+    module = module_of(type(value))
     if module.startswith("tensormagic.capture."):  # rows that are gone over, ``x.flat``
         return list(getattr(value, "__dict__", {}).values()) if module not in _MACHINERY else ()
     own = module == "builtins" or module.partition(".")[0] not in _LIBRARIES
@@ -145,5 +146,5 @@ def _content(cell: Any) -> Any:
 
 def is_users_object(value: Any) -> bool:
     """Whether a value is an object whose attributes may be the user's."""
-    module = type(value).__module__.partition(".")[0]
+    module = package_of(type(value))
     return hasattr(value, "__dict__") and not isinstance(value, type) and module not in _LIBRARIES

@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tensormagic.capture.staging.source import is_users
+from tensormagic.ir.modules import module_of
 
 __all__ = ["Attributes", "containers_of", "differs", "is_longer", "is_users_class", "is_users_module", "refill"]
 
@@ -100,12 +101,12 @@ def is_users_class(kind: type) -> bool:
 
 
 def _is_users(kind: type) -> bool:
-    if kind.__module__ == "__main__":
+    if module_of(kind) == "__main__":
         return True
     if any(isinstance(v, FunctionType) and is_users(v.__code__.co_filename) for v in vars(kind).values()):
         return True
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return kind.__module__ != "builtins" and file is not None and is_users(file)
+    file = getattr(sys.modules.get(module_of(kind)), "__file__", None)
+    return module_of(kind) != "builtins" and file is not None and is_users(file)
 
 
 def is_users_module(value: Any) -> bool:

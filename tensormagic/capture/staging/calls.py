@@ -31,6 +31,7 @@ from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.modules import module_of
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type, hint, product
@@ -201,7 +202,7 @@ def _is_quiet(function: Any) -> bool:
     if isinstance(owner, type) and not issubclass(owner, _OWNERS[:-1]):
         return _is_quiet_module(owner.__module__)
     if owner is not None and not isinstance(owner, ModuleType):
-        return isinstance(owner, _OWNERS) or type(owner).__module__.startswith("collections")
+        return isinstance(owner, _OWNERS) or module_of(type(owner)).startswith("collections")
     if isinstance(function, BuiltinFunctionType):
         return _is_quiet_module(function.__module__) and function.__name__ not in _LOUD
     if isinstance(function, type):
@@ -211,7 +212,7 @@ def _is_quiet(function: Any) -> bool:
 
 def source_module_is_quiet(kind: type) -> bool:
     """Whether objects of a class are called without effects: the user's own, and those of numerical libraries."""
-    return kind.__module__ == "__main__" or _is_quiet_module(kind.__module__)
+    return module_of(kind) == "__main__" or _is_quiet_module(module_of(kind))
 
 
 @lru_cache(maxsize=1024)

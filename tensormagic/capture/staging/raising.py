@@ -30,6 +30,7 @@ from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import CaptureError, GuardError, TensorError
+from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.ops.effects.raising import after, check, put
@@ -279,7 +280,7 @@ def _tellable(error: Exception) -> Exception:
     error = _doubted(error)
     if isinstance(error, TensorError) and error.hint:
         return type(error)(str(error))
-    own = type(error).__module__.partition(".")[0] not in {"tensormagic", "builtins"}
+    own = package_of(type(error)) not in {"tensormagic", "builtins"}
     if not own and all(type(a) in _PLAIN for a in error.args):
         return error
     return next((k for k in _KINDS if isinstance(error, k)), RuntimeError)(str(error))

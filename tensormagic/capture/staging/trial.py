@@ -29,6 +29,7 @@ from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.stores.place import Buffer, ask_all, serials
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
+from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import REQUIRE
 
@@ -174,7 +175,7 @@ class World:
             self._pending += [getattr(v, "__func__", v) for v in vars(own).values()]
         if isinstance(value, type):
             return
-        module = type(value).__module__.partition(".")[0]
+        module = package_of(type(value))
         for inside in containers_of(value) if module not in _FOREIGN or is_users_module(value) else ():
             self.containers.append((inside, dict(inside)))
             self._pending += () if isinstance(value, ModuleType) else inside.values()

@@ -19,6 +19,7 @@ from tensormagic.capture.steps import is_in_place
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.modules import module_of
 from tensormagic.ir.node import Node
 
 LIMIT = 2000  # arrays, and containers, that are looked at
@@ -162,7 +163,7 @@ def _is_own(value: Any) -> bool:
     kind = type(value)
     if isinstance(value, ModuleType | type | Tensor) or not hasattr(value, "__dict__"):
         return False
-    return kind is SimpleNamespace or kind.__module__ in {"__main__", "builtins"} or _is_of_users_file(kind)
+    return kind is SimpleNamespace or module_of(kind) in {"__main__", "builtins"} or _is_of_users_file(kind)
 
 
 def _methods(value: Any) -> list[FunctionType]:
@@ -173,7 +174,7 @@ def _methods(value: Any) -> list[FunctionType]:
 
 
 def _is_of_users_file(kind: type) -> bool:
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    file = getattr(sys.modules.get(module_of(kind)), "__file__", None)
     return file is not None and is_users(file)
 
 

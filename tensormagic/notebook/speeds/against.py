@@ -18,6 +18,7 @@ import numpy as np
 
 from tensormagic.capture.cell import Code
 from tensormagic.capture.tree import flatten
+from tensormagic.ir.modules import package_of
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.run import plain
 
@@ -111,7 +112,7 @@ def _unfit(code: Code, space: Mapping[str, Any]) -> str:
         value = space.get(name)
         if isinstance(value, np.random.Generator | np.random.RandomState):
             return f"{name} is a random generator of NumPy"
-        if type(value).__module__.partition(".")[0] == "pandas":
+        if package_of(type(value)) == "pandas":
             return f"{name} is a {type(value).__name__}"
     return ""
 

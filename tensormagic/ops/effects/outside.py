@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.errors import CaptureError, DifferentiationError, GuardError
+from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.op import Tangent, Value, as_form
@@ -128,7 +129,7 @@ def put(form: Form, parts: Sequence[Any], operands: Sequence[Any] = ()) -> Any:
 
 
 def _is_of_c(value: Any) -> bool:
-    return any(k.__module__.partition(".")[0] in {"_ctypes", "ctypes", "_cffi_backend"} for k in type(value).__mro__)
+    return any(package_of(k) in {"_ctypes", "ctypes", "_cffi_backend"} for k in type(value).__mro__)
 
 
 def _apart(call: Outside, value: Any, lent: Sequence[Any], values: list[Any], seen: dict[int, int]) -> Form:

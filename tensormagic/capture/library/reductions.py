@@ -309,7 +309,8 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 @cache
 def _counts_are_pythons() -> bool:
     """Whether ``np.count_nonzero`` gives an integer of Python's, as before NumPy 2.3."""
-    return not isinstance(np.count_nonzero(np.ones(1)), np.generic)
+    found: Any = np.count_nonzero(np.ones(1))
+    return isinstance(found, int)
 
 
 # cumulative -----------------------------------------------------------------------------------------------------------

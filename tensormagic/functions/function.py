@@ -285,6 +285,29 @@ class Function(Made):
         return f"<captured function {self.name}({', '.join(self.parameters) or '...'})>"
 
     @property
+    def _users(self) -> Any:
+        own: Any = self
+        return own.__wrapped__
+
+    @property
+    def __defaults__(self) -> tuple[Any, ...] | None:
+        """The defaults of the user's function: those that are set here are its own."""
+        return self._users.__defaults__
+
+    @__defaults__.setter
+    def __defaults__(self, values: tuple[Any, ...] | None) -> None:
+        self._users.__defaults__ = values
+
+    @property
+    def __kwdefaults__(self) -> dict[str, Any] | None:
+        """The same for arguments by name alone."""
+        return self._users.__kwdefaults__
+
+    @__kwdefaults__.setter
+    def __kwdefaults__(self, values: dict[str, Any] | None) -> None:
+        self._users.__kwdefaults__ = values
+
+    @property
     def follows(self) -> tuple[Any, ...] | None:
         """What a function that calls this one can read."""
         return self.roots

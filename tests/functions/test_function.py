@@ -491,3 +491,16 @@ def test_control_flow_on_lazy_values_outside_cells(sign):
     assert isinstance(found, tm.Tensor)
     np.testing.assert_array_equal(found, halved_or_grown(x))
     np.testing.assert_allclose(found, 6.75 * x if sign > 0 else x * 1.5**3 / 16 - 1)
+
+
+def test_defaults_that_are_set_on_a_captured_function():
+    def f(x, k=2.0, *, s=1.0):
+        return x * k + s
+
+    captured = tm.tensor(f)
+    assert captured(1.0) == 3
+    captured.__defaults__ = (5.0,)
+    captured.__kwdefaults__ = {"s": 2.0}
+    assert captured(1.0) == f(1.0) == 7
+    f.__defaults__ = (6.0,)
+    assert captured(1.0) == f(1.0) == 8

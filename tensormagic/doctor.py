@@ -101,7 +101,24 @@ def _gpu() -> tuple[str, bool]:
     for device in range(count.value):
         driver.cuDeviceGetName(name, len(name), device)
         names.append(name.value.decode())
-    return f"{', '.join(names) or 'none'} (driver for CUDA {version.value // 1000}.{version.value % 1000 // 10})", True
+    found = f"{', '.join(names) or 'none'} (driver for CUDA {version.value // 1000}.{version.value % 1000 // 10})"
+    return f"{found}; {_usable()}", True
+
+
+def _usable() -> str:
+    """Whether captured code can run on the card, and what compiles kernels for it."""
+    from tensormagic.backend.cuda.compiler import versions
+    from tensormagic.backend.cuda.device import missing
+    from tensormagic.ir.errors import TensorError
+
+    why = missing()
+    if why is not None:
+        return f"not usable: {why[0]} ({why[1]})"
+    try:
+        versions()
+    except TensorError as error:
+        return f"usable by its library alone: {error.message}"
+    return "usable, with kernels of our own"
 
 
 def _cache() -> tuple[str, bool]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.cuda import choice, transfers
 from tensormagic.backend.cuda import run as cuda
-from tensormagic.backend.cuda import transfers
 from tensormagic.backend.cuda.device import Device, DeviceArray, current, is_there
 from tensormagic.backend.cuda.transfers import Hidden
 from tensormagic.capture import context, floating
@@ -184,6 +184,16 @@ def run(graph: Graph, values: Sequence[Any], names: Sequence[str], sites: Sites)
     with floating.watched():  # the numbers that stay on the host are NumPy's
         results = cuda.run(graph, [v.device() if isinstance(v, Resident) else v for v in given], device)
     return [_held(device, r) for r in results]
+
+
+def chosen(graph: Graph, sizes: Mapping[Any, int], values: Sequence[Any]) -> tuple[bool, str]:
+    """Whether a graph is to run on the device, and why: where a value belongs there, without a guess."""
+    if any(map(stays, values)):
+        return True, "on the device: a value lies there"
+    copied = sum(
+        v.nbytes for v in values if isinstance(v, Resident | np.ndarray) and not getattr(v, "on_device", False)
+    )
+    return choice.chosen(graph, sizes, copied)
 
 
 def resident(value: Any) -> Any:

@@ -6,6 +6,7 @@ import math
 import operator
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Generator, MutableMapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -54,6 +55,7 @@ class Executable:
 
     rewritten: Rewritten
     device: str = "cpu"
+    why: str = ""  # of the last choice of a device
     spent: float = 0.0  # seconds of NumPy's time so far
     seconds: dict[str, float] = field(default_factory=dict)
     _reference: Callable[..., list[Any]] | None = None
@@ -112,11 +114,22 @@ class Executable:
             self.seconds["gpu"] = time.perf_counter() - start
             at_work.pop()
 
+    def is_for_device(self, sizes: dict[Any, int], values: Sequence[Any]) -> bool:
+        """Whether this run is the device's: where the device is chosen by sizes, ``why`` says it then."""
+        if self.device == "auto":
+            pays, self.why = residence.chosen(self.graph, sizes, values)
+            return pays
+        return self.device == "gpu"
+
     def run(self, sizes: dict[Any, int], *values: Any, names: Sequence[str] = ()) -> list[Any]:
         """The results, by the tier that is ready, on the host; ``names`` are what the user calls the values."""
-        if self.device != "cpu":
+        if self.device != "cpu" and self.is_for_device(sizes, values):
             results = zip(self.resident(values, names), self.graph.results, strict=True)
             return [residence.hosted(value, node) for value, node in results]
+        return self.here(sizes, *values)
+
+    def here(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
+        """The results, on the CPU, by the tier that is ready."""
         at_work.append((self, time.perf_counter()))
         try:
             if self.graph.is_wide:
@@ -309,6 +322,10 @@ def norm_of(node: Node) -> float:
     return residence.norm(_values.here()[node])
 
 
+reasons: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
+"""Why values were computed where they were, where the device was chosen by sizes."""
+
+
 def shape_of(leaf: Node) -> tuple[int, ...]:
     """The shape of the value behind a leaf, wherever that lies."""
     return np.shape(_held(leaf))
@@ -374,13 +391,14 @@ def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
     program = executable(closed.graph)
     again = all(any(n in table for table in _values.every()) for n in pending)  # at another level
     with floating.told(lens := cached(lambda: site.Lens(closed.mapping))), silently() if again else nullcontext():
-        if program.device != "cpu" and not floating.raises():
+        if program.device != "cpu" and not floating.raises() and program.is_for_device(sizes, values):
             names = [residence.name_of(leaf) for leaf in closed.leaves]
             given = [residence.kept(leaf, v, there) for leaf, v in zip(closed.leaves, values, strict=True)]
             results = program.resident(given, names, lambda node: lens().of(node))
         else:
             values = [residence.hosted(v, leaf) for leaf, v in zip(closed.leaves, values, strict=True)]
-            results = (program.by_numpy if floating.raises() else program.run)(sizes, *values)
+            results = (program.by_numpy if floating.raises() else program.here)(sizes, *values)
+    reasons.update((node, program.why) for node in pending if program.device == "auto")
     own, table = absorbed(closed, program.rewritten), _values.table()
     for node in pending:
         table.inherit(node, closed.leaves, own)

@@ -29,7 +29,8 @@ def to_gpu(value: Any, *, copy: bool = True) -> Any:
     ----------
     value
         An array, a lazy array, or a container of these (a list, a tuple, a dictionary, a dataclass). An array that another library
-        has on the card (CuPy, PyTorch, JAX: what has ``__cuda_array_interface__``) does not pass through the host.
+        has on the card (CuPy, PyTorch, JAX: what has ``__cuda_array_interface__``) does not pass through the host; it is given by
+        itself, in no container.
     copy
         Of such an array: whether it is copied on the card. Without a copy, the memory is shared, and whoever stores into it changes
         the lazy array too.
@@ -49,8 +50,10 @@ def to_gpu(value: Any, *, copy: bool = True) -> Any:
     >>> X = to_gpu(np.ones((1000, 30)))  # doctest: +SKIP
     """
     current()
+    if _is_foreign(value):
+        return _adopted(value, copy=copy)
     leaves, build = flatten(value)
-    return build(iter([_adopted(v, copy=copy) if _is_foreign(v) else _there(v) for v in leaves]))
+    return build(iter(map(_there, leaves)))
 
 
 def _is_foreign(value: Any) -> bool:

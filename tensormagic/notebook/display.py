@@ -154,6 +154,7 @@ def headline(
         if computed
         else [f"grad_{n}{of}" for n in gradients]
     )
+    parts.append(session.reasons.get(value.node, "") if isinstance(value, Tensor) else "")
     if shown is not None and shown.ops:
         parts.append(graph_text(shown))
         parts.append(rules_text(shown.rules))

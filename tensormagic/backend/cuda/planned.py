@@ -18,6 +18,7 @@ from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.kernels import lower
 from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number, Parameter, chosen
 from tensormagic.backend.cuda.plan import plan_device
+from tensormagic.backend.inline import is_room
 from tensormagic.backend.kinds import is_base, kind_of
 from tensormagic.backend.schedule import Kernel
 from tensormagic.backend.steps import Check, needed, produced
@@ -192,7 +193,7 @@ class Execution:
     def operand(self, node: Node) -> Value:
         """A value as the library takes it."""
         if is_base(node) and node.op is not CONSTANT:
-            return self.held[node]
+            return self._packed(node) if is_room(node) else self.held[node]
         if node.op is CONSTANT:
             return as_form(node["bits"].array(), node.type.form)
         if kind_of(node) == "view":

@@ -184,3 +184,19 @@ def test_torch_and_jax(device: Device, library: str):
     assert copies(device) == before
     assert back.shape == (3, 2)
     assert float(back.sum()) == 18.0
+
+
+def test_the_device_is_chosen_by_sizes_and_says_why(device: Device):
+    few, many = tm.tensor(np.ones(4)), tm.tensor(np.ones(1 << 20))
+    with warnings.catch_warnings(), tm.config.using(device="auto"):
+        warnings.simplefilter("ignore", SEEN)
+        small, large = (np.exp(few) * 2).sum(), many
+        for _ in range(30):
+            large = np.sin(large) * np.exp(large)
+        assert float(small) == pytest.approx(8 * np.e)
+        assert copies(device) == (0, 0)
+        total = large.sum()
+        total.item()
+    assert device.copied.to_device == 8 << 20
+    assert session.reasons[small.node].startswith("on the CPU: about ")
+    assert session.reasons[total.node].startswith("on the device: about ")

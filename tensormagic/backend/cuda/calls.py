@@ -41,6 +41,9 @@ class Calls:
         loads = [name for name, _, _, _ in body.loads]
         arguments = [*self.indices, *self.shared, *loads]
         text.functions.append(called(self.name, arguments, inside or [("pass", None)], results))
+        self.result = (
+            "r" if self.name == "element" else text.fresh("result") + "_"
+        )  # a name has one type throughout a kernel
         self.totals = [(stage, text.fresh("total")) for stage, _ in body.folds]
 
     @property
@@ -69,9 +72,11 @@ class Calls:
     def one(self) -> list[Line]:
         """One element."""
         call = self._call(self.indices[-1], [f"{array}[{place}]" for _, array, _, place in self.body.loads])
-        lines: list[Line] = [(f"r = {call}" if self.results else call, None)]
-        lines += [(f"{o.array}[{o.place}] = {self._part('r', k)}", o.node) for k, o in enumerate(self.body.outputs)]
-        return lines + self._steps("r")
+        lines: list[Line] = [(f"{self.result} = {call}" if self.results else call, None)]
+        lines += [
+            (f"{o.array}[{o.place}] = {self._part(self.result, k)}", o.node) for k, o in enumerate(self.body.outputs)
+        ]
+        return lines + self._steps(self.result)
 
     def many(self, lanes: int) -> list[Line]:
         """So many neighbours."""
@@ -81,11 +86,11 @@ class Calls:
         index = self.indices[-1]
         for k in range(lanes):
             call = self._call(f"{index} + {k}" if k else index, [f"{n}s[{k}]" for n, _, _, _ in self.body.loads])
-            lines.append((f"r{k} = {call}" if self.results else call, None))
+            lines.append((f"{self.result}{k} = {call}" if self.results else call, None))
         for number, output in enumerate(self.body.outputs):
-            values = ", ".join(self._part(f"r{k}", number) for k in range(lanes))
+            values = ", ".join(self._part(f"{self.result}{k}", number) for k in range(lanes))
             lines.append((f"store({output.array}, {output.place}, ({values}))", output.node))
-        return lines + [line for k in range(lanes) for line in self._steps(f"r{k}")]
+        return lines + [line for k in range(lanes) for line in self._steps(f"{self.result}{k}")]
 
 
 def inside(lines: Sequence[Line], by: int = 1) -> list[Line]:

@@ -19,10 +19,11 @@ import numpy as np
 
 from tensormagic.backend import cache as disk
 from tensormagic.backend.cache import Code
+from tensormagic.backend.cuda.launch import UnsupportedError
 from tensormagic.ir.errors import DeviceError
 
 HOW = "pip install 'tensormagic[gpu]'"
-FORMAT = 3  # of what is kept on disk
+FORMAT = 4  # of what is kept on disk
 MOST_KEPT = 512  # kernels in memory
 _lock = threading.Lock()
 
@@ -78,8 +79,12 @@ def _compiled(source: str, types: Sequence[str], written: Sequence[bool], cc: tu
         for name, function in names.items():
             if callable(function) and getattr(function, "__code__", None) is not None and name != "kernel":
                 names[name] = dialect.inlined(function)
-        symbol, text = dialect.lowered(names["kernel"], types, written, cc)
-        return Code(symbol, dialect.assembled(text, cc), time.perf_counter() - begin)
+        try:
+            symbol, text = dialect.lowered(names["kernel"], types, written, cc)
+            data = dialect.assembled(text, cc)
+        except Exception as error:  # of whatever kind: the library computes the nodes
+            raise UnsupportedError(f"the compiler refuses a kernel: {error}") from error
+        return Code(symbol, data, time.perf_counter() - begin)
 
 
 @cache

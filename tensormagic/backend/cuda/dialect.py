@@ -33,6 +33,14 @@ ir: Any = llvmlite.ir
 _nvvm = _part("cuda.bindings.nvvm")
 _types = _part("numba.cuda").types
 _compiler = _part("numba.cuda.compiler")
+_CUDACompiler = _compiler.CUDACompiler
+_PassManager = _part("numba.cuda.core.compiler_machinery").PassManager
+_untyped = _part("numba.cuda.core.untyped_passes")
+_typed = _part("numba.cuda.core.typed_passes")
+_Flags = _part("numba.cuda.flags").CUDAFlags
+_CUDACallConv = _part("numba.cuda.core.callconv").CUDACallConv
+_target = _part("numba.cuda.descriptor").cuda_target
+_target_override = _part("numba.cuda.utils").numba_target_override
 _old_text = _part("numba.cuda.cudadrv.nvvm").llvm_replace
 _CUDADispatcher = _part("numba.cuda.dispatcher").CUDADispatcher
 _intrinsic = _part("numba.cuda.extending").intrinsic
@@ -51,6 +59,72 @@ _NEGATED = re.compile(r"= fneg (float|double) ")  # an instruction that is young
 # compiling ------------------------------------------------------------------------------------------------------------
 
 
+class _Typing:
+    """The typing context, which remembers the signatures of calls: it would go through all definitions each time."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._known: dict[Any, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def resolve_function_type(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        """The signature of a call."""
+        if keywords or isinstance(function, _types.Dispatcher):
+            return self._context.resolve_function_type(function, arguments, keywords)
+        found = self._known.get((function, arguments))
+        if found is None:
+            found = self._context.resolve_function_type(function, arguments, keywords)
+            self._known[function, arguments] = found
+        return found
+
+
+class _Steps(_CUDACompiler):
+    """The steps that text needs in which a name has one type throughout, and nothing is to be rewritten or pruned."""
+
+    def define_pipelines(self) -> list[Any]:
+        """The steps in order."""
+        steps = _PassManager("kernel")
+        for step in (
+            _compiler.CUDATranslateBytecode,
+            _untyped.FixupArgs,
+            _untyped.IRProcessing,
+            _untyped.GenericRewrites,  # items of tuples by their number
+            _typed.NopythonTypeInference,
+            _compiler.CreateLibrary,
+            _compiler.CUDANativeLowering,
+            _compiler.CUDABackend,
+        ):
+            steps.add_pass(step, step.__name__)
+        steps.finalize()
+        return [steps]
+
+
+def _text_of(function: Any, result: Any, kinds: Any, cc: tuple[int, int], *, inline: bool) -> Any:
+    """LLVM's text of a function for types of operands."""
+    flags: Any = _Flags()
+    flags.no_compile = True
+    flags.no_cpython_wrapper = True
+    flags.no_cfunc_wrapper = True
+    flags.error_model = "numpy"
+    flags.forceinline = inline
+    flags.nvvm_options = {"opt": 3}
+    flags.compute_capability = cc
+    if not _typing:
+        _typing.append(_Typing(_target.typing_context))
+    context = _target.target_context
+    with _target_override():
+        found = _compiler.compile_extra(
+            _typing[0], context, function, tuple(kinds), result, flags, {}, None, _Steps, _CUDACallConv(context), {}
+        )
+    found.library.finalize()
+    return found
+
+
+_typing: list[Any] = []
+
+
 class _Inlined(_CUDADispatcher):
     """A function that kernels call, whose text is put where it is called: numba-cuda's own asks the card what it can."""
 
@@ -58,16 +132,7 @@ class _Inlined(_CUDADispatcher):
         """LLVM's text of the function for types of operands."""
         found = self.overloads.get(args)
         if found is None:
-            found = self.overloads[args] = _compiler.compile_cuda(
-                self.py_func,
-                return_type,
-                args,
-                debug=False,
-                lineinfo=False,
-                forceinline=True,
-                nvvm_options={"opt": 3},
-                cc=_ANY,
-            )
+            found = self.overloads[args] = _text_of(self.py_func, return_type, args, _ANY, inline=True)
             found.target_context.insert_user_function(found.entry_point, found.fndesc, [found.library])
         return found
 
@@ -80,9 +145,7 @@ def inlined(function: Any) -> Any:
 def lowered(kernel: Any, parameters: Any, written: Any, cc: tuple[int, int]) -> tuple[str, list[str]]:
     """The name of a kernel, and LLVM's text of it."""
     kinds = [_kind(p) for p in parameters]
-    compiled = _compiler.compile_cuda(
-        kernel, _types.void, kinds, debug=False, lineinfo=False, nvvm_options={"opt": 3}, cc=cc
-    )
+    compiled = _text_of(kernel, _types.void, kinds, cc, inline=False)
     library = compiled.library
     function = library.get_function(compiled.fndesc.llvm_func_name)
     _compiler.kernel_fixup(function, False)

@@ -323,10 +323,7 @@ class Function(Made):
         device, policy = self.placed
         if device and (config.device, config.transfers) != (device, policy or config.transfers):
             with config.using(device=device, transfers=policy):
-                return self._called(args, options)
-        return self._called(args, options)
-
-    def _called(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+                return self(*args, **options)
         if context.current() is not None:
             args, options = self._completed(args, options)
             return self._leveled(args, options)
@@ -338,8 +335,7 @@ class Function(Made):
             except (AttributeError, KeyError, TypeError):
                 pass  # not seen before in just this form
             except KindError as error:
-                if error.site < 0:
-                    raise  # else it is met again
+                _unless_met_again(error)
             except Changed as changed:
                 return self._again(args, options, changed.log)
         args, options = self._completed(args, options)
@@ -621,6 +617,12 @@ def of_callable(function: Any) -> Function:
         label = getattr(function, "__name__", type(function).__name__)
         return Function(called_body(function), label, roots=(function,))
     raise CaptureError(f"{type(function).__name__} is not a function", "Pass a function of arrays.")
+
+
+def _unless_met_again(error: KindError) -> None:
+    """Raise what no other trace mends."""
+    if error.site < 0:
+        raise error
 
 
 __all__ = ["Function", "Specialisation", "of_callable"]

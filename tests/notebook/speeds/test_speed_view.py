@@ -104,7 +104,8 @@ def test_memory_is_what_is_allocated_at_a_time(notebook):
     text = shown(notebook, "-t", "a = v + 1\nc = np.exp(a) * 2\nc")["text/plain"]
     row = next(line for line in text.splitlines() if line.startswith("NumPy, the cell as it is"))
     held = float(re.search(r"([\d.]+) MB", row)[1])
-    assert 1.6 <= held <= 1.61  # a and exp(a), in whose memory NumPy puts its product: two arrays of 0.8 MB
+    # a and exp(a), in whose memory NumPy puts its product: two arrays of 0.8 MB, and some kB of Python itself
+    assert 1.6 <= held < 1.65
 
 
 def test_accuracy_is_against_more_digits(notebook):

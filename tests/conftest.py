@@ -1,9 +1,11 @@
 """What tests share: folders of their own, properties that do not flake, shares of large tables, GPU tests counted without a GPU."""
 
+import contextlib
 import ctypes
 import gc
 import os
 import tempfile
+import warnings
 import zlib
 from pathlib import Path
 
@@ -94,13 +96,17 @@ def run_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.fixture(params=["fake", pytest.param("card", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest):
     """A device: the fake one; on a machine with a card the same tests run on the card, too."""
+    from tensormagic.backend.cuda import compiler, transfers
     from tensormagic.backend.cuda import device as devices
-    from tensormagic.backend.cuda import transfers
     from tensormagic.backend.cuda.fake import FakeDevice
 
     if request.param == "card" and (why := devices.missing()) is not None:
         pytest.skip(f"needs a card: {why[0]}")
     used = FakeDevice() if request.param == "fake" else devices.Card()
+    if request.param == "card":  # imports of the compiler warn, which a thread of its own would take for errors
+        with warnings.catch_warnings(), contextlib.suppress(ImportError):
+            warnings.simplefilter("ignore")
+            compiler._dialect()
     devices.use(used)
     transfers.forget()
     try:

@@ -174,7 +174,7 @@ class Execution:
             elif isinstance(step, Kernel):
                 self._by_library(step)
             else:
-                self.held[step] = self._called(step)
+                self.held[step] = self._own(self._called(step))
             for node in self.of._dies.get(number, ()):  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
                 self.held.pop(node, None)
                 self.packs.pop(node, None)
@@ -237,8 +237,17 @@ class Execution:
         if owner is not node and owner in self.held and node.type.shape:
             self._packed(owner)[...] = value
         else:
-            self.held[owner] = value
+            self.held[owner] = self._own(value)
             self.packs.pop(owner, None)
+
+    def _own(self, value: Value) -> Value:
+        """A value in memory of its own: what a kernel stores into, no other value may be a part of."""
+        if isinstance(value, tuple):
+            return tuple(map(self._own, value))
+        if not self.device.is_array(value):
+            return value
+        shared = value.base is not None or any(value is other for other in self.held.values())
+        return value.copy() if shared or not value.flags.c_contiguous else value
 
     # kernels
 

@@ -13,6 +13,15 @@ from tensormagic.backend.cuda.planned import Execution, Planned, planned
 from tensormagic.ops.interpret import bind
 from tests.backend.cuda.test_run import PROGRAMS, graph_of, moved
 
+
+def stored(x):
+    acc = np.zeros(5)
+    acc[1:] += x * x
+    acc[::2] *= x[0]
+    return acc
+
+
+PROGRAMS = PROGRAMS | {"second derivative of stores": (tm.hessian(stored), (np.arange(1.0, 5.0),))}
 COMPILED = ("softmax", "gradient", "stores", "newton")
 MOST = (
     "pointwise",
@@ -24,6 +33,7 @@ MOST = (
     "eigenvalues",
     "mask",
     "concatenate",
+    "second derivative of stores",
     "interp",
     "vmap",
     "truth",

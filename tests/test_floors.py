@@ -25,7 +25,13 @@ FLOORS = [
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 BORDERS = {  # who alone may import what
     ("IPython", "ipywidgets", "anywidget", "ipykernel", "comm", "traitlets"): ("notebook/",),
-    ("numba", "llvmlite"): ("backend/cpu", "backend/cuda/dialect", "backend/vecmath", "backend/worker"),
+    ("numba", "llvmlite"): (
+        "backend/cpu",
+        "backend/cuda/dialect",
+        "backend/cuda/front",
+        "backend/vecmath",
+        "backend/worker",
+    ),
     ("tensormagic_kernel",): ("cli.py",),
 }
 FILES = sorted(ROOT.rglob("*.py"))

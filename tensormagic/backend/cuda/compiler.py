@@ -73,15 +73,15 @@ def versions() -> tuple[str, ...]:
 def _compiled(source: str, types: Sequence[str], written: Sequence[bool], cc: tuple[int, int]) -> Code:
     begin = time.perf_counter()
     with _lock:
-        dialect = _dialect()
+        dialect, front = _dialect()
         names: dict[str, Any] = {**dialect.NAMES, "np": np}
         exec(compile(source, "<kernel>", "exec"), names)  # noqa: S102 (the project's own text)
         for name, function in names.items():
             if callable(function) and getattr(function, "__code__", None) is not None and name != "kernel":
-                names[name] = dialect.inlined(function)
+                names[name] = front.inlined(function)
         try:
             symbol, text = dialect.lowered(names["kernel"], types, written, cc)
-            data = dialect.assembled(text, cc)
+            data = front.assembled(text, cc)
         except Exception as error:  # of whatever kind: the library computes the nodes
             raise UnsupportedError(f"the compiler refuses a kernel: {error}") from error
         return Code(symbol, data, time.perf_counter() - begin)
@@ -89,7 +89,7 @@ def _compiled(source: str, types: Sequence[str], written: Sequence[bool], cc: tu
 
 @cache
 def _dialect() -> Any:
-    """The file that knows numba-cuda; NumPy 2.5 lacks a name that it looks at while it is imported."""
+    """The files that know numba-cuda; NumPy 2.5 lacks a name that it looks at while it is imported."""
     versions()
     name = "row_stack"
     old = not hasattr(np, name)
@@ -97,7 +97,7 @@ def _dialect() -> Any:
         if old:
             setattr(np, name, np.vstack)
         import_module("numba.cuda.np.arrayobj")
-        return import_module("tensormagic.backend.cuda.dialect")
+        return tuple(import_module(f"tensormagic.backend.cuda.{file}") for file in ("dialect", "front"))
     except ImportError as error:
         message = f"what compiles for a graphics card cannot be loaded: {error}"
         raise MissingCompilerError(message, HOW) from error

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable
-from importlib import import_module
 from inspect import signature
 from typing import Any
 
@@ -21,131 +19,29 @@ from tensormagic.backend import vecmath_inverse as inverse
 from tensormagic.backend import vecmath_roots as roots
 from tensormagic.backend import vecmath_trig as trig
 from tensormagic.backend import vecmath_unit as unit
+from tensormagic.backend.cuda.front import part, text_of
 from tensormagic.backend.vecmath_ir import Emitter, Value
 
-
-def _part(name: str) -> Any:
-    """A module of the compiler, which is not installed everywhere."""
-    return import_module(name)
-
-
 ir: Any = llvmlite.ir
-_nvvm = _part("cuda.bindings.nvvm")
-_types = _part("numba.cuda").types
-_compiler = _part("numba.cuda.compiler")
-_CUDACompiler = _compiler.CUDACompiler
-_PassManager = _part("numba.cuda.core.compiler_machinery").PassManager
-_untyped = _part("numba.cuda.core.untyped_passes")
-_typed = _part("numba.cuda.core.typed_passes")
-_Flags = _part("numba.cuda.flags").CUDAFlags
-_CUDACallConv = _part("numba.cuda.core.callconv").CUDACallConv
-_target = _part("numba.cuda.descriptor").cuda_target
-_target_override = _part("numba.cuda.utils").numba_target_override
-_old_text = _part("numba.cuda.cudadrv.nvvm").llvm_replace
-_CUDADispatcher = _part("numba.cuda.dispatcher").CUDADispatcher
-_intrinsic = _part("numba.cuda.extending").intrinsic
-_register_model = _part("numba.cuda.extending").register_model
-_PrimitiveModel = _part("numba.cuda.extending").core_models.PrimitiveModel
-_AbstractTemplate = _part("numba.cuda.typing.templates").AbstractTemplate
-_signature = _part("numba.cuda.typing.templates").signature
-_declare = _part("numba.cuda.cudadecl").registry.register_global
-_implement = _part("numba.cuda.cudaimpl").registry.lower
-_ANY = (9, 0)  # text is the same for all cards
+_types = part("numba.cuda").types
+_compiler = part("numba.cuda.compiler")
+_intrinsic = part("numba.cuda.extending").intrinsic
+_register_model = part("numba.cuda.extending").register_model
+_PrimitiveModel = part("numba.cuda.extending").core_models.PrimitiveModel
+_AbstractTemplate = part("numba.cuda.typing.templates").AbstractTemplate
+_signature = part("numba.cuda.typing.templates").signature
+_declare = part("numba.cuda.cudadecl").registry.register_global
+_implement = part("numba.cuda.cudaimpl").registry.lower
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _SHARED = 3  # the number of the address space
 
-_NEGATED = re.compile(r"= fneg (float|double) ")  # an instruction that is younger than NVVM's language
-
 # compiling ------------------------------------------------------------------------------------------------------------
-
-
-class _Typing:
-    """The typing context, which remembers the signatures of calls: it would go through all definitions each time."""
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-        self._known: dict[Any, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-    def resolve_function_type(self, function: Any, arguments: Any, keywords: Any) -> Any:
-        """The signature of a call."""
-        if keywords or isinstance(function, _types.Dispatcher):
-            return self._context.resolve_function_type(function, arguments, keywords)
-        found = self._known.get((function, arguments))
-        if found is None:
-            found = self._context.resolve_function_type(function, arguments, keywords)
-            self._known[function, arguments] = found
-        return found
-
-
-class _Steps(_CUDACompiler):
-    """The steps that text needs in which a name has one type throughout, and nothing is to be rewritten or pruned."""
-
-    def define_pipelines(self) -> list[Any]:
-        """The steps in order."""
-        steps = _PassManager("kernel")
-        for step in (
-            _compiler.CUDATranslateBytecode,
-            _untyped.FixupArgs,
-            _untyped.IRProcessing,
-            _untyped.GenericRewrites,  # items of tuples by their number
-            _typed.NopythonTypeInference,
-            _compiler.CreateLibrary,
-            _compiler.CUDANativeLowering,
-            _compiler.CUDABackend,
-        ):
-            steps.add_pass(step, step.__name__)
-        steps.finalize()
-        return [steps]
-
-
-def _text_of(function: Any, result: Any, kinds: Any, cc: tuple[int, int], *, inline: bool) -> Any:
-    """LLVM's text of a function for types of operands."""
-    flags: Any = _Flags()
-    flags.no_compile = True
-    flags.no_cpython_wrapper = True
-    flags.no_cfunc_wrapper = True
-    flags.error_model = "numpy"
-    flags.forceinline = inline
-    flags.nvvm_options = {"opt": 3}
-    flags.compute_capability = cc
-    if not _typing:
-        _typing.append(_Typing(_target.typing_context))
-    context = _target.target_context
-    with _target_override():
-        found = _compiler.compile_extra(
-            _typing[0], context, function, tuple(kinds), result, flags, {}, None, _Steps, _CUDACallConv(context), {}
-        )
-    found.library.finalize()
-    return found
-
-
-_typing: list[Any] = []
-
-
-class _Inlined(_CUDADispatcher):
-    """A function that kernels call, whose text is put where it is called: numba-cuda's own asks the card what it can."""
-
-    def compile_device(self, args: Any, return_type: Any = None) -> Any:
-        """LLVM's text of the function for types of operands."""
-        found = self.overloads.get(args)
-        if found is None:
-            found = self.overloads[args] = _text_of(self.py_func, return_type, args, _ANY, inline=True)
-            found.target_context.insert_user_function(found.entry_point, found.fndesc, [found.library])
-        return found
-
-
-def inlined(function: Any) -> Any:
-    """A function that kernels call."""
-    return _Inlined(function, {"device": True, "forceinline": True, "opt": True})
 
 
 def lowered(kernel: Any, parameters: Any, written: Any, cc: tuple[int, int]) -> tuple[str, list[str]]:
     """The name of a kernel, and LLVM's text of it."""
     kinds = [_kind(p) for p in parameters]
-    compiled = _text_of(kernel, _types.void, kinds, cc, inline=False)
+    compiled = text_of(kernel, _types.void, kinds, cc, inline=False)
     library = compiled.library
     function = library.get_function(compiled.fndesc.llvm_func_name)
     _compiler.kernel_fixup(function, False)
@@ -153,31 +49,6 @@ def lowered(kernel: Any, parameters: Any, written: Any, cc: tuple[int, int]) -> 
         if isinstance(kind, Elements) and not stores:
             argument.add_attribute("noalias")
     return function.name, library.llvm_strs
-
-
-def assembled(texts: list[str], cc: tuple[int, int]) -> bytes:
-    """PTX of LLVM's text. Products are not added with one rounding: NumPy rounds twice."""
-    options = ["-opt=3", f"-arch=compute_{cc[0]}{cc[1]}", "-fma=0"]
-    program = _nvvm.create_program()
-    try:
-        for text in texts:
-            data = _NEGATED.sub(r"= fsub \1 -0.0, ", _old_text(text)).encode()
-            _nvvm.add_module_to_program(program, data, len(data), "")
-        try:
-            _nvvm.compile_program(program, len(options), options)
-        except Exception as error:
-            raise RuntimeError(_log(program)) from error
-        found = bytearray(_nvvm.get_compiled_result_size(program))
-        _nvvm.get_compiled_result(program, found)
-    finally:
-        _nvvm.destroy_program(program)
-    return bytes(found).strip(b"\0").strip()
-
-
-def _log(program: Any) -> str:
-    log = bytearray(_nvvm.get_program_log_size(program))
-    _nvvm.get_program_log(program, log)
-    return log.decode(errors="replace").strip("\0")
 
 
 _NAMED = {"bool": "boolean"}

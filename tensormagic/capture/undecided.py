@@ -27,21 +27,33 @@ def note(node: Node, narrower: np.dtype[Any]) -> None:
 
 
 def narrowest(node: Node) -> np.dtype[Any]:
-    """The dtype that a value may be of in NumPy, as data say: what it is computed from may be of a narrower one."""
+    """The dtype that a value may be of in NumPy, as data say."""
+    capture, below = context.current(), node
+    known = {} if capture is None else capture.undecided
+    while below not in known and _shows_another(below):
+        below = below.args[0]
+    return known.get(below, node.type.dtype)
+
+
+def _shows_another(node: Node) -> bool:
+    """Whether a value is another one, moved, or asked for something before."""
+    return node.op.name == "require" or (getattr(node.op, "kind", "") == "move" and len(node.args) == 1)
+
+
+def is_undecided(node: Node) -> bool:
+    """Whether data may decide the dtype of a number: that of one that it is computed from, and this one's with it."""
     capture = context.current()
     known = {} if capture is None else capture.undecided
-    if not known or node in known:
-        return known.get(node, node.type.dtype)
-    inside = topological([node], stop=known.__contains__)
+    inside = topological([node], stop=known.__contains__) if known else []
     below = [n for n in inside if n in known]
-    if not below:
-        return node.type.dtype
+    if not below or node in known:
+        return bool(below)
     narrower = {n: input_node(Source("a number of another dtype"), replace(n.type, dtype=known[n])) for n in below}
     narrower |= {n: constant(int(n["bits"].array())) for n in inside if _may_be_integer(n)}
     try:
-        return substitute([node], narrower)[0].type.dtype
+        return substitute([node], narrower)[0].type.dtype != node.type.dtype
     except (TensorError, TypeError):  # an operation that has no such numbers
-        return node.type.dtype
+        return False
 
 
 def _may_be_integer(node: Node) -> bool:

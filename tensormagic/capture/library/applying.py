@@ -80,7 +80,7 @@ def _for_all(
     if [a.place.buffer.version for a in arguments] != before:
         refuse(f"a store into the argument of a function that {name} calls", "Copy it first.")
     results = [node_of(v) for v in (found if isinstance(found, tuple) else (found,))]
-    if not typed and any(undecided.narrowest(n) != n.type.dtype for n in results):
+    if not typed and any(map(undecided.is_undecided, results)):
         raise CaptureError(
             f"a function that {name} calls gives numbers of several dtypes, and NumPy takes the one of the first",
             "Let it give one: 0.0 in place of 0, or float(...); np.vectorize has otypes=[float], too.",

@@ -50,9 +50,8 @@ def gradient(graph):
     return graph.with_results(value_and_gradient(graph.results[0], graph.parameters)[1])
 
 
-def test_a_graph_of_5000_nodes_is_differentiated_in_a_second(graphs):
-    seconds, found = cpu(lambda: gradient(graphs[5000]))
-    assert seconds < 1
+def test_the_gradient_of_a_graph_of_5000_nodes_is_no_larger_than_four(graphs):
+    found = gradient(graphs[5000])
     assert len(found.nodes) < 4 * len(graphs[5000].nodes)
 
 
@@ -62,9 +61,8 @@ def test_the_time_of_a_gradient_is_linear_in_the_nodes(graphs):
     assert large < 2 * 5 * small
 
 
-def test_a_graph_of_5000_nodes_is_rewritten_in_a_second(graphs):
-    seconds, found = cpu(lambda: rewrite(graphs[5000]).graph)
-    assert seconds < 1
+def test_rewriting_makes_no_graph_larger(graphs):
+    found = rewrite(graphs[5000]).graph
     assert len(found.nodes) <= len(graphs[5000].nodes)
 
 

@@ -22,7 +22,7 @@ def stored(x):
 
 
 PROGRAMS = PROGRAMS | {"second derivative of stores": (tm.hessian(stored), (np.arange(1.0, 5.0),))}
-COMPILED = ("softmax", "gradient", "stores", "newton")
+COMPILED = ("softmax", "gradient")
 MOST = (
     "pointwise",
     "softmax",

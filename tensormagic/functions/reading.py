@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import functools
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -154,9 +155,12 @@ def _rebind(function: types.FunctionType, seen: Mapping[str, Any], lasting: bool
 
 
 def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:
-    """What captured code has under a name: of a function beside the one that names it, the function itself, captured when it is called."""
+    """What captured code has under a name: of a function beside the one that names it, the function itself, captured when it is called.
+
+    Code without a source calls what it finds: that is then the captured body.
+    """
     capture = context.current()
     if capture is None or not isinstance(value, types.FunctionType) or value.__globals__ is not function.__globals__:
         return namespace.value_of(value)
-    capture.beside.setdefault(value, Beside(captured_body(value, lasting=lasting), lasting))
-    return value
+    beside = capture.beside.setdefault(value, Beside(captured_body(value, lasting=lasting), lasting))
+    return value if staged_code(function.__code__) is not None else functools.wraps(value)(beside.body)

@@ -6,7 +6,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import constant_value
 
 # What keeps an element, or adds up elements: zero only where all that it is made of are zero.
-_SAME = frozenset({"form", "astype", "sum", "cumsum", "max", "positive", "gather"})
+_SAME = frozenset({"form", "astype", "require", "sum", "cumsum", "max", "positive", "gather"})
 _MOST = 64  # nodes that are looked at
 
 
@@ -15,7 +15,7 @@ def is_sum_of_squares(node: Node) -> bool:
 
     Divided it may be by anything: the quotient is zero where the sum is.
     """
-    while node.op.name in {"divide", "form", "astype"} or getattr(node.op, "kind", "") == "move":
+    while node.op.name in {"divide", "form", "astype", "require"} or getattr(node.op, "kind", "") == "move":
         node = node.args[0]
     pending, seen = [node], 0
     while pending:

@@ -86,8 +86,9 @@ class Rest:
         return self.failed if self.left >= 0 else None
 
     def noted(self, failed: Exception | None) -> Exception | None:
-        """Note what came of asking: after each failure in a row twice as many runs are left."""
-        self.failed, self.length = failed, min(2 * self.length + 1, _LONGEST) if failed is not None else 0
+        """Note what came of asking: each time that there was nothing lazy in it, twice as many runs are left."""
+        plain = isinstance(failed, PlainPython)
+        self.failed, self.length = failed, min(2 * self.length + 1, _LONGEST) if plain else 0
         self.left = self.length
         return failed
 

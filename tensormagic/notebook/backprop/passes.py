@@ -20,6 +20,7 @@ from tensormagic.ir.graph import sizer
 from tensormagic.ir.node import Node, make, substitute, topological
 from tensormagic.ir.type import Type, atoms, evaluate
 from tensormagic.notebook.backprop.subject import Subject
+from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.form import FORM
 from tensormagic.ops.leaf import PARAMETER, Source, constant, input_node
 from tensormagic.ops.move import broadcast
@@ -96,8 +97,8 @@ class Found:
 
 
 def root(node: Node) -> Node:
-    """The node behind changes of rank-0 form, which a picture leaves out."""
-    while node.op is FORM:
+    """The node behind changes of rank-0 form, and behind questions whether a value is allowed, which a picture leaves out."""
+    while node.op is FORM or node.op is REQUIRE:
         node = node.args[0]
     return node
 

@@ -47,6 +47,7 @@ def operands(shapes, dtype):
     return [(rng.normal(size=s) / 4).astype(dtype) for s in shapes]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("blas", [False, True], ids=["loops", "blas"])
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("name", TURNS)

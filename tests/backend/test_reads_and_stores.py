@@ -81,6 +81,7 @@ def assert_alike(f: Callable[..., Any], *args: Any) -> None:
         assert np.asarray(ours).dtype == np.asarray(numpys).dtype
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("part", range(8))
 def test_what_is_read_is_what_was_there_then(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tm.config, "tier", "numba")

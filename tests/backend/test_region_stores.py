@@ -47,6 +47,7 @@ def test_rank_0_and_empty_stores():
     )
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64"])
 def test_running_folds_and_places_of_extremes(dtype):
     data = rng.integers(0, 2 if dtype == "bool" else 4, (3, 4, 5)).astype(dtype)

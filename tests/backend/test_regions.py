@@ -64,6 +64,7 @@ def test_a_python_loop_variable_is_an_integer():
 # arrays ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("turns", TURNS)
 @pytest.mark.parametrize(
     "body",

@@ -64,6 +64,7 @@ def carried(results):
     return sum(bool(t.shape) for n in topological(results) if n.op.name == "loop" for t in n.types)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("limit", [0, 1 << 60], ids=["in blocks", "whole"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_gradient_is_that_of_numpy(name, limit, monkeypatch):

@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext, Page, sync_playwright
 import tensormagic as tm
 from tests.browser.lab import CHROMIUM_FLAGS, Lab, OpenNotebook, open_notebook, running_lab
 
-BOTH = ("lab", pytest.param("notebook", marks=pytest.mark.share(3)))  # what differs is the page around the views
+BOTH = ("lab", pytest.param("notebook", marks=pytest.mark.share(5)))  # what differs is the page around the views
 
 
 @pytest.fixture(scope="session")

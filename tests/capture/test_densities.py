@@ -36,6 +36,7 @@ def hold(source, close=1e-12):
     check("import scipy, scipy.stats\n" + source, close, **NAMES)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("method", ["logpdf", "pdf", *CUMULATIVE])
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous(name, method):

@@ -43,6 +43,7 @@ def sweep(function, *arrays, count=1, index=INDEX):
 # reading --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("length", range(5))
 @pytest.mark.parametrize("step", STEPS)
 def test_every_slice_of_a_vector(length, step):
@@ -63,6 +64,7 @@ def test_every_index_of_a_vector(length):
 X = np.arange(12.0).reshape(3, 4)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "function",
     [
@@ -200,6 +202,7 @@ def backwards(x, a, b, v):
     return x
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("length", range(1, 5))
 @pytest.mark.parametrize("function", [stores, slices, backwards])
 def test_every_store_into_a_vector(function, length):

@@ -272,7 +272,7 @@ EMPTIES = ["[]", "..., []", "[], ...", ":, []", "[], []", "0, []", "1:, []", "0,
            "k[k > 5], k[k > 5]", ":0", "np.zeros(x.shape, bool)", "len(x)*[False]"]  # fmt: skip
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("index", EMPTIES)
 def test_values_of_any_shape_into_no_elements(index: str):
     """Leading axes of any extent are dropped where NumPy drops them: no element goes anywhere."""

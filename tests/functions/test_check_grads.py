@@ -34,6 +34,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_passes(name):
     function, args = RIGHT[name]

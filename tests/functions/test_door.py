@@ -436,6 +436,7 @@ ALL = [(kind, door, body) for kind in KINDS for door in DOORS for body in BODIES
 DRAWN = np.random.default_rng(59).permutation(len(ALL))[:1500]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("part", range(6))
 @pytest.mark.filterwarnings("ignore")
 def test_no_value_is_silently_another(part, monkeypatch):

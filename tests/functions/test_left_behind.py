@@ -90,6 +90,7 @@ def of_what_is_lazy(f: Any) -> Any:
     return lambda x: tm.grad(f)(tm.tensor(x)).numpy()
 
 
+@pytest.mark.share(3)
 @pytest.mark.filterwarnings("ignore::tensormagic.ir.errors.ConstantGradientWarning")  # a mean has no second derivative
 @pytest.mark.parametrize("make", [squares, running])
 @pytest.mark.parametrize("call", [tm.grad, tm.value_and_grad, pulled, of_a_derivative, of_what_is_lazy])

@@ -40,6 +40,7 @@ def one_tier(monkeypatch):
     monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("seed", range(10))
 def test_drawn_programs(seed):
     rng = random.Random(seed)

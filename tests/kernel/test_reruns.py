@@ -49,6 +49,7 @@ def run():
     manager.shutdown_kernel(now=True)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shown", CELLS)
 def test_a_hundred_reruns_leave_no_comm_and_little_memory(run, shown: str):
     for _ in range(FIRST):

@@ -16,6 +16,7 @@ from tests.programs.calls import call
 from tests.programs.random_programs import DifferenceError, compare_cell, compare_function
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("first", range(0, 1000, 100))
 def test_a_share_of_drawn_calls(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tm.config, "math", "exact")

@@ -61,6 +61,7 @@ def test_value_in_a_cell(case: Case):
     assert_near(found.result, oracle(case), case.close)
 
 
+@pytest.mark.share(3)
 @parametrise([c for c in CASES if not c.refused])
 def test_value_in_a_function(case: Case):
     with np.errstate(all="ignore"):
@@ -71,7 +72,7 @@ def test_value_in_a_function(case: Case):
         assert_near(np.asarray(a), np.asarray(b), case.close)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.filterwarnings("ignore::tensormagic.ir.errors.ConstantGradientWarning")  # of some arguments none depends
 @parametrise([c for c in CASES if c.differentiable])
 def test_derivative(case: Case):
@@ -131,7 +132,7 @@ def test_compiled(case: Case, monkeypatch: pytest.MonkeyPatch):
         assert_near(np.asarray(a), np.asarray(b), max(case.close, 1e-13))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @parametrise([c for c in CASES if not c.refused])
 @pytest.mark.parametrize("change", ["shorter", "longer"])
 def test_other_sizes_after_the_first(case: Case, change: str):
@@ -157,6 +158,7 @@ def test_other_sizes_after_the_first(case: Case, change: str):
         assert_near(np.asarray(a), np.asarray(b), max(case.close, 1e-12))
 
 
+@pytest.mark.share(3)
 @parametrise(
     [c for c in CASES if not c.refused and c.varied() and c.function.startswith("np.") and "linalg" not in c.function]
 )

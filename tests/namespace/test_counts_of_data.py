@@ -92,6 +92,7 @@ REFUSED = (
 LAST_DIGITS = ("logsumexp",)  # SciPy adds them in another order
 
 
+@pytest.mark.share(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("expression", FUNCTIONS.replace(";\n", "; ").strip().split("; "))
 def test_a_function_of_as_many_as_data_say(expression: str, monkeypatch: pytest.MonkeyPatch):

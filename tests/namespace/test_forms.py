@@ -77,6 +77,7 @@ def split(table: str) -> list[str]:
     return [e for e in table.replace(";\n", "; ").strip().split("; ") if e]
 
 
+@pytest.mark.share(3)
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "c16", "?"])
 @pytest.mark.parametrize("made", ["z[0]", "z.sum()", "z[k[0]]"])
@@ -94,6 +95,7 @@ def test_numbers_and_arrays_without_axes(made: str, dtype: str):
     assert not wrong
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["f8", "i8", "c16"])
 @pytest.mark.parametrize("store", STORES)
 def test_what_shares_memory(store: str, dtype: str):

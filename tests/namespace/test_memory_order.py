@@ -119,7 +119,7 @@ def program(array: str, part: str, store: str) -> str:
     return f"b = {array}\nt = {made}\nw = t{part.removeprefix(made)}\n{store.format('t')}"
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("array", ARRAYS)
 def test_views_by_layout(array: str):
     dtype = "c16" if array in {"x.real", "x.imag"} else "f8"

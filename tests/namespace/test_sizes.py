@@ -69,7 +69,7 @@ def parametrise(cases: list[Case]) -> Any:
     return pytest.mark.parametrize("case", cases, ids=[f"{c.function}: {c.id}" for c in cases])
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(5)
 @parametrise(MASKABLE)
 def test_as_numpy_or_refused(case: Case, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tm.config, "math", "exact")
@@ -80,7 +80,7 @@ def test_as_numpy_or_refused(case: Case, monkeypatch: pytest.MonkeyPatch):
         alike(case, chosen, slice(-1))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @parametrise([c for c in some(MASKABLE) if not c.numpy_only])
 def test_compiled(case: Case, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tm.config, "math", "exact")

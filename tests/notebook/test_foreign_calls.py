@@ -63,6 +63,7 @@ def test_values_of_calls_are_those_of_python(notebook, call):
     assert list(difference(expected, form(notebook.ok(f"%%tensor\n{call}").value))) == []
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("call", [c.strip() for row in WRONG.splitlines() for c in row.split(";")])
 def test_errors_have_numpys_class_and_text(notebook, call):
     notebook.ok(START)

@@ -218,6 +218,7 @@ def test_a_lazy_value_is_a_function_of_its_inputs(notebook, shown):
 # what is refused ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     ("given", "ranges", "kind", "told"),
     [

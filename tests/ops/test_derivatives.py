@@ -179,7 +179,7 @@ def cases():
         )
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("case", "dtype"), list(cases()), ids=str)
 def test_other_ops(case, dtype, backend):
@@ -199,6 +199,7 @@ def of_moving(case, values, moving):
     return function
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     ("case", "dtype"),
     [(c, {"d": "f", "D": "F"}[d]) for c, d in cases() if {"d": "f", "D": "F"}[d] in c.dtypes],

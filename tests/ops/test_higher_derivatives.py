@@ -71,7 +71,7 @@ def share():
 SHARE = share()
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(8)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("mode", [pushed, pulled], ids=["forward", "reverse"])
 @pytest.mark.parametrize(("function", "points"), SHARE)
@@ -79,7 +79,7 @@ def test_third_order(function, points, mode, backend):
     check(backend, mode(mode(function)), points, twice=False)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("function", "points"), SHARE)
 def test_second_order_by_forward_mode(function, points, backend):
@@ -118,7 +118,7 @@ def check_stack(backend, function, points):
         assert (expected[k] == expected[k][:1]).all()
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("function", "points"), [p for p in SHARE if not str(p.id).startswith("tell-")])  # refused
 def test_stacks_of_derivatives(function, points, backend):

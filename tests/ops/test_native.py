@@ -130,7 +130,7 @@ def test_scalar_functions(char):
         assert_near(name, left[known], right[known], ulps, operands)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("char", DTYPES)
 def test_folds_and_moves(char):
     rng = np.random.default_rng(3)

@@ -123,7 +123,7 @@ def signatures(op):
     return list(itertools.product(DTYPES, repeat=op.arity))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_values_of_every_dtype(op, backend):
@@ -151,7 +151,7 @@ def test_values_at_edges(op, backend):
             assert_same(backend, op, oracle(op), [found.reshape(s) for s in shapes], ULP.get(op.name, 0))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 @pytest.mark.parametrize("dtype", [np.dtype("d"), np.dtype("l"), np.dtype("?"), np.dtype("F")], ids=str)

@@ -14,6 +14,7 @@ def close_enough(ours, oracle):
     np.testing.assert_allclose(ours, oracle, rtol=64 * eps, atol=64 * eps * float(np.max(np.abs(oracle), initial=0)))
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_values_of_every_dtype(case, backend):

@@ -43,7 +43,7 @@ def assert_equal(ours: list[Any], numpys: list[Any]) -> None:
             np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda p: p.name)
 def test_it_computes_what_numpy_does(program: Program, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def total(program: Program, weights: list[Any], arguments: tuple[Any, ...]) -> A
     return sum((w * p).sum() for w, p in zip(weights, parts, strict=True))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     ("program", "position"),
     [pytest.param(p, k, id=f"{p.name}-{k}") for p in PROGRAMS.values() for k in p.derivative],

@@ -21,6 +21,7 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("first", range(0, 60, 30))
 @pytest.mark.parametrize(("kind", "least"), [("cell", 0.8), ("function", 0.45)])  # which is run at four sizes
 def test_a_share_of_random_programs(kind: str, least: float, first: int) -> None:
@@ -375,6 +376,7 @@ def test_a_take_of_as_many_rows_as_data_say(places: str):
         check(f"q = z[k[k > 0], :k[-1]]\nf = np.take(q, {places}, axis=1)", **given)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("words", [SIZES, PLACES], ids=["sizes", "places"])
 @pytest.mark.parametrize("seed", range(0, 150, 50))
 def test_programs_drawn_from_tables(words: Words, seed: int):

@@ -79,7 +79,7 @@ def example(values, flags, k):
     return [np.asarray(v[k]) if f else v for v, f in zip(values, flags, strict=True)]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize(("operands", "build", "differentiable"), list(cases()))
 def test_a_stack_is_its_single_calls(operands, build, differentiable):
     combinations = [f for f in itertools.product((True, False), repeat=len(operands)) if any(f)]

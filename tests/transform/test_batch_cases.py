@@ -91,7 +91,7 @@ def held(case, lead_shape, flags):
         np.testing.assert_allclose(value, stack, rtol=1e-12, atol=1e-12 * scale)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("case", [c for c in CASES if c.op not in STATEFUL], ids=str)
 def test_a_stack_and_a_stack_of_stacks(case):
     count = len(case.shapes)

@@ -61,7 +61,7 @@ def test_exact_rules_keep_every_bit(rule):
     assert checked >= COUNT
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("rule", of_level("stable"), ids=str)
 def test_stable_rules_are_never_less_accurate(rule):
     checked = 0
@@ -72,7 +72,7 @@ def test_stable_rules_are_never_less_accurate(rule):
     assert checked >= 2 * COUNT
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("rule", of_level("real"), ids=str)
 def test_real_rules_are_true_where_their_assumptions_hold(rule):
     checked = 0

@@ -67,7 +67,7 @@ def additions(function, *values):
     return [n.args[1].type for body in bodies for n in body.nodes if n.op.name == "add_at"]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("function", SHAPES, ids=lambda f: f.__name__)
 def test_gradients_of_stencils(function, tier, monkeypatch):

@@ -74,6 +74,7 @@ def leaves(value):
     return [] if value is None else [value]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     ("name", "position"), [(p.name, k) for p in PROGRAMS.values() for k in p.derivative], ids=lambda v: str(v)
 )

@@ -17,6 +17,7 @@ RESIDUES = {"scipy_agrees", "newton_agrees"}  # differences of results that agre
 NOTEBOOKS = sorted(Path(__file__).parents[3].glob("notebooks/**/*.ipynb"))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("numpy", [False, True], ids=["functions", "numpy"])
 def test_hard_cells_bind_the_same(executed, tmp_path: Path, numpy: bool) -> None:
     paths: list[Path] = []
@@ -34,6 +35,7 @@ def test_hard_cells_bind_the_same(executed, tmp_path: Path, numpy: bool) -> None
             assert_same(f"{title}: {name}", value, bound[name])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_notebooks_bind_the_same(executed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: Path) -> None:
     monkeypatch.setenv("MPLBACKEND", "agg")

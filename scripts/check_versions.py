@@ -112,7 +112,19 @@ def run(found: Path, arguments: list[str], share: int, minutes: float | None) ->
     python, outcomes = found / "bin" / "python", found / "outcomes.txt"
     versions = subprocess.run([python, "-c", VERSIONS], check=True, capture_output=True, text=True).stdout.split()
     outcomes.write_text("", encoding="utf-8")
-    pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "check_versions", "-m", "not browser", "--tb=line"]
+    pytest = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "check_versions",
+        "--all",
+        "-m",
+        "not browser",
+        "--tb=line",
+    ]
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "kernel", ROOT / "scripts")))
     told = {"PYTHONPATH": paths, SHARE: str(share), OUTCOMES: str(outcomes)}
     start, ended = time.monotonic(), ""

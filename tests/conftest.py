@@ -76,6 +76,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))
 
 
+def pytest_collection_finish() -> None:
+    """What is there now stays to the end: garbage is not looked for among twenty thousand tests."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def run_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many nodes each demand had."""

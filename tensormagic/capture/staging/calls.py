@@ -21,7 +21,7 @@ from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import outside, ranges, scalar_types, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
-from tensormagic.capture.staging.handed import handing, staged, staged_inside, takes_functions
+from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
 from tensormagic.capture.staging.raising import may_wait, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import print_
@@ -84,7 +84,7 @@ def called(function: Any) -> Any:
     if type(function) is partial:
         own = called(function.func)
         return function if own is function.func else partial(own, *function.args, **function.keywords)
-    found = staged_inside(_in_place_of(function))
+    found = calling_staged(_in_place_of(function))
     return handing(found) if takes_functions(function) else found
 
 

@@ -77,11 +77,9 @@ def handing(function: Callable[..., Any]) -> Callable[..., Any]:
 def _handed(value: Any) -> Any:
     if type(value) is partial:
         return partial(_handed(value.func), *value.args, **value.keywords)
-    return staged_inside(value) if callable(value) else value
+    return calling_staged(staged(value)) if callable(value) else value
 
 
-def staged_inside(value: Any) -> Any:
-    """What is called, with what it calls: ``np.vectorize(f)`` calls ``f``."""
-    if isinstance(value, Vectorized):
-        return value.calling(staged(value.pyfunc))
-    return staged(value)
+def calling_staged(value: Any) -> Any:
+    """What calls a function that it holds, calling it staged: ``np.vectorize(f)`` calls ``f``."""
+    return value.calling(staged(value.pyfunc)) if isinstance(value, Vectorized) else value

@@ -21,6 +21,7 @@ from numba.core import codegen, compiler, compiler_machinery, registry, typed_pa
 
 from tensormagic.backend.cache import Code
 from tensormagic.backend.cpu_types import NAMES
+from tensormagic.backend.typing_context import RememberingContext
 
 _llvm: Any = llvmlite.binding
 _types: Any = numba.types
@@ -66,28 +67,7 @@ class _Steps(_compiler.CompilerBase):
         return [steps]
 
 
-class _Typing:
-    """Numba's typing context, which remembers the signatures of calls: it would go through all definitions each time."""
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-        self._known: dict[Any, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-    def resolve_function_type(self, function: Any, arguments: Any, keywords: Any) -> Any:
-        """The signature of a call."""
-        key = (function, arguments)
-        found = None if keywords else self._known.get(key)
-        if found is None:
-            found = self._context.resolve_function_type(function, arguments, keywords)
-            if not keywords:
-                self._known[key] = found
-        return found
-
-
-_typing = _Typing(_cpu.typing_context)
+_typing = RememberingContext(_cpu.typing_context)
 
 
 @cache

@@ -6,6 +6,8 @@ import re
 from importlib import import_module
 from typing import Any
 
+from tensormagic.backend.typing_context import RememberingContext
+
 
 def part(name: str) -> Any:
     """A module of the compiler, which is not installed everywhere."""
@@ -27,27 +29,6 @@ _old_text = part("numba.cuda.cudadrv.nvvm").llvm_replace
 _CUDADispatcher = part("numba.cuda.dispatcher").CUDADispatcher
 _ANY = (9, 0)  # text is the same for all cards
 _NEGATED = re.compile(r"= fneg (float|double) ")  # an instruction that is younger than NVVM's language
-
-
-class _Typing:
-    """The typing context, which remembers the signatures of calls: it would go through all definitions each time."""
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-        self._known: dict[Any, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-    def resolve_function_type(self, function: Any, arguments: Any, keywords: Any) -> Any:
-        """The signature of a call."""
-        if keywords or isinstance(function, _types.Dispatcher):
-            return self._context.resolve_function_type(function, arguments, keywords)
-        found = self._known.get((function, arguments))
-        if found is None:
-            found = self._context.resolve_function_type(function, arguments, keywords)
-            self._known[function, arguments] = found
-        return found
 
 
 class _Steps(_CUDACompiler):
@@ -82,7 +63,7 @@ def text_of(function: Any, result: Any, kinds: Any, cc: tuple[int, int], *, inli
     flags.nvvm_options = {"opt": 3}
     flags.compute_capability = cc
     if not _typing:
-        _typing.append(_Typing(_target.typing_context))
+        _typing.append(RememberingContext(_target.typing_context, lambda f: isinstance(f, _types.Dispatcher)))
     context = _target.target_context
     with _target_override():
         found = _compiler.compile_extra(

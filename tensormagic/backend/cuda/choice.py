@@ -11,7 +11,7 @@ from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, Symbol, evaluate
 
-UNKNOWN = 32  # what a size, and a number of turns, is taken for that only data say
+UNKNOWN = 32  # what a size, and a number of iterations, is taken for where it depends on data
 CPU_RATE, DEVICE_RATE = 4e9, 4e12  # half additions in a second
 CPU_BYTES, DEVICE_BYTES, COPIED_BYTES = 1e10, 1e12, 1e10  # in a second
 LAUNCH = 1e-5  # seconds that each call on the device takes
@@ -73,8 +73,8 @@ def _region(node: Node, size: Callable[[Size], int]) -> Work:
         found += work(graph, known)
     if node.op.name not in {"loop", "while"}:
         return found
-    turns = as_size(node.args[0]) if node.op.name == "loop" else None
-    return found * (UNKNOWN if turns is None else size(turns))
+    iterations = as_size(node.args[0]) if node.op.name == "loop" else None
+    return found * (UNKNOWN if iterations is None else size(iterations))
 
 
 def seconds(done: Work, copied: int) -> tuple[float, float]:

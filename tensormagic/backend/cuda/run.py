@@ -77,12 +77,12 @@ class Runner:
     def whole(self, graph: Graph, values: list[Value], moving: int | None) -> list[Value] | None:
         """The results by kernels, where these are ready; None where the library is to go node by node.
 
-        A body that has taken many turns gets kernels as a graph does that has taken long.
+        A body that has run in many iterations gets kernels as a graph does that has taken long.
         """
         if config.tier == "numpy" or graph in self._refused:
             return None
         if moving is not None:
-            _noted(graph, TURN)
+            _noted(graph, ITERATION)
         if not _pays(graph):
             return None
         found = planned(graph)
@@ -275,14 +275,14 @@ def _pays(graph: Graph) -> bool:
 
 
 def _is_light(graph: Graph, moving: int) -> bool:
-    """Whether nothing that takes long is the same in every turn: the library computes that once, and a plan in each turn."""
+    """Whether nothing that takes long is the same in every iteration: the library computes that once, and a plan in each iteration."""
     return all(s.node.op.kind in {"move", "leaf"} or not s.node.types[0].shape for s in schedule(graph, moving).once)  # type: ignore[attr-defined]
 
 
 _spent: dict[Graph, float] = {}  # seconds that the library has taken for a graph, in all runs together
 KEPT = 256
 WORTH_COMPILING = 1e-3  # seconds of the library's time above which a graph gets kernels
-TURN = 2e-4  # seconds that a turn of a loop is taken for
+ITERATION = 2e-4  # seconds that an iteration of a loop is taken for
 PLANNING = 1e-4  # seconds that planning takes for each node: the library's time is to have cost as much before
 
 

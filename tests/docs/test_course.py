@@ -1,0 +1,66 @@
+"""The course: its notebooks are those of its texts, every exercise is whole, and two of the units are run with all of their answers.
+
+``scripts/check_course.py`` runs all units, and holds their seconds.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import check_course  # noqa: E402 (scripts are no package)
+import course  # noqa: E402
+
+UNITS = course.units()
+QUICK = [path for path in UNITS if path.name[:2] in {"01", "03"}]
+
+
+def test_the_notebooks_are_those_of_the_texts():
+    files = course.built()
+    found = {p: p.read_text(encoding="utf-8") for f in (course.NOTEBOOKS, course.SOLUTIONS) for p in f.glob("*.ipynb")}
+    assert [p.name for p in files if found.get(p) != files[p]] == [], "run python scripts/course.py build"
+    assert sorted(found) == sorted(files)
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_a_unit_is_whole(path):
+    text = path.read_text(encoding="utf-8")
+    exercises = course.exercises(text)
+    assert 3 <= len(exercises) <= 6
+    for exercise in exercises.values():
+        assert course.without_solution(exercise.answer, "1") != exercise.answer, exercise.number
+        assert len(exercise.wrong) >= 2, exercise.number
+        assert all(says for _, says in exercise.wrong), exercise.number
+        assert len(re.findall(r"^\s*assert .*(?:, f?\")", exercise.check, re.MULTILINE)) >= 2, exercise.number
+    for heading in ("**After this unit you can**", "### For the teacher", "## Further reading"):
+        assert text.count(heading) == 1
+    assert text.count("%%tensor") >= 3
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_a_students_notebook_is_valid_and_holds_no_solution(path):
+    book = json.loads((course.NOTEBOOKS / f"{path.stem}.ipynb").read_text(encoding="utf-8"))
+    nbformat.validate(book)
+    text = "".join("".join(cell["source"]) for cell in book["cells"])
+    assert "SOLUTION" not in text
+    assert "For the teacher" not in text
+    assert all(not cell.get("outputs") for cell in book["cells"])
+    assert text.count("NotImplementedError") >= len(course.exercises(path.read_text(encoding="utf-8")))
+
+
+def test_a_teachers_own_notebooks_become_students(tmp_path):
+    written = course.student(tmp_path / "out", course.SOLUTIONS)
+    assert [p.name for p in written] == [f"{path.stem}.ipynb" for path in UNITS]
+    assert all(p.read_text() == (course.NOTEBOOKS / p.name).read_text() for p in written)
+
+
+@pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
+def test_answers_pass_or_fail_as_they_should(path, clean):
+    found = check_course.check(path.read_text(encoding="utf-8"), lambda cell: clean(cell).error)
+    assert found["faults"] == []

@@ -17,9 +17,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from tensormagic.backend.messages import Code
 from tensormagic.backend.telling import tell_once
 from tensormagic.backend.trust import UntrustedError, child, opened_folder, read_file
 from tensormagic.config import config
@@ -28,25 +28,6 @@ MOST_BYTES = 512 << 20
 LEFT_BEHIND = 3600.0  # seconds after which a file that was never finished is nobody's
 _TOLD = "the cache of compiled code is not used"
 _OURS = (".o", ".json", ".tmp")
-
-
-@dataclass(frozen=True)
-class Code:
-    """Object code of one kernel.
-
-    Parameters
-    ----------
-    symbol
-        The function's name.
-    data
-        The object file.
-    seconds
-        How long it took to compile.
-    """
-
-    symbol: str
-    data: bytes
-    seconds: float
 
 
 class _Temporary:

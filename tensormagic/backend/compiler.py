@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensormagic.backend.cache import Code
-from tensormagic.backend.worker import code_of, receive, send
+from tensormagic.backend.messages import Code, code_of, receive, send
 from tensormagic.ir.alive import Alive
 
 MOST_DEATHS = 2  # of workers at one request: it is then given up, and the next worker has the others
@@ -47,12 +46,11 @@ class _Worker:
     """One process, and the threads that write to it and read from it."""
 
     def __init__(self, on_message: Callable[[_Worker, dict[str, Any] | None], None]) -> None:
-        root = str(Path(__file__).parents[2])
-        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-        command = [sys.executable, "-P", "-W", "ignore", "-m", "tensormagic.backend.worker", str(MOST_COMPILED)]
+        script = str(Path(__file__).with_name("worker.py"))
+        command = [sys.executable, "-P", "-W", "ignore", script, str(MOST_COMPILED)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
-            env={**os.environ, "PYTHONPATH": path}, start_new_session=True,
+            start_new_session=True,
         )  # fmt: skip
         self.spoke = False  # whether it has given any sign of life
         self.answered = False

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from llvmlite import binding as llvm
 
-from tensormagic.backend.cache import Code
+from tensormagic.backend.messages import Code
 
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 _serial = count()
@@ -54,9 +54,7 @@ def machine() -> str:
     """What object code depends on beside its source: processor, versions, and the generator's own text."""
     here = Path(__file__).parent
     own = hashlib.sha256()
-    for path in sorted(
-        [*here.glob("vecmath*.py"), *(here / f"cpu_{name}.py" for name in ("code", "extrema", "types"))]
-    ):
+    for path in sorted([*here.glob("vecmath*.py"), *here.glob("cpu_*.py")]):
         own.update(path.read_bytes())
     parts = [
         llvm.get_host_cpu_name(),

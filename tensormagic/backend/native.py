@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from tensormagic.backend import cache
-from tensormagic.backend.cache import Code
 from tensormagic.backend.compiler import Compiler
+from tensormagic.backend.messages import Code
 from tensormagic.backend.plan import Plan
 from tensormagic.backend.telling import tell_once
 from tensormagic.ir.type import Symbol

@@ -30,7 +30,6 @@ from inspect import signature
 from typing import Any
 
 import numba
-from llvmlite.binding import llvm_version_info
 from numba import extending
 from numba.core import errors
 
@@ -41,11 +40,10 @@ from tensormagic.backend import vecmath_inverse as inverse
 from tensormagic.backend import vecmath_roots as roots
 from tensormagic.backend import vecmath_trig as trig
 from tensormagic.backend import vecmath_unit as unit
+from tensormagic.backend.cpu_target import abilities
 from tensormagic.backend.vecmath_ir import Emitter, Value
 
 __all__ = ["FOLDS", "FUNCTIONS", "PARTIAL"]
-
-SCALING_LLVM = (22,)  # from this version on, vectors of ldexp become instructions of AVX-512 and not calls of libm
 
 _numba: Any = numba  # untyped, as are its parts
 _intrinsic: Any = extending.intrinsic
@@ -59,13 +57,9 @@ def _check(name: str, kinds: tuple[Any, ...]) -> None:
 
 
 def machine(context: Any) -> tuple[bool, int, bool]:
-    """Whether fma is one instruction on the target, the width of its vector registers in bits, and whether ldexp is."""
+    """What Numba's target can do: see `abilities`."""
     triple, _, text = context.codegen().magic_tuple()
-    features = set(text.split(","))
-    has_fma = "+fma" in features or triple.startswith(("aarch64", "arm64"))
-    wide = {"+avx512f", "+avx512dq", "+avx512vl"} <= features
-    has_scale = wide and llvm_version_info >= SCALING_LLVM
-    return has_fma, 512 if "+avx512f" in features else 256 if "+avx2" in features else 128, has_scale
+    return abilities(triple, text)
 
 
 Formula = Callable[..., Value]

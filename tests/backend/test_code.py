@@ -7,9 +7,10 @@ import struct
 import numpy as np
 import pytest
 
-from tensormagic.backend import cpu_code
+from tensormagic.backend import cpu_numba
 from tensormagic.backend.cpu_code import compile_source
 from tensormagic.backend.cpu_loader import load
+from tensormagic.backend.cpu_numba import lowered_by_numba
 
 ROOM = np.zeros(8, np.int64)
 UNUSED = ROOM.ctypes.data
@@ -58,14 +59,14 @@ def kernel(table):
     for i in range(4):
         a[i] = {}
 """
-    compile_source(source.format("a[i] * a[i]"))
+    lowered_by_numba(source.format("a[i] * a[i]"))
     asked = []
-    context = cpu_code._typing._context
+    context = cpu_numba._typing._context
     usual = context.resolve_function_type
     monkeypatch.setattr(context, "resolve_function_type", lambda *call: asked.append(call[0]) or usual(*call))
-    compile_source(source.format("a[i] * a[i] * a[i]"))
+    lowered_by_numba(source.format("a[i] * a[i] * a[i]"))
     assert not asked
-    compile_source(source.format("a[i] / (a[i] - 1.5)"))
+    lowered_by_numba(source.format("a[i] // (a[i] - 1.5)"))
     assert asked
 
 

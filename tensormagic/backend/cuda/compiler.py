@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend import cache as disk
-from tensormagic.backend.cache import Code
 from tensormagic.backend.cuda.launch import UnsupportedError
+from tensormagic.backend.messages import Code
 from tensormagic.ir.errors import DeviceError
 
 HOW = "pip install 'tensormagic[gpu]'"

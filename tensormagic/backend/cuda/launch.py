@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensormagic.backend.cache import Code
+from tensormagic.backend.messages import Code
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, evaluate
 

@@ -1,0 +1,66 @@
+"""Messages between the session and the process that compiles: JSON behind its length, and object code in it."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+_LENGTH = struct.Struct(">I")
+
+
+@dataclass(frozen=True)
+class Code:
+    """Object code of one kernel.
+
+    Parameters
+    ----------
+    symbol
+        The function's name.
+    data
+        The object file.
+    seconds
+        How long it took to compile.
+    """
+
+    symbol: str
+    data: bytes
+    seconds: float
+
+
+def send(stream: io.RawIOBase, message: dict[str, Any]) -> None:
+    """Write one message."""
+    data = json.dumps(message).encode()
+    left = memoryview(_LENGTH.pack(len(data)) + data)
+    while left:
+        left = left[stream.write(left) or 0 :]
+
+
+def receive(stream: io.RawIOBase) -> dict[str, Any] | None:
+    """Read one message; None at the end of the stream."""
+    head = _exactly(stream, _LENGTH.size)
+    if head is None:
+        return None
+    data = _exactly(stream, _LENGTH.unpack(head)[0])
+    return None if data is None else json.loads(data)
+
+
+def _exactly(stream: io.RawIOBase, count: int) -> bytes | None:
+    parts: list[bytes] = []
+    while count:
+        part = stream.read(count)
+        if not part:
+            return None
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def code_of(message: dict[str, Any]) -> Code | None:
+    """The object code in an answer; None where it is an error."""
+    if message["error"]:
+        return None
+    return Code(message["symbol"], base64.b64decode(message["data"]), message["seconds"])

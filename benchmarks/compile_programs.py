@@ -1,4 +1,5 @@
 """Twelve programs whose compiling is measured: what each computes, captured, and small values for it."""
+# pyright: basic
 
 from __future__ import annotations
 

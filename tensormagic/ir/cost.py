@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size, topological
-from tensormagic.ir.size import Size, hint
+from tensormagic.ir.size import Size, evaluate, hint
 
 _UNSEEN = 32
 """What a size is taken for that was not seen."""
@@ -54,15 +55,23 @@ class Cost:
     def __mul__(self, times: int) -> Cost:
         return Cost(self.operations * times, self.stored * times)
 
-    def within(self, other: Cost, results: Iterable[Node]) -> bool:
-        """Whether this is no more than ``other``, but for what digits of ``results`` may cost.
+    def within(self, other: Cost, results: Iterable[Node], *, even: bool = False) -> bool:
+        """Whether this is no more than ``other``, but for what digits of ``results`` may cost where it is not ``even``.
 
-        That is a pass more, or an exponential for each element of a result, which is stored in any case.
+        That is a pass more, or an exponential for each element of a result, which is stored in any case. Bytes are no
+        objection where all together is less than half, a byte being as dear as half an addition.
         """
         roots = list(results)
+        if 2 * (self.operations + self.stored) <= other.operations + other.stored:
+            return True
+        if even:
+            return self.operations <= other.operations and self.stored <= other.stored + _bytes(roots)
         price = _PRICE * sum(map(elements, roots)) + other.operations // 4
-        room = 2 * sum(elements(n) * max(t.dtype.itemsize for t in n.types) for n in roots)
-        return self.operations <= other.operations + price and self.stored <= other.stored + room
+        return self.operations <= other.operations + price and self.stored <= other.stored + 2 * _bytes(roots)
+
+
+def _bytes(nodes: Iterable[Node]) -> int:
+    return sum(elements(n) * max(t.dtype.itemsize for t in n.types) for n in nodes)
 
 
 def elements(node: Node) -> int:
@@ -119,4 +128,12 @@ def _region(node: Node) -> Cost:
 
 def _seen(size: Any) -> int:
     seen: Size | None = hint(size)
-    return seen if isinstance(seen, int) else _UNSEEN
+    return seen if isinstance(seen, int) else _guessed(size)
+
+
+@lru_cache(maxsize=1024)
+def _guessed(size: Size) -> int:
+    try:
+        return max(evaluate(size, lambda a: getattr(a, "hint", None) or _UNSEEN), 0)
+    except ArithmeticError:
+        return _UNSEEN

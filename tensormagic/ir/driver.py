@@ -378,8 +378,11 @@ class _Pass:
         return tuple(dict.fromkeys(g for n in self.origins.get(node, ()) for g in self.given.get(n, (n,))))
 
     def _allowed(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> bool:
-        reason = self._kept(rule, node, found, parts) or (None if rule.judged else self._dearer(node, found))
+        reason = self._kept(rule, node, found, parts)
+        reason = reason or (None if rule.judged else self._dearer(node, found, even=rule.even))
         if reason is not None:
+            if rule.even:
+                return False
             self.log.withheld.append(Withheld(rule, node, reason[0], site.of(node), *reason[1:]))
             return False
         if rule in self.fuel:
@@ -407,14 +410,14 @@ class _Pass:
         operand = residue(found)
         return None if operand is None else (operand, "is a rounding error", 0)
 
-    def _dearer(self, node: Node, found: Found) -> tuple[Node, str, int] | None:
+    def _dearer(self, node: Node, found: Found, *, even: bool) -> tuple[Node, str, int] | None:
         """Where the replacement costs more than what goes: a part that stays, and why."""
         new = cost(made_by(node, found))
-        if new.within(cost([node]), [node]):
+        if new.within(cost([node]), [node], even=even):
             return None
         own = inside(node, found)
         stays = [p for p in own if self.uses.stays(p, node, own)]
-        if new.within(cost([node, *(p for p in own if p not in stays)]), [node]):
+        if new.within(cost([node, *(p for p in own if p not in stays)]), [node], even=even):
             return None
         most = max(stays, key=lambda p: cost([p]).operations, default=None)
         return (node, "would cost more", 0) if most is None else (most, _SHARED, 0)

@@ -72,6 +72,8 @@ class Rule:
         Housekeeping, which nobody wants to read of.
     judged
         What it costs was judged before.
+    even
+        It buys no digits, so it may cost no more than what goes, and is silent where it would.
     extends
         Where its value is another one than that of the replaced form beyond rounding, as text: the display says so.
     """
@@ -87,6 +89,7 @@ class Rule:
     pattern: Node | None = field(default=None, repr=False)
     quiet: bool = False
     judged: bool = False
+    even: bool = False
     extends: str = ""
 
     def __str__(self) -> str:
@@ -156,6 +159,7 @@ def rules_of(
     assumes: tuple[str, ...] = (),
     heads: str = "",
     quiet: bool = False,
+    even: bool = False,
     extends: str = "",
 ) -> tuple[Rule, ...]:
     """The rules that ``function`` states.
@@ -175,8 +179,9 @@ def rules_of(
         For a procedure: the ops that it looks at, and ops that have to be among the operands.
     fuel
         See :class:`Rule`.
-    assumes, quiet, extends
-        For a procedure: what it takes for granted, whether it is housekeeping, and where it has another value.
+    assumes, quiet, even, extends
+        For a procedure: what it takes for granted, whether it is housekeeping, whether it buys no digits, and where it has
+        another value.
     """
     if inspect.isgeneratorfunction(function):
         return tuple(_patterns(function, level, fit, kinds, fuel))
@@ -196,6 +201,7 @@ def rules_of(
         Rule(
             *(name, level, tuple(roots.split()), apply, where, frozenset(heads.split()), assumes, fuel),
             quiet=quiet,
+            even=even,
             extends=extends,
         ),
     )

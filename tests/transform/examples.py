@@ -10,7 +10,8 @@ import numpy as np
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import array, symbol
 from tensormagic.ops import contract, fold, move, update
-from tensormagic.ops.leaf import constant, parameter
+from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.leaf import constant, iota, parameter, size_node
 from tensormagic.ops.matrices import linalg, matrix
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
@@ -58,11 +59,19 @@ def zeros(n: int, x: Node) -> Node:
     return move.broadcast(zero(x), (n,))
 
 
+def head(x: Node, rows: int) -> Node:
+    return move.slice_(x, ((0, rows, 1), *((0, s, 1) for s in x.type.shape[1:])))
+
+
 EXAMPLES = [
     Example("fold_constants", ((N,),), lambda x: scalar.exp(zero(x))),
     Example("through_broadcasts", ((N,), (M, N)), lambda x, y: scalar.exp(move.broadcast(x, y.type.shape))),
     Example("squares", ((N,),), lambda x: x**2),
     Example("power_of_two", ((N,),), lambda x: x / 8),
+    Example("whole_powers", ((N,),), lambda x: astype(x, np.int64) ** 5),
+    Example("powers_by_squares", ((N,),), lambda x: x**-7, level="real"),
+    Example("powers_by_roots", ((N,),), lambda x: scalar.absolute(x) ** 2.5, level="real"),
+    Example("division_by_numbers", ((N,),), lambda x: x / 3, level="real"),
     Example("transposes", ((N, M),), lambda x: move.transpose(move.transpose(x, (1, 0)), (1, 0))),
     Example("reshapes", ((N, M),), lambda x: move.reshape(move.reshape(x, (N * M,)), (M, N))),
     Example("broadcasts", ((N,), (M,)), lambda x, _y: move.broadcast(move.broadcast(x, (M, N)), (3, M, N))),
@@ -118,6 +127,46 @@ EXAMPLES = [
         "logarithms_of_folded_products",
         ((N, M),),
         lambda v: scalar.log(fold.fold(fold.PROD, scalar.absolute(v), (1,))),
+        level="real",
+    ),
+    Example("parts_of_arithmetic", ((9,), (9,)), lambda x, y: move.slice_(x * y, part(2, 3))),
+    Example("parts_of_functions", ((9, N), (N,)), lambda x, y: head(scalar.arctan2(x, move.broadcast(y, (9, N))), 2)),
+    Example("parts_of_transposes", ((N, 9),), lambda x: head(move.transpose(scalar.sqrt(x), (1, 0)), 2)),
+    Example("parts_of_products", ((9, N), (N, M)), lambda a, b: head(contract.matmul(a, b), 3)),
+    Example("units_of_products", ((1, N), (N, M)), contract.matmul),
+    Example("units_of_products", ((1, N, M), (1, M, N)), contract.matmul),
+    Example("parts_of_extremes", ((9, N),), lambda x: head(fold.fold(fold.MAX, x, (1,)), 2)),
+    Example("parts_of_sums", ((9, N),), lambda x: head(fold.row(fold.CUMSUM, x, (1,)), 2)),
+    Example("parts_of_sums", ((9, N, M),), lambda x: head(fold.reduce_sum(x, (1,)), 2)),
+    Example("transposes_outwards", ((N, M),), lambda x: move.transpose(x, (1, 0)) * 2.0),
+    Example("extremes_of_transposes", ((N, M, 3),), lambda x: fold.fold(fold.MIN, move.transpose(x, (2, 0, 1)), (1,))),
+    Example("sums_of_transposes", ((N, M, 3),), lambda x: fold.reduce_sum(move.transpose(x, (2, 1, 0)), (1,))),
+    Example("slices_by_indices", ((9,),), lambda x: gather(x, 7 - iota((3,), 0) * 2, 0)),
+    Example("joined_equals", ((N, M),), lambda x: move.concatenate([x, x, x], 1)),
+    Example(
+        "joined_products", (MATRIX, OTHER), lambda a, b: move.concatenate([contract.matmul(c, a) for c in (a, b)], 0)
+    ),
+    Example("comparisons_of_sizes", ((N,),), lambda _x: scalar.less(iota((N,), 0), size_node(N))),
+    Example("extremes_of_sizes", ((N,),), lambda _x: scalar.maximum(iota((N,), 0), constant(np.int64(0)))),
+    Example("places_by_size", ((N,),), lambda _x: iota((N,), 0) * size_node(N) + iota((N,), 0)),
+    Example("extremes_of_stretched", ((N,), (M,)), lambda x, _y: fold.fold(fold.MIN, move.broadcast(x, (M, N)), (1,))),
+    Example("sums_of_stretched", ((N,), (M,)), lambda x, _y: fold.reduce_sum(move.broadcast(x, (M, N)), (1,))),
+    Example(
+        "factors_of_products",
+        ((N, M), ()),
+        lambda x, s: fold.fold(fold.PROD, x * scalar.absolute(s), (1,)),
+        level="real",
+    ),
+    Example(
+        "sums_of_outer_products",
+        ((N,), (M,)),
+        lambda x, y: fold.reduce_sum(move.expand_dims(x, (1,)) * y, (0,)),
+        level="real",
+    ),
+    Example(
+        "sums_of_outer_products",
+        ((N, M), (3, M)),
+        lambda a, b: fold.reduce_sum(scalar.square(move.expand_dims(a, (1,)) * b), (2,)),
         level="real",
     ),
     Example("transposed_operands", (MATRIX, VECTOR), lambda a, x: contract.matmul(move.transpose(a), x)),

@@ -320,6 +320,12 @@ HOLDS = {
     "x >= 0": lambda x, **_: x >= 0,
     "x >= -1": lambda x, **_: x >= -1,
     "y > 0": lambda y, **_: y > 0,
+    "p > 0": lambda p, **_: p != 0,
+    "p is finite": lambda p, **_: np.isfinite(p),
+    "y is finite": lambda y, **_: np.isfinite(y),
+    "y != 0": lambda y, **_: y != 0,
+    "x > y": lambda x, y, **_: x > y,
+    "0 < x < 1": lambda x, **_: 0 < x < 1,
     "0 * log(0) is 0": lambda **_: True,
 }
 

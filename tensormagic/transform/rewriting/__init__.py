@@ -13,10 +13,10 @@ from tensormagic.ir.driver import rewrite_nodes as _rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import LEVELS, Rule
-from tensormagic.transform.rewriting import algebra, constants, explog, linalg, reductions, structure
+from tensormagic.transform.rewriting import algebra, constants, explog, linalg, parts, reductions, structure
 from tensormagic.transform.tidy import tidied
 
-THEMES: tuple[ModuleType, ...] = (constants, structure, algebra, explog, reductions, linalg)
+THEMES: tuple[ModuleType, ...] = (constants, structure, algebra, explog, reductions, parts, linalg)
 
 
 def rules_in(module: ModuleType) -> Iterator[Rule]:

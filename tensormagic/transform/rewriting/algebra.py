@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Constant, Unsigned, assuming, extending, is_constant, plain
+from tensormagic.ir.rules import Constant, Positive, Unsigned, assuming, extending, is_constant, plain
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
@@ -173,6 +173,21 @@ def truth(c: bool, d: bool) -> Yields:
     yield where(c, False, True), logical_not(c)
 
 
+@exact(kinds="biufc")
+def sums_of_choices(c: bool, x: Node, y: Node, z: Node, w: Node) -> Yields:
+    """Choices by one condition are made once."""
+    yield where(c, x, y) + where(c, z, w), where(c, x + z, y + w)
+    yield where(c, x, y) - where(c, z, w), where(c, x - z, y - w)
+    yield where(c, x, y) * where(c, z, w), where(c, x * z, y * w)
+    yield where(c, x, y) / where(c, z, w), where(c, x / z, y / w)
+
+
+@exact(kinds="uf")
+def powers_of_one(x: Node) -> Yields:
+    """One to any power, that of nan too."""
+    yield power(1, x), 1
+
+
 @stable
 def never_worse(x: Node) -> Yields:
     """The exact result in place of a rounded one."""
@@ -218,9 +233,47 @@ def cancellation(x: Node, y: Node) -> Yields:
     yield x + y - x, y, finite
     yield x - (x + y), -y, finite
     yield x + (y - x), y, finite
-    yield power(x, 0.5), sqrt(x), assuming("x >= 0")
     yield square(sqrt(x)), x, assuming("x >= 0")
     yield sqrt(x) * sqrt(x), x, assuming("x >= 0")
+
+
+@real
+def distribution(s: Node, t: Node, x: Node, y: Node, z: Node) -> Yields:
+    """A common factor is multiplied with once, and one that cancels is multiplied out."""
+    regular = assuming("x != 0", "x is finite")
+    yield s * x + s * y, s * (x + y)
+    yield s * x - s * y, s * (x - y)
+    yield x / s + y / s, (x + y) / s
+    yield x / s - y / s, (x - y) / s
+    yield (s / x + z) * x, s + z * x, regular
+    yield (s / x - z) * x, s - z * x, regular
+    yield (z - s / x) * x, z * x - s, regular
+    yield (s + t / x * y) * x, s * x + t * y, regular
+    yield (s - t / x * y) * x, s * x - t * y, regular
+    yield (t / x * y - s) * x, t * y - s * x, regular
+
+
+@real(fuel=1)
+def doubles(x: Node) -> Yields:
+    """Sums of equals, in the form in which constants meet."""
+    yield x + x, x * 2
+
+
+@real(fuel=1)
+def masked_products(c: bool, x: Node, y: Node) -> Yields:
+    """A product with what is zero in places, as gradients have them: it is computed where it is not."""
+    finite = assuming("y is finite")
+    yield where(c, 0, x) * y, where(c, 0, x * y), finite
+    yield where(c, x, 0) * y, where(c, x * y, 0), finite
+    yield where(c, 0, x) / y, where(c, 0, x / y), assuming("y != 0")
+    yield where(c, x, 0) / y, where(c, x / y, 0), assuming("y != 0")
+
+
+@real
+def signs_of_quotients(x: Node, p: Positive) -> Yields:
+    """What is positive changes no sign."""
+    yield sign(x / p), sign(x), assuming("p > 0", "p is finite")
+    yield sign(x * p), sign(x), assuming("p > 0", "p is finite")
 
 
 @real(fuel=1)
@@ -240,9 +293,6 @@ def regrouping(x: Node, y: Node, c: Constant, d: Constant) -> Yields:
     yield d - (x + c), (d - c) - x
     yield d - (c - x), x + (d - c)
     yield (x * c) * d, x * (c * d)
-    yield (x * c) / d, x * (c / d)
-    yield (x / c) * d, x * (d / c)
-    yield (x / c) / d, x / (c * d)
     yield (c / x) * d, (c * d) / x
     yield (x * c) * (y * d), (x * y) * (c * d)
     yield (x + c) + (y + d), (x + y) + (c + d)
@@ -257,7 +307,65 @@ def constants_outwards(x: Node, y: Node, c: Constant) -> Yields:
 
 @real(fuel=1)
 def powers(x: Node, s: Node, t: Node) -> Yields:
-    """Powers by multiplication."""
-    yield power(x, 3), x * x * x
-    yield power(x, 4), square(square(x))
+    """Powers of one base."""
     yield power(x, s) * power(x, t), power(x, s + t), assuming("x > 0")
+    yield power(x, s) / power(x, t), power(x, s - t), assuming("x > 0")
+
+
+MOST = 64
+"""Powers above it are left to the library."""
+
+
+@exact(kinds="iu", roots="power", heads="constant", fuel=1)
+def whole_powers(node: Node) -> Node | None:
+    """``x ** n -> a product of squares, for whole numbers, which wrap around alike``."""
+    if node.type.dtype.kind not in "iu" or node.type.dtype != node.args[0].type.dtype:
+        return None
+    n = _number(plain(node.args[1]))
+    return _by_squares(node.args[0], int(n)) if n is not None and 2 < n <= MOST else None
+
+
+@real(roots="power", heads="constant", fuel=1)
+def powers_by_squares(node: Node) -> Node | None:
+    """``x ** n -> a product of squares, for whole n; its reciprocal for n below 0``."""
+    n = _number(plain(node.args[1]))
+    if n is None or node.type.dtype.kind != "f" or not 2 <= abs(n) <= MOST or n != int(n):
+        return None
+    found = _by_squares(node.args[0], int(abs(n)))
+    return 1 / found if n < 0 else found
+
+
+@real(roots="power", heads="constant", fuel=1, assumes=("x >= 0",))
+def powers_by_roots(node: Node) -> Node | None:
+    """``x ** (n + 0.5) -> x ** n * sqrt(x), for whole n; its reciprocal for n below 0``."""
+    n = _number(plain(node.args[1]))
+    if n is None or node.type.dtype.kind != "f" or abs(n) > MOST or abs(n) % 1 != 0.5:
+        return None
+    x = node.args[0]
+    root, whole = sqrt(x), int(abs(n))
+    found = multiply(_by_squares(x, whole), root) if whole else root
+    return 1 / found if n < 0 else found
+
+
+def _by_squares(x: Node, n: int) -> Node:
+    """``x ** n`` for ``n`` of 1 and above."""
+    found: Node | None = None
+    while True:
+        if n % 2:
+            found = x if found is None else multiply(found, x)
+        n //= 2
+        if not n:
+            return x if found is None else found
+        x = square(x)
+
+
+@real(roots="divide", heads="constant")
+def division_by_numbers(node: Node) -> Node | None:
+    """``x / c -> x * (1 / c)``."""
+    c = _number(plain(node.args[1]))
+    if not c or node.type.dtype.kind != "f" or not np.isfinite(c):
+        return None
+    inverse = node.type.dtype.type(1) / node.type.dtype.type(c)
+    if not np.isfinite(inverse) or abs(inverse) < np.finfo(node.type.dtype).tiny:
+        return None
+    return multiply(node.args[0], constant(inverse))

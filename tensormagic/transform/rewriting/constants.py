@@ -7,9 +7,13 @@ import math
 import numpy as np
 
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.rules import plain
+from tensormagic.ir.size import Size, is_at_least
 from tensormagic.ir.type import evaluate
-from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE, constant, size_node, size_of
 from tensormagic.ops.move import BROADCAST, Shape, broadcast, broadcast_shapes
+from tensormagic.ops.pointwise import ASTYPE
+from tensormagic.ops.scalars.scalar import multiply
 from tensormagic.transform.rewriting.notation import exact
 
 LIMIT = 1024
@@ -23,7 +27,8 @@ def fold_constants(node: Node) -> Node | None:
     """``an op of constants -> its value``."""
     if not node.args or node.op is BROADCAST or any(a.op is not CONSTANT for a in node.args):
         return None
-    if getattr(node.op, "kind", "") not in _PURE or len(node.types) != 1:
+    pure = getattr(node.op, "kind", "") in _PURE or node.op.name in LIBRARY
+    if not pure or len(node.types) != 1:
         return None
     sizes = [s for s in node.type.shape if isinstance(s, int)]
     most = max(LIMIT, *(a["bits"].array().size for a in node.args))
@@ -34,13 +39,19 @@ def fold_constants(node: Node) -> Node | None:
             values = [a.op.evaluate(a, (), int) for a in node.args]  # type: ignore[attr-defined]
             value = node.op.evaluate(node, values, lambda s: evaluate(s, _unknown))  # type: ignore[attr-defined]
     except (
-        ValueError,
+        ValueError,  # which LinAlgError is
         ArithmeticError,
         LookupError,
     ):  # raised again when the graph runs, or of a size that is not known
         return None
     folded = constant(np.asarray(value), node.type.form)
     return folded if folded.type == node.type else None
+
+
+LIBRARY = frozenset(
+    ("sort", "argsort", "searchsorted", "det", "inv", "slogdet", "solve", "cholesky", "svdvals", "eigvalsh", "gather")
+)
+"""Functions of a library that give the same for the same operands, and are computed at once where these are known."""
 
 
 def _unknown(atom: object) -> int:
@@ -63,3 +74,75 @@ def _stretches(source: Shape, target: Shape) -> bool:
     """Whether ``source`` is brought to ``target`` without assuming two sizes equal."""
     tail = target[len(target) - len(source) :]
     return all(s in (1, t) for s, t in zip(source, tail, strict=True))
+
+
+# sizes ----------------------------------------------------------------------------------------------------------------
+
+Ends = tuple[Size, Size]
+
+
+def ends(node: Node, depth: int = 6) -> Ends | None:
+    """Sizes that integers are between, ends included, where such are known."""
+    if depth == 0 or node.type.dtype.kind != "i" or node.type.dtype.itemsize < 8:
+        return None
+    if node.op is CONSTANT:
+        value = node["bits"].array()
+        return (int(value.min()), int(value.max())) if value.size else None
+    if node.op is IOTA:
+        return 0, node.type.shape[node["axis"]] - 1
+    if node.op.name in {"broadcast", "reshape", "transpose", "slice", "astype", "form"}:
+        return ends(node.args[0], depth - 1)
+    size = size_of(node) if node.op is SIZE else None
+    if size is not None:
+        return size, size
+    inner = [ends(a, depth - 1) for a in node.args] if node.op.name in {"negative", "add", "subtract"} else [None]
+    if None in inner:
+        return None
+    known: list[Ends] = inner  # type: ignore[assignment]
+    if node.op.name == "negative":
+        return -known[0][1], -known[0][0]
+    (low, high), (first, last) = known
+    return (low + first, high + last) if node.op.name == "add" else (low - last, high - first)
+
+
+@exact(roots="less less_equal greater greater_equal", kinds="biuf", quiet=True)
+def comparisons_of_sizes(node: Node) -> Node | None:
+    """``x.shape[0] < 0 -> False, and for all comparisons that the ends of sizes and of indices decide``."""
+    left, right = (ends(a) for a in node.args)
+    if left is None or right is None:
+        return None
+    if node.op.name.startswith("greater"):
+        left, right = right, left
+    strict = int(not node.op.name.endswith("equal"))
+    if is_at_least(right[0] - left[1], strict):
+        return broadcast(constant(np.bool_(True)), node.type.shape)
+    if is_at_least(left[0] - right[1], 1 - strict):
+        return broadcast(constant(np.bool_(False)), node.type.shape)
+    return None
+
+
+@exact(roots="maximum minimum", kinds="i", quiet=True)
+def extremes_of_sizes(node: Node) -> Node | None:
+    """``maximum(x.shape[0], 0) -> x.shape[0], and for minimum``."""
+    first, second = node.args
+    left, right = ends(first), ends(second)
+    if left is None or right is None:
+        return None
+    above = is_at_least(left[0] - right[1], 0)
+    if not above and not is_at_least(right[0] - left[1], 0):
+        return None
+    return first if above == (node.op.name == "maximum") else second
+
+
+@exact(roots="add", kinds="iu", heads="multiply", quiet=True)
+def places_by_size(node: Node) -> Node | None:
+    """``x * n + x -> x * (n + 1) where n is a size``."""
+    for product, x in (node.args, node.args[::-1]):
+        if product.op is not multiply or x not in product.args or node.type.dtype != np.dtype(np.int64):
+            continue
+        scale = product.args[1 - product.args.index(x)]
+        n = plain(scale)
+        n = n.args[0] if n.op is ASTYPE else n
+        if n.op is SIZE:
+            return multiply(x, size_node(size_of(n) + 1))  # type: ignore[operator]
+    return None

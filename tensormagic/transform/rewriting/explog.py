@@ -26,8 +26,8 @@ from tensormagic.ops.scalars.scalar import (
     square,
     tanh,
 )
-from tensormagic.ops.scalars.special import erf, erfc, logit, xlogy
-from tensormagic.transform.rewriting.notation import real, stable
+from tensormagic.ops.scalars.special import digamma, erf, erfc, logit, polygamma, xlogy
+from tensormagic.transform.rewriting.notation import exact, real, stable
 
 Yields = Iterator[tuple[Any, ...]]
 
@@ -43,6 +43,10 @@ def near_one(x: Node) -> Yields:
     yield 1 - erf(x), erfc(x)
     yield 1 + erf(x), erfc(-x)
     yield 1 - erfc(x), erf(x)
+    yield erf(x) - 1, -erfc(x)
+    yield erf(x) + -1, -erfc(x)
+    yield erfc(x) - 1, -erf(x)
+    yield erfc(x) + -1, -erf(x)
     yield 1 - sigmoid(x), sigmoid(-x)
     yield log1p(-exp(x)), log1mexp(x)
     yield log(-expm1(x)), log1mexp(x), extending("-inf where x > 0 and exp(x) is rounded to 1")
@@ -52,6 +56,17 @@ def near_one(x: Node) -> Yields:
 def cosines(x: Node) -> Yields:
     """Cosines near 1."""
     yield 1 - cos(x), 2 * square(sin(x * 0.5))
+
+
+@stable
+def symmetries(x: Node) -> Yields:
+    """Odd functions hand a sign on, and even ones drop it."""
+    yield sin(-x), -sin(x)
+    yield sinh(-x), -sinh(x)
+    yield tanh(-x), -tanh(x)
+    yield erf(-x), -erf(x)
+    yield cos(-x), cos(x)
+    yield cosh(-x), cosh(x)
 
 
 @stable
@@ -112,6 +127,12 @@ def hyperbolic(x: Node) -> Yields:
     )
 
 
+@exact
+def orders(x: Node) -> Yields:
+    """The derivatives of digamma, by their names."""
+    yield polygamma(0, x), digamma(x)
+
+
 @real
 def true_of_reals(x: Node, y: Node, c: Constant) -> Yields:
     """Laws of exponentials and logarithms."""
@@ -122,6 +143,9 @@ def true_of_reals(x: Node, y: Node, c: Constant) -> Yields:
     yield x * log(x), xlogy(x, x), assuming("0 * log(0) is 0")
     yield exp(x) * exp(y), exp(x + y)
     yield exp(x) / exp(y), exp(x - y)
+    yield sigmoid(log(x / (1 - x))), x, assuming("0 < x < 1")
+    yield sigmoid(logit(x)), x, assuming("0 < x < 1")
+    yield exp(-log(x)), 1 / x, assuming("x > 0")
     yield log(power(x, y)), y * log(x), assuming("x > 0")
     yield log(x * exp(y)), log(x) + y, assuming("x > 0")
 
@@ -131,3 +155,10 @@ def logarithms_of_products(x: Node, y: Node) -> Yields:
     """Logarithms of products."""
     yield log(x * y), log(x) + log(y), assuming("x > 0", "y > 0")
     yield log(expm1(x)), x + log1mexp(-x), assuming("x > 0")
+    yield log(exp(x) - exp(y)), x + log1mexp(y - x), assuming("x > y")
+
+
+@real(fuel=1)
+def quotients(x: Node, y: Node) -> Yields:
+    """A product in place of a quotient."""
+    yield y / exp(x), y * exp(-x)

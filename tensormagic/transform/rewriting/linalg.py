@@ -19,13 +19,7 @@ from tensormagic.ops.opaque import item
 from tensormagic.ops.scalars.scalar import absolute, add, equal, greater_equal, negative, subtract, where
 from tensormagic.ops.update import zeros_like
 from tensormagic.transform.rewriting.notation import real, stable
-
-
-def _contract(inputs: Sequence[str], out: str, args: Sequence[Node]) -> Node:
-    """A contraction, its letters named in order of appearance."""
-    names = dict(zip(dict.fromkeys("".join(inputs)), LETTERS, strict=False))
-    left, right, result = ("".join(names[c] for c in letters) for letters in (*inputs, out))
-    return make(CONTRACT, args, subscripts=f"{left},{right}->{result}")
+from tensormagic.transform.rewriting.parts import contraction
 
 
 @stable(roots="contract", heads="transpose")
@@ -38,7 +32,7 @@ def transposed_operands(node: Node) -> Node | None:
             order = arg["permutation"]
             letters[k] = "".join(letters[k][order.index(axis)] for axis in range(len(order)))
             args[k] = arg.args[0]
-    return _contract(letters, out, args) if args != list(node.args) else None
+    return contraction(letters, out, args) if args != list(node.args) else None
 
 
 @stable(roots="transpose", heads="contract")
@@ -48,7 +42,7 @@ def transposed_products(node: Node) -> Node | None:
     if inner.op is not CONTRACT:
         return None
     letters, out = split(inner["subscripts"])
-    return _contract(letters, "".join(out[k] for k in node["permutation"]), inner.args)
+    return contraction(letters, "".join(out[k] for k in node["permutation"]), inner.args)
 
 
 @stable(roots="contract", heads="negative")

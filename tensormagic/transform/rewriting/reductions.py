@@ -6,6 +6,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rules import is_constant, not_negative, plain
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import lower_bound
+from tensormagic.ops.contract import LETTERS, einsum
 from tensormagic.ops.fold import (
     LOG_SOFTMAX,
     LOGSUMEXP,
@@ -23,7 +24,7 @@ from tensormagic.ops.fold import (
 from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast, expand_dims, reshape, squeezes
 from tensormagic.ops.pointwise import Pointwise, astype
-from tensormagic.ops.scalars.scalar import add, divide, exp, log, multiply, negative, subtract
+from tensormagic.ops.scalars.scalar import add, divide, exp, log, multiply, negative, power, square, subtract
 from tensormagic.transform.rewriting.notation import exact, real, stable
 
 Axes = tuple[int, ...]
@@ -84,6 +85,30 @@ def extremes_of_equals(node: Node) -> Node | None:
     return None if found is None or found.type.dtype != node.type.dtype else found
 
 
+def _of_stretched(node: Node) -> Node | None:
+    """A fold along axes that are not stretched: before the stretching."""
+    found = spread_of(node.args[0])
+    if found is None or set(node["axes"]) & set(found[1]):
+        return None
+    x, stretched = found
+    own = [k for k in range(node.args[0].type.ndim) if k not in stretched]
+    inner = fold(node.op, x, tuple(own.index(k) for k in node["axes"]))  # type: ignore[arg-type]
+    rest = [k for k in range(node.args[0].type.ndim) if k not in node["axes"]]
+    return broadcast(expand_dims(inner, tuple(rest.index(k) for k in stretched)), node.type.shape)
+
+
+@exact(roots="max min any all argmax argmin", heads="broadcast")
+def extremes_of_stretched(node: Node) -> Node | None:
+    """``max(broadcast(x), axis) -> broadcast(max(x, axis)) where the axis is not stretched, and for min, any and all``."""
+    return _of_stretched(node) if len(node["axes"]) == 1 or not node.op.name.startswith("arg") else None
+
+
+@stable(roots="sum prod logsumexp", heads="broadcast")
+def sums_of_stretched(node: Node) -> Node | None:
+    """``sum(broadcast(x), axis) -> broadcast(sum(x, axis)) where the axis is not stretched, and for prod and logsumexp``."""
+    return _of_stretched(node)
+
+
 @stable(roots="sum", heads="broadcast")
 def sums_of_equals(node: Node) -> Node | None:
     """``sum(broadcast(x)) -> x * n over the axes that are stretched``."""
@@ -140,6 +165,59 @@ def _factor_out(node: Node, op: Pointwise) -> Node | None:
             factor = expand_dims(found[0], tuple(rest.index(k) for k in found[1] if k in rest))
             return op(fold(SUM, first, node["axes"]), factor)
     return None
+
+
+@real(roots="prod", heads="multiply", fuel=1, even=True)
+def factors_of_products(node: Node) -> Node | None:
+    """``prod(x * s) -> prod(x) * s ** n where s does not vary along the axes``."""
+    product = node.args[0]
+    if product.op is not multiply or product.type.dtype.kind != "f":
+        return None
+    for first, second in (product.args, product.args[::-1]):
+        found = spread_of(second)
+        if found is not None and set(node["axes"]) <= set(found[1]):
+            rest = [k for k in range(product.type.ndim) if k not in node["axes"]]
+            factor = expand_dims(found[0], tuple(rest.index(k) for k in found[1] if k in rest))
+            n = astype(size_node(count(product, node["axes"])), node.type.dtype)
+            return multiply(fold(PROD, first, node["axes"]), power(factor, n))
+    return None
+
+
+@real(roots="sum", fuel=1, even=True)
+def sums_of_outer_products(node: Node) -> Node | None:
+    """``sum(x[:, None] * y, 1) -> x * sum(y), and as a contraction where both vary: no array of all pairs``."""
+    product = node.args[0]
+    squared = product.op is square
+    product = plain(product.args[0]) if squared else product
+    if product.op is not multiply or product.type.dtype.kind != "f" or product.type.shape != node.args[0].type.shape:
+        return None
+    parts = [_varying(a) for a in product.args]
+    kept = [k for k in range(product.type.ndim) if k not in node["axes"]]
+    if all(len(axes) == product.type.ndim for _, axes in parts):
+        return None
+    if {*parts[0][1], *parts[1][1]} != set(range(product.type.ndim)):
+        return None
+    args = [square(x) if squared else x for x, _ in parts]
+    texts = ["".join(LETTERS[k] for k in axes) for _, axes in parts]
+    shared = set(texts[0]) & set(texts[1]) - {LETTERS[k] for k in kept}
+    if shared:
+        return einsum(f"{','.join(texts)}->{''.join(LETTERS[k] for k in kept)}", *args)
+    sums = []
+    for x, (_, axes) in zip(args, parts, strict=True):
+        total = fold(SUM, x, own) if (own := tuple(k for k, a in enumerate(axes) if a not in kept)) else x
+        missing = tuple(k for k, a in enumerate(kept) if a not in axes)
+        sums.append(broadcast(expand_dims(total, missing), node.type.shape))
+    return multiply(*sums)
+
+
+def _varying(x: Node) -> tuple[Node, Axes]:
+    """What is stretched to ``x``, without axes of extent 1, and the axes of ``x`` along which it varies."""
+    if x.op is not BROADCAST:
+        return x, tuple(range(x.type.ndim))
+    inner = x.args[0]
+    first = x.type.ndim - inner.type.ndim
+    axes = tuple(first + k for k, s in enumerate(inner.type.shape) if s != 1)
+    return reshape(inner, tuple(s for s in inner.type.shape if s != 1)), axes
 
 
 # rows -----------------------------------------------------------------------------------------------------------------

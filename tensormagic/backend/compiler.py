@@ -57,6 +57,7 @@ class _Worker:
         self.ended = False  # whether it has been read to its end
         self.silent = 0  # looks without one
         self.asked: set[str] = set()
+        self.at = ""  # what it compiles itself, and no copy of it
         self._on_message = on_message
         self._out: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         for work in (self._write, self._read):
@@ -226,7 +227,8 @@ class Compiler:
                 self._changed.notify_all()
                 return
             worker.spoke, worker.silent = True, 0
-            if not message:
+            if "symbol" not in message and "error" not in message:
+                self._hear(worker, message)
                 return
             worker.answered, self._deaths = True, 0
             known = self._pending.pop(message["key"], None)
@@ -242,12 +244,25 @@ class Compiler:
         if well or not self._pending:
             return
         self._deaths += 1
-        at = list(self._pending)[:1] if worker.spoke else list(self._pending)
-        for key in at:
+        first = worker.at if worker.at in self._pending else next(iter(self._pending))
+        self._count_deaths([first] if worker.spoke else list(self._pending))
+
+    def _count_deaths(self, keys: list[str]) -> None:
+        """Workers have ended at these requests: the second time they are given up."""
+        known = [key for key in keys if key in self._pending]
+        for key in known:
             self._pending[key].deaths += 1
         self._give_up(
-            [k for k in at if self._pending[k].deaths >= MOST_DEATHS], "the compile worker has ended twice at this"
+            [k for k in known if self._pending[k].deaths >= MOST_DEATHS], "the compile worker has ended twice at this"
         )
+
+    def _hear(self, worker: _Worker, message: dict[str, Any]) -> None:
+        """What a worker says beside answers: what it is at, and that a copy of it has ended at a request; the lock is held."""
+        worker.at = message.get("at", worker.at)
+        if "lost" in message:
+            worker.asked.discard(message["lost"])
+            self._count_deaths([message["lost"]])
+            self._changed.notify_all()
 
     def _give_up(self, keys: list[str], error: str) -> None:
         for key in keys:

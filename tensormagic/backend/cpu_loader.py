@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import llvmlite
 import numpy as np
 from llvmlite import binding as llvm
 
@@ -49,6 +50,17 @@ def load(code: Code) -> Callable[..., None]:
     return _FUNCTION(library[code.symbol])
 
 
+def _version_of_numba() -> str:
+    """From its own file: to import what reads the versions of distributions takes longer than all the rest."""
+    spec = find_spec("numba")
+    path = Path(spec.origin or "").with_name("_version.py") if spec else None
+    if path is not None and path.is_file():
+        return path.read_text(encoding="utf-8")
+    from importlib.metadata import version
+
+    return version("numba")
+
+
 @cache
 def machine() -> str:
     """What object code depends on beside its source: processor, versions, and the generator's own text."""
@@ -61,7 +73,8 @@ def machine() -> str:
         llvm.get_host_cpu_features().flatten(),
         *(os.environ.get(f"NUMBA_CPU_{name}", "") for name in ("NAME", "FEATURES")),
         llvm.get_default_triple(),
-        *(version(name) for name in ("numba", "llvmlite")),
+        _version_of_numba(),
+        llvmlite.__version__,
         np.__version__,
         sys.implementation.cache_tag or "",
         own.hexdigest(),

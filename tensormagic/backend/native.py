@@ -162,7 +162,7 @@ class _Service:
     def _begin(self, handle: Handle) -> None:
         from tensormagic.backend.cpu_loader import key_of  # llvmlite takes a tenth of a second to import
 
-        for source in handle.plan.sources:
+        for source in sorted(handle.plan.sources, key=len, reverse=True):  # the longest takes longest
             key = key_of(source)
             if not self._offer(key, source, handle):
                 handle.from_cache = False

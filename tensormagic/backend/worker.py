@@ -2,7 +2,8 @@
 
 ``python worker.py COUNT``. Messages are JSON behind their length; an empty one says that it is alive. It ends when its
 input does, or with its parent. It keeps nothing: no file stands between it and who asked. It imports the compiler's files
-alone, and neither NumPy nor what else the package is.
+alone, and neither NumPy nor what else the package is. Where several kernels are asked for at once, copies of it compile
+side by side.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 import base64
 import gc
 import io
+import json
 import os
+import select
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 # Compiled when there is nothing to compile yet: what every kernel uses is then imported and known.
 _WARM = """
@@ -32,6 +36,8 @@ def kernel(table):
 """
 BEAT = 1.0  # seconds between signs of life
 COLLECTED = 8  # so many answers apart garbage is collected
+MOST_AT_ONCE = 4  # kernels that are compiled side by side, on as many processors
+SOON = 0.002  # seconds in which another request belongs to the same plan
 
 
 def _stand_in() -> None:
@@ -73,22 +79,82 @@ class _Output:
         from tensormagic.backend.messages import send
 
         self._send = send
-        self._stream = io.FileIO(os.dup(1), "w")
+        self.stream = io.FileIO(os.dup(1), "w")
         self._lock = threading.Lock()
-        self.busy = threading.Event()
+        self._working = 0
+        self._busy = threading.Event()
         os.dup2(2, 1)  # what a library prints must not be taken for an answer
         threading.Thread(target=self._live, daemon=True).start()
 
     def send(self, message: dict[str, Any]) -> None:
         """Write one message."""
         with self._lock:
-            self._send(self._stream, message)
+            self._send(self.stream, message)
+
+    def work(self, more: int) -> None:
+        """So much more work is at hand, or less."""
+        with self._lock:
+            self._working += more
+            (self._busy.set if self._working else self._busy.clear)()
 
     def _live(self) -> None:
         while True:
             self.send({})
             time.sleep(BEAT)
-            self.busy.wait()
+            self._busy.wait()
+
+
+class _Copies:
+    """Copies of this process, each of which compiles one kernel: where the system makes them by ``fork``."""
+
+    def __init__(self, requests: io.FileIO, output: _Output) -> None:
+        self._requests, self._output = requests, output
+        self._alive = 0
+        self._lock = threading.Lock()
+        cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+        self._most = min(MOST_AT_ONCE, cores) - 1  # beside this process
+
+    def take(self, request: dict[str, Any]) -> bool:
+        """Have a copy answer a request, if another one is waiting, and there is a processor for it."""
+        if self._alive >= self._most or not select.select([self._requests], [], [], SOON)[0]:
+            return False
+        ours, theirs = os.pipe()
+        process = os.fork()
+        if not process:
+            self._answer(request, theirs)
+        os.close(theirs)
+        self._count(1)
+        self._output.work(1)
+        threading.Thread(target=self._collect, args=(process, ours, request["key"])).start()
+        return True
+
+    def _count(self, more: int) -> None:
+        with self._lock:
+            self._alive += more
+
+    def _answer(self, request: dict[str, Any], pipe: int) -> NoReturn:
+        """In the copy, which holds none of the session's pipes: its end would else not be noticed there."""
+        try:
+            for stream in (self._requests.fileno(), self._output.stream.fileno(), 0):
+                os.close(stream)
+            threading.Thread(target=_follow_parent, daemon=True).start()
+            with os.fdopen(pipe, "wb") as stream:
+                stream.write(json.dumps(answer(request)).encode())
+        finally:
+            os._exit(0)
+
+    def _collect(self, process: int, pipe: int, key: str) -> None:
+        with os.fdopen(pipe, "rb") as stream:
+            data = stream.read()
+        os.waitpid(process, 0)
+        self._count(-1)
+        try:
+            message = json.loads(data)
+        except ValueError:
+            message = {"lost": key}
+        with suppress(OSError):  # the session has ended
+            self._output.send(message)
+        self._output.work(-1)
 
 
 def main(most: int) -> None:
@@ -97,13 +163,16 @@ def main(most: int) -> None:
 
     output = _Output()
     requests = io.FileIO(os.dup(0), "r")
+    copies = _Copies(requests, output)
     if hasattr(os, "getppid"):
         threading.Thread(target=_follow_parent, daemon=True).start()
     gc.disable()  # searching for cycles takes a sixth of a compilation: now and then behind an answer is enough
     while most and (request := receive(requests)) is not None:
-        output.busy.set()
+        output.work(1)
         if request:
-            output.send(answer(request))
+            if not copies.take(request):
+                output.send({"at": request["key"]})
+                output.send(answer(request))
             most -= 1
             if most % COLLECTED == 0:
                 gc.collect()
@@ -111,7 +180,7 @@ def main(most: int) -> None:
             _warm()
             gc.collect()
             gc.freeze()
-        output.busy.clear()
+        output.work(-1)
 
 
 if __name__ == "__main__":

@@ -315,6 +315,30 @@ def test_a_worker_that_has_done_enough_makes_room_for_another(monkeypatch, askin
     assert compiler._deaths == 0
 
 
+def children(process):
+    return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="copies are made, and found, on Linux alone")
+def test_kernels_are_compiled_side_by_side_and_a_copy_that_dies_is_replaced(asking):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one processor")
+    found, compiler = asking
+    line = "        a[i + {0}] = exp(a[i] + {0}) + tan(a[i] * {0})\n"
+    loops = "".join("    for i in range(table[2]):\n" + line.format(k) for k in range(6))
+    compiler.submit("first", EMPTY)
+    assert not wait_for(found, "first")
+    for key in "abc":
+        compiler.submit(
+            key, f'def kernel(table):\n    a = array(table, 1, "float64", 0)\n{loops}    a[0] = table[{ord(key)}]\n'
+        )
+    worker = compiler.process.pid
+    assert until(lambda: children(worker))
+    os.kill(children(worker)[0], signal.SIGKILL)
+    assert [wait_for(found, key) for key in "abc"] == ["", "", ""]
+    assert compiler.process.pid == worker
+
+
 def test_a_warning_is_told_once_and_never_an_error(monkeypatch, capsys):
     monkeypatch.setattr(telling, "_told", set())
     telling.tell_once("something")

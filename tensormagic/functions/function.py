@@ -320,6 +320,7 @@ class Function(Made):
         self._kept.clear()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True  # IPython leaves this frame out of tracebacks
         device, policy = self.placed
         if device and (config.device, config.transfers) != (device, policy or config.transfers):
             with config.using(device=device, transfers=policy):

@@ -18,6 +18,7 @@ from tensormagic.capture.context import Capture
 from tensormagic.capture.door import check_dtype
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import refusing
+from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
@@ -87,7 +88,11 @@ def trace(fun: Any, *types: Any) -> Graph:
       return %2
     }
     """
-    return _traced(fun, types).graph
+    __tracebackhide__ = True  # IPython leaves this frame out of tracebacks
+    try:
+        return _traced(fun, types).graph
+    except BaseException as error:  # noqa: BLE001 (raised again)
+        raise users_alone(error)  # noqa: B904 (the same one)
 
 
 @dataclass(frozen=True, eq=False)

@@ -146,7 +146,8 @@ class TensorMagics(Magics):
             self._tell(outcome, time.perf_counter() - begin, plain=plain)
         if not options.dtype:  # what was cast on the way in is no variable of the notebook
             self.origins.read(outcome.inputs)
-        self.gradients.bind(outcome.gradients, outcome.moving, code.cell.label, self.shell.user_ns)
+        space = self.shell.user_ns
+        self.gradients.bind(outcome.gradients, outcome.moving, code.cell.label, space, options.name)
         self.shell.user_ns.update({f"grad_{name}": whole for name, whole in outcome.wholes.items()})
         if options.quiet:
             return None

@@ -24,8 +24,8 @@ __all__ = ["Gradients", "Origins"]
 
 _ANEW = "*"  # every gradient may be bound anew here
 _RUNS_CELLS = {"run_cell_magic", "run_line_magic", "run_cell", "magic"}
-_LOOP = """{gradient} is the gradient at the {name} of {cell}; {name} has changed since. Name the cell, and call it:
-    step = tm.value_and_grad(NAME, ("{name}",))
+_LOOP = """{gradient} is the gradient at the {name} of {cell}; {name} has changed since. {advice}:
+    step = tm.value_and_grad({function}, ("{name}",))
     for k in range(100):
         value, (g,) = step({name}={name})
         {name} -= lr * g"""
@@ -39,6 +39,7 @@ class _Bound:
     name: str
     node: Node
     cell: str
+    function: str = ""  # what the cell is called, if it has a name
     warned: bool = False
 
 
@@ -48,8 +49,15 @@ class Gradients:
     def __init__(self) -> None:
         self._bound: dict[str, _Bound] = {}
 
-    def bind(self, gradients: Mapping[str, Any], nodes: Mapping[str, Node], cell: str, space: dict[str, Any]) -> None:
-        """Bind ``grad_A`` for each A; warns where that name is in use for something else."""
+    def bind(
+        self,
+        gradients: Mapping[str, Any],
+        nodes: Mapping[str, Node],
+        cell: str,
+        space: dict[str, Any],
+        function: str = "",
+    ) -> None:
+        """Bind ``grad_A`` for each A, of a cell that may be called ``function``; warns where that name is in use for something else."""
         for name, gradient in gradients.items():
             if not name.isidentifier():  # a part of a container
                 continue
@@ -58,7 +66,7 @@ class Gradients:
             if bound in space and (mine is None or space[bound] is not mine.gradient):
                 message = f"{bound} was a variable of the notebook; it is now the gradient with respect to {name}"
                 warnings.warn_explicit(message, UserWarning, cell, 1)
-            self._bound[bound] = _Bound(gradient, name, nodes[name], cell)
+            self._bound[bound] = _Bound(gradient, name, nodes[name], cell, function)
             space[bound] = gradient
 
     def check(self, text: str, space: Mapping[str, Any]) -> None:
@@ -74,7 +82,9 @@ class Gradients:
         for name in _used_after(tree, changed, {n: b.name for n, b in held.items()}):
             bound = held[name]
             bound.warned = True
-            message = _LOOP.format(gradient=name, name=bound.name, cell=bound.cell)
+            advice = f"Call {bound.function} anew" if bound.function else "Name the cell, and call it"
+            function = bound.function or "NAME"
+            message = _LOOP.format(gradient=name, name=bound.name, cell=bound.cell, advice=advice, function=function)
             line = next(k for k, row in enumerate(text.splitlines(), 1) if name in row)
             warnings.warn_explicit(message, StaleGradientWarning, "this cell", line)
 

@@ -268,3 +268,11 @@ def is_computing() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def test_a_traced_functions_error_shows_the_users_frames_alone(notebook):
+    notebook.ok("def f(x):\n    raise ValueError('of mine')")
+    for call in ("tm.trace(f, 'float64[n]')", "tm.tensor(f)(1.0)"):
+        told = notebook(call).out
+        assert "of mine" in told
+        assert "tensormagic/" not in told

@@ -89,6 +89,13 @@ def test_a_stale_gradient_is_told_once(notebook):
     notebook.ok("print(grad_w)")
 
 
+def test_a_stale_gradient_names_the_function_that_the_cell_is(notebook):
+    notebook.ok("w = np.ones(3)")
+    notebook.ok("%%tensor objective --grad w\nloss = ((X @ w - y) ** 2).mean()\nloss")
+    with pytest.warns(StaleGradientWarning, match=r"Call objective anew:\n *step = tm.value_and_grad\(objective, "):
+        notebook.ok("for k in range(3):\n    w = w - 0.1 * grad_w")
+
+
 @pytest.mark.parametrize(
     ("use", "warns"),
     [

@@ -329,7 +329,7 @@ _ADVICE = {
     "S": ("an array of bytes", "Decode and encode it as numbers first."),
     "M": ("an array of dates", "Subtract a start and divide by np.timedelta64(1, 's') first."),
     "m": ("an array of time differences", "Divide it by np.timedelta64(1, 's') first."),
-    "V": ("a structured array", "Take one field: x['name']."),
+    "V": ("a structured array", "Take its fields outside of what is captured: a = x['name']."),
 }
 
 

@@ -35,6 +35,8 @@ _SPECIAL = {"sigmoid": "expit", "erf": "erf", "erfc": "erfc", "xlogy": "xlogy", 
 _FORMULAS = {
     "softplus": "np.logaddexp({0}, 0)",
     "log1mexp": "np.where(({0} > -np.log(2)) & ({0} <= 0), np.log(-np.expm1({0})), np.log1p(-np.exp({0})))",
+    "log_erfc": "np.where({0} < 0.5, np.log1p(-scipy.special.erf({0})), "
+    "np.where({0} < 8, np.log(scipy.special.erfc({0})), np.log(scipy.special.erfcx({0})) - {0} * {0}))",
     "stop_gradient": "{0}",
     "real": "np.real({0})",
     "imag": "np.imag({0})",
@@ -178,6 +180,7 @@ class _Text:
         if name in _INFIX:
             return f"{args[0]} {_INFIX[name]} {args[1]}"
         if name in _FORMULAS:
+            self.imports |= {"import scipy.special"} if "scipy" in _FORMULAS[name] else set()
             return _FORMULAS[name].format(*args)
         if name in _SPECIAL:
             self.imports.add("import scipy.special")

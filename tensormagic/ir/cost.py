@@ -27,6 +27,7 @@ _WEIGHTS = {
     **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), 30),
     **dict.fromkeys(("solve", "slogdet"), 150),
     "reciprocal": 12,
+    "solve_triangular": 50,
     "power": 40,
 }
 _PRODUCT = 4  # a multiplication and an addition
@@ -109,6 +110,8 @@ def _operations(node: Node, kind: str) -> int:
         letters = node["subscripts"].partition("->")[0].replace(",", "")
         sizes = [s for a in node.args for s in a.type.shape]
         return _PRODUCT * prod(map(_seen, dict(zip(letters, sizes, strict=True)).values()))
+    if node.op.name == "gather":
+        return _PASS * elements(node)
     if kind == "opaque":
         first = node.args[0]
         return weight(node) * elements(first) * max(map(_seen, first.types[0].shape[-2:]), default=1) // _MATRIX

@@ -18,7 +18,9 @@ from tensormagic.ops.regions.branches import Branches
 from tensormagic.ops.regions.loops import Repeat
 from tensormagic.ops.regions.region import graph_over, symbols_in
 from tensormagic.transform.frames import framed
+from tensormagic.transform.shared import shared
 from tensormagic.transform.shifts import gathered
+from tensormagic.transform.stacks import united, unstacked
 from tensormagic.transform.stretched import stretched
 from tensormagic.transform.sums import summed_after
 from tensormagic.transform.totals import totalled
@@ -54,9 +56,12 @@ def _rebuilt(node: Node, memo: dict[Node, Node]) -> Node:
     return new
 
 
-def tidied(results: Sequence[Node], *, exact: bool = False) -> list[Node]:
-    """``results`` over regions that compute what is read of them, each once; sums in another order unless ``exact``."""
-    return _Tidy(exact).results(list(results))
+def tidied(results: Sequence[Node], *, level: str = "stable") -> list[Node]:
+    """``results`` over regions that compute what is read of them, each once; sums in another order unless ``"exact"``.
+
+    At ``"real"`` functions of one matrix share their work, with other digits where only one of them is asked for.
+    """
+    return _Tidy(level == "exact", level == "real").results(list(results))
 
 
 @dataclass
@@ -64,16 +69,20 @@ class _Tidy:
     """The bodies that have been tidied."""
 
     exact: bool
+    real: bool
     graphs: dict[Graph, Graph] = field(default_factory=dict[Graph, Graph])
 
     def results(self, results: list[Node]) -> list[Node]:
         while True:
             read = _read(results)
-            if not read:
+            if not read and not self.real:
                 return results
             goals = (stretched(read) if not self.exact else {}) or _merged(read) or self._narrowed(read)
+            goals = goals or united(results) or unstacked(results)
             if not goals and not self.exact:
                 goals = _summed(read) or totalled(results) or framed(results)
+            if not goals and self.real:
+                goals = shared(results)
             if not goals:
                 return results
             results = followed(results, goals)

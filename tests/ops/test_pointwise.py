@@ -39,6 +39,12 @@ def log1mexp(x):
     return np.where((x > -np.log(2)) & (x <= 0), np.log(-np.expm1(x)), np.log1p(-np.exp(x))).astype(x.dtype)
 
 
+def log_erfc(x):
+    far = np.log(scipy.special.erfcx(x)) - x * x
+    between = np.where(x < 8, np.log(scipy.special.erfc(x)), far)
+    return np.where(x < 0.5, np.log1p(-scipy.special.erf(x)), between).astype(x.dtype)
+
+
 def of_reals(name):
     """A function of scipy.special with the complex numbers refused, as the op does."""
 
@@ -74,6 +80,7 @@ ORACLES = {
     "logit": in_loop(scipy.special.logit, np.cbrt),
     "erf": in_loop(scipy.special.erf, np.exp),
     "erfc": in_loop(scipy.special.erfc, np.exp),
+    "log_erfc": in_loop(log_erfc, np.cbrt),
     "polygamma": in_loop(scipy.special.polygamma, np.arctan2),
     "digamma": in_loop(scipy.special.digamma, np.cbrt),
     "gammaln": in_loop(scipy.special.gammaln, np.cbrt),

@@ -35,7 +35,8 @@ class Example:
 
     def values(self, dtype: object, seed: int) -> list[np.ndarray]:
         r = np.random.default_rng(seed)
-        shapes = [tuple({N: 4, M: 5}.get(s, s) for s in shape) for shape in self.shapes]
+        known = {N: 4, M: 5, N + M: 9, N * 3: 12, 2 * M: 10}
+        shapes = [tuple(known.get(s, s) for s in shape) for shape in self.shapes]
         return [(r.normal(size=shape) * self.scale).astype(dtype) for shape in shapes]
 
 
@@ -57,6 +58,35 @@ def zero(x: Node) -> Node:
 
 def zeros(n: int, x: Node) -> Node:
     return move.broadcast(zero(x), (n,))
+
+
+def diag(x: Node) -> Node:
+    n = x.type.shape[0]
+    return scalar.where(scalar.equal(iota((n, n), 1), iota((n, n), 0)), move.broadcast(x, (n, n)), 0)
+
+
+def eye(like: Node, n: object) -> Node:
+    return astype(scalar.equal(iota((n, n), 0), iota((n, n), 1)), like.type.dtype)
+
+
+def blocks(a: Node, b: Node) -> Node:
+    n, m = a.type.shape[0], b.type.shape[0]
+    first = update.set_at(move.broadcast(zero(a), (n + m, n + m)), a, ((0, n, 1), (0, n, 1)))
+    return update.set_at(first, b, ((n, m, 1), (n, m, 1)))
+
+
+def kron(a: Node, b: Node) -> Node:
+    (m, n), (p, q) = a.type.shape, b.type.shape
+    left = move.broadcast(move.reshape(a, (m, 1, n, 1)), (m, p, n, q))
+    return move.reshape(left * move.broadcast(move.reshape(b, (1, p, 1, q)), (m, p, n, q)), (m * p, n * q))
+
+
+def gram(q: Node) -> Node:
+    return contract.einsum("ab,ac->bc", q, q)
+
+
+def square_of(a: Node) -> Node:
+    return contract.einsum("ab,cb->ac", a, a)
 
 
 def head(x: Node, rows: int) -> Node:
@@ -168,6 +198,42 @@ EXAMPLES = [
         ((N, M), (3, M)),
         lambda a, b: fold.reduce_sum(scalar.square(move.expand_dims(a, (1,)) * b), (2,)),
         level="real",
+    ),
+    *(
+        Example(rule, shapes, build, level="real")
+        for rule, shapes, build in (
+            ("products_with_diagonals", (VECTOR, (N, M)), lambda x, a: contract.matmul(diag(x), a)),
+            ("products_with_diagonals", (VECTOR, (3, N)), lambda x, a: contract.matmul(a, diag(x))),
+            ("products_with_diagonals", ((N, M),), lambda a: contract.matmul(eye(a, N), a)),
+            ("products_with_zeros", ((N, M),), lambda a: contract.matmul(move.broadcast(zero(a), (3, N)), a)),
+            ("products_with_selections", ((N, M),), lambda a: contract.matmul(a, gather(eye(a, M), iota((3,), 0), 1))),
+            ("products_with_selections", ((N, M),), lambda a: contract.matmul(gather(eye(a, N), iota((3,), 0), 0), a)),
+            ("products_with_blocks", (MATRIX, (M, M), (N + M, 3)), lambda a, b, c: contract.matmul(blocks(a, b), c)),
+            ("products_with_kroneckers", ((2, N), (M, 3), (N * 3,)), lambda a, b, x: contract.matmul(kron(a, b), x)),
+            ("products_with_kroneckers", ((2, N), (M, 3), (3, 2 * M)), lambda a, b, x: contract.matmul(x, kron(a, b))),
+            ("products_of_orthonormals", ((M, 3),), lambda a: gram(linalg.qr(a)[0])),
+            ("determinants_of_triangles", (VECTOR,), lambda x: linalg.det(diag(x))),
+            ("determinants_of_triangles", (MATRIX,), lambda a: linalg.det(matrix.triu(a))),
+            ("inverses_of_diagonals", (VECTOR,), lambda x: linalg.inv(diag(x))),
+            ("inverses_of_orthogonals", (MATRIX,), lambda a: linalg.inv(linalg.svd(a)[0])),
+            ("factors_of_diagonals", (VECTOR,), lambda x: linalg.cholesky(diag(scalar.exp(x)))),
+            ("factors_of_squares", (MATRIX,), lambda a: linalg.cholesky(square_of(matrix.tril(scalar.exp(a))))),
+            ("systems_of_diagonals", (VECTOR, (N, M)), lambda x, b: linalg.solve(diag(x), b)),
+            ("systems_of_triangles", (MATRIX, (N, M)), lambda a, b: linalg.solve(matrix.tril(scalar.exp(a)), b)),
+            ("systems_of_inverses", (MATRIX, (N, M)), lambda a, b: linalg.solve(linalg.inv(a), b)),
+            ("systems_of_inverses", (MATRIX, (N, M)), lambda a, b: linalg.solve(linalg.svd(a)[2], b)),
+            ("values_of_diagonals", (VECTOR,), lambda x: linalg.svdvals(diag(x))),
+            ("values_of_diagonals", (VECTOR,), lambda x: linalg.eigvalsh(diag(x))),
+            ("functions_of_blocks", (MATRIX, (M, M)), lambda a, b: linalg.det(blocks(a, b))),
+            ("functions_of_blocks", (MATRIX, (M, M)), lambda a, b: linalg.inv(blocks(a, b))),
+            (
+                "functions_of_blocks",
+                (MATRIX, (M, M), (N + M,)),
+                lambda a, b, x: linalg.solve(blocks(a, b), move.expand_dims(x, (1,))),
+            ),
+            ("functions_of_kroneckers", (MATRIX, (M, M)), lambda a, b: linalg.inv(kron(a, b))),
+            ("functions_of_kroneckers", (MATRIX, (M, M)), lambda a, b: linalg.det(kron(a, b))),
+        )
     ),
     Example("transposed_operands", (MATRIX, VECTOR), lambda a, x: contract.matmul(move.transpose(a), x)),
     Example("transposed_products", (MATRIX, OTHER), lambda a, b: move.transpose(contract.matmul(a, b))),

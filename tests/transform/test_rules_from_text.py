@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy import special
 
 import tensormagic as tm
@@ -141,6 +142,24 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "sums_of_stretched": "np.sum(np.broadcast_to(x, (3, 4)), axis=1)",
     "factors_of_products": "np.prod(v * v[0, 0]); np.prod(2.5 * x)",
     "sums_of_outer_products": "(A[:, :, None] * B[None]).sum(1); np.sum((A[None] * B[:, None]) ** 2, (1, 2))",
+    "products_with_diagonals": "np.diag(x) @ A; v @ np.diag(x); np.eye(4) @ A; (2.0 * np.eye(4)) @ x",
+    "products_with_zeros": "np.zeros((3, 4)) @ A; np.dot(A, np.zeros(4))",
+    "products_with_selections": "A @ np.eye(4)[:, [2, 0]]; np.eye(4)[[1, 3]] @ x",
+    "products_with_blocks": "linalg.block_diag(A, B) @ np.append(x, x); v @ linalg.block_diag(A[:2, :2], B[2:, 2:])",
+    "products_with_kroneckers": "np.kron(A, B) @ np.repeat(x, 4); np.tile(x, 4) @ np.kron(B, A)",
+    "products_of_orthonormals": "np.exp((lambda q: q.T @ q)(np.linalg.qr(v.T)[0])); np.cos((lambda q: q @ q.T)(np.linalg.svd(A)[0]))",
+    "determinants_of_triangles": "np.linalg.det(np.diag(x)); np.linalg.det(np.tril(A)); np.linalg.det(np.linalg.cholesky(A @ A.T))",
+    "inverses_of_diagonals": "np.linalg.inv(np.diag(x)); np.linalg.inv(3 * np.eye(4)) @ x",
+    "inverses_of_orthogonals": "np.linalg.inv(np.linalg.svd(A)[2])",
+    "factors_of_diagonals": "np.linalg.cholesky(np.diag(x)); np.linalg.cholesky(2.0 * np.eye(4))",
+    "factors_of_squares": "np.linalg.cholesky(np.tril(A) @ np.tril(A).T) + np.linalg.det(A)",
+    "systems_of_diagonals": "np.linalg.solve(np.diag(x), B); np.linalg.solve(np.diag(x), x)",
+    "systems_of_triangles": "np.linalg.solve(np.tril(A), x); np.linalg.solve(np.linalg.cholesky(A @ A.T).T, B)",
+    "systems_of_inverses": "np.linalg.solve(np.linalg.inv(A), x); np.linalg.solve(np.linalg.svd(A)[0], x)",
+    "values_of_diagonals": "np.linalg.svd(np.diag(x), compute_uv=False); np.linalg.eigvalsh(np.diag(x))",
+    "functions_of_blocks": "np.linalg.det(linalg.block_diag(A, B)) + square; "
+    "np.linalg.solve(linalg.block_diag(A, B), np.append(x, x)) + square",
+    "functions_of_kroneckers": "np.linalg.inv(np.kron(A, B)) + square; np.linalg.det(np.kron(A, B)) + square",
     "transposed_operands": "A.T @ x; np.dot(x, B.T)",
     "transposed_products": "(A @ B).T; np.transpose(A.dot(B))",
     "signs_of_operands": "-A @ x; A @ -B",
@@ -187,8 +206,8 @@ def test_every_procedure_has_a_text():
 @pytest.mark.parametrize("name", PROCEDURES)
 def test_procedures_fire_on_text(name):
     (rule,) = theme(name)
-    space = {"np": np, "special": special, "tm": tm, "stored": stored, "shifted": shifted}
-    for text in PROCEDURES[name].split("; "):
+    space = {"np": np, "special": special, "linalg": scipy.linalg, "tm": tm, "stored": stored, "shifted": shifted}
+    for text in PROCEDURES[name].replace("square", "np.linalg.det(A) + np.linalg.det(B)").split("; "):
         function = eval(f"lambda x, v, A, B: {text}", dict(space))
         done = rewrite(tm.trace(function, *OPERANDS), rule.level)
         assert rule.name in {f.rule.name for f in done.fired}, (text, done.withheld)

@@ -41,7 +41,7 @@ def own_size() -> tuple[Node, Node]:
 
 
 def evaluated(results: list[Node], parameters: Sequence[Node], values: list[Any]) -> list[Any]:
-    return run(graph_over(parameters, tidied(results, exact=True)), values)
+    return run(graph_over(parameters, tidied(results, level="exact")), values)
 
 
 @pytest.mark.parametrize("number_is", [1.0, 9.0])

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node
-from tensormagic.ops.op import Tangent
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.pointwise import Pointwise, Signature, Weak, multiply_by, total
 from tensormagic.ops.scalars.comparison import equal, isnan, less, logical_and, logical_not, where
 from tensormagic.ops.scalars.function import INF, float_loop, float_loop2, leaf, real_loop, special, typed
@@ -133,6 +133,38 @@ erfc = leaf(
     doc="1 - erf(x), exact for large x.",
 )
 erfcx = real_function("erfcx", lambda out, x: 2 * x * out - 2 / _ROOT_PI, "exp(x*x) erfc(x), without overflow.")
+
+
+_FAR = 8  # from here on the asymptotic series of erfc has all digits
+
+
+def _log_erfc_numpy(x: Value) -> Value:
+    scipy = import_module("scipy.special")
+    with np.errstate(all="ignore"):
+        near, far = np.log1p(-scipy.erf(x)), np.log(scipy.erfcx(x)) - x * x
+        between = np.log(scipy.erfc(x))
+    return np.where(x < 0.5, near, np.where(x < _FAR, between, far)).astype(np.result_type(x), copy=False)
+
+
+def _log_erfc_body(x: Node) -> Node:
+    """In ops that loops are made of: far out by the series of ``1 - t + 3 t**2 - 15 t**3 ...``, ``t = 1 / (2 x**2)``."""
+    far = where(less(x, _FAR), _FAR, x)
+    t = 0.5 / far / far
+    series = t * 0
+    for k in range(15, 0, -1):
+        series = (1 + series) * t * -(2 * k - 1)
+    tail = log1p(series) - (log(far * _ROOT_PI) + far * far)
+    return where(less(x, 0.5), log1p(-erf(x)), where(less(x, _FAR), log(erfc(x)), tail))
+
+
+log_erfc = leaf(
+    "log_erfc",
+    _log_erfc_numpy,
+    dtypes=real_loop,
+    partials=lambda _out, x: -2 / _ROOT_PI / erfcx(x),
+    body=_log_erfc_body,
+    doc="log(erfc(x)), where erfc(x) is too small for a number too, and near 0.",
+)
 erfinv = real_function(
     "erfinv", lambda out, _x: _ROOT_PI / 2 * exp(out * out), "The inverse of erf.", domain=(-0.9, 0.9)
 )

@@ -13,10 +13,10 @@ from tensormagic.ir.driver import rewrite_nodes as _rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import LEVELS, Rule
-from tensormagic.transform.rewriting import algebra, constants, explog, linalg, parts, reductions, structure
+from tensormagic.transform.rewriting import algebra, constants, explog, linalg, parts, reductions, structure, structured
 from tensormagic.transform.tidy import tidied
 
-THEMES: tuple[ModuleType, ...] = (constants, structure, algebra, explog, reductions, parts, linalg)
+THEMES: tuple[ModuleType, ...] = (constants, structure, algebra, explog, reductions, parts, structured, linalg)
 
 
 def rules_in(module: ModuleType) -> Iterator[Rule]:
@@ -103,9 +103,7 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
         Rules of the user's own, see :func:`tensormagic.transform.rewriting.user.parse_rules`.
     """
     new, log = rewrite_graph(graph, table(level, (*extra, *own_rules(level))))
-    return Rewritten(
-        new.with_results(tidied(new.results, exact=level == "exact")), log.fired, log.assumptions, log.withheld
-    )
+    return Rewritten(new.with_results(tidied(new.results, level=level)), log.fired, log.assumptions, log.withheld)
 
 
 def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:

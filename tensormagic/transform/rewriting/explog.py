@@ -26,7 +26,7 @@ from tensormagic.ops.scalars.scalar import (
     square,
     tanh,
 )
-from tensormagic.ops.scalars.special import digamma, erf, erfc, logit, polygamma, xlogy
+from tensormagic.ops.scalars.special import digamma, erf, erfc, log_erfc, logit, polygamma, xlogy
 from tensormagic.transform.rewriting.notation import exact, real, stable
 
 Yields = Iterator[tuple[Any, ...]]
@@ -49,6 +49,7 @@ def near_one(x: Node) -> Yields:
     yield erfc(x) + -1, -erf(x)
     yield 1 - sigmoid(x), sigmoid(-x)
     yield log1p(-exp(x)), log1mexp(x)
+    yield log(erfc(x)), log_erfc(x)
     yield log(-expm1(x)), log1mexp(x), extending("-inf where x > 0 and exp(x) is rounded to 1")
 
 

@@ -309,10 +309,19 @@ def _picked(args: tuple[Any, ...], fixed: list[Any]) -> list[Any]:
     return [v.numpy() if isinstance(v, Tensor) else v for v, f in zip(leaves, fixed, strict=True) if f is _ARRAY]
 
 
-def code_of(executable: session.Executable) -> str:
+class Lines(str):
+    """Text of several lines, which a notebook shows as lines where it is the value of a cell."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def code_of(executable: session.Executable) -> Lines:
     """The source of kernels and of what runs them."""
     plan = executable.plan
-    return "\n\n".join([*(k.source for k in plan.kernels), plan.driver.source])
+    return Lines("\n\n".join([*(k.source for k in plan.kernels), plan.driver.source]))
 
 
 # what a lazy array says of itself -------------------------------------------------------------------------------------
@@ -336,7 +345,7 @@ def _code(self: Tensor, target: str = "cpu") -> str:
     """The source for ``target``: ``"cpu"`` is what Numba compiles, ``"numpy"`` a function in plain NumPy."""
     if target not in {"cpu", "numpy"}:
         raise ValueError(f"there is code for 'cpu' and 'numpy'; not for {target!r}")
-    return code_of(_executable(self)) if target == "cpu" else numpy_source(_optimized(self))
+    return code_of(_executable(self)) if target == "cpu" else Lines(numpy_source(_optimized(self)))
 
 
 def _ops(graph: Graph) -> int:
@@ -354,7 +363,7 @@ def _explain(self: Tensor) -> str:
     lines += [str(replace(firing, sites=lens.of(firing.before))) for firing in rewritten.fired]
     lines += [f"assumed: {text}" for text in rewritten.assumptions]
     lines += [str(replace(withheld, sites=lens.of(withheld.node))) for withheld in rewritten.withheld]
-    return "\n".join(lines)
+    return Lines("\n".join(lines))
 
 
 def _time(self: Tensor, repeat: int = 7) -> float:

@@ -76,6 +76,8 @@ class _Sizes:
                         self.value(v)
             return self.regions.setdefault(value, f"@{len(self.regions)}")
         if isinstance(value, Bits):
+            if value.shape == () and _is_plain(value):
+                return repr(value.array().item())
             return f"bits({value.dtype!r},{value.shape!r},{value.data.hex()!r})".replace(" ", "")
         if isinstance(value, Dim):
             return self.size(value).replace("^", "**").replace(" ", "")
@@ -83,6 +85,12 @@ class _Sizes:
             inner = ",".join(self.value(v) for v in value)
             return f"({inner},)" if len(value) == 1 else f"({inner})"
         return repr(value).replace(" ", "\\x20") if isinstance(value, str) else repr(value)
+
+
+def _is_plain(bits: Bits) -> bool:
+    """Whether what Python writes for a number gives these bits again."""
+    number = bits.array().item()
+    return isinstance(number, int | float) and np.isfinite(number) and Bits.of(number) == bits
 
 
 _LINE = re.compile(r"(%\d+) = (\w+)\(([^)]*)\)((?: \w+=\S+)*) : (.+)$")
@@ -175,7 +183,8 @@ def _parse_node(
     params = {}
     for item in found[4].split():
         key, _, value = item.partition("=")
-        params[key] = regions[value] if value.startswith("@") else _read(value, nodes)
+        given = regions[value] if value.startswith("@") else _read(value, nodes)
+        params[key] = Bits.of(given) if found[2] == "constant" and isinstance(given, bool | int | float) else given
     args = [nodes[name] for name in found[3].replace(" ", "").split(",") if name]
     op = ops[found[2]]
     declared = None if args or getattr(op, "kind", "") != "leaf" else _typed(found[5], nodes)

@@ -78,6 +78,8 @@ def test_what_a_lazy_array_says(monkeypatch):
     assert "softplus" in str(y.optimized) or "logaddexp" in str(y.optimized)
     assert "def kernel" in y.code()
     assert "ops" in y.explain()
+    assert repr(y.explain()) == str(y.explain())  # a notebook shows lines
+    assert repr(y.code("numpy")).startswith("import numpy as np\n")
     assert y.time() > 0
     y.numpy()
     assert len([n for n in y.graph.nodes if n.args]) >= 3, "the graph reaches down to the inputs, computed or not"

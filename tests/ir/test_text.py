@@ -104,3 +104,10 @@ def test_the_text_can_be_run():
 def test_what_is_no_graph_is_refused(text, message):
     with pytest.raises(ParseError, match=message):
         parse(text, registry)
+
+
+def test_a_number_is_written_as_python_writes_it_where_that_gives_its_bits_again():
+    written = {v: closed([constant(v)], []).text for v in (2.0, -0.0, 1e-300, 3)}
+    assert all(f"bits={v!r} :" in text for v, text in written.items())
+    others = [np.float32(1.5), float("inf"), float("nan"), 1 + 2j, np.int8(3)]
+    assert all("bits=bits(" in closed([constant(v)], []).text for v in others)

@@ -23,7 +23,7 @@ from tensormagic.backend.messages import Code, code_of, receive, send
 from tensormagic.ir.alive import Alive
 
 MOST_DEATHS = 2  # of workers at one request: it is then given up, and the next worker has the others
-MOST_COMPILED = 200  # by one worker: Numba keeps about a megabyte for each kernel
+MOST_COMPILED = 200  # by one worker: where Numba reads a kernel, it keeps about a megabyte for it
 LOOK = 2.0  # seconds between looks at a worker that an answer is waited from; it gives a sign of life every second
 MOST_SILENT = 10  # looks without a sign of life after which it hangs
 MOST_STARTING = 30  # and while it starts

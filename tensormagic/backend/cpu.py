@@ -1,4 +1,4 @@
-"""Prints kernels as Python source that Numba compiles in a worker process: Numba is never imported here.
+"""Prints kernels as Python source, in the part of Python that Numba compiles; a worker process does, in `cpu_text` or by Numba.
 
 A kernel is ``def kernel(table)``: the table holds the address of the stop flag, those of the array objects, sizes, and
 constants. The source that is compiled has neutral names, so that equal loops are compiled once; people are shown the

@@ -1,4 +1,4 @@
-"""What generated kernels are written in, for Numba: typed buffers, scratch memory, the stop flag, rounding.
+"""What generated kernels are written in, for Numba: typed buffers, scratch memory, the stop flag, rounding; `cpu_calls` has the same.
 
 Each buffer has a number of its own, and LLVM is told that no two overlap: loops vectorise without run-time checks. It
 knows Numba's extension interface and nothing of graphs.

@@ -130,7 +130,7 @@ def _cell(piece: Piece, name: str) -> dict[str, Any]:
         checks = piece.kind == "check"
         grading: dict[str, Any] = {"grade_id": name, "grade": checks, "locked": checks, "solution": not checks}
         grading |= {"schema_version": 3, "task": False, **({"points": piece.points} if checks else {})}
-        about = {"nbgrader": grading}
+        about = {"nbgrader": grading, **({"jupyter": {"source_hidden": True}} if checks else {})}
     return {
         "cell_type": "code",
         "execution_count": None,

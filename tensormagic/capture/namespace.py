@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -90,15 +89,21 @@ _MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy", "scipy.special", "sci
 
 
 class Module:
-    """A module as captured code sees it: functions that make arrays are ours, the rest is the module's own."""
+    """A module as captured code sees it: what stands for functions is found when they are called, where calls are staged.
 
-    def __init__(self, module: ModuleType) -> None:
+    Code without a source, whose calls cannot be staged, gets functions of ours for those that make arrays.
+    """
+
+    def __init__(self, module: ModuleType, *, staged: bool) -> None:
         self.__wrapped__ = module
+        self._staged = staged
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.__wrapped__, name)
         if isinstance(value, ModuleType):
-            return proxy(value)
+            return proxy(value, staged=self._staged)
+        if self._staged and type(value) in _CALLED:
+            return value
         if self.__wrapped__.__name__ == "math" and callable(value):
             return _noted(mathematics.captured(value), value)
         return _noted(captured(value), value)
@@ -110,16 +115,17 @@ class Module:
         return f"{self.__wrapped__!r} (captured)"
 
 
-_proxies: dict[str, Module] = {}
+_CALLED = {FunctionType, BuiltinFunctionType, type(np.mean)}  # kinds of functions: what is called for them, calls decide
+_proxies: dict[tuple[str, bool], Module] = {}
 
 
-def proxy(module: ModuleType) -> Any:
-    """The module as captured code sees it."""
+def proxy(module: ModuleType, *, staged: bool = True) -> Any:
+    """The module as captured code sees it, whose calls are ``staged`` or not."""
     if module.__name__ not in _MODULES:
         return module
     if module.__name__ == "numpy.random":
         return _RANDOM
-    return _proxies.setdefault(module.__name__, Module(module))
+    return _proxies.setdefault((module.__name__, staged), Module(module, staged=staged))
 
 
 _RANDOM = random.Random()
@@ -212,9 +218,9 @@ def original_of(value: Any) -> Any:
     return original if seen is value else value
 
 
-def value_of(value: Any) -> Any:
-    """What captured code sees for a value of the notebook that is no input."""
-    return _noted(_seen(value), value)
+def value_of(value: Any, *, staged: bool = True) -> Any:
+    """What captured code, whose calls are ``staged`` or not, sees for a value of the notebook that is no input."""
+    return _noted(_seen(value, staged), value)
 
 
 def _noted(seen: Any, value: Any) -> Any:
@@ -224,10 +230,10 @@ def _noted(seen: Any, value: Any) -> Any:
     return seen
 
 
-def _seen(value: Any) -> Any:
+def _seen(value: Any, staged: bool) -> Any:
     if isinstance(value, ModuleType):
-        return proxy(value)
-    if value is math or isinstance(value, np.ufunc):
+        return proxy(value, staged=staged)
+    if (staged and type(value) in _CALLED) or isinstance(value, np.ufunc):
         return value
     if isinstance(value, np.vectorize):
         return applying.vectorized(value)

@@ -68,7 +68,7 @@ def statement_of_text(text: str, source: str, level: str, line: int, space: Spac
     checks = tuple((PREDICATES[name], variable) for name, variable in filter(None, map(_predicate, parts)))
     assumed = tuple(ast.unparse(p) for p in parts if p not in structural and _predicate(p) is None)
     tests = [compile(ast.fix_missing_locations(ast.Expression(p)), source, "eval") for p in structural]
-    known = {k: namespace.value_of(v) for k, v in _PREFIXES.items()} | functions | {"__builtins__": {}}
+    known = {k: namespace.value_of(v, staged=False) for k, v in _PREFIXES.items()} | functions | {"__builtins__": {}}
 
     def both(arrays: Mapping[str, Tensor]) -> Iterator[Any]:
         seen = {**known, **arrays}
@@ -107,7 +107,7 @@ def _function(name: str, space: Space) -> Callable[..., Any]:
     for module in _modules():
         found = getattr(module, name, None)
         if callable(found) and not isinstance(found, type):
-            return getattr(namespace.value_of(module), name)
+            return getattr(namespace.value_of(module, staged=False), name)
     op = registry.get({"abs": "absolute"}.get(name, name))
     if isinstance(op, Pointwise):
         return lambda *values: wrap(op(*map(node_of, values)))

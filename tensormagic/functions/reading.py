@@ -161,6 +161,6 @@ def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:
     """
     capture = context.current()
     if capture is None or not isinstance(value, types.FunctionType) or value.__globals__ is not function.__globals__:
-        return namespace.value_of(value)
+        return namespace.value_of(value, staged=staged_code(function.__code__) is not None)
     beside = capture.beside.setdefault(value, Beside(captured_body(value, lasting=lasting), lasting))
     return value if staged_code(function.__code__) is not None else functools.wraps(value)(beside.body)

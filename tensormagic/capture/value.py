@@ -182,6 +182,9 @@ class Tensor:
             return value.astype(dtype)
         return value.copy() if copy else value
 
+    def __bytes__(self) -> bytes:
+        return bytes(self.__array__())
+
     def item(self, *index: Any) -> Any:
         """The value of one element, as a Python number."""
         needs_value(".item()", node=self.node)

@@ -18,7 +18,7 @@ from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import mathematics
 from tensormagic.capture.makers import maker_of
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging import outside, ranges, scalar_types, source
+from tensormagic.capture.staging import ordering, outside, ranges, scalar_types, source
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
@@ -28,7 +28,7 @@ from tensormagic.capture.staging.telling import print_
 from tensormagic.capture.staging.trial import spoil, trial
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.stand_ins import StandIn
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.value import Tensor, has_lazy, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import module_of
@@ -96,6 +96,8 @@ def _in_place_of(function: Any) -> Any:
         return partial(METHODS[function.__func__], function.__self__)
     if function is print and waits():
         return print_
+    if type(owner := getattr(function, "__self__", None)) is list and function == owner.sort and not values_are_there():
+        return partial(ordering.sort, owner)
     if waits() and (code := code_that_calls_itself(function)) is not None:
         return calling(staged(function), code)
     if (own := staged(function)) is not function:
@@ -234,9 +236,11 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
             return first if _is_alone(rows, rest) else _folded(pick, first, rest)
         if len(args) == 1 and is_long(args[0]):
             return on_values(plain)(*args, **options)
-        several = len(args) == 1 and (isinstance(args[0], Tensor | list | tuple) or is_generated(args[0]))
+        several = len(args) == 1 and hasattr(type(args[0]), "__iter__")
         values = list(args[0]) if several else list(args)
         args = (values,) if several else args
+        if values and not values_are_there() and set(options) <= {"default", "key"} and _by_parts(values, options):
+            return ordering.extreme(plain, values, key=options.get("key"), smaller=smaller)
         if set(options) - {"default"} or len(values) < 2 or not any(isinstance(v, Tensor) for v in values):
             return plain(*args, **options)
         best = values[0]
@@ -253,6 +257,12 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
         return chosen(value < best if smaller else value > best, lambda: value, lambda: best)
 
     return find
+
+
+def _by_parts(values: list[Any], options: dict[str, Any]) -> bool:
+    """Whether ``min`` and ``max`` compare keys, or lazy values part by part, and not numbers."""
+    lazy_parts = any(isinstance(v, tuple | list) for v in values) and has_lazy(values)
+    return options.get("key") is not None or lazy_parts
 
 
 def is_long(values: Any) -> bool:
@@ -293,13 +303,6 @@ def whole(value: Any) -> Any:
     from tensormagic.capture.staging.comprehensions import Generated
 
     return value.whole() if isinstance(value, Generated) else value
-
-
-def is_generated(value: Any) -> bool:
-    """Whether a value is a generator expression of captured code."""
-    from tensormagic.capture.staging.comprehensions import Generated
-
-    return isinstance(value, Generated)
 
 
 def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) -> Any:
@@ -396,6 +399,11 @@ def _type(*args: Any, **options: Any) -> Any:
     return args[0].own_class if isinstance(args[0], StandIn) else type(args[0])
 
 
+def _of_memory(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """``memoryview`` and ``bytearray``: of a lazy array, of its value."""
+    return lambda value=b"", *rest: plain(value.__array__() if isinstance(value, Tensor) else value, *rest)
+
+
 def _has_attribute(value: Any, name: str) -> bool:
     """``hasattr``: of a lazy number, what numbers have."""
     if isinstance(value, Tensor):
@@ -418,12 +426,15 @@ _OWN: dict[Any, Callable[..., Any]] = {
     **CONVERSIONS,
     **scalar_types.TYPES,
     filter: _filtered,
+    memoryview: _of_memory(memoryview),
+    bytearray: _of_memory(bytearray),
     range: ranges.range_,
     enumerate: ranges.enumerate_,
     zip: ranges.zip_,
     reversed: ranges.reversed_,
     len: ranges.len_,
     sum: _sum,
+    sorted: ordering.sorted_,
     min: _extreme("min", smaller=True),
     max: _extreme("max", smaller=False),
     all: _quantified("all", "all"),

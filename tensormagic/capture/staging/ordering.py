@@ -1,0 +1,120 @@
+"""Python's orders of lazy values, where no values are there: ``sorted``, ``list.sort``, and comparisons of keys for ``min`` and ``max``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.elements import Stack
+from tensormagic.capture.names import find
+from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.staging.raising import may_wait, note, wait
+from tensormagic.capture.tree import flatten, structure
+from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Form
+from tensormagic.ops.form import to_form
+
+Key = Callable[[Any], Any]
+
+
+def sorted_(values: Any, /, *, key: Key | None = None, reverse: Any = False) -> Any:
+    """``sorted``."""
+    items = list(values)
+    keys = items if key is None else [key(item) for item in items]
+    if len(items) < 2 or values_are_there() or not has_lazy(keys):
+        order = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
+        return [items[k] for k in order]
+    order = _order(keys, bool(reverse))
+    return _taken(items, order)
+
+
+def sort(items: list[Any], *, key: Key | None = None, reverse: Any = False) -> None:
+    """``list.sort``."""
+    items[:] = sorted_(items, key=key, reverse=reverse)
+
+
+def extreme(plain: Callable[..., Any], values: list[Any], *, key: Key | None = None, smaller: bool) -> Any:
+    """``min`` or ``max`` of what is compared by keys, or part by part: the first one that no other goes before."""
+    from tensormagic.capture.staging.runtime import chosen
+
+    keys = values if key is None else [key(value) for value in values]
+    if not has_lazy(keys):
+        return values[plain(range(len(values)), key=keys.__getitem__)]
+    best = keys[0], values[0]
+    for one in zip(keys[1:], values[1:], strict=True):
+        test = before(one[0], best[0]) if smaller else before(best[0], one[0])
+        best = chosen(test, lambda one=one: one, lambda best=best: best)
+    return best[1]
+
+
+def before(left: Any, right: Any) -> Any:
+    """``left < right``, as Python orders numbers, and tuples and lists by their first parts that differ."""
+    from tensormagic.capture.staging.runtime import chosen
+
+    if type(left) is not type(right) or not isinstance(left, tuple | list):
+        return left < right
+    if not left or not right:
+        return len(left) < len(right)
+    if left[0] is right[0]:
+        return before(left[1:], right[1:])
+    return chosen(left[0] == right[0], lambda: before(left[1:], right[1:]), lambda: before(left[0], right[0]))
+
+
+def _order(keys: list[Any], reverse: bool) -> Node:
+    """The positions in order: those of equal keys as they were, the other way round too."""
+    columns = _columns(keys, "sorted() by keys")
+    for column, _ in columns:
+        _refuse_unordered(column)
+    rows = [wrap(column)[::-1] if reverse else wrap(column) for column, _ in columns]
+    order: Any = _numpys(np.lexsort)(rows[::-1])
+    return node_of((len(keys) - 1 - order)[::-1] if reverse else order)
+
+
+def _refuse_unordered(column: Node) -> None:
+    """Have a run refuse nan, which Python leaves where its own comparisons happen to leave it."""
+    if not column.type.inexact:
+        return
+    if not may_wait():
+        raise context.uncaught()
+    error = CaptureError(
+        f"sorted() in {context.here()} meets nan, whose place among others Python does not define",
+        "Use np.sort, which puts nan last.",
+    )
+    note(wait(node_of((~_numpys(np.isnan)(wrap(column))).all()), error))
+
+
+def _taken(items: list[Any], order: Node) -> list[Any]:
+    """The items in an order that data decide."""
+    _, build = flatten(items[0])
+    stacks = [Stack(node_of(wrap(column)[wrap(order)]), form, len(items)) for column, form in _columns(items, "sorted()")]
+    return [build(iter([s.elements[k] for s in stacks])) for k in range(len(items))]
+
+
+def _columns(items: Sequence[Any], what: str) -> list[tuple[Node, Form]]:
+    """An array for each number of an item, and the form of these numbers."""
+    if any(structure(item) != structure(items[0]) for item in items):
+        refuse(f"{what} of items that differ in more than numbers", "Sort numbers, or tuples of numbers.")
+    rows = [[_number(v, what) for v in flatten(item)[0]] for item in items]
+    columns = list(zip(*rows, strict=True))
+    if not columns or any(n.type != column[0].type for column in columns for n in column):
+        refuse(f"{what} of numbers of several types", "Convert them to one type first: float(v).")
+    stack: Any = _numpys(np.stack)
+    return [(node_of(stack([wrap(to_form(n, "array")) for n in c])), c[0].type.form) for c in columns]
+
+
+def _number(value: Any, what: str) -> Node:
+    is_number = isinstance(value, Tensor | bool | int | float | complex | np.generic)
+    if not is_number or (isinstance(value, Tensor) and value.type.form == "array" and value.ndim):
+        name = "ndarray" if isinstance(value, Tensor) else type(value).__name__
+        refuse(f"{what} of {name}s, as data decide,", "Sort numbers: np.argsort gives an order to index with.")
+    return node_of(value)
+
+
+def _numpys(function: Any) -> Callable[..., Any]:
+    own = find(function)
+    return function if own is None else own

@@ -32,7 +32,7 @@ class Kind(enum.Enum):
 _NUMBERS = (bool, int, float, complex, np.generic)
 _PYTHONS = (int, float, complex)
 _OWN_NUMBERS: dict[type, Callable[[Any], Any]] = {kind: kind.__pos__ for kind in _PYTHONS}
-_OPERATORS = {
+OPERATORS = {
     f"__{side}{name}__"
     for side in ("", "r", "i")
     for name in (
@@ -47,7 +47,7 @@ _ALIKE = {  # what a class may say of itself without computing otherwise
     *("__dlpack__", "__dlpack_device__", "__class_getitem__"),
 }  # fmt: skip
 _MEANS = {n for n in dir(np.ndarray) if n not in dir(object)} - _ALIKE
-_OVERRIDES = (_MEANS | _OPERATORS | _PROTOCOLS | {"__getitem__", "__iter__", "__eq__", "__ne__", "astype", "copy"}) - {
+_OVERRIDES = (_MEANS | OPERATORS | _PROTOCOLS | {"__getitem__", "__iter__", "__eq__", "__ne__", "astype", "copy"}) - {
     *("__reduce__", "__reduce_ex__", "__setstate__", "__array_finalize__"),
     *("__buffer__", "__class_getitem__"),
 }
@@ -69,7 +69,7 @@ def _found(cls: type) -> Kind:
         return _kind_of_array(cls)
     if issubclass(cls, _NUMBERS):
         own = [c for c in cls.__mro__ if issubclass(c, _NUMBERS) and not _is_basic(c)]
-        changed = any((_OPERATORS | {"__eq__", "__float__", "__getattr__"}) & vars(c).keys() for c in own)
+        changed = any((OPERATORS | {"__eq__", "__float__", "__getattr__"}) & vars(c).keys() for c in own)
         changed = changed or (issubclass(cls, enum.Enum) and not issubclass(cls, int))  # told apart by `is`
         if not changed:
             return Kind.PLAIN
@@ -81,7 +81,7 @@ def _found(cls: type) -> Kind:
     if not any(hasattr(cls, name) for name in ("__array__", "__array_interface__", "__array_struct__")):
         return Kind.OTHER
     names = {name for c in cls.__mro__ if c is not object for name in vars(c)}
-    if names & (_OPERATORS | {"__getattr__", "__getattribute__"}):
+    if names & (OPERATORS | {"__getattr__", "__getattribute__"}):
         return Kind.OWN
     return Kind.METHODS if names & _MEANS else Kind.READ
 
@@ -347,6 +347,7 @@ def check_dtype(dtype: np.dtype[Any], name: str) -> None:
 
 
 __all__ = [
+    "OPERATORS",
     "Kind",
     "RefusedError",
     "check_dtype",

@@ -115,7 +115,11 @@ class Module:
         return f"{self.__wrapped__!r} (captured)"
 
 
-_CALLED = {FunctionType, BuiltinFunctionType, type(np.mean)}  # kinds of functions: what is called for them, calls decide
+_CALLED = {
+    FunctionType,
+    BuiltinFunctionType,
+    type(np.mean),
+}  # kinds of functions: what is called for them, calls decide
 _proxies: dict[tuple[str, bool], Module] = {}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import door
+from tensormagic.capture import door, frames
 from tensormagic.capture.door import is_table, numbers_of
 from tensormagic.capture.elements import Outgrown
 from tensormagic.capture.tables import Labelled, structure_of, with_labels
@@ -82,9 +82,8 @@ def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
     if isinstance(tree, Labelled):
         leaves.append(tree)
         return lambda rest: _relabelled(next(rest), tree)
-    if is_table(tree) and (array := numbers_of(tree, str(getattr(tree, "name", None) or "table"))) is not None:
-        leaves.append(array)
-        return lambda rest: _labelled(next(rest), tree)
+    if is_table(tree) and (build := _of_table(tree, leaves)) is not None:
+        return build
     if isinstance(tree, Outgrown):
         leaves += tree.stacks
         return lambda rest: tree.listed([next(rest) for _ in tree.stacks])
@@ -106,6 +105,14 @@ def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
     return next
 
 
+def _of_table(table: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any] | None:
+    array = numbers_of(table, str(getattr(table, "name", None) or "table"))
+    if array is None:
+        return frames.collect(table, leaves)
+    leaves.append(array)
+    return lambda rest: _labelled(next(rest), table)
+
+
 def _labelled(value: Any, table: Any) -> Any:
     return with_labels(value, table) if isinstance(value, Tensor) else value
 
@@ -121,7 +128,8 @@ def structure(tree: Any) -> Any:
     if tree is None or isinstance(tree, np.dtype):
         return tree
     if is_table(tree):
-        return structure_of(tree)
+        columns = None if numbers_of(tree, "table") is not None else frames.arrays_of(tree)
+        return structure_of(tree) if columns is None else frames.form_of(tree, columns)
     if isinstance(tree, Outgrown):
         return (Outgrown, len(tree.stacks))
     if isinstance(tree, dict):

@@ -231,12 +231,12 @@ class Compiled(Made):
                 f"{self._record.changed()}, which {self._traced.name} reads, is not what it was when it was compiled",
                 _COMPILE,
             )
+        if len(args) == len(self._structure[1]) and structure(args) != self._structure:
+            raise GuardError("the arguments are put together in another way than those that were compiled for")
         given = self._moving(args)
         for parameter, value in zip(self.graph.parameters, given, strict=False):
             if np.asarray(value).dtype != parameter.type.dtype:
                 raise GuardError(f"an argument of dtype {np.asarray(value).dtype} where {parameter.type} was compiled")
-        if structure(args) != self._structure:
-            raise GuardError("the arguments are put together in another way than those that were compiled for")
         values = [*given, *(now() for now in self._traced.outside)]
         if len(values) != len(self.graph.parameters):
             count = len(values) - len(self._traced.outside)

@@ -91,7 +91,9 @@ def _refuse_unordered(column: Node) -> None:
 def _taken(items: list[Any], order: Node) -> list[Any]:
     """The items in an order that data decide."""
     _, build = flatten(items[0])
-    stacks = [Stack(node_of(wrap(column)[wrap(order)]), form, len(items)) for column, form in _columns(items, "sorted()")]
+    stacks = [
+        Stack(node_of(wrap(column)[wrap(order)]), form, len(items)) for column, form in _columns(items, "sorted()")
+    ]
     return [build(iter([s.elements[k] for s in stacks])) for k in range(len(items))]
 
 

@@ -341,7 +341,10 @@ def _held(leaf: Node) -> Any:
         return _values.here()[leaf]
     source = leaf["source"]
     if not isinstance(source, Snapshot):
-        raise GuardError(f"{source.name} is a parameter of a function that is being captured: it has no value")
+        raise GuardError(
+            f"the value of {source.name} is asked for while a function of it is differentiated or batched: it has none there",
+            "Print, convert and store outside of that function, or into arrays that it is given.",
+        )
     return source.read()
 
 

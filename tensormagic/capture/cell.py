@@ -197,7 +197,8 @@ def run_cell(
             result, space = execute(code, start, capture, inside, moving)
     outputs = {n: held.original(restored(known(v))) for n, v in _bound(space, start, code.parsed.binds)}
     deleted = [n for n in start if n not in space]
-    buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh)}
+    read = [t for t in capture.lifted.values() if isinstance(t, Tensor)]  # by functions of the notebook, too
+    buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh, *read)}
     stores = [b for b in buffers.values() if b.array is not None and b.version and b.stored]
     _send_away(outputs, code)
     for buffer in stores:  # names that still hold the input hold the notebook's array

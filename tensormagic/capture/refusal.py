@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 from typing import NoReturn
 
 from tensormagic.capture import context
@@ -53,6 +54,15 @@ def abstract(why: str) -> None:
         )
 
 
+def _is_stored() -> bool:
+    """Whether the user's code is at a store by an index, which NumPy or Python makes: into an array that is none of ours."""
+    frame = context.user_frame()
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] == _STORE
+
+
+_STORE = dis.opmap["STORE_SUBSCR"]
+
+
 def needs_value(
     what: str,
     advice: str = "Do that outside the function, where the value can be computed; or run the cell with --plain.",
@@ -66,6 +76,8 @@ def needs_value(
     if capture is None:
         return
     if capture.abstract or capture.trials:
+        if capture.abstract and _is_stored() and not what.startswith("a key"):
+            not_own("the code")
         raise CaptureError(f"{what} needs the value of what is being captured", advice)
     if node is not None and node.type.inexact and (frame := context.user_frame()) is not None:
         capture.taken.setdefault(node, context.span(frame))

@@ -8,14 +8,15 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.random import Drawn
+from tensormagic.capture.staging.merged import is_number
 from tensormagic.capture.staging.regions import around, graph_of, of_type
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import node_of, wrap
-from tensormagic.functions.derivatives import derived, normal_form
+from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.functions.derivatives import derived, lazily_read, normal_form
 from tensormagic.functions.function import Function, of_callable, refuse_stores
 from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker
-from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.leaf import Source, constant_value, input_node
 from tensormagic.ops.regions.control import checkpoint as checkpointed
@@ -31,19 +32,31 @@ class _Traced:
     nodes: list[Node]
     stand_ins: list[Node]
     result: Any
+    stored: list[
+        tuple[Node, Callable[[Node], object]]
+    ]  # what arrays hold that were stored into, and what puts that there
 
 
 def _traced(function: Function, args: tuple[Any, ...], options: dict[str, Any]) -> _Traced:
     leaves, build = flatten((args, options))
-    nodes = [node_of(v) for v in leaves]
+    moving = [v for v in leaves if is_number(v)]
+    nodes = [node_of(v) for v in moving]
     stand_ins = [input_node(Source(f"operand{k}"), n.type) for k, n in enumerate(nodes)]
-    tensors = [stand_in_tensor(n, f"number {k}") for k, n in enumerate(stand_ins)]
+    tensors = [stand_in_tensor(n, f"number {k + 1}") for k, n in enumerate(stand_ins)]
     context.stand_for(stand_ins, nodes)
-    given, named = build(iter(tensors))
+    own = iter(tensors)
+    given, named = build(iter([next(own) if is_number(v) else v for v in leaves]))
+    before = {t.place.buffer: t.place.buffer.version for t in lazily_read()}
     with Drawn(function.name):
         result = function.body(*given, **named)
-    refuse_stores(tensors, function.name)
-    return _Traced(nodes, stand_ins, result)
+    outside = list(dict.fromkeys(t.place.buffer for t in lazily_read()))
+    stored = [(b.node, b.put) for b in outside if b.version != before.get(b, 0)]
+    for tensor, value in zip(tensors, moving, strict=True):
+        if tensor.place.buffer.stored:
+            if not isinstance(value, Tensor):
+                refuse_stores([tensor], function.name)
+            stored.append((tensor.place.buffer.node, value.place.write))
+    return _Traced(nodes, stand_ins, result, stored)
 
 
 @maker
@@ -75,10 +88,13 @@ def checkpoint(fun: Any) -> Function:
     def body(*args: Any, **options: Any) -> Any:
         traced = _traced(function, args, options)
         leaves, build = flatten(traced.result)
-        results = [node_of(v) for v in leaves]
+        results = [*(node_of(v) for v in leaves), *(node for node, _ in traced.stored)]
         free = around(results, traced.stand_ins)
         graph = graph_of(results, [*traced.stand_ins, *free])
-        return build(iter([wrap(context.record(n)) for n in checkpointed(graph, [*traced.nodes, *free])]))
+        found = [context.record(n) for n in checkpointed(graph, [*traced.nodes, *free])]
+        for (_, put), node in zip(traced.stored, found[len(leaves) :], strict=True):
+            put(node)
+        return build(iter(map(wrap, found[: len(leaves)])))
 
     return derived(function, "checkpoint", body)
 
@@ -116,6 +132,11 @@ def custom_gradient(fun: Any) -> Function:
 
     def body(*args: Any, **options: Any) -> Any:
         traced = _traced(function, args, options)
+        if traced.stored:
+            raise CaptureError(
+                f"{function.name} stores into arrays that it is given or reads, and says its own derivative",
+                "Make a new array in it: w = w.copy().",
+            )
         value, pull = _pair(traced.result, function)
         leaves, build = flatten(value)
         results = [node_of(v) for v in leaves]

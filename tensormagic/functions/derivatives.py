@@ -102,9 +102,10 @@ class Closed:
         mark = wrap(constant(0))
         with Drawn() as drawn:
             self.result = function.body(*changed, **options)
-        self._leave(mark, tensors)
+        self._leave(mark, [*tensors, *(read := lazily_read())])
         for buffer in drawn.before:
             buffer.put(self.open([buffer.node])[0])
+        outside |= {t.place.buffer: 0 for t in read if t.place.buffer not in outside}  # names that it has read first
         for buffer in [b for b, version in outside.items() if b.version != version]:
             buffer.put(self.open([buffer.node])[0])
         for tensor, value in zip(tensors, given, strict=True):
@@ -112,16 +113,20 @@ class Closed:
                 self._store(tensor, value, function)
 
     def _leave(self, mark: Tensor, own: Sequence[Tensor]) -> None:
-        """Have what the body has left in objects be of the actual arguments."""
+        """Have what the body has left in objects, and stored into arrays there, be of the actual arguments."""
         kept = {id(t) for t in own}
         left = [v for v in left_behind(mark, known=True) if id(v) not in kept]
-        results, build = flatten(self.result)
-        if any(v is r for v in left for r in results):
-            self.result = build(iter([wrap(r.node) if isinstance(r, Tensor) else r for r in results]))
-        for value in left:
-            node = value.node
-            if any(n in self.actual for n in topological([node])):
-                value.place = Place(Buffer(self.open([node])[0]))
+        results, build = flatten(self.result)  # which stay what they are
+        self.result = build(iter([wrap(r.node) if isinstance(r, Tensor) else r for r in results]))
+        given = {t.place.buffer for t in own}
+        for value in [v for v in left if v.place.buffer in given and self._moves(v.node)]:  # parts of arguments
+            value.place = Place(Buffer(self.open([value.node])[0]))
+        for buffer in dict.fromkeys(v.place.buffer for v in left if v.place.buffer not in given):
+            if self._moves(buffer.node):
+                buffer.put(self.open([buffer.node])[0])
+
+    def _moves(self, node: Node) -> bool:
+        return any(n in self.actual for n in topological([node]))
 
     def _stand_in(self, node: Node, function: Function, name: str) -> Node:
         if not node.type.inexact:
@@ -161,9 +166,13 @@ class Closed:
 
 def _lazy(args: tuple[Any, ...], options: dict[str, Any]) -> list[Tensor]:
     """The lazy arrays that a body may store into beside stand-ins: arguments, and names that are read from outside."""
+    return [*(v for v in flatten((args, options))[0] if isinstance(v, Tensor)), *lazily_read()]
+
+
+def lazily_read() -> list[Tensor]:
+    """The lazy arrays that stand for names that are read from outside."""
     capture = context.current()
-    read = list(capture.lifted.values()) if capture is not None else []
-    return [v for v in [*flatten((args, options))[0], *read] if isinstance(v, Tensor)]
+    return [] if capture is None else [v for v in capture.lifted.values() if isinstance(v, Tensor)]
 
 
 def argument_positions(function: Function, argnums: ArgNums, count: int) -> list[int]:

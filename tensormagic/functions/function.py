@@ -37,7 +37,7 @@ from tensormagic.functions.reading import (
 from tensormagic.functions.record import Record, bits
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stand_ins import abstract_tensor
-from tensormagic.functions.stores import Stores, stores_of, unchanged
+from tensormagic.functions.stores import Stores, committed, stores_of, unchanged
 from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, KindError
 from tensormagic.ir.graph import Graph
@@ -399,6 +399,7 @@ class Function(Made):
                 result = self._leveled(args, options)
             drawn = random.advanced(capture)
             random.commit(drawn, session.compute([g.buffer.node for g in drawn]))
+            committed(capture, self.name)
             return result
         given, key = self.kind(args, options)
         known = next((k for k in self._exact.get(key, ()) if k.program.stores.fits(given.values) and k.holds()), None)
@@ -417,6 +418,16 @@ class Function(Made):
         """The values of a call, and the key of the programs for values of their types and shapes."""
         given = self._given(args, options)
         return given, (structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values]))
+
+    def stored(self, args: tuple[Any, ...]) -> tuple[Given, bool]:
+        """The values of a call, with all that it reads, and whether it stores into some of these."""
+        given, key = self.kind(args, {})
+        program, given, _ = self._specialise(key, given, (args, {}))
+        return given, bool(program.stores.inputs)
+
+    def whole(self, args: tuple[Any, ...]) -> Record:
+        """What a call with these arguments can read, with which what it changes can be taken back."""
+        return self._whole((args, {}))
 
     def _flattened(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], Callable[[Any], Any]]:
         """The parts of the arguments; a refusal says which of them it is."""

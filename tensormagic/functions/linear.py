@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ from tensormagic.capture.inputs import own
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
-from tensormagic.functions.derivatives import Closed, jvp, kept, like, normal_form, pushed
-from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.derivatives import Closed, jvp, kept, lazily_read, like, normal_form, pushed
+from tensormagic.functions.function import Function, Given, of_callable
+from tensormagic.functions.inside import taken_back
 from tensormagic.functions.record import Record
-from tensormagic.ir.errors import DifferentiationError
+from tensormagic.functions.stores import committed
+from tensormagic.ir.errors import CaptureError, DifferentiationError, TensorError
 from tensormagic.ir.node import Node
 from tensormagic.ops.update import zeros_like
 from tensormagic.transform import grad as modes
@@ -70,26 +73,68 @@ def _both(fun: Any, primals: tuple[Any, ...], again: Map, derive: Map) -> tuple[
             value, along = _captured(function, primals, derive)
         drawn = random.advanced(capture)
         random.commit(drawn, session.compute([g.buffer.node for g in drawn]))
+        committed(capture, function.name)
         return value, along
     given, key = function.kind(primals, {})
     known = next((r for r in _followed.get(function, {}).get(key, ()) if r.holds()), None)
-    if known is None:
+    if known is not None:
+        return _twice(function, primals, given, known, again, stores=False)
+    whole = function.whole(primals)
+    try:
         return _computed(function, primals, key, derive)
+    except (TensorError, TypeError, ValueError):
+        alike = _alike(function, primals, whole)
+        if alike is None:
+            raise
+    given, stores = alike
+    return _twice(function, primals, given, function.record((primals, {})), again, stores=stores)
 
+
+def _alike(function: Function, primals: tuple[Any, ...], whole: Record) -> tuple[Given, bool] | None:
+    """The values of a call of which two runs are alike, for code that one run without values cannot capture; else None."""
+    if not taken_back(whole) or function.record((primals, {})).why:
+        return None
+    given, stores = function.stored(primals)
+    draws = any(map(random.is_generator, given.objects))
+    return None if (whole.changed() and taken_back(whole)) or draws else (given, stores)
+
+
+def _twice(
+    function: Function, primals: tuple[Any, ...], given: Given, known: Record, again: Map, *, stores: bool
+) -> tuple[Any, Map]:
+    """The value of one run, and the map of others: of the arguments, and of what is read, as they were."""
     leaves, build = flatten(primals)
-    at = build(iter([_kept(v) for v in leaves]))  # arrays may be stored into before the map is used
+    kept = [_kept(v) for v in leaves]  # arrays may be stored into before the map is used
     held = [(read, value, _kept(value)) for read, value in given.held]
 
     def same(moved: Any) -> Any:
-        changed = known.changed() or next((r[0] for r, v, was in held if not _is_still(r[1].get(r[0]), v, was)), "")
+        changed = known.changed() or next(
+            (r[0] for r, v, was in held if not _is_still(r[1].get(r[0]), v, None if stores else was)), ""
+        )
         if changed:
             raise DifferentiationError(
                 f"{changed}, which {function.name} reads, is not what it was when its value was computed",
                 "Ask for value and derivative again.",
             )
-        return again(at, moved)
+        if not stores:
+            return again(build(iter(kept)), moved)
+        with _as_it_was([(v, was) for _, v, was in held]):
+            return again(build(iter([_kept(v) for v in kept])), moved)
 
     return function(*primals), same
+
+
+@contextmanager
+def _as_it_was(held: Sequence[tuple[Any, Any]]) -> Generator[None]:
+    """Have arrays hold what they held; afterwards, what they hold now."""
+    arrays = [(v, was, v.copy()) for v, was in held if isinstance(v, np.ndarray) and v.flags.writeable]
+    for array, was, _ in arrays:
+        np.copyto(array, was)
+    try:
+        yield
+    finally:
+        for array, _, now in arrays:
+            np.copyto(array, now)
 
 
 def _kept(value: Any) -> Any:
@@ -98,8 +143,8 @@ def _kept(value: Any) -> Any:
 
 
 def _is_still(value: Any, before: Any, was: Any) -> bool:
-    """Whether a name holds what it held ``before``: the same object, and the elements that there ``was``."""
-    return value is before and (not isinstance(value, np.ndarray) or value.tobytes() == was.tobytes())
+    """Whether a name holds what it held ``before``: the same object, and the elements that there ``was``; None for any."""
+    return value is before and (was is None or not isinstance(value, np.ndarray) or value.tobytes() == was.tobytes())
 
 
 _followed: weakref.WeakKeyDictionary[Function, OrderedDict[Any, list[Record]]] = weakref.WeakKeyDictionary()
@@ -140,7 +185,12 @@ def _computed(function: Function, primals: tuple[Any, ...], key: Any, derive: Ma
     lazy = [_input(v, f"argument {k + 1}") for k, v in enumerate(leaves)]
     with context.capturing(Capture(function.name)) as capture:
         value, along = _captured(function, build(iter(lazy)), derive)
-        refuse_stores(lazy, function.name)
+        if any(t.place.buffer.stored for t in (*lazy, *lazily_read())):
+            raise CaptureError(
+                f"{function.name} stores into what it is given or reads, and no run of it is as another: "
+                "its value and its derivative would be of two",
+                "Make a new array, w = w - g, and return it.",
+            )
         drawn = random.advanced(capture)
         found, put = _values(value, [g.buffer.node for g in drawn], function.math)
     random.commit(drawn, put)

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic import session
+from tensormagic.capture import inputs
+from tensormagic.capture.context import Capture
 from tensormagic.capture.random import State
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.tree import flatten, structure
@@ -90,6 +93,18 @@ class Stores:
             else:
                 np.copyto(values[number], result)
         return [values[self.returned[k]] if k in self.returned else r for k, r in enumerate(results[:count])]
+
+
+def committed(capture: Capture, label: str) -> None:
+    """Store into the arrays that a call has found under names, where it ran over lazy values."""
+    found = [v.place.buffer for v in capture.lifted.values() if isinstance(v, Tensor) and v.place.buffer.stored]
+    stored = list(dict.fromkeys(b for b in found if b.array is not None))
+    if not stored:
+        return
+    values = session.compute([b.node for b in stored], [f"{b.name}, which {label} stores into" for b in stored])
+    inputs.secure_all()
+    for buffer, value in zip(stored, values, strict=True):
+        np.copyto(buffer.array, value, casting="same_kind")
 
 
 def _is_alike(target: np.ndarray[Any, Any], value: Any) -> bool:

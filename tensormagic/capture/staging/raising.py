@@ -29,7 +29,7 @@ from tensormagic.capture.staging.trial import (
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
-from tensormagic.ir.errors import CaptureError, GuardError, TensorError
+from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, TensorError
 from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
@@ -302,8 +302,10 @@ def refusing(label: str) -> Generator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, TypeError | ValueError) and is_met_by_numpy(error):
-            refusal: Exception = CaptureError(
+        if isinstance(error, TypeError | ValueError) and isinstance(error.__cause__, ForeignStoreError):
+            refusal: Exception = error.__cause__
+        elif isinstance(error, TypeError | ValueError) and is_met_by_numpy(error):
+            refusal = CaptureError(
                 f"{label} hands what is being captured to NumPy's own code, which needs the value ({error})",
                 "Store into arrays that np.array, np.zeros, … make, or that are computed from arguments.",
             )

@@ -26,7 +26,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.config import config
 from tensormagic.ir import site
-from tensormagic.ir.errors import BoundsError, GuardError, ShapeError
+from tensormagic.ir.errors import BoundsError, GuardError, ShapeError, WideError
 from tensormagic.ir.graph import Closed, Graph, Guard, check, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, Size, Symbol, evaluate, nodes_of
@@ -137,6 +137,10 @@ class Executable:
             if self._native is not None and config.tier != "numpy":
                 return self._by_machine(self._native, sizes, values)
             return self._slow(sizes, *values)
+        except WideError:
+            if self.tells or self.calls:
+                raise
+            return self.by_numpy(sizes, *values)
         except (ShapeError, BoundsError) as error:
             refused = reference.refusal(self.graph, sizes, values)
             if refused is not None:

@@ -20,7 +20,7 @@ from tensormagic.backend.scalar_text import (
     step_text,
 )
 from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, collapses, strides
-from tensormagic.ir.errors import BoundsError
+from tensormagic.ir.errors import BoundsError, WideError
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, atom, is_at_least, product
 from tensormagic.ops.effects.checks import ERRORS
@@ -140,9 +140,20 @@ class Body:
         for n in node.sized_by:  # numbers first, as for stages
             self.value(n, ())
         if node.op is SIZE:
-            return f"({self.text.size(node['size'])})"
+            return self._size(node)
         along = index[node["axis"]]
         return f"({self._linear({int(along.variable[1:]): along.step} if along.variable else {}, along.offset)})"
+
+    def _size(self, node: Node) -> str:
+        """A size: where data make it larger than a word, that is noted, and NumPy's tier has Python's integers."""
+        text, wide = f"({self.text.size(node['size'])})", self.text.wide(node["size"])
+        if wide and (node, ()) not in self.memo:
+            self.memo[node, ()] = text
+            depth = self._depth(text)
+            self.emit(depth, f"if {' or '.join(wide)}:", node)
+            for line in self.text.fault(WideError, "an integer of data is larger than 64 bits hold"):
+                self.emit(depth, f"    {line}", node)
+        return text
 
     def _compute(self, node: Node, index: tuple[Index, ...]) -> str:
         values = [self.value(a, index) for a in node.args]

@@ -47,6 +47,25 @@ class Entry:
     width: Size = 1
 
 
+WORD = 2.0**63 - 2.0**54  # what 64 bits hold for sure, as far as an estimate can tell
+_SMALL = 2**31
+
+
+def _may_wrap(size: Dim) -> bool:
+    """Whether a size of data may need more than 64 bits; not what a loop counts by small steps."""
+    free = [(m, c) for m, c in size.terms if any(_is_free(a) for a, _ in m)]
+    if not free or (len(size.terms) == 1 and size.terms[0][1] == 1 and len(free[0][0]) == 1 and free[0][0][0][1] == 1):
+        return False
+    (first, factor), *others = free
+    counted = len(first) == 1 and factor == 1 and first[0][1] == 1 and first[0][0].op.name == "parameter"
+    return bool(others) or not counted or any(abs(c) >= _SMALL for m, c in size.terms if m != first)
+
+
+def _is_free(a: Any) -> bool:
+    """Whether an atom is an integer of data of which nothing is known."""
+    return isinstance(a, Node) and a.bounds == (None, None)
+
+
 Fault = tuple[type[Exception], tuple[str, ...]]  # an error and its texts, with {0}, {1}, {2} for what the kernel noted
 
 
@@ -229,6 +248,20 @@ class KernelText:
             number = f"{self.array(a)}[0]" if known is None and self.stored(a) else self.scalars[a, ()]
             return number if a.type.dtype == np.dtype(np.int64) else f"np.int64({number})"
         return self._declare(a, "n", Entry("size", a), lambda k: f"table[{k}]")
+
+    def wide(self, size: Size) -> list[str]:
+        """What is true where a size of data, or a part of it, may need more than 64 bits, which wrap: estimates in floating point."""
+        if isinstance(size, int):
+            return []
+        inner = [s for m, _ in size.terms for a, _ in m if isinstance(a, Apply) for s in (a.left, a.right)]
+        found = [text for s in inner for text in self.wide(s)]
+        if not _may_wrap(size):
+            return found
+        total = " + ".join(
+            " * ".join([f"float({c})", *(f"float({self._atom(a)})" for a, power in m for _ in range(power))])
+            for m, c in size.terms
+        )
+        return [*found, f"not abs({total}) < {WORD}"]
 
     def product(self, size: Size) -> str:
         """A size as a factor."""

@@ -10,7 +10,7 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.numbers import as_python, in_range
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.size import Atom, atom, evaluate
+from tensormagic.ir.size import Atom, apply, atom, evaluate, is_at_least
 from tensormagic.ir.type import Size, hint
 from tensormagic.ops.leaf import size_node, size_of
 from tensormagic.ops.pointwise import Pointwise
@@ -98,12 +98,18 @@ def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
             return size_node(_ON_SIZES[op.name](left, right))
     if any(n.type.form != "python" for n in nodes):
         return op(*nodes)
+    if op.name in _TURNED and not isinstance(size := size_of(nodes[0]), int | None):
+        return size_node(_TURNED[op.name](size))
     if op.name in _GROWING and (size := _of_size(op.name, *nodes)) is not None:
         return size_node(size)
     result = op(*as_python(op.name, nodes))
     return in_range(op.name, result, *nodes) if op.name in _GROWING else result
 
 
+_TURNED: dict[str, Callable[[Any], Size]] = {  # of the least of 64 bits, neither is one
+    "negative": operator.neg,
+    "absolute": lambda size: size if is_at_least(size, 0) else apply("max", size, -size),
+}
 _GROWING = {"power", "left_shift"}
 _MOST = 4  # the highest power of a size that is one
 

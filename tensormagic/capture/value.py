@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensormagic.capture import context, door, inputs, memory, undecided
+from tensormagic.capture import context, door, inputs, memory, taken, undecided
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.indexing import basic, expand, has_ellipsis, is_array, lies, put_part
@@ -178,6 +178,7 @@ class Tensor:
         if self.node.op is not CONSTANT:
             needs_value("np.asarray of it, or a function that is not captured,", node=self.node)
         value = np.asarray(self.numpy() if self.node.op is not CONSTANT else self.node["bits"].array())
+        taken.note(self.node, value)
         if dtype is not None and np.dtype(dtype) != value.dtype:
             return value.astype(dtype)
         return value.copy() if copy else value
@@ -197,7 +198,9 @@ class Tensor:
 
     def __float__(self) -> float:
         needs_value("float()", "Leave float() out: the value is a number already.", self.node)
-        return float(self.numpy())
+        value = float(self.numpy())
+        taken.note(self.node, value)
+        return value
 
     def __complex__(self) -> complex:
         needs_value("complex()", node=self.node)

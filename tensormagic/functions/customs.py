@@ -50,7 +50,9 @@ def _traced(function: Function, args: tuple[Any, ...], options: dict[str, Any]) 
     with Drawn(function.name):
         result = function.body(*given, **named)
     outside = list(dict.fromkeys(t.place.buffer for t in lazily_read()))
-    stored = [(b.node, b.put) for b in outside if b.version != before.get(b, 0)]
+    stored: list[tuple[Node, Callable[[Node], object]]] = [
+        (b.node, b.put) for b in outside if b.version != before.get(b, 0)
+    ]
     for tensor, value in zip(tensors, moving, strict=True):
         if tensor.place.buffer.stored:
             if not isinstance(value, Tensor):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, living
+from tensormagic.capture import context, living, taken
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.random import Drawn
@@ -390,8 +390,10 @@ def stop_gradient(value: Any) -> Any:
     return build(scalar.stop_gradient, value)
 
 
-def not_alone(value: Any, name: str = "the value") -> str:
+def not_alone(value: Any, name: str = "the value", result: Node | None = None) -> str:
     """What is to be told of a gradient by a value that another one is, too: an expression that is there twice; else nothing.
+
+    The other one may have no name: ``result`` then is made of an expression that says the same once more.
 
     Raises
     ------
@@ -405,12 +407,22 @@ def not_alone(value: Any, name: str = "the value") -> str:
             f"{name} is made of constants alone: it cannot be told from other constants of this value",
             "Make it a value of its own first: tm.tensor(np.asarray(w)), and compute with that.",
         )
-    if not any(other.node is node for other in living.held() if other is not value and not _shares(other, value)):
+    named = any(other.node is node for other in living.held() if other is not value and not _shares(other, value))
+    if not named and (result is None or not _is_said_again(node, result)):
         return ""
     return (
         f"{name} and another lazy value are the same expression: its gradient counts both. To tell them apart, "
         "write a function of it and differentiate that: tm.grad(lambda w: ...)(w)"
     )
+
+
+def _is_said_again(node: Node, result: Node) -> bool:
+    """Whether what uses ``node`` in ``result`` has the expression in it, written out, and ``node`` was built elsewhere, too."""
+    places = site.of(node)
+    if len(places) < 2:
+        return False
+    users = [s for n in topological([result]) if node in n.args for s in site.of(n)]
+    return any(any(s in user for s in places) and any(s not in user for s in places) for user in users)
 
 
 def _shares(other: Any, value: Tensor) -> bool:
@@ -420,8 +432,9 @@ def _shares(other: Any, value: Tensor) -> bool:
 def input_of(result: Node, wrt: Any) -> Node:
     """The node that a gradient is with respect to: a lazy value's, or the input of that name, or that array's."""
     if not isinstance(wrt, str | np.ndarray):
-        if told := not_alone(wrt):
+        if told := not_alone(wrt, result=result):
             warnings.warn(told, UserWarning, stacklevel=4)
+        taken.tell(result, node_of(wrt), "what it is differentiated by")
         return node_of(wrt)
     sources = {n: n["source"] for n in topological([result]) if n.op is INPUT}
     if isinstance(wrt, str):
@@ -436,6 +449,7 @@ def input_of(result: Node, wrt: Any) -> Node:
             f"{what} is no input of this value: {many}",
             "Name an input; an array has to be the one that the cell read, and unchanged since.",
         )
+    taken.tell(result, found[0], what)
     return found[0]
 
 

@@ -80,6 +80,10 @@ class GuardError(TensorError, RuntimeError):
     """What was assumed at capture does not hold when the graph runs."""
 
 
+class WideError(CaptureError, OverflowError):
+    """An integer of Python's that machine code has no room for."""
+
+
 class KindError(GuardError):
     """A result that was taken for real, or for complex, when a function was captured is the other.
 

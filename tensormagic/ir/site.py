@@ -42,6 +42,12 @@ class Site:
     def __str__(self) -> str:
         return f"{self.cell} line {self.line}"
 
+    def __contains__(self, other: Site) -> bool:
+        """Whether another span is in this one, of the same text."""
+        inside = (self.line, self.column) <= (other.line, other.column)
+        inside = inside and (other.end_line, other.end_column) <= (self.end_line, self.end_column)
+        return inside and (self.cell, self.run) == (other.cell, other.run)
+
 
 _sites: weakref.WeakKeyDictionary[Node, set[Site]] = weakref.WeakKeyDictionary()
 

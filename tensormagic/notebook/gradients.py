@@ -12,6 +12,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
+from tensormagic.capture import taken
 from tensormagic.capture.cell import Captured, Code
 from tensormagic.capture.items import input_of, lifted
 from tensormagic.capture.tables import Labelled
@@ -118,6 +119,8 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
     found = dict(zip(together, gradient_nodes(top, together), strict=True))
     found |= {n: gradient_nodes(top, [n])[0] for n in apart}
     _tell_zeros(code, options.of, top, nodes)
+    for name, node in nodes.items():
+        taken.tell(top, node, name)
     return {name: wrap(found[node]) for name, node in nodes.items()}
 
 
@@ -135,9 +138,9 @@ def _tell_zeros(code: Code, of: str, top: Node, nodes: Mapping[str, Node]) -> No
 
 def _tell_taken(code: Code, captured: Captured, nodes: Mapping[str, Node]) -> None:
     """Warn where Python took numbers of what depends on a variable: what it made of them has no derivative."""
-    for taken, site in captured.capture.taken.items():
+    for number, site in captured.capture.taken.items():
         for name, node in nodes.items():
-            if depends([taken], node):
+            if depends([number], node):
                 place = errors.of_site(site)
                 message = (
                     f"a number was taken here that depends on {name}: grad_{name} leaves out what was made of it\n"

@@ -83,10 +83,15 @@ def methods_in_numpys_words() -> None:
 
 
 def _refused(name: str) -> Callable[..., Any]:
-    def method(*_args: Any, **_options: Any) -> Any:
+    def method(array: Tensor, *args: Any, **options: Any) -> Any:
+        if context.current() is None and name in _READING:
+            return getattr(array.numpy(), name)(*args, **options)
         raise CaptureError(f"x.{name} is not captured", f"Compute it first: x.numpy().{name}().")
 
     return method
+
+
+_READING = {"tobytes", "tofile", "dump", "dumps", "getfield", "byteswap"}  # which plain Python may ask of the value
 
 
 def _operator(own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool) -> Callable[..., Any]:

@@ -48,6 +48,8 @@ class Tensor:
     __pandas_priority__ = 5000  # above a DataFrame's: what a Series and a lazy array make is lazy
 
     def __init__(self, place: Place) -> None:
+        if not isinstance(place, Place):  # type(x)(2), as of NumPy's numbers
+            place = Place(Buffer(constant(np.float64(place))))
         self.place = place
         self._cached: tuple[Place, int, Node] | None = None
         self._origin: str = ""
@@ -314,7 +316,7 @@ class Tensor:
 
     def __round__(self, digits: int | None = None) -> Any:
         needs_value("round()", "Use np.round, which stays in the graph.")
-        return round(self.item(), digits) if digits is not None else round(self.item())
+        return round(self.numpy(), digits) if digits is not None else round(self.numpy())
 
     def __trunc__(self) -> int:
         needs_value("math.trunc()", "Use np.trunc, which stays in the graph.")
@@ -360,6 +362,8 @@ class Tensor:
                 return memory.ATTRIBUTES[name](self)
             if name == "ctypes" and self.type.form == "array" and context.current() is not None:
                 return hooks.address_of(self)
+            if name in {"ctypes", "data"} and context.current() is None:
+                return getattr(self.__array__(), name)
             if hasattr(np.ndarray, name) and not name.startswith("_"):
                 raise MissingAttributeError(f"lazy arrays have no {name!r}", f"Compute it first: x.numpy().{name}.")
             if self.type.form != "array" and callable(getattr(self._number, name, None)) and not name.startswith("_"):

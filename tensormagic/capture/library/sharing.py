@@ -58,6 +58,8 @@ def _placed(value: Any, other: Any) -> np.ndarray[Any, Any]:
     """An array that is where ``value`` is, in a memory where each array has a place of its own: it is not to be read."""
     if not isinstance(value, Tensor):
         return np.asarray(value)
+    if context.current() is None:  # what NumPy has made of it: who has that may store into it
+        return np.asarray(value)
     lies = memory.layout(value, "ctypes.data")
     own, there = value.place.buffer, value.place.layout()
     base = own.layout()

@@ -110,6 +110,8 @@ class Capture:
     values, behind
         What inputs are in the call that a function is captured for, and what follows from that, as far as it was asked for; and
         what stands behind inputs that stand in for a part of the code.
+    standing
+        In how many functions the code is whose arguments inputs stand for: what is made of these has no value there.
     complex_sites, sites
         Which of the results that are real or complex as their values say are taken for complex, and how many there are.
     """
@@ -148,6 +150,7 @@ class Capture:
     behind: dict[Node, Node] = field(default_factory=dict[Node, Node])
     complex_sites: frozenset[int] = frozenset()
     sites: int = 0
+    standing: int = 0
 
     def actual(self, node: Node) -> Node:
         """``node`` of the arguments that a function was called with, where it is of what stands for them."""
@@ -209,6 +212,20 @@ def stand_for(inputs: Iterable[Node], nodes: Iterable[Node]) -> None:
     capture = _current.get()
     if capture is not None:
         capture.behind.update(zip(inputs, nodes, strict=True))
+
+
+@contextmanager
+def standing() -> Generator[None]:
+    """Code that inputs without values are given to."""
+    capture = _current.get()
+    if capture is None:
+        yield
+        return
+    capture.standing += 1
+    try:
+        yield
+    finally:
+        capture.standing -= 1
 
 
 def trying() -> bool:

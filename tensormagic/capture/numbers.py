@@ -92,12 +92,11 @@ def _base(base: Node, exponent: Node) -> Node:
             below = scalar.logical_and(below, scalar.isfinite(exponent))
         text = said(operator.pow, 0j if is_complex else 0.0, -1)
         base = require(base, scalar.logical_or(scalar.not_equal(base, 0), scalar.logical_not(below)), text, "division")
-    if not is_complex and (power is None or power % 1):
+    if not is_complex and exponent.type.inexact and (power is None or power % 1):
         message = "a negative number of Python's is raised to a power that is no whole number: the result is complex"
         real = scalar.logical_or(scalar.greater_equal(base, 0), scalar.logical_not(scalar.isfinite(base)))
-        if exponent.type.inexact:
-            whole = scalar.logical_or(scalar.equal(exponent, scalar.trunc(exponent)), scalar.isnan(exponent))
-            real = scalar.logical_or(real, whole)
+        whole = scalar.logical_or(scalar.equal(exponent, scalar.trunc(exponent)), scalar.isnan(exponent))
+        real = scalar.logical_or(real, whole)
         base = require(base, real, message, "capture")
     return base
 

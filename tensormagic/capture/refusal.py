@@ -41,7 +41,7 @@ def not_own(what: str) -> NoReturn:
 def values_are_there() -> bool:
     """Whether the values of lazy arrays are there, in captured code: not in a function that is traced, nor in a region."""
     capture = context.current()
-    return capture is not None and not capture.abstract and not capture.trials
+    return capture is not None and not capture.abstract and not capture.trials and not capture.standing
 
 
 def abstract(why: str) -> None:

@@ -92,15 +92,12 @@ def tell(result: Node, wrt: Node, name: str) -> None:
 def _constants(result: Node, wrt: Node) -> Iterator[list[Any]]:
     """The numbers in each array and constant that a value is made of."""
     for node in topological([result]):
-        if node is wrt or not node.type.inexact:
-            continue
+        value = None
         if node.op is CONSTANT:
             value = constant_value(node)
-        elif node.op is INPUT and isinstance(node["source"], Snapshot):
+        elif node.op is INPUT and node is not wrt and isinstance(node["source"], Snapshot):
             value = node["source"].value
-        else:
-            continue
-        if value is not None and 0 < np.size(value) <= _SEARCHED:
+        if value is not None and np.asarray(value).dtype.kind in "fc" and 0 < np.size(value) <= _SEARCHED:
             yield np.ravel(value).tolist()
 
 

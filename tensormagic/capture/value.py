@@ -47,7 +47,7 @@ class Tensor:
     __array_priority__ = 1000.0
     __pandas_priority__ = 5000  # above a DataFrame's: what a Series and a lazy array make is lazy
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place | float) -> None:
         if not isinstance(place, Place):  # type(x)(2), as of NumPy's numbers
             place = Place(Buffer(constant(np.float64(place))))
         self.place = place

@@ -47,7 +47,7 @@ def _traced(function: Function, args: tuple[Any, ...], options: dict[str, Any]) 
     own = iter(tensors)
     given, named = build(iter([next(own) if is_number(v) else v for v in leaves]))
     before = {t.place.buffer: t.place.buffer.version for t in lazily_read()}
-    with Drawn(function.name):
+    with Drawn(function.name), context.standing():
         result = function.body(*given, **named)
     outside = list(dict.fromkeys(t.place.buffer for t in lazily_read()))
     stored: list[tuple[Node, Callable[[Node], object]]] = [

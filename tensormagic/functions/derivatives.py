@@ -100,7 +100,7 @@ class Closed:
             changed[position] = build(iter(own))
         outside = {t.place.buffer: t.place.buffer.version for t in _lazy(args, options)}
         mark = wrap(constant(0))
-        with Drawn() as drawn:
+        with Drawn() as drawn, context.standing():
             self.result = function.body(*changed, **options)
         self._leave(mark, [*tensors, *(read := lazily_read())])
         for buffer in drawn.before:

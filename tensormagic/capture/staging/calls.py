@@ -15,7 +15,7 @@ from tensormagic.capture import context, names, namespace, random
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, on_values
 from tensormagic.capture.items import Lifting
-from tensormagic.capture.library import mathematics
+from tensormagic.capture.library import applying, mathematics
 from tensormagic.capture.makers import maker_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import ordering, outside, ranges, scalar_types, source
@@ -90,11 +90,13 @@ def called(function: Any) -> Any:
 
 def _in_place_of(function: Any) -> Any:
     """Ours for a function of a library, or the function itself."""
+    if isinstance(function, np.vectorize):
+        return applying.vectorized(function)
     if _is_librarys(function):
         return _stand_in(function)
     if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and function.__func__ in METHODS:
         return partial(METHODS[function.__func__], function.__self__)
-    if function is print and waits():
+    if function is print and _is_abstract():
         return print_
     if type(owner := getattr(function, "__self__", None)) is list and function == owner.sort and not values_are_there():
         return partial(ordering.sort, owner)
@@ -108,6 +110,12 @@ def _in_place_of(function: Any) -> Any:
     if own is not function:
         return own
     return function if trial() is None else _tried(function)
+
+
+def _is_abstract() -> bool:
+    """Whether nothing has a value."""
+    capture = context.current()
+    return capture is not None and capture.abstract
 
 
 def indexed(value: Any) -> Any:

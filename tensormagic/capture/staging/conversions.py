@@ -8,13 +8,14 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.staging.truth import truth
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.size import nodes_of
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
+from tensormagic.ops.scalars.complex_parts import from_parts
 
 LARGEST = 2.0**63
 
@@ -22,7 +23,7 @@ LARGEST = 2.0**63
 def waits() -> bool:
     """Whether code is captured without values."""
     capture = context.current()
-    return capture is not None and capture.abstract
+    return capture is not None and (capture.abstract or capture.standing > 0)
 
 
 def _is_number(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
@@ -83,9 +84,20 @@ def round_(number: Any, ndigits: int | None = None) -> Any:
     if isinstance(number, Tensor) and (number.type.form == "array" or _is_numpys_bool(number)):
         raise TypeError(f"type {number.type} doesn't define __round__ method")
     known = not _is_number((number,), {}) or (ndigits is None and not waits())
+    if not known and ndigits is None and number.dtype.kind == "f":
+        return int_(wrap(scalar.rint(number.node)))
     if known or number.type.form == "python" or (number.dtype.kind != "f" and ndigits is None):
         return round(number) if ndigits is None else round(number, ndigits)
     return int_(number.round()) if ndigits is None else number.round(ndigits)
+
+
+def complex_(*args: Any, **options: Any) -> Any:
+    """``complex``."""
+    given = [v for v in args if isinstance(v, Tensor)]
+    if not given or options or not all(_is_number((v,), {}) or type(v) in {int, float} for v in args):
+        return complex(*args, **options)
+    real, imag = [node_of(float_(v)) for v in (*args, 0.0)[:2]]
+    return wrap(to_form(from_parts(real, imag), "python"))
 
 
 def _is_numpys_bool(number: Tensor) -> bool:
@@ -119,4 +131,4 @@ def to_list(value: Tensor) -> Any:
 
 
 METHODS = {Tensor.item: item, Tensor.tolist: to_list}
-CONVERSIONS: dict[Any, Callable[..., Any]] = {float: float_, int: int_, bool: bool_, round: round_}
+CONVERSIONS: dict[Any, Callable[..., Any]] = {float: float_, int: int_, bool: bool_, round: round_, complex: complex_}

@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from tensormagic.capture.attempts import decided
 from tensormagic.capture.depth import as_deep_as_python
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError, LimitError
@@ -313,7 +314,7 @@ def record(node: Node) -> Node:
         site.record_new(node, replace(place, quiet=quiet) if quiet else place)
     if capture is not None:
         if capture.attempts:
-            tried(node)
+            node = tried(node)
         elif not capture.abstract and _told(capture):
             _compute(node)
         capture.safe.add(node)
@@ -327,15 +328,19 @@ def record(node: Node) -> Node:
     return node
 
 
-def tried(node: Node) -> None:
-    """In a ``try``, compute a value that code has and that may fail; refuse it where no values are there.
+def tried(node: Node) -> Node:
+    """In a ``try``, compute a value that code has and that may fail; where no values are there, settle whether it does, or refuse it.
 
     Where it fails decides what runs then: every value that code meets goes through this, whether or not it was noted.
     """
     capture = _current.get()
     if capture is None or not capture.attempts or node in capture.safe:
-        return
-    fails = _has_new_that_may_fail(capture, node, floats="raise" in np.geterr().values())
+        return node
+    floats = "raise" in np.geterr().values()
+    fails = _has_new_that_may_fail(capture, node, floats=floats)
+    if fails and capture.abstract and not capture.trials and not floats:
+        found = decided(node, may_fail, capture.safe, capture.of_site, capture.checks)
+        fails, node = found is None, found or node
     if fails and (capture.abstract or capture.trials):
         error = uncaught()
         for running in capture.trials[-1:]:  # which the code may catch
@@ -346,6 +351,7 @@ def tried(node: Node) -> None:
     elif fails or _told(capture):
         _compute(node)
     capture.safe.add(node)
+    return node
 
 
 def uncaught() -> CaptureError:

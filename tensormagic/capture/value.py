@@ -517,8 +517,7 @@ def _restore(value: Any) -> Any:
 
 def wrap(node: Node) -> Tensor:
     """A lazy array of its own for a node, which in a ``try`` must not fail later."""
-    context.tried(node)
-    return Tensor(Place(Buffer(node)))
+    return Tensor(Place(Buffer(context.tried(node))))
 
 
 def read_only(value: Tensor) -> Tensor:

@@ -155,11 +155,42 @@ def caught_float(x: Any, k: Any) -> Any:
 @pytest.mark.parametrize("k", [FEW, MANY])
 @pytest.mark.parametrize(
     "program",
-    [caught_index, caught_way, caught_turn, caught_matrix, caught_number, caught_power, caught_whole, caught_float],
+    [caught_index, caught_way, caught_turn, caught_matrix, caught_power, caught_float],
 )
 def test_what_data_decide_is_not_caught_in_a_function(program: Callable[..., Any], k: np.ndarray):
     with pytest.raises(CaptureError, match=r"in a `try`|a `try` around what may fail"):
         tm.tensor(program)(np.arange(3.0), k)
+
+
+@pytest.mark.parametrize("program", [caught_number, caught_whole])
+def test_errors_of_pythons_numbers_are_caught_in_a_function(program: Callable[..., Any]):
+    captured, x = tm.tensor(program), np.arange(3.0)
+    for k in (FEW, MANY, FEW):
+        with np.errstate(all="ignore"):
+            assert repr(captured(x, k)) == repr(program(x, k))
+
+
+def test_each_way_out_of_a_try_is_followed_and_differentiated():
+    def inverse(a: Any, stored: Any) -> Any:
+        stored[0], steps = 5.0, 0
+        try:
+            result, steps = 1 / a + math.log(a), 1
+            stored[1] = result
+        except ZeroDivisionError as error:
+            result = a * len(str(error))
+        except ValueError:
+            result = a**2
+        return result + steps
+
+    captured, slope, zero = tm.tensor(inverse), tm.grad(inverse), 0.0
+    with pytest.raises(ZeroDivisionError) as met:
+        1 / zero
+    length = len(str(met.value))
+    for a, expected in [(2.0, 0.25), (0.0, length), (-3.0, -6.0), (4.0, 0.1875)]:
+        ours, theirs = np.zeros(2), np.zeros(2)
+        assert captured(a, ours) == inverse(a, theirs)
+        np.testing.assert_array_equal(ours, theirs)
+        assert slope(a, np.zeros(2)) == expected
 
 
 def test_what_is_known_or_was_made_before_may_stand_in_a_try():

@@ -59,14 +59,14 @@ def whole_number(number: Tensor) -> Tensor:
             node,
             fits,
             "cannot convert a float that is infinite, or larger than 64 bits hold, to an integer",
-            "overflow",
+            "wide",
         )
     elif node.type.dtype.kind == "u":
         node = require(
             node,
             scalar.less(to_form(astype(node, float), "scalar"), LARGEST),
             "an unsigned integer does not fit 64 bits",
-            "overflow",
+            "wide",
         )
     return wrap(to_form(astype(node, int), "python"))
 

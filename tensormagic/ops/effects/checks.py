@@ -21,6 +21,7 @@ from tensormagic.ops.scalars import scalar
 ERRORS: dict[str, type[Exception]] = {
     "value": ValueError,
     "overflow": OverflowError,
+    "wide": OverflowError,  # where Python's integers would do
     "division": ZeroDivisionError,
     "index": IndexError,
     "name": UndefinedError,

@@ -18,7 +18,7 @@ import numpy as np
 from tensormagic.capture.attempts import decided
 from tensormagic.capture.depth import as_deep_as_python
 from tensormagic.ir import site
-from tensormagic.ir.errors import CaptureError, LimitError
+from tensormagic.ir.errors import CaptureError, LimitError, TensorError
 from tensormagic.ir.graph import Graph, Guard
 from tensormagic.ir.node import Node, substitute
 from tensormagic.ir.site import Site
@@ -225,6 +225,10 @@ def standing() -> Generator[None]:
     capture.standing += 1
     try:
         yield
+    except (TypeError, ValueError) as error:  # what NumPy makes of a refusal
+        if isinstance(error, TensorError) or not isinstance(error.__cause__, TensorError) or capture.abstract:
+            raise
+        raise error.__cause__ from None
     finally:
         capture.standing -= 1
 

@@ -69,6 +69,7 @@ def _connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Any:
             if other.version:
                 refuse(f"reading {name}, which shares memory with {other.name}, after a store into that,", "Copy it.")
             connect(found.place.buffer, other)
+    found.place.buffer.born = 0  # it was there before, also where code that is tried out meets it first
     capture.lifted["array", id(array)] = found
     capture.lifted["alive", id(array)] = array
     return found

@@ -96,6 +96,9 @@ def _running(frame: FrameType | None) -> Iterator[Node]:
             node = frame.f_locals.get("node")
             if isinstance(node, Node):
                 yield node
+            lines = frame.f_globals.get("NODES")
+            if lines is not None:  # the text of a loop
+                yield from lines[frame.f_lineno]
         frame = frame.f_back
 
 

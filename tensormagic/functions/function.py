@@ -24,7 +24,7 @@ from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
 from tensormagic.functions.inside import Inside, arrays_in, placed, refuse_kept, taken_back
-from tensormagic.functions.left import give_values, held_by, left_behind, rescued
+from tensormagic.functions.left import give_values, held_by, left_behind, rescued, young
 from tensormagic.functions.reading import (
     Body,
     Read,
@@ -507,6 +507,23 @@ class Function(Made):
 
     def specialise(self, given: Given) -> tuple[Specialisation, Given]:
         """Trace for these values; again, where names that are read from outside have to be known before."""
+        with young():
+            found, given = self._traced(given)
+        closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
+        extra = [leaf for leaf in closed.leaves if leaf not in found.leaves]
+        return Specialisation(
+            closed.graph,
+            session.executable(closed.graph, self.math),
+            found.build,
+            extra,
+            _is_single(found),
+            found.stores,
+            found.raising,
+            found.caught,
+            tuple([str(leaf["source"]) if leaf.op is INPUT else "" for leaf in closed.leaves]),
+        ), given
+
+    def _traced(self, given: Given) -> tuple[Trace, Given]:
         mark, values = wrap(constant(0)), dict[Node, Any]()
         while True:
             count = sum(given.moving)
@@ -526,19 +543,7 @@ class Function(Made):
         refuse_kept(left, found.inside, self.name)
         self._leaves = bool(left)
         give_values(left, values, self.name)
-        closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
-        extra = [leaf for leaf in closed.leaves if leaf not in found.leaves]
-        return Specialisation(
-            closed.graph,
-            session.executable(closed.graph, self.math),
-            found.build,
-            extra,
-            _is_single(found),
-            found.stores,
-            found.raising,
-            found.caught,
-            tuple([str(leaf["source"]) if leaf.op is INPUT else "" for leaf in closed.leaves]),
-        ), given
+        return found, given
 
     def _key(self, given: Given) -> tuple[Any, ...]:
         """What a program depends on beside the types of its inputs."""

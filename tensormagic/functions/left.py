@@ -26,6 +26,25 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import substituted
 from tensormagic.ops.leaf import INPUT, constant
 
+_frozen: list[None] = []  # traces that go on, in one another
+
+
+@contextmanager
+def young() -> Generator[None]:
+    """Have the garbage collector leave alone what was there before: to look through what a trace made takes a millisecond."""
+    if not _frozen and gc.get_freeze_count():  # somebody else's
+        yield
+        return
+    if not _frozen:
+        gc.freeze()
+    _frozen.append(None)
+    try:
+        yield
+    finally:
+        _frozen.pop()
+        if not _frozen:
+            gc.unfreeze()
+
 
 def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
     """The lazy values that were made, or stored into, after ``mark`` and that somebody still has.

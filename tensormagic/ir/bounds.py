@@ -23,12 +23,19 @@ from tensormagic.ir.size import (
 
 _STEPS = 64
 """How many replacements by a bound are tried for one size."""
+_DEEP, _FEW = 6, 8
+"""From which depth on, as of a size that is halved again and again, fewer are tried, and how many."""
 
 
 def least(size: Size) -> int | None:
     """A number that ``size`` is never below, where one is known."""
-    found = _estimate(size, _from_symbols, [_STEPS])
+    found = _estimate(size, _from_symbols, [_STEPS if _depth(size) < _DEEP else _FEW])
     return found if isinstance(found, int) else None
+
+
+def _depth(size: Size) -> int:
+    """How deep divisions and extremes stand in one another."""
+    return 0 if isinstance(size, int) else max((a.depth for m, _ in size.terms for a, _ in m if isinstance(a, Apply)), default=0)
 
 
 def floor_of_nodes(size: Size) -> Size | None:

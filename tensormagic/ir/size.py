@@ -47,6 +47,12 @@ class Apply:
         return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
     @cached_property
+    def depth(self) -> int:
+        """How many such sizes stand in one another."""
+        sides = [s for s in (self.left, self.right) if isinstance(s, Dim)]
+        return 1 + max((a.depth for s in sides for m, _ in s.terms for a, _ in m if isinstance(a, Apply)), default=0)
+
+    @cached_property
     def key(self) -> str:
         """What orders it among others."""
         return _digest(f"{self.function}({_key(self.left)}, {_key(self.right)})")

@@ -49,6 +49,17 @@ class Contract(Op):
         value = multiply_arrays(node["subscripts"], np.asarray(values[0]), np.asarray(values[1]))
         return value if node.type.shape else as_form(value, node.type.form)
 
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        if not all(a.type.shape for a in node.args) or (not node.type.shape and node.type.form != "scalar"):
+            return None
+        (a, b), out = split(node["subscripts"])
+        natural = _of_matmul(a, b, [c for c in a if c in b and c not in out])
+        if natural is not None and list(natural) == list(out) and not [c for c in a if c in b and c in out]:
+            call = f"{scope.text.object(np.matmul)}({given[0]}, {given[1]})"
+        else:
+            call = f"{scope.text.object(multiply_arrays)}({node['subscripts']!r}, {given[0]}, {given[1]})"
+        return call if node.type.shape else f"{call}[()]"
+
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         left, right = node.args
         pairs = [

@@ -73,6 +73,13 @@ class Fold(Op):
         value = self.numpy(x, axis)
         return value if node.type.shape else as_form(value, node.type.form)
 
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        axes, rank = node["axes"], node.args[0].type.ndim
+        if not rank or (not node.type.shape and node.type.form != "scalar"):
+            return None
+        axis = None if len(axes) == rank else axes if len(axes) != 1 else axes[0]
+        return f"{scope.text.object(self.numpy)}({given[0]}, {axis}){'' if node.type.shape else '[()]'}"
+
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         if tangents[0] is None or not node.type.inexact or not self.differentiable:
             return None

@@ -22,6 +22,9 @@ class ToForm(Move):
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         return as_form(values[0], node["form"])
 
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        return scope.text.formed(given[0], node.args[0].type, node.type)
+
 
 FORM = ToForm(
     name="form",

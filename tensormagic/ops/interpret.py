@@ -230,6 +230,11 @@ class Elsewhere(Protocol):
 elsewhere: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
 
 
+def is_plain() -> bool:
+    """Whether NumPy computes, and nobody looks on."""
+    return watcher.get() is None and elsewhere.get() is None
+
+
 @dataclass
 class Turns:
     """What the turns of a loop have in common.
@@ -277,7 +282,8 @@ def run(graph: Graph, values: list[Value], turns: Turns | None = None) -> list[V
     return [formed(table[r], r.type) for r in graph.results]
 
 
-def _computed(step: Step, given: list[Value], size: sizer) -> Value:
+def computed(step: Step, given: list[Value], size: Callable[[Size], int]) -> Value:
+    """The value of a step, in the memory of its first operand where only the list holds that."""
     node, reuse, consume = step.node, step.reuse, step.consume
     if reuse is not None and (type(given[0]) is not np.ndarray or _is_own(given[0])) and _alone(given) <= _ONE:
         return reuse(node, given, size)
@@ -292,7 +298,7 @@ def is_alone(values: list[Value]) -> bool:
 
 
 def _walk(steps: Sequence[Step], table: dict[Any, Value], size: sizer, watch: Watcher | None) -> None:
-    computed = elsewhere.get() or _computed
+    own = elsewhere.get() or computed
     for step in steps:
         node, operands, before, after, guards, copies = step[:6]
         given = [table[a] for a in operands]
@@ -300,7 +306,7 @@ def _walk(steps: Sequence[Step], table: dict[Any, Value], size: sizer, watch: Wa
             del table[a]
         if watch is not None:
             watch.begins(node, given)
-        value = computed(step, given, size)
+        value = own(step, given, size)
         table[node] = value.copy() if copies and getattr(value, "base", None) is not None else value
         del given, value
         if watch is not None:

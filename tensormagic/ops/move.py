@@ -42,6 +42,8 @@ class Move(Op):
     index: Callable[[Node, tuple[Index, ...]], tuple[Index, ...]] | None = field(default=None, repr=False)
     check: Callable[[Node], list[Guard]] | None = field(default=None, repr=False)
     stacked: Callable[[Node, Node, Size], Node] | None = field(default=None, repr=False)
+    text: Callable[[Node, str, Any], str | None] | None = field(default=None, repr=False)
+    aside: Callable[[Node, Any], bool] | None = field(default=None, repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         first = args[0].type
@@ -51,6 +53,12 @@ class Move(Op):
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         value = self.numpy(node, values, size)
         return value if node.type.shape else as_form(value, node.type.form)
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        return self.text(node, given[0], scope) if self.text else None
+
+    def is_aside(self, node: Node, scope: Any) -> bool:
+        return self.aside(node, scope) if self.aside else False
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         return None if tangents[0] is None else make(node.op, (tangents[0], *node.args[1:]), **node.params)
@@ -145,8 +153,16 @@ def _broadcast_guards(node: Node) -> list[Guard]:
     return [(s, "==", t) for s, t in pairs if s not in {1, t}]
 
 
+def _broadcast_aside(node: Node, scope: Any) -> bool:
+    """NumPy stretches an operand by itself, where another one has the whole shape."""
+    from tensormagic.ops.pointwise import broadcasts, takes_whole
+
+    return all(broadcasts(u.op) and any(takes_whole(a, u) for a in u.args) for u in scope.users_of(node))
+
+
 BROADCAST = Move(
     name="broadcast",
+    aside=_broadcast_aside,
     doc="Stretch axes of extent 1, and prepend axes.",
     shape=lambda _args, params: params["shape"],
     numpy=_broadcast_numpy,
@@ -204,6 +220,7 @@ TRANSPOSE = Move(
     back=lambda node, cotangent: transpose(cotangent, _inverse(node["permutation"])),
     index=lambda node, index: tuple(index[k] for k in _inverse(node["permutation"])),
     stacked=lambda node, x, _size: transpose(x, (0, *(k + 1 for k in node["permutation"]))),
+    text=lambda node, x, _scope: f"{x}.transpose({node['permutation']})",
 )
 
 
@@ -241,8 +258,52 @@ def _reshape_guards(node: Node) -> list[Guard]:
     return [] if before == after else [(before, "==", after)]
 
 
+def _reshape_text(node: Node, x: str, scope: Any) -> str | None:
+    source, target = node.args[0].type, node.type
+    if not target.shape:
+        return f"{x}[{', '.join('0' * source.ndim)}]" if target.form == "scalar" else None
+    own = x if source.shape else f"{scope.text.object(np.asarray)}({x})"
+    return f"{own}.reshape({scope.shape(target.shape)})"
+
+
+def without_ones(shape: Sequence[Size]) -> list[Size]:
+    """A shape without its axes of extent 1."""
+    return [s for s in shape if s != 1]
+
+
+def _reshape_aside(node: Node, scope: Any) -> bool:
+    """Stores, and rows of numbers, do without axes of extent 1."""
+    users = scope.users_of(node)
+    stored = users and all(u.op.kind == "update" and takes_dropped(u, node) for u in users)
+    return bool(stored or (users and all(map(is_row, users))))
+
+
+def is_row(node: Node) -> bool:
+    """Whether a node puts numbers into one row."""
+    return node.op is CONCATENATE and all(
+        a.op is RESHAPE and not a.args[0].type.shape and a.type.ndim == 1 for a in node.args
+    )
+
+
+def drops_ones(node: Node, users: Sequence[Node]) -> bool:
+    """Whether a slice is only read without those of its axes that have an extent of 1."""
+    if node.op is not SLICE or len(users) != 1 or users[0].op is not RESHAPE:
+        return False
+    shape = node.type.shape
+    return 1 in shape and list(users[0]["shape"]) == without_ones(shape)
+
+
+def takes_dropped(store: Node, value: Node) -> bool:
+    """Whether what is stored is a value to which axes of extent 1 have been added."""
+    if len(store.args) != 2 or store.args[1] is not value or store.args[0] is value or value.op is not RESHAPE:
+        return False
+    return 1 in value["shape"] and list(value.args[0].type.shape) == without_ones(value["shape"])
+
+
 RESHAPE = Move(
     name="reshape",
+    text=_reshape_text,
+    aside=_reshape_aside,
     doc="The same elements in C order, in another shape.",
     shape=lambda _args, params: params["shape"],
     numpy=lambda node, values, size: np.reshape(values[0], tuple(size(s) for s in node["shape"])),
@@ -315,8 +376,35 @@ def slice_guards(slices: tuple[tuple[Size, Size, int], ...], shape: Shape) -> li
     return guards
 
 
+def places(slices: Slices, shape: Sequence[Size], scope: Any, *, drops: bool = False) -> str:
+    """The index of a part as Python text; ``drops``: with numbers for its axes of extent 1."""
+    parts: list[str] = []
+    for (start, length, step), extent in zip(slices, shape, strict=True):
+        first, count = scope.size(start), scope.size(length)
+        if drops and length == 1:
+            parts.append(first)
+        elif (start, length, step) == (0, extent, 1):
+            parts.append(":")
+        elif step > 0:
+            stop = scope.size(start + length * step)
+            parts.append(f"{first}:{stop}" if step == 1 else f"{first}:{stop}:{step}")
+        else:
+            parts.append(f"{scope.text.object(_backwards)}({first}, {count}, {step})")
+    return ", ".join(parts) or "()"
+
+
+def _backwards(first: int, count: int, step: int) -> slice:
+    stop = first + count * step
+    return slice(first, None if stop < 0 else stop, step) if count else slice(0, 0)
+
+
+def _slice_text(node: Node, x: str, scope: Any) -> str | None:
+    return f"{x}[{places(node['slices'], node.args[0].type.shape, scope, drops=scope.drops(node))}]"
+
+
 SLICE = Move(
     name="slice",
+    text=_slice_text,
     doc="A strided part: per axis a start, a length and a step (which may be negative).",
     shape=lambda _args, params: tuple(length for _, length, _ in params["slices"]),
     numpy=_slice_numpy,
@@ -395,6 +483,12 @@ class Concatenate(Move):
 
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
         return make(self, [lead(a, b, size) for a, b in zip(args, batched, strict=True)], axis=node["axis"] + 1)
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        if is_row(node):
+            numbers = [g if scope.is_dropped(a, g) else f"{g}[0]" for a, g in zip(node.args, given, strict=True)]
+            return f"{scope.text.object(np.array)}([{', '.join(numbers)}], {scope.text.object(node.type.dtype)})"
+        return f"{scope.text.object(np.concatenate)}(({', '.join(given)},), {node['axis']})"
 
     def guards(self, node: Node) -> list[Guard]:
         first = node.args[0].type.shape

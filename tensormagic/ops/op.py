@@ -59,6 +59,17 @@ class Op:
         """The value by NumPy, with ``size`` giving the number that a symbolic size is."""
         raise NotImplementedError
 
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        """The value as a Python expression over the names of the operands, as quick as NumPy is; None where it is evaluated.
+
+        ``scope`` (:class:`tensormagic.ops.loop_text.Scope`) knows sizes, and names objects.
+        """
+        return None
+
+    def is_aside(self, node: Node, scope: Any) -> bool:
+        """Whether what reads the value does by itself, from the first operand, what this op would do."""
+        return False
+
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent | tuple[Tangent, ...]:
         """The tangent of the result, linear in ``tangents``."""
         message = f"{self.name} has no derivative"
@@ -106,6 +117,9 @@ class Leaf(Op):
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         return None
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        return scope.size(node["size"]) if "size" in node.params and node.type.form == "python" else None
 
     def bounds(self, node: Node) -> Bounds:
         low, high = node.params.get("within") or (None, None)

@@ -35,6 +35,8 @@ class Opaque(Op):
     stacked
         ``stacked(node, args, batched, size)``, for a call that does not take stacks of each operand by itself, with an ``axis``
         counted from the first.
+    holds
+        For a call that only looks whether something is so, and gives its first operand: what is to be true, as Python text.
     """
 
     kind = "opaque"
@@ -44,6 +46,7 @@ class Opaque(Op):
     back: Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]] | None = field(default=None, repr=False)
     check: Callable[[Node], list[Guard]] | None = field(default=None, repr=False)
     stacked: Callable[[Node, Sequence[Node], Sequence[bool], Size], Node] | None = field(default=None, repr=False)
+    holds: str = ""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Types:
         return self.types(args, params)
@@ -51,6 +54,12 @@ class Opaque(Op):
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         value = self.numpy(*values, **concrete(node.params, size))
         return value if len(node.types) > 1 or node.type.shape else as_form(value, node.type.form)
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        if not self.holds or any(a.type.shape for a in node.args[1:]) or _is_sized(node.param_items):
+            return None
+        told = f"{scope.text.object(self.evaluate)}({scope.text.object(node)}, [{', '.join(given)}], int)"
+        return f"{given[0]} if {self.holds.format(*given)} else {told}"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent | tuple[Tangent, ...]:
         if all(t is None for t in tangents):
@@ -82,6 +91,12 @@ class Store(Opaque):
         return super().evaluate(node, values, size)
 
 
+def _is_sized(params: Sequence[tuple[str, Any]]) -> bool:
+    from tensormagic.ir.type import Dim
+
+    return any(isinstance(v, Dim) for _, v in params)
+
+
 def concrete(params: Mapping[str, Any], size: Callable[[Size], int]) -> dict[str, Any]:
     """Parameters with their symbolic sizes as numbers."""
     from tensormagic.ir.type import Dim
@@ -102,6 +117,9 @@ class Item(Op):
         del size
         value = values[0][node["index"]]
         return value if node.type.shape else as_form(value, node.type.form)
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        return f"{given[0]}[{node['index']}]" if node.type.shape else None
 
 
 ITEM = Item(name="item", doc="One result of several.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,6 +110,56 @@ class Pointwise(Op):
             value = in_parts(self.numpy, strong)
         return as_form(value, node.type.form) if not node.type.shape else value
 
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        forms = {a.type.form for a in node.args if not a.type.shape}
+        infix = self._infix(node, given)
+        if node.type.shape:
+            return self._of_arrays(node, given, infix, scope)
+        if node.type.form == "array" or "array" in forms:
+            return None
+        return self._of_numbers(node, given, infix, forms, scope)
+
+    def _infix(self, node: Node, given: Sequence[str]) -> str | None:
+        """Python's own operator, where the loop code is one: on numbers and arrays alike it is NumPy's."""
+        kind = node.args[0].type.dtype.kind
+        source = self.source if isinstance(self.source, str) else self.source.get(kind, "")
+        fits = kind in "fiub" and node.args[0].type.dtype != np.float16 and _OPERATOR.fullmatch(source)
+        return f"({source.format(*given)})" if fits else None
+
+    def _of_arrays(self, node: Node, given: Sequence[str], infix: str | None, scope: Any) -> str | None:
+        whole = next((g for g, a in zip(given, node.args, strict=True) if takes_whole(a, node)), None)
+        if whole is None or not broadcasts(self):
+            return None
+        function = scope.text.object(self.numpy)
+        parts = f"{scope.text.object(in_parts)}({function}, ({', '.join(given)},))"
+        if infix is not None and any(
+            a.type.shape and not g[0].isdigit() for g, a in zip(given, node.args, strict=True)
+        ):
+            return f"{infix} if {whole}.size < {PART} else {parts}"
+        return f"{function}({', '.join(given)}) if {whole}.size < {PART} else {parts}"
+
+    def _of_numbers(
+        self, node: Node, given: Sequence[str], infix: str | None, forms: set[str], scope: Any
+    ) -> str | None:
+        if self.numpy is np.where:
+            same = {a.type.form for a in node.args[1:]} == {node.type.form}
+            return f"{given[1]} if {given[0]} else {given[2]}" if same else None
+        weak, kind = forms == {"python"}, node.args[0].type.dtype.kind
+        if infix is None:
+            operator = self.numbers.get(kind, self.numpy)
+            if (
+                "python" in forms
+                or node.type.form != "scalar"
+                or (operator is self.numpy and not isinstance(self.numpy, np.ufunc))
+            ):
+                return None
+            return f"{scope.text.object(operator)}({', '.join(given)})"
+        if not weak:
+            return None if node.type.form != "scalar" else infix
+        if node.type.form != "python" or "/" in infix:
+            return None
+        return f"{scope.text.object(_wrapped)}({infix})" if node.type.dtype.kind == "i" else infix
+
     def scalar_source(self, node: Node) -> str | None:
         """The scalar expression for the node's dtypes; None where it runs in NumPy."""
         kind = node.args[0].type.dtype.kind
@@ -143,6 +194,24 @@ class Pointwise(Op):
 
     def expand(self, node: Node) -> Node | None:
         return self.body(*node.args) if self.body else None
+
+
+_OPERATOR = re.compile(r"-?\{0\}( ([-+*/&|^]|[<>]=?|[=!]=) (\{[01]\}|0))?")
+
+
+def _wrapped(number: int) -> int:
+    """An integer in 64 bits."""
+    return number if -(2**63) <= number < 2**63 else (number + 2**63) % 2**64 - 2**63
+
+
+def broadcasts(op: Op) -> bool:
+    """Whether NumPy's function of an op stretches its operands by itself."""
+    return isinstance(op, Pointwise) and (isinstance(op.numpy, np.ufunc) or op.numpy is np.where)
+
+
+def takes_whole(operand: Node, node: Node) -> bool:
+    """Whether an operand has the shape of a node, and its value is sure to be that array and not what is stretched to it."""
+    return operand.type.shape == node.type.shape and operand.op.name != "broadcast"
 
 
 def in_parts(function: Callable[..., Value], operands: Sequence[Value]) -> Value:
@@ -296,6 +365,21 @@ class Cast(Pointwise):
             node.type.dtype.type(values[0]) if weak else _to_kind(values[0], node.type.dtype)
         )  # a weak number fits, or raises
         return as_form(value, node.type.form) if not node.type.shape else value
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        before, after = node.args[0].type, node.type.dtype
+        if before.form == "python" and not before.shape:
+            weak = (
+                {"f": "float", "i": "int"}.get(after.kind)
+                if node.type.form == "python" and before.dtype.kind in "bi"
+                else None
+            )
+            return None if weak is None else f"{weak}({given[0]})"
+        if (before.dtype.kind == "c" and after.kind != "c") or (
+            not before.shape and "scalar" not in {before.form, node.type.form}
+        ):
+            return None
+        return f"{given[0]}.astype({scope.text.object(after)})"
 
     def scalar_source(self, node: Node) -> str | None:
         before, after = node.args[0].type.dtype, node.type.dtype

@@ -19,6 +19,7 @@ from tensormagic.ops.move import (
     broadcast,
     concrete_slices,
     lead,
+    places,
     same,
     show,
     slice_,
@@ -54,6 +55,13 @@ class Update(Op):
         else:
             result[part] = values[1]
         return result
+
+    def store(self, node: Node, given: Sequence[str], scope: Any) -> tuple[str, Callable[[str], str]]:
+        """What copies the array, and the statement that stores into the one of a name, for a text."""
+        drops = scope.is_dropped(node.args[1], given[1])
+        part = places(node["slices"], node.type.shape, scope, drops=drops)
+        sign = "+=" if self.adds else "="
+        return f"{scope.text.object(np.array)}({given[0]}, order='C')", lambda name: f"{name}[{part}] {sign} {given[1]}"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         x, value = tangents

@@ -51,6 +51,7 @@ REQUIRE = Opaque(
     numpy=_numpy,
     tangent=lambda _node, tangents: tangents[0],
     stacked=_stacked,
+    holds="{1}",
     picks=True,
     doc="The first operand, where every element of the second is true: else an error when the graph runs.",
 )

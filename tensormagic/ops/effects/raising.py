@@ -101,6 +101,7 @@ CHECK = Opaque(
     numpy=_check,
     tangent=lambda _node, tangents: tangents[0],
     stacked=_stacked,
+    holds="{1}",
     doc="The first operand, where the second is true: else an exception when the graph runs, with the others in its arguments.",
 )
 

@@ -6,6 +6,7 @@ Indices count from the end where they are negative; one out of bounds is NumPy's
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,19 @@ def _gather_numpy(x: Value, indices: Value, axis: int) -> Value:
     return x[places]  # np.take does not look at the indices into nothing
 
 
-GATHER = Opaque(
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Gather(Opaque):
+    """Slices along an axis."""
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        x, indices = given
+        if not node.type.shape or not node.args[1].type.shape:
+            return None
+        slow = f"{scope.text.object(_gather_numpy)}({x}, {indices}, {node['axis']})"
+        return f"{x}.take({indices}, {node['axis']}) if {x}.size else {slow}"
+
+
+GATHER = Gather(
     name="gather",
     types=_gather_type,
     numpy=_gather_numpy,

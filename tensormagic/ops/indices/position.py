@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,15 @@ class Position(Opaque):
 
     def bounds(self, node: Node) -> Bounds:
         return 0, node["extent"] - 1
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        index = node.args[0].type
+        if index.shape or index.form == "array" or index.dtype != np.int64:
+            return None
+        extent = scope.size(node["extent"])
+        slow = f"{scope.text.object(_numpy)}({given[0]}, {extent}, {node['number']})"
+        form = ".item()" if index.form == "python" else "[()]"
+        return f"{given[0]} if 0 <= {given[0]} < {extent} else {slow}{form}"
 
 
 def _type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:

@@ -16,6 +16,7 @@ from tensormagic.ir.size import Size, bare_atom, nodes_of, substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.interpret import run
 from tensormagic.ops.leaf import constant
+from tensormagic.ops.loop_text import Given, Text, write_graph
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import items
@@ -137,6 +138,17 @@ class Branches(Region):
         if not self.chooses:
             return packed(run(next(iter(self.graphs(node.params).values())), values))
         return packed(run(node["then"] if values.pop(0) else node["otherwise"], values))
+
+    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> bool:
+        """The graphs in the text of a loop."""
+        if not self.chooses:
+            write_graph(text, next(iter(self.graphs(node.params).values())), given, targets)
+            return True
+        with text.block(f"if {given[0].name}:"):
+            write_graph(text, node["then"], given[1:], targets)
+        with text.block("else:"):
+            write_graph(text, node["otherwise"], given[1:], targets)
+        return True
 
     def again(self, node: Node, graphs: Mapping[str, Graph], operands: Sequence[Node]) -> tuple[Node, ...]:
         """The results of the same choice among other graphs."""
@@ -375,6 +387,11 @@ class Grad(Region):
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
         del size
         return packed(run(_gradient_graph(node["graph"], node["wrt"]), values))
+
+    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> bool:
+        """The graph in the text of a loop."""
+        write_graph(text, _gradient_graph(node["graph"], node["wrt"]), given, targets)
+        return True
 
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
         return CALL.push(self.expand(node), tangents)

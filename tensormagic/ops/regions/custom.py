@@ -11,6 +11,7 @@ from tensormagic.ir.node import Node, make, substitute
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type
 from tensormagic.ops.interpret import run
+from tensormagic.ops.loop_text import Given, Text, write_graph
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.branches import call, packed
@@ -44,6 +45,11 @@ class Custom(Region):
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
         del size
         return packed(run(node["graph"], values))
+
+    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> bool:
+        """The graph in the text of a loop."""
+        write_graph(text, node["graph"], given, targets)
+        return True
 
     def pull(
         self, node: Node, cotangents: Sequence[Tangent], wanted: Sequence[bool], sums: Sequence[Tangent]

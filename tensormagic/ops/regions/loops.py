@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,8 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type
-from tensormagic.ops.interpret import Turns, formed, run
+from tensormagic.ops.interpret import Turns, formed, is_plain, run
+from tensormagic.ops.loop_text import Given, Scope, Text
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.branches import packed
@@ -83,24 +84,108 @@ class Repeat(Region):
         constants = [formed(v, t) for v, t in zip(values[carries:], entry[carries:], strict=True)]
         del values[carries:]
         state = [formed(values.pop(), t) for t in reversed(entry[:carries])][::-1]
-        going = self._going(node["test"], state, constants) if count is None else range(count)
-        turns = Turns(first + carries)
         turn = [0, count or 0]
         turning.append(turn)
         try:
-            for index in going:
-                turn[0] += 1
-                given = [index, *state, *constants] if first else [*state, *constants]
-                state.clear()
-                state += run(body, given, turns)
+            return packed(self._repeated(node, state, constants, turn, count))
         finally:
             turning.pop()
-        return packed(state)
 
-    def _going(self, test: Graph, state: list[Value], constants: list[Value]) -> Iterator[None]:
-        turns = Turns(len(state))
-        while run(test, [*state, *constants], turns)[0]:
-            yield
+    def _repeated(
+        self, node: Node, state: list[Value], constants: list[Value], turn: list[int], count: int | None
+    ) -> list[Value]:
+        """The state after the iterations: few are interpreted, many run as Python."""
+        body, first = node["body"], int(self.counted)
+        test = None if first else node["test"]
+        loop = self, test, body, len(state)
+        known = _runs.get(loop, 0)  # the function, or how often that was interpreted
+        if is_plain() and (callable(known) or (count or 0) + known > FEW):
+            return _run_of(*loop)(state, constants, turn, count)
+        turns, tests = Turns(first + len(state)), Turns(len(state))
+        while count is None or turn[0] < count:
+            if count is None and turn[0] >= FEW and is_plain():
+                return _run_of(*loop)(state, constants, turn, 0)
+            if test is not None and not run(test, [*state, *constants], tests)[0]:
+                break
+            given = [turn[0], *state, *constants] if first else [*state, *constants]
+            turn[0] += 1
+            state.clear()
+            state += run(body, given, turns)
+        if not callable(known):
+            _runs[loop] = known + turn[0]
+        return state
+
+    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> bool:
+        """The loop in the text of another one."""
+        first, carries = int(self.counted), node["carries"]
+        body: Graph = node["body"]
+        own = [p.type for p in body.parameters]
+        if first and own[0].form != "python":
+            return False
+        starts = given[first : first + carries]
+        text.move([text.formed(g.name, g.type, t) for g, t in zip(starts, own[first:], strict=False)], targets)
+        dead = dict.fromkeys(g.name for g in starts if g.owned and (g.type.shape or g.type.form == "tape"))
+        if dead:
+            text.line(f"{' = '.join(dead)} = None")
+        state = [Given(name, t, owned=True) for name, t in zip(targets, own[first:], strict=False)]
+        constants = [Given(g.name, g.type, owned=False) for g in given[first + carries :]]
+        if first:
+            count = text.fresh("n")
+            text.line(f"{count} = int({given[0].name})")
+            self.counted_text(text, body, state, constants, count, "")
+        else:
+            self.tested_text(text, node["test"], body, state, constants, "")
+        return True
+
+    def counted_text(
+        self, text: Text, body: Graph, state: Sequence[Given], constants: Sequence[Given], count: str, each: str
+    ) -> None:
+        """The lines of a loop that runs ``count`` times, ``each`` first in an iteration."""
+        index = text.fresh("i")
+        own = Given(index, body.parameters[0].type, owned=False)
+        scope = Scope(text, body, [own, *state, *constants], 1 + len(state))
+        with text.block(f"if {count} > 0:"):
+            scope.begin()
+        with text.block(f"for {index} in range({count}):"):
+            if each:
+                text.line(each)
+            scope.first()
+            if scope.repeats:
+                with text.block(f"if not {index}:"):
+                    scope.once()
+            scope.steps([g.name for g in state])
+        scope.end()
+
+    def tested_text(
+        self, text: Text, test: Graph, body: Graph, state: Sequence[Given], constants: Sequence[Given], each: str
+    ) -> None:
+        """The lines of a loop that runs as long as a test holds, ``each`` first in an iteration."""
+        fixed = [g._replace(owned=False) for g in state]
+        tests, scope = (
+            Scope(text, test, [*fixed, *constants], len(state)),
+            Scope(text, body, [*state, *constants], len(state)),
+        )
+        goes, begins = text.fresh(), text.fresh()
+        tests.begin()
+        text.line(f"{begins} = True")
+        with text.block("while True:"):
+            tests.first()
+            if tests.repeats:
+                with text.block(f"if {begins}:"):
+                    tests.once()
+            tests.steps([goes])
+            text.line(f"if not {goes}: break")
+            if each:
+                text.line(each)
+            with text.block(f"if {begins}:"):
+                scope.begin()
+            scope.first()
+            with text.block(f"if {begins}:"):
+                scope.once()
+                text.line(f"{begins} = False")
+            scope.steps([g.name for g in state])
+        tests.end()
+        scope.end()
 
     # derivatives
 
@@ -176,6 +261,41 @@ def widened(test: Graph, own: Sequence[Node], order: Sequence[Node]) -> Graph:
     parameters = [place.get(p) or unread(p.type, free) for p in order]
     return graph_over(parameters, test.results, test)
 
+
+_runs: dict[tuple[Any, ...], Callable[..., list[Value]] | int] = {}
+_KEPT = 256
+
+
+def _run_of(*loop: Any) -> Callable[..., list[Value]]:
+    """A loop as a function of its state, its constants, where it notes the iteration, and the count."""
+    found = _runs.get(loop)
+    if not callable(found):
+        while len(_runs) >= _KEPT:
+            _runs.pop(next(iter(_runs)), None)
+        found = _runs[loop] = _written(*loop)
+    return found
+
+
+def _written(op: Repeat, test: Graph | None, body: Graph, carries: int) -> Callable[..., list[Value]]:
+    text = Text()
+    names = [text.fresh("s") for _ in range(carries)]
+    own = body.parameters[int(op.counted) :]
+    for name in reversed(names):
+        text.line(f"{name} = state.pop()")
+    others = [text.fresh("c") for _ in own[carries:]]
+    if others:
+        text.line(f"{', '.join(others)}, = constants")
+    state = [Given(name, p.type, owned=True) for name, p in zip(names, own, strict=False)]
+    constants = [Given(name, p.type, owned=False) for name, p in zip(others, own[carries:], strict=True)]
+    if test is None:
+        op.counted_text(text, body, state, constants, "count", "turn[0] += 1")
+    else:
+        op.tested_text(text, test, body, state, constants, "turn[0] += 1")
+    text.line(f"return [{', '.join(names)}]")
+    return text.function("run", "state, constants, turn, count")
+
+
+FEW = 8  # iterations that are interpreted: a text takes longer to make
 
 LOOP = Repeat(name="loop", counted=True, doc="A graph repeated a number of times on its own results.")
 WHILE = Repeat(name="while", counted=False, doc="A graph repeated on its own results as long as another one says so.")

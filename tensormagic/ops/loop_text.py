@@ -1,0 +1,423 @@
+"""Loops as Python: the NumPy tier runs the text of a loop, regions inside included, in place of node after node.
+
+An op says what it is as a Python expression (:meth:`Op.expression`); where it says nothing, the text calls its ``evaluate``.
+The schedule is the interpreter's own (:mod:`tensormagic.ops.interpret`), and so are values, errors and guards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from sys import getrefcount
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from tensormagic.ir.graph import Graph, Guard, bare_symbol, check, sizer
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Apply, Dim, Size, Symbol, nodes_of
+from tensormagic.ir.type import Type
+from tensormagic.ops.interpret import Step, bind, computed, schedule
+from tensormagic.ops.move import drops_ones, without_ones
+from tensormagic.ops.op import Value
+
+DEEPEST = 12  # blocks in blocks: CPython has 20
+
+
+class Given(NamedTuple):
+    """An operand of a region.
+
+    Parameters
+    ----------
+    name
+        What the text calls it.
+    type
+        Its type.
+    owned
+        Whether nothing reads it after the region.
+    """
+
+    name: str
+    type: Type
+    owned: bool
+
+
+class Text:
+    """What is written: lines, the objects that they mention, and the nodes that each line computes, innermost first."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.nodes: list[tuple[Node, ...]] = []
+        self.objects: dict[str, Any] = {}
+        self.depth = 1
+        self.within: list[Node] = []
+        self._named: dict[tuple[str, int], str] = {}
+        self._count = 0
+
+    def line(self, text: str) -> None:
+        """One line, in the block that is open."""
+        self.lines.append("    " * self.depth + text)
+        self.nodes.append(tuple(reversed(self.within)))
+
+    def fresh(self, letter: str = "v") -> str:
+        """The name of a new variable."""
+        self._count += 1
+        return f"{letter}{self._count}"
+
+    def object(self, value: Any, letter: str = "K") -> str:
+        """The name of an object, which is kept."""
+        key = letter, id(value)
+        if key not in self._named:
+            self._named[key] = f"{letter}_{len(self.objects)}"
+            self.objects[self._named[key]] = value
+        return self._named[key]
+
+    @contextmanager
+    def block(self, head: str) -> Generator[None]:
+        """Lines under a head."""
+        self.line(head)
+        self.depth += 1
+        before = len(self.lines)
+        yield
+        if len(self.lines) == before:
+            self.line("pass")
+        self.depth -= 1
+
+    def move(self, sources: Sequence[str], targets: Sequence[str]) -> None:
+        """Assign all at once."""
+        if sources and list(sources) != list(targets):
+            self.line(f"{', '.join(targets)} = {', '.join(sources)}")
+
+    def formed(self, name: str, given: Type, wanted: Type) -> str:
+        """A number in the form of ``wanted``."""
+        if wanted.shape or given.form == wanted.form:
+            return name
+        if wanted.form == "array":
+            return f"{self.object(np.asarray)}({name})"
+        if wanted.form == "python":
+            return f"{name}.item()"
+        return f"{name}[()]" if given.form == "array" else f"{self.object(wanted.dtype.type)}({name})"
+
+    def function(self, name: str, parameters: str) -> Callable[..., Any]:
+        """The function that the lines are the body of."""
+        source = "\n".join([f"def {name}({parameters}):", *self.lines, ""])
+        names = {**self.objects, "__name__": __name__, "NODES": [(), (), *self.nodes]}
+        exec(compile(source, "<tensormagic loop>", "exec"), names)  # noqa: S102 (our own text)
+        return cast("Callable[..., Any]", names[name])
+
+
+class Scope:
+    """The text of one closed graph.
+
+    Parameters
+    ----------
+    text
+        Where it is written.
+    graph
+        The graph.
+    given
+        What its parameters are.
+    moving
+        For the body or the test of a loop, how many of the parameters change from iteration to iteration.
+    """
+
+    def __init__(self, text: Text, graph: Graph, given: Sequence[Given], moving: int | None = None) -> None:
+        self.text = text
+        self.graph = graph
+        self.given = given
+        self.plan = schedule(graph, moving)
+        self.names: dict[Node, str] = {p: g.name for p, g in zip(graph.parameters, given, strict=True)}
+        self.symbols: dict[Symbol, str] = {}
+        self._users: dict[Node, list[Node]] = {}
+        for node in graph.nodes:
+            for a in node.needs:
+                self._users.setdefault(a, []).append(node)
+        self._alive = Counter(g.name for g in given)  # how many nodes that are still read a variable stands for
+        self._fixed = {g.name for g in given if not g.owned}  # neither dropped nor stored into here
+        self._made = {g.name: None for g in given if g.owned and _is_heavy(g.type)}  # arrays that variables hold
+        self._kept: set[str] = set()  # arrays that are the same at every iteration
+        self._parts: dict[Node, list[str]] = {}  # of nodes with several results
+        for node, value in self.plan.constants.items():
+            self.names[node] = _literal(value) or text.object(value)
+            self._fixed.add(self.names[node])
+
+    # sizes ------------------------------------------------------------------------------------------------------------
+
+    def size(self, size: Size) -> str:
+        """A size as an expression, in brackets where it is more than a name or a number."""
+        if isinstance(size, int):
+            return str(size) if size >= 0 else f"({size})"
+        terms: list[str] = []
+        for monomial, coefficient in size.terms:
+            factors = [self._atom(a) for a, power in monomial for _ in range(power)]
+            terms.append(" * ".join([str(coefficient), *factors] if coefficient != 1 or not factors else factors))
+        return terms[0] if len(terms) == 1 and terms[0].isidentifier() else f"({' + '.join(terms)})"
+
+    def _atom(self, a: Any) -> str:
+        if isinstance(a, Apply):
+            left, right = self.size(a.left), self.size(a.right)
+            infix = {"floordiv": "//", "mod": "%"}.get(a.function)
+            return f"({left} {infix} {right})" if infix else f"{a.function}({left}, {right})"
+        if isinstance(a, Symbol):
+            return self.symbols[a]
+        return self.names[a] if a.type.form == "python" else f"int({self.names[a]})"
+
+    def shape(self, shape: Sequence[Size]) -> str:
+        """A shape as a tuple."""
+        return f"({''.join(f'{self.size(s)}, ' for s in shape)})"
+
+    def users_of(self, node: Node) -> Sequence[Node]:
+        """What reads a node."""
+        return self._users.get(node, ())
+
+    def drops(self, node: Node) -> bool:
+        """Whether a part is taken without its axes of extent 1."""
+        return drops_ones(node, self.users_of(node)) and node not in self.graph.results
+
+    def is_number(self, node: Node) -> bool:
+        """Whether a part is taken as the number that it is."""
+        return self.drops(node) and not without_ones(node.type.shape)
+
+    def is_dropped(self, node: Node, name: str) -> bool:
+        """Whether a name stands for what a reshape of ``node`` only adds axes of extent 1 to."""
+        return bool(node.args) and node.op.name == "reshape" and self.names.get(node.args[0]) == name
+
+    def _sizer(self, nodes: Sequence[Node]) -> str:
+        """What gives the number that a size is, as ``evaluate`` takes it."""
+        symbols = ", ".join(f"{self.text.object(a)}: {name}" for a, name in self.symbols.items())
+        values = ", ".join(f"{self.text.object(n)}: {self.names[n]}" for n in nodes)
+        return f"{self.text.object(sizer)}({{{symbols}}}, {{{values}}})"
+
+    # the parts of a run -----------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """What is done once: numbers get the form of the parameters, and sizes are read and checked."""
+        for p, g in zip(self.graph.parameters, self.given, strict=True):
+            if p.type.form != g.type.form and not p.type.shape:
+                self._bind(p, self._variable(self.text.formed(g.name, g.type, p.type), heavy=False))
+        conditions: list[str] = []
+        known: list[tuple[str, Size]] = []
+        for p in self.graph.parameters:
+            if p.type.shape:
+                axes = [self.text.fresh("n") for _ in p.type.shape]
+                self.text.line(f"{''.join(f'{axis}, ' for axis in axes)}= {self.names[p]}.shape")
+                known += zip(axes, p.type.shape, strict=True)
+        for axis, size in known:
+            symbol = bare_symbol(size)
+            if symbol is not None and symbol not in self.symbols:
+                self.symbols[symbol] = axis
+                conditions += [f"{axis} >= {symbol.least}"] if symbol.least else []
+        conditions += [f"{axis} == {self.size(s)}" for axis, s in known if self.size(s) != axis]
+        late = set(self.graph.checks)
+        conditions += [self._relation(g) for g in self.graph.guards if g not in late]
+        if conditions:
+            arrays = ", ".join(self.names[p] if p.type.shape else "0" for p in self.graph.parameters)
+            with self.text.block(f"if not ({' and '.join(conditions)}):"):
+                self.text.line(f"{self.text.object(bind)}({self.text.object(self.graph)}, [{arrays}])")
+
+    def first(self) -> None:
+        """What is checked before the first step."""
+        self._check(self.plan.first)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether there is anything that is the same at every iteration."""
+        return bool(self.plan.once)
+
+    def once(self) -> None:
+        """What is the same at every iteration."""
+        before = set(self._made)
+        for step in self.plan.once:
+            self._step(step)
+        self._kept = set(self._made) - before
+        self._fixed |= self._kept
+
+    def steps(self, targets: Sequence[str]) -> None:
+        """All other steps, and the results assigned to variables."""
+        for step in self.plan.steps:
+            self._step(step)
+        self.text.move([self.names[r] for r in self.graph.results], targets)
+        held = [name for name in self._made if name not in self._fixed and name not in targets]
+        if held:
+            self.text.line(f"{' = '.join(held)} = None")
+
+    def end(self) -> None:
+        """Drop what was the same at every iteration."""
+        if self._kept:
+            self.text.line(f"{' = '.join(sorted(self._kept))} = None")
+
+    # steps ------------------------------------------------------------------------------------------------------------
+
+    def _step(self, step: Step) -> None:
+        self.text.within.append(step.node)
+        alias = self._alias(step)
+        if alias is not None:
+            self._bind(step.node, alias)
+            self._drop((*step.before, *step.after))
+        elif not (self._inside(step) or self._stored(step)):
+            expression = step.node.op.expression(step.node, [self.names[a] for a in step.node.args], self)  # type: ignore[attr-defined]
+            if expression is None:
+                self._called(step)
+            else:
+                self._assign(step, expression)
+        self._check(step.guards)
+        self.text.within.pop()
+
+    def _alias(self, step: Step) -> str | None:
+        """The name that stands for a node already: one result of several, or a move that whatever reads it does by itself."""
+        node = step.node
+        if node.op.name == "item" and node.args[0] in self._parts:
+            return self._parts[node.args[0]][node["index"]]
+        if node.op.name == "reshape" and self.drops(node.args[0]):  # what the part was copied for, where it had to be
+            return self.names[node.args[0]]
+        if step.copies or node in self.graph.results or node in self.graph.checked:
+            return None
+        return self.names[node.args[0]] if node.op.is_aside(node, self) else None  # type: ignore[attr-defined]
+
+    def _inside(self, step: Step) -> bool:
+        """A region, written where it stands; False for any other op."""
+        write = getattr(step.node.op, "written", None)
+        if write is None or self.text.depth > DEEPEST:
+            return False
+        dead = {self.names[a] for a in step.before if a not in step.node.sized_by} - self._fixed
+        own = [self.names[a] for a in step.node.args]
+        given = [
+            Given(name, a.type, name in dead and self._alive[name] == own.count(name) == 1)
+            for name, a in zip(own, step.node.args, strict=True)
+        ]
+        targets = [self.text.fresh() for _ in step.node.types]
+        if not write(step.node, self.text, given, targets):
+            return False
+        self._parts[step.node] = targets
+        for name, t in zip(targets, step.node.types, strict=True):
+            self._alive[name] += 1
+            self._made |= {name: None} if _is_heavy(t) else {}
+        self.names[step.node] = targets[0] if len(targets) == 1 else f"({', '.join(targets)})"
+        self._drop((*step.before, *step.after))
+        return True
+
+    def _stored(self, step: Step) -> bool:
+        """A store in place, or into a copy where something else reads the array; False for an op that says nothing of it."""
+        node, text = step.node, self.text
+        if step.reuse is None or not hasattr(node.op, "store"):
+            return False
+        old = self.names[node.args[0]]
+        copied, store = node.op.store(node, [self.names[a] for a in node.args], self)  # type: ignore[attr-defined]
+        if node.args[0] in step.before and old not in self._fixed and self._alive[old] == 1:
+            name = old
+            owned = "" if node.type.form == "tape" else f"{old}.base is not None or not {old}.flags.carray or "
+            text.line(f"if {owned}{text.object(getrefcount)}({old}) > {_ONE}: {old} = {copied}")
+        else:
+            name = self._variable(copied, heavy=True)
+        text.line(store(name))
+        self._bind(node, name)
+        self._drop((*step.before, *step.after))
+        return True
+
+    def _called(self, step: Step) -> None:
+        """The value by the op's own ``evaluate``, which takes over operands that nothing reads after it."""
+        node, text = step.node, self.text
+        args = ", ".join(self.names[a] for a in node.args)
+        size = self._sizer(node.sized_by) if _is_sized(node) else text.object(_same)
+        if step.reuse is None and step.consume is None:
+            self._assign(step, f"{text.object(node.op.evaluate)}({text.object(node)}, [{args}], {size})")  # type: ignore[attr-defined]
+            return
+        given = text.fresh("g")
+        text.line(f"{given} = [{args}]")
+        dead = [a for a in step.before if a not in node.sized_by]
+        self._drop(dead)
+        rest = tuple(a for a in (*step.before, *step.after) if a not in dead)
+        self._assign(
+            step._replace(before=(), after=rest), f"{text.object(computed)}({text.object(step)}, {given}, {size})"
+        )
+        text.line(f"{given} = None")
+
+    # variables --------------------------------------------------------------------------------------------------------
+
+    def _assign(self, step: Step, expression: str) -> None:
+        heavy = any(map(_is_heavy, step.node.types)) and not self.is_number(step.node)
+        name = self._variable(expression, heavy=heavy)
+        if step.copies and heavy:
+            self.text.line(f"if {name}.base is not None: {name} = {name}.copy()")
+        self._bind(step.node, name)
+        self._drop((*step.before, *step.after))
+
+    def _variable(self, expression: str, *, heavy: bool) -> str:
+        name = self.text.fresh()
+        self.text.line(f"{name} = {expression}")
+        if heavy:
+            self._made[name] = None
+        return name
+
+    def _bind(self, node: Node, name: str) -> None:
+        self.names[node] = name
+        self._alive[name] += 1
+
+    def _drop(self, dead: Sequence[Node]) -> None:
+        names: dict[str, None] = {}
+        for a in dict.fromkeys(dead):
+            for name in self._parts.get(a) or [self.names[a]]:
+                self._alive[name] -= 1
+                if not self._alive[name] and name not in self._fixed and name in self._made:
+                    names[name] = None
+                    del self._made[name]
+        if names:
+            self.text.line(f"{' = '.join(names)} = None")
+
+    # guards -----------------------------------------------------------------------------------------------------------
+
+    def _relation(self, guard: Guard) -> str:
+        left, relation, right = guard
+        return f"{self.size(left)} {relation} {self.size(right)}"
+
+    def _check(self, guards: Sequence[Guard]) -> None:
+        for guard in guards:
+            nodes = list(dict.fromkeys([*nodes_of(guard[0]), *nodes_of(guard[2])]))
+            with self.text.block(f"if not {self._relation(guard)}:"):
+                self.text.line(f"{self.text.object(check)}({self.text.object(guard)}, {self._sizer(nodes)}.atom)")
+
+
+def write_graph(text: Text, graph: Graph, given: Sequence[Given], targets: Sequence[str]) -> None:
+    """A graph that runs once, and its results assigned to variables."""
+    scope = Scope(text, graph, given)
+    scope.begin()
+    scope.first()
+    scope.steps(targets)
+
+
+def _is_heavy(t: Type) -> bool:
+    """Whether a value is dropped as soon as it may be."""
+    return bool(t.shape) or t.form == "tape"
+
+
+def _literal(value: Value) -> str | None:
+    """A finite Python number as text; None for what is none."""
+    if type(value) not in {int, bool, float} or not math.isfinite(value):
+        return None
+    return repr(value) if math.copysign(1, value) > 0 else f"({value!r})"
+
+
+def _is_sized(node: Node) -> bool:
+    """Whether a size that is not a number stands among the params of a node, or in its type."""
+    pending: list[Any] = [*(v for _, v in node.param_items), *(t.shape for t in node.types)]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Dim):
+            return True
+        if type(value) is tuple:
+            pending += value
+    return False
+
+
+def _same(size: int) -> int:
+    return size
+
+
+def _alone() -> int:
+    own = object()
+    return getrefcount(own)
+
+
+_ONE = _alone()  # what is counted where one variable holds an object

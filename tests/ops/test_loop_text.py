@@ -1,0 +1,173 @@
+"""Loops as Python text: the interpreter's values bit for bit, its errors, and no array of anybody else's stored into."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ops.regions import loops
+from tests.programs import test_programs
+from tests.programs.program import PROGRAMS, Program
+
+NEVER = 10**9
+
+
+@pytest.fixture
+def by(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Say how many iterations are interpreted."""
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+
+    def choose(few: int) -> None:
+        loops._runs.clear()
+        monkeypatch.setattr(loops, "FEW", few)
+
+    yield choose
+    loops._runs.clear()
+
+
+def both(choose: Callable[[int], None], function: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
+    """What a captured function gives interpreted, and as text."""
+    captured = tm.tensor(function)
+    choose(NEVER)
+    interpreted = captured(*copy.deepcopy(args))
+    choose(0)
+    return interpreted, captured(*copy.deepcopy(args))
+
+
+def bits(values: Any) -> list[tuple[Any, ...]]:
+    """Types, shapes and bytes."""
+    return [(type(v), np.asarray(v).dtype, np.shape(v), np.asarray(v).tobytes()) for v in values if v is not None]
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda p: p.name)
+def test_programs_bit_for_bit(program: Program, by: Callable[[int], None]) -> None:
+    arguments = program.make(program.small + 2)
+    captured = tm.tensor(program.function)
+    with np.errstate(all="ignore"):
+        by(NEVER)
+        interpreted = bits(test_programs.run(captured, arguments))
+        by(0)
+        assert bits(test_programs.run(captured, arguments)) == interpreted
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("program", [p for p in PROGRAMS.values() if p.derivative], ids=lambda p: p.name)
+def test_gradients_bit_for_bit(program: Program, by: Callable[[int], None]) -> None:
+    arguments = program.make(program.small)
+    where = program.derivative
+
+    def loss(*moving: Any) -> Any:
+        given = [v.copy() if isinstance(v, np.ndarray) else v for v in arguments]
+        for k, value in zip(where, moving, strict=True):
+            given[k] = value.copy()
+        result = program.function(*given)
+        return sum(
+            np.sum(np.real(np.sin(v))) for v in (result if isinstance(result, tuple) else (result,)) if v is not None
+        )
+
+    moving = [arguments[k] for k in where]
+    if program.function(*(np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments)) is None:
+        pytest.skip("it stores its result into an argument")
+    gradient = tm.grad(loss, tuple(range(len(where))))
+    by(NEVER)
+    interpreted = bits(gradient(*moving))
+    by(0)
+    assert bits(gradient(*moving)) == interpreted
+
+
+def test_what_is_read_again_is_not_stored_into(by: Callable[[int], None]) -> None:
+    def f(x: Any, w: Any) -> Any:
+        total = np.zeros_like(x)
+        for _ in range(12):
+            y = w
+            y = y.copy()
+            y[1:] = x[:-1]  # into a copy: w is the same at each iteration
+            total = total + y + w
+            x[::2] *= 0.5
+        return total, w
+
+    x, w = np.arange(6.0), np.ones(6)
+    expected = f(x.copy(), w.copy())
+    for found in both(by, f, x, w):
+        assert bits(found) == bits(expected)
+
+
+def test_a_branch_and_a_loop_inside(by: Callable[[int], None]) -> None:
+    def f(x: Any) -> Any:
+        k, s = 0, 0.0
+        while s < 5.0:
+            for i in range(3):
+                x[i] = x[i] + s if x[i] > 0.2 else -x[i] + 0.1
+            s = s + x[k % 3] if x.sum() > 2 else s + 0.5
+            k += 1
+        return x, s, k
+
+    x = np.array([0.1, -0.5, 0.3])
+    expected = f(x.copy())
+    interpreted, text = both(by, f, x)
+    assert bits(interpreted) == bits(text)
+    np.testing.assert_allclose(np.hstack(text), np.hstack(expected), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda x, i: [x := np.append(x[1:], x[i + k]) for k in range(20)][-1], IndexError),
+        (lambda x, i: [x := x * (1 // (i - k)) for k in range(20)][-1], ZeroDivisionError),
+    ],
+)
+def test_errors_are_the_same(function: Callable[..., Any], error: type[Exception], by: Callable[[int], None]) -> None:
+    captured = tm.tensor(function)
+    told: list[str] = []
+    for few in (NEVER, 0):
+        by(few)
+        with pytest.raises(error) as caught:
+            captured(np.arange(5.0), 2)
+        told.append(str(caught.value).splitlines()[0])
+    assert told[0] == told[1]
+
+
+def test_sizes_that_do_not_fit_are_errors(by: Callable[[int], None]) -> None:
+    def f(x: Any, n: int) -> Any:
+        for k in range(15):
+            x[: n - k] += np.ones(n)[k:]
+        return x
+
+    by(0)
+    captured = tm.tensor(f)
+    np.testing.assert_array_equal(captured(np.zeros(20), 18), f(np.zeros(20), 18))
+    with pytest.raises(ValueError, match=r"broadcast|fit"):
+        captured(np.zeros(10), 18)
+
+
+def test_floating_point_errors_are_told_at_their_line(by: Callable[[int], None]) -> None:
+    def f(x: Any) -> Any:
+        for _ in range(12):
+            x = x / (x - 1.0)
+        return x
+
+    by(0)
+    captured = tm.tensor(f)
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="divide by zero encountered in divide"):
+        captured(np.array([2.0, 1.0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(captured(np.array([3.0, 2.5]))).all()
+
+
+def test_integers_wrap_as_they_do_elsewhere(by: Callable[[int], None]) -> None:
+    def f(n: Any, count: int) -> Any:
+        for _ in range(count):
+            n = n * 6364136223846793005 + 1442695040888963407
+        return n
+
+    with np.errstate(over="ignore"):
+        interpreted, text = both(by, f, np.int64(3), 40)
+    assert bits([interpreted]) == bits([text])

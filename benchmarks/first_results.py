@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +81,7 @@ def report(rows: dict[str, tuple[float, float, float] | None]) -> str:
 
     lines = [
         "# First results, and the NumPy tier", "",
-        f"{date.today()}, {platform.processor() or platform.machine()}, CPython {platform.python_version()}, numpy {np.__version__}. "
-        "CPU milliseconds. `python benchmarks/first_results.py` writes this file.", "",
+        f"{datetime.now(UTC).date()}, {platform.machine()}, CPython {platform.python_version()}, numpy {np.__version__}. CPU milliseconds.", "",
         "| program | NumPy | first call | second, by NumPy | first / NumPy | second / NumPy |", "|---|---:|---:|---:|---:|---:|",
     ]  # fmt: skip
     for name, found in rows.items():

@@ -79,8 +79,34 @@ _OWNERS = (
 
 def called(function: Any) -> Any:
     """What is called in place of ``function``."""
-    if context.current() is None:
+    capture = context.current()
+    if capture is None:
         return function
+    kind = type(function)
+    if kind is not BuiltinFunctionType and kind is not FunctionType:
+        return _called(function)
+    key = function, capture.abstract, bool(capture.trials)  # what decides it for a library's functions
+    found = _settled.get(key)
+    if found is None:
+        found = _called(function)
+        if _is_settled(function) and _is_settled(found):
+            _settled[key] = found
+    return found
+
+
+_settled: dict[tuple[Any, bool, bool], Any] = {}
+
+
+def _is_settled(function: Any) -> bool:
+    """Whether a function is the library's own, and holds nothing of anybody's."""
+    if type(function) is BuiltinFunctionType:
+        return isinstance(function.__self__, ModuleType | None)
+    if type(function) is not FunctionType or not function.__globals__["__name__"].startswith(("tensormagic.", "numpy.")):
+        return False
+    return all(type(c.cell_contents) in {BuiltinFunctionType, str} for c in function.__closure__ or ())
+
+
+def _called(function: Any) -> Any:
     if type(function) is partial:
         own = called(function.func)
         return function if own is function.func else partial(own, *function.args, **function.keywords)

@@ -12,7 +12,7 @@ from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import Size
-from tensormagic.ir.type import Type
+from tensormagic.ir.type import Type, python
 from tensormagic.ops.interpret import Turns, formed, is_plain, run
 from tensormagic.ops.loop_text import Given, Scope, Text
 from tensormagic.ops.op import Guard, Tangent, Value
@@ -120,8 +120,6 @@ class Repeat(Region):
         first, carries = int(self.counted), node["carries"]
         body: Graph = node["body"]
         own = [p.type for p in body.parameters]
-        if first and own[0].form != "python":
-            return False
         starts = given[first : first + carries]
         text.move([text.formed(g.name, g.type, t) for g, t in zip(starts, own[first:], strict=False)], targets)
         dead = dict.fromkeys(g.name for g in starts if g.owned and (g.type.shape or g.type.form == "tape"))
@@ -141,14 +139,15 @@ class Repeat(Region):
         self, text: Text, body: Graph, state: Sequence[Given], constants: Sequence[Given], count: str, each: str
     ) -> None:
         """The lines of a loop that runs ``count`` times, ``each`` first in an iteration."""
-        index = text.fresh("i")
-        own = Given(index, body.parameters[0].type, owned=False)
-        scope = Scope(text, body, [own, *state, *constants], 1 + len(state))
+        index, place = text.fresh("i"), text.fresh("i")
+        kind = body.parameters[0].type
+        scope = Scope(text, body, [Given(place, kind, owned=False), *state, *constants], 1 + len(state))
         with text.block(f"if {count} > 0:"):
             scope.begin()
         with text.block(f"for {index} in range({count}):"):
             if each:
                 text.line(each)
+            text.line(f"{place} = {text.formed(index, python(int), kind)}")
             scope.first()
             if scope.repeats:
                 with text.block(f"if not {index}:"):

@@ -38,7 +38,9 @@ FORM = ToForm(
 
 
 def to_form(x: Node, form: Form) -> Node:
-    """``x``, which has no axes, in a form."""
+    """``x``, which has no axes, in a form: whatever forms it had in between."""
+    while x.op is FORM:
+        x = x.args[0]
     return x if x.type.form == form else make(FORM, (x,), form=form)
 
 

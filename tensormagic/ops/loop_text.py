@@ -222,6 +222,11 @@ class Scope:
         self._check(self.plan.first)
 
     @property
+    def is_checked(self) -> bool:
+        """Whether anything is checked before the first step."""
+        return bool(self.plan.first)
+
+    @property
     def repeats(self) -> bool:
         """Whether there is anything that is the same at every iteration."""
         return bool(self.plan.once)

@@ -178,10 +178,13 @@ class Repeat(Region):
                 text.line(each)
             with text.block(f"if {begins}:"):
                 scope.begin()
-            scope.first()
-            with text.block(f"if {begins}:"):
+                if scope.is_checked:
+                    scope.first()
                 scope.once()
                 text.line(f"{begins} = False")
+            if scope.is_checked:
+                with text.block("else:"):
+                    scope.first()
             scope.steps([g.name for g in state])
         tests.end()
         scope.end()

@@ -81,7 +81,8 @@ def report(rows: dict[str, tuple[float, float, float] | None]) -> str:
 
     lines = [
         "# First results, and the NumPy tier", "",
-        f"{datetime.now(UTC).date()}, {platform.machine()}, CPython {platform.python_version()}, numpy {np.__version__}. CPU milliseconds.", "",
+        f"{datetime.now(UTC).date()}, {platform.machine()}, CPython {platform.python_version()}, numpy {np.__version__}.",
+        "CPU milliseconds.", "",
         "| program | NumPy | first call | second, by NumPy | first / NumPy | second / NumPy |", "|---|---:|---:|---:|---:|---:|",
     ]  # fmt: skip
     for name, found in rows.items():
@@ -94,9 +95,9 @@ def report(rows: dict[str, tuple[float, float, float] | None]) -> str:
         )
     there = [found for found in rows.values() if found is not None]
     firsts, seconds = [f / p for p, f, _ in there], [s / p for p, _, s in there]
-    lines += ["", f"Geometric mean over {len(there)}: first {mean(firsts):.2f} times NumPy (worst {max(firsts):.1f}), "
-              f"second {mean(seconds):.2f} (worst {max(seconds):.1f})."]  # fmt: skip
-    return "\n".join([*lines, ""])
+    first = f"first {mean(firsts):.2f} times NumPy (worst {max(firsts):.1f})"
+    second = f"second {mean(seconds):.2f} (worst {max(seconds):.1f})"
+    return "\n".join([*lines, "", f"Geometric mean over {len(there)}: {first}, {second}.", ""])
 
 
 def main() -> None:

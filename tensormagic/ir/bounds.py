@@ -35,7 +35,11 @@ def least(size: Size) -> int | None:
 
 def _depth(size: Size) -> int:
     """How deep divisions and extremes stand in one another."""
-    return 0 if isinstance(size, int) else max((a.depth for m, _ in size.terms for a, _ in m if isinstance(a, Apply)), default=0)
+    return (
+        0
+        if isinstance(size, int)
+        else max((a.depth for m, _ in size.terms for a, _ in m if isinstance(a, Apply)), default=0)
+    )
 
 
 def floor_of_nodes(size: Size) -> Size | None:

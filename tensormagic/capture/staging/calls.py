@@ -101,7 +101,9 @@ def _is_settled(function: Any) -> bool:
     """Whether a function is the library's own, and holds nothing of anybody's."""
     if type(function) is BuiltinFunctionType:
         return isinstance(function.__self__, ModuleType | None)
-    if type(function) is not FunctionType or not str(function.__globals__.get("__name__")).startswith(("tensormagic.", "numpy.")):
+    if type(function) is not FunctionType or not str(function.__globals__.get("__name__")).startswith(
+        ("tensormagic.", "numpy.")
+    ):
         return False
     return all(type(c.cell_contents) in {BuiltinFunctionType, str} for c in function.__closure__ or ())
 

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +40,20 @@ def again(call: Callable[[], Any]) -> float:
     return min(times)
 
 
+def programs() -> dict[str, Any]:
+    """The collection, by name."""
+    return import_module("tests.programs.test_programs").PROGRAMS
+
+
 def times_of(name: str) -> tuple[float, float, float]:
     """Seconds of plain NumPy, of the first call, and of the second one by NumPy."""
     import numpy as np
 
     import tensormagic as tm
-    from tests.programs import test_programs  # noqa: F401 (fills the collection)
-    from tests.programs.program import PROGRAMS
 
-    program = PROGRAMS[name]
+    found = programs()
+
+    program = found[name]
     given = program.make(program.large)
     tm.config.tier = "numpy"
     tm.tensor(lambda v: v + 1)(np.ones(3))
@@ -106,10 +112,9 @@ def main() -> None:
     if sys.argv[1:2] == ["--one"]:
         sys.stdout.write(json.dumps(times_of(sys.argv[2])))
         return
-    from tests.programs import test_programs  # noqa: F401
-    from tests.programs.program import PROGRAMS
+    found = programs()
 
-    names = sys.argv[1:] or list(PROGRAMS)
+    names = sys.argv[1:] or list(found)
     rows: dict[str, tuple[float, float, float] | None] = {}
     for name in names:
         rows[name] = row(name)

@@ -77,7 +77,7 @@ def _bytes(nodes: Iterable[Node]) -> int:
 
 def elements(node: Node) -> int:
     """How many elements the results of ``node`` have."""
-    return sum(prod(map(_seen, t.shape)) for t in node.types)
+    return sum(prod(map(elements_of, t.shape)) for t in node.types)
 
 
 def cost(nodes: Iterable[Node]) -> Cost:
@@ -98,7 +98,7 @@ def _cost(node: Node) -> Cost:
         return Cost(weight(node) * elements(node))
     if kind == "update":  # in place, where nothing else reads the old value
         return Cost(_PASS * elements(node.args[1]), elements(node.args[1]) * node.type.dtype.itemsize)
-    stored = sum(prod(map(_seen, t.shape)) * t.dtype.itemsize for t in node.types)
+    stored = sum(prod(map(elements_of, t.shape)) * t.dtype.itemsize for t in node.types)
     if kind in {"contract", "opaque"}:  # a library reads what is stored
         computed = [a for a in node.args if getattr(a.op, "kind", "") == "pointwise"]
         stored += sum(elements(a) * a.type.dtype.itemsize for a in computed)
@@ -109,12 +109,12 @@ def _operations(node: Node, kind: str) -> int:
     if kind == "contract":
         letters = node["subscripts"].partition("->")[0].replace(",", "")
         sizes = [s for a in node.args for s in a.type.shape]
-        return _PRODUCT * prod(map(_seen, dict(zip(letters, sizes, strict=True)).values()))
+        return _PRODUCT * prod(map(elements_of, dict(zip(letters, sizes, strict=True)).values()))
     if node.op.name == "gather":
         return _PASS * elements(node)
     if kind == "opaque":
         first = node.args[0]
-        return weight(node) * elements(first) * max(map(_seen, first.types[0].shape[-2:]), default=1) // _MATRIX
+        return weight(node) * elements(first) * max(map(elements_of, first.types[0].shape[-2:]), default=1) // _MATRIX
     most = max(elements(node), *(elements(a) for a in node.args))
     if kind != "fold":
         return weight(node) * most
@@ -125,11 +125,12 @@ def _region(node: Node) -> Cost:
     """A region's bodies, as often as they run where that is known."""
     bodies = [v for v in node.params.values() if isinstance(v, Graph)]
     turns = as_size(node.args[0]) if node.op.name == "loop" else 1
-    times = _UNSEEN if turns is None else _seen(turns)
+    times = _UNSEEN if turns is None else elements_of(turns)
     return sum((cost_of_graph(g.results) for g in bodies), Cost()) * times
 
 
-def _seen(size: Any) -> int:
+def elements_of(size: Any) -> int:
+    """A size as it was seen, or as it is taken for where it was not."""
     seen: Size | None = hint(size)
     return seen if isinstance(seen, int) else _guessed(size)
 

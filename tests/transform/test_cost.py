@@ -90,4 +90,7 @@ def test_sums_in_loops(name, monkeypatch):
     after = rewrite(graph).graph.results
     assert cost_of_graph(after).within(cost_of_graph(graph.results), graph.results)
     inner = [n for g in topological(after) if g.op.name == "loop" for n in g["body"].nodes]
-    assert any(n.op.name == "contract" for n in inner) is not leaves
+    kept = any(n.op.name == "contract" for n in inner)
+    assert kept is not leaves or not any(
+        n.op.name == "loop" for n in topological(after)
+    )  # all turns at once: no loop is left

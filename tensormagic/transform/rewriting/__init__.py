@@ -14,7 +14,8 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.transform.rewriting import algebra, constants, explog, linalg, parts, reductions, structure, structured
-from tensormagic.transform.tidy import tidied
+from tensormagic.transform.tidy import followed, tidied
+from tensormagic.transform.turns import at_once
 
 THEMES: tuple[ModuleType, ...] = (constants, structure, algebra, explog, reductions, parts, structured, linalg)
 
@@ -102,6 +103,8 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     extra
         Rules of the user's own, see :func:`tensormagic.transform.rewriting.user.parse_rules`.
     """
+    if level != "exact":
+        graph = graph.with_results(followed(graph.results, at_once(graph.results, real=level == "real")))
     new, log = rewrite_graph(graph, table(level, (*extra, *own_rules(level))))
     return Rewritten(new.with_results(tidied(new.results, level=level)), log.fired, log.assumptions, log.withheld)
 

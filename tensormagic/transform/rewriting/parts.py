@@ -217,19 +217,26 @@ def sums_of_transposes(node: Node) -> Node | None:
 
 
 def _ramp(node: Node) -> tuple[Size, Size] | None:
-    """First index and step, of indices that go by steps along their one axis; the step of a number is 0."""
-    while node.op in {ASTYPE, BROADCAST} and node.args[0].type.dtype.kind == "i":
+    """First index and step, of indices that go by steps along the only axis that is not 1; the step of a number is 0."""
+    while node.op in {ASTYPE, BROADCAST, RESHAPE} and node.args[0].type.dtype.kind == "i":
+        if node.op is not ASTYPE and node.args[0].type.shape and node.args[0].type.size not in {1, node.type.size}:
+            return None
         node = node.args[0]
-    if node.op is IOTA and node.type.ndim == 1:
-        return 0, 1
-    if not node.type.shape and node.type.dtype.kind == "i":
+    if node.type.dtype.kind != "i" or sum(s != 1 for s in node.type.shape) > 1:
+        return None
+    if node.op is IOTA:
+        return 0, int(node.type.shape[node["axis"]] != 1)
+    if not node.type.shape:
         size = int(node["bits"].array()) if node.op is CONSTANT else size_of(node)
         return None if size is None else (size, 0)
     if node.op is SLICE and node.type.ndim == 1 and (found := _ramp(node.args[0])) is not None:
         ((first, _, by),) = node["slices"]
         return found[0] + found[1] * first, found[1] * by
-    if node.op.name not in {"add", "subtract", "multiply"} or node.type.ndim != 1:
-        return None
+    return _combined(node) if node.op.name in {"add", "subtract", "multiply"} else None
+
+
+def _combined(node: Node) -> tuple[Size, Size] | None:
+    """The same for a sum, a difference or a multiple."""
     first, second = (_ramp(a) for a in node.args)
     if first is None or second is None:
         return None
@@ -245,17 +252,18 @@ def _ramp(node: Node) -> tuple[Size, Size] | None:
 def slices_by_indices(node: Node) -> Node | None:
     """``x[arange(n) + a] -> x[a:a + n], in bounds``."""
     x, places = node.args
-    found, axis = _ramp(places) if places.type.ndim == 1 else None, node["axis"]
-    if found is None:
+    found, axis = _ramp(places), node["axis"]
+    if found is None or not places.type.shape:
         return None
-    (start, step), length = found, places.type.shape[0]
+    (start, step), length = found, places.type.size
     if not isinstance(step, int) or step == 0 or (x.op is RESHAPE and abs(step) > 1):  # a diagonal, perhaps
         return None
     last = start + (length - 1) * step
     low, high = (start, last) if step > 0 else (last, start)
     if not (is_at_least(length, 1) and is_at_least(low, 0) and is_at_least(x.type.shape[axis] - 1 - high, 0)):
         return None
-    return slice_(x, tuple((start, length, step) if k == axis else (0, s, 1) for k, s in enumerate(x.type.shape)))
+    part = slice_(x, tuple((start, length, step) if k == axis else (0, s, 1) for k, s in enumerate(x.type.shape)))
+    return reshape(part, node.type.shape)
 
 
 @exact(roots="concatenate", kinds="biufc", fuel=1, even=True)

@@ -1,0 +1,151 @@
+"""What each turn of a loop computes from its index and from constants alone: for all turns at once, without the loop.
+
+``y[k] = exp(x[k])`` at each turn stores one array of all of them, and ``total += x[k] * w[k]`` adds them up after. That is
+done where no turn holds more than what it gives: nothing grows with the number of turns but what is stored or read anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensormagic.ir.cost import cost_of_graph, elements, elements_of
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, as_size, topological
+from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of
+from tensormagic.ops.fold import reduce_sum
+from tensormagic.ops.leaf import index_node, iota, size_of
+from tensormagic.ops.move import SLICE, expand_dims, reshape, slice_, transpose
+from tensormagic.ops.opaque import items
+from tensormagic.ops.regions.loops import LOOP, unindexed
+from tensormagic.ops.regions.region import instantiated, matched
+from tensormagic.ops.scalars.scalar import add
+from tensormagic.ops.update import SET, set_at
+from tensormagic.transform.batch import batch
+
+_SILENT = {"leaf", "pointwise", "move", "fold", "contract"}
+
+
+def at_once(results: Sequence[Node], *, real: bool = False) -> dict[Node, Node]:
+    """What takes the place of the results of loops that no turn needs another one for, where it costs no more.
+
+    Where rules of the level ``real`` follow, products are no objection: a sum of them becomes one of sums.
+    """
+    goals: dict[Node, Node] = {}
+    for node in topological(results):
+        turns = size_of(node.args[0]) if node.op is LOOP else None
+        if turns is not None and not nodes_of(turns) and is_at_least(turns, 2):
+            goals |= {old: new for old, new in _Turns(node, turns).goals().items() if _pays(old, new, real=real)}
+    return goals
+
+
+def _pays(old: Node, new: Node, *, real: bool) -> bool:
+    """Whether ``new`` costs no more, but for what was there before the first turn being stored or added to."""
+    before, after = cost_of_graph([old]), cost_of_graph([new])
+    bytes_ = elements(new) * new.type.dtype.itemsize
+    room = _BEGIN * elements(new)
+    return after.operations <= before.operations + room and (real or after.stored <= before.stored + bytes_)
+
+
+_BEGIN = 4  # an addition and a store
+
+
+class _Turns:
+    """One counted loop."""
+
+    def __init__(self, loop: Node, turns: Size) -> None:
+        self.loop, self.turns = loop, turns
+        self.body: Graph = loop["body"]
+        self.index, *self.own = self.body.parameters
+        self.carries = self.own[: loop["carries"]]
+
+    def goals(self) -> dict[Node, Node]:
+        found: dict[Node, Node] = {}
+        for k, end in enumerate(items(self.loop)):
+            new = self._carry(k)
+            if new is not None and new.type == end.type:
+                found[end] = new
+        return found
+
+    def _carry(self, k: int) -> Node | None:
+        carry, result = self.own[k], self.body.results[k]
+        others = [r for j, r in enumerate(self.body.results) if j != k]
+        if carry in topological(others):
+            return None
+        if result.op is SET and result.args[0] is carry:
+            value, first, *rest = result.args[1], *result["slices"]
+            whole = [(0, s, 1) for s in carry.type.shape[1:]]
+            if rest != whole or first != (as_size(self.index), 1, 1):
+                return None
+            stack = self._stack(value)
+            start = self.loop.args[1 + k]
+            slices = ((0, self.turns, 1), *((0, s, 1) for s in start.type.shape[1:]))
+            shape = (self.turns, *start.type.shape[1:])
+            return None if stack is None else set_at(start, reshape(stack, shape), slices)
+        if result.op is add and carry in result.args and result.type.dtype.kind == "f":
+            value = result.args[1 - result.args.index(carry)]
+            stack = self._stack(value) if self._is_there(value) else None
+            if stack is None:
+                return None
+            return add(self.loop.args[1 + k], reduce_sum(stack, (0,)))
+        return None
+
+    def _is_there(self, value: Node) -> bool:
+        """Whether a stack of ``value`` is no larger than an array that the turns read."""
+        nodes = set(topological([value]))
+        read = [a for a, p in zip(self.loop.args[1:], self.own, strict=True) if p in nodes]
+        whole = elements(value) * max(elements_of(self.turns), 1)
+        return any(elements(a) >= whole for a in read)
+
+    def _stack(self, value: Node) -> Node | None:
+        """The values of all turns, along a first axis; None where a turn needs another one or holds more than it gives."""
+        nodes = topological([value])
+        if not self._alone(value, nodes):
+            return None
+        operands = self.loop.args[1:]
+        try:
+            sizes, _ = matched(unindexed(self.body, 1), operands, "loop")
+            turn = index_node("turn", 0, self.turns)
+            sizes[self.index] = as_size(turn)  # type: ignore[assignment] (a size)
+            known = {self.index: turn, **dict(zip(self.own, operands, strict=True))}
+            if any(a not in sizes for n in nodes for s in n.type.shape for a in atoms(s)):
+                return None
+            (outside,) = instantiated([value], known, sizes)
+            stacks = {n: one for n in topological([outside]) if (one := self._side_by_side(n, turn)) is not None}
+            (found,) = batch([outside], {turn: iota((self.turns,), 0), **stacks}, self.turns)
+        except (TensorError, NotImplementedError):
+            return None
+        return found
+
+    def _side_by_side(self, node: Node, turn: Node) -> Node | None:
+        """The parts of all turns, along a first axis, of an array of which each turn reads one place along an axis."""
+        at: Any = as_size(turn)
+        if node.op is not SLICE or turn in topological([node.args[0]]):
+            return None
+        slices = list(node["slices"])
+        axes = [k for k, s in enumerate(slices) if turn in {a for e in s[:2] for a in nodes_of(e)}]
+        if len(axes) != 1 or slices[axes[0]][1:] != (1, 1):
+            return None
+        (k,) = axes
+        start = slices[k][0]
+        step = 1 if not nodes_of(start - at) else -1
+        first = start - at if step == 1 else start + at
+        if nodes_of(first):
+            return None
+        slices[k] = (first, self.turns, step)
+        whole = slice_(node.args[0], tuple(slices))
+        front = transpose(whole, (k, *(j for j in range(whole.type.ndim) if j != k)))
+        return expand_dims(front, (k + 1,))
+
+    def _alone(self, value: Node, nodes: Sequence[Node]) -> bool:
+        if any(p in nodes for p in self.carries) or self.index not in nodes or self.body.checked:
+            return False
+        if any(getattr(n.op, "kind", "") not in _SILENT or len(n.types) != 1 for n in nodes):
+            return False
+        moving = {self.index}
+        for n in nodes:
+            if any(a in moving for a in n.needs):
+                moving.add(n)
+        computed = (n for n in moving if n.type.shape and n.op.kind != "move")  # type: ignore[attr-defined]
+        return all(elements(n) <= elements(value) for n in computed)

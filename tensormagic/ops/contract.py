@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,12 +54,11 @@ class Contract(Op):
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
         if not all(a.type.shape for a in node.args) or (not node.type.shape and node.type.form != "scalar"):
             return None
-        (a, b), out = split(node["subscripts"])
-        natural = _of_matmul(a, b, [c for c in a if c in b and c not in out])
-        if natural is not None and list(natural) == list(out) and not [c for c in a if c in b and c in out]:
-            call = f"{scope.text.object(np.matmul)}({given[0]}, {given[1]})"
-        else:
-            call = f"{scope.text.object(multiply_arrays)}({node['subscripts']!r}, {given[0]}, {given[1]})"
+        recipe = recipe_of(node["subscripts"])
+        call = f"{scope.text.object(multiply_arrays)}({node['subscripts']!r}, {given[0]}, {given[1]})"
+        if recipe.out is None and recipe.way in {"matmul", "swapped"}:
+            operands = given if recipe.way == "matmul" else reversed(given)
+            call = f"{scope.text.object(np.matmul)}({', '.join(operands)})"
         return call if node.type.shape else f"{call}[()]"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
@@ -106,30 +107,70 @@ def split(subscripts: str) -> tuple[list[str], str]:
     return left.split(","), out
 
 
-def multiply_arrays(subscripts: str, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Value:
-    """The contraction of two arrays: ``np.matmul`` where it is one, else by way of it."""
+class Recipe(NamedTuple):
+    """How a contraction is computed.
+
+    Parameters
+    ----------
+    way
+        ``"outer"``, ``"matmul"``, ``"swapped"`` for ``np.matmul`` of the second and the first operand, or ``"merged"``.
+    out
+        The order of the result's axes, None where that is theirs.
+    orders
+        For ``"merged"``, the orders in which the axes of either operand stand: those of stacks, then those that are merged.
+    counts
+        For ``"merged"``, how many axes are of stacks, of the first operand alone, of both, and of the second alone.
+    """
+
+    way: str
+    out: tuple[int, ...] | None
+    orders: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    counts: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+@lru_cache(maxsize=1024)
+def recipe_of(subscripts: str) -> Recipe:
+    """How the contraction of two arrays is computed: by ``np.matmul`` where it is one, else by way of it."""
     (a, b), out = split(subscripts)
     shared = [c for c in a if c in b and c not in out]
     batch = [c for c in a if c in b and c in out]
     left = [c for c in a if c not in b]
     right = [c for c in b if c not in a]
+
+    def order(letters: Sequence[str]) -> tuple[int, ...] | None:
+        found = tuple(letters.index(c) for c in out)
+        return None if found == tuple(range(len(out))) else found
+
     if not batch and not shared:
+        return Recipe("outer", order(a + b))
+    for way, first, second in (("matmul", a, b), ("swapped", b, a)):
+        natural = _of_matmul(first, second, shared)
+        if natural is not None and sorted(natural) == sorted(out) and (way == "matmul" or natural == out):
+            return Recipe(way, order(natural))
+    orders = tuple(a.index(c) for c in batch + left + shared), tuple(b.index(c) for c in batch + shared + right)
+    return Recipe("merged", order(batch + left + right), orders, (len(batch), len(left), len(shared), len(right)))
+
+
+def multiply_arrays(subscripts: str, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Value:
+    """The contraction of two arrays."""
+    recipe = recipe_of(subscripts)
+    if recipe.way == "outer":
         value = np.multiply.outer(x, y)
-        return value.transpose([(a + b).index(c) for c in out])
-    natural = _of_matmul(a, b, shared)
-    if natural is not None and sorted(natural) == sorted(out):
-        return np.matmul(x, y).transpose([natural.index(c) for c in out])
-    extents = dict(zip(a, x.shape, strict=True)) | dict(zip(b, y.shape, strict=True))
+    elif recipe.way == "merged":
+        value = _by_merging(recipe, x, y)
+    else:
+        value = np.matmul(x, y) if recipe.way == "matmul" else np.matmul(y, x)
+    return value if recipe.out is None else value.transpose(recipe.out)
 
-    def merged(v: np.ndarray[Any, Any], letters: str, *groups: list[str]) -> np.ndarray[Any, Any]:
-        order = [letters.index(c) for group in groups for c in group]
-        shape = [extents[c] for c in groups[0]]
-        shape += [int(np.prod([extents[c] for c in group], dtype=np.int64)) for group in groups[1:]]
-        return v.transpose(order).reshape(shape)
 
-    value = np.matmul(merged(x, a, batch, left, shared), merged(y, b, batch, shared, right))
-    value = value.reshape([extents[c] for c in batch + left + right])
-    return value.transpose([(batch + left + right).index(c) for c in out])
+def _by_merging(recipe: Recipe, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A stack of products of matrices, whose axes are those of the operands taken together."""
+    stacks, left, shared, _ = recipe.counts
+    x, y = x.transpose(recipe.orders[0]), y.transpose(recipe.orders[1])
+    stack, rows, columns = x.shape[:stacks], x.shape[stacks : stacks + left], y.shape[stacks + shared :]
+    inner = math.prod(x.shape[stacks + left :])
+    both = np.matmul(x.reshape((*stack, math.prod(rows), inner)), y.reshape((*stack, inner, math.prod(columns))))
+    return both.reshape((*stack, *rows, *columns))
 
 
 def _of_matmul(a: str, b: str, shared: list[str]) -> str | None:

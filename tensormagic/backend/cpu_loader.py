@@ -71,7 +71,7 @@ def machine() -> str:
     parts = [
         llvm.get_host_cpu_name(),
         llvm.get_host_cpu_features().flatten(),
-        *(os.environ.get(f"NUMBA_CPU_{name}", "") for name in ("NAME", "FEATURES")),
+        *(os.environ.get(f"NUMBA_{name}", "") for name in ("CPU_NAME", "CPU_FEATURES", "ENABLE_AVX")),
         llvm.get_default_triple(),
         _version_of_numba(),
         llvmlite.__version__,

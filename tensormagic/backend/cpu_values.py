@@ -31,16 +31,7 @@ from tensormagic.backend.cpu_kinds import (
 _ARITHMETIC: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 _BITWISE: dict[type, str] = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
 _RELATIONS: dict[type, str] = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
-_SAFE = (ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.Load, ast.unaryop, ast.boolop,
-         ast.cmpop, ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr, ast.BitXor, ast.BinOp)  # fmt: skip
 _CONSTANTS = {"inf": math.inf, "nan": math.nan}
-MOST_CHOSEN = 12  # parts of an expression that is computed whether it is chosen or not
-
-
-def _is_cheap(expression: ast.expr) -> bool:
-    """Whether an expression may be computed where its value is not asked for."""
-    parts = list(ast.walk(expression))
-    return len(parts) <= MOST_CHOSEN and all(isinstance(part, _SAFE) for part in parts)
 
 
 class Expressions:
@@ -244,16 +235,10 @@ class Expressions:
         return self.code.new("bool", f"{test} {llvm(kind)} {x.text}, {y.text}")
 
     def _either(self, expression: ast.BoolOp) -> Value:
-        """And, or: what is behind the first operand is computed where that matters, or where it costs and does nothing."""
+        """And, or: what is behind an operand is computed only where it decides."""
         both = isinstance(expression.op, ast.And)
         first, *others = expression.values
         found = self._truth_of(first)
-        if all(_is_cheap(other) for other in others):
-            for other in others:
-                value = self._truth_of(other)
-                arms = f"i1 {value.text}, i1 false" if both else f"i1 true, i1 {value.text}"
-                found = self.code.new("bool", f"select i1 {found.text}, {arms}")
-            return found
         code, end = self.code, self.code.fresh("b")
         room = code.room("i1")
         for other in others:
@@ -276,11 +261,6 @@ class Expressions:
     def _choice(self, expression: ast.IfExp) -> Value:
         code = self.code
         test = self.truth(expression.test)
-        if _is_cheap(expression.body) and _is_cheap(expression.orelse):
-            yes, no = self.value(expression.body), self.value(expression.orelse)
-            kind = unified(yes.kind, no.kind)
-            a, b = code.cast(yes, kind), code.cast(no, kind)
-            return code.new(kind, f"select i1 {test.text}, {llvm(kind)} {a.text}, {llvm(kind)} {b.text}")
         then, otherwise, end = (code.fresh("b") for _ in range(3))
         code.branch(test, then, otherwise)
         code.begin(then)

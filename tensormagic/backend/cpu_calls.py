@@ -277,6 +277,16 @@ def _truth(at: Place, given: Operands) -> Value:
     return at.code.cast(value, "bool")
 
 
+def _float(at: Place, given: Operands) -> Value:
+    """An integer as a float64; a float as it is."""
+    (value,) = (at.value(g) for g in given)
+    if value.kind in FLOATS:
+        return value
+    if not is_integer(value.kind):
+        raise UnknownTextError(f"float of {value.kind}")
+    return at.code.cast(value, "float64")
+
+
 # extrema in three parts: see cpu_extrema ----------------------------------------------------------------------------------
 
 
@@ -348,6 +358,7 @@ CALLS: dict[str, Callable[[Place, Operands], Value]] = {
     "abs": _absolute,
     "complex": _complex,
     "bool": _truth,
+    "float": _float,
     "larger": _extremum_step("maxnum"),
     "smaller": _extremum_step("minnum"),
     "nan_seen": _nan_seen,

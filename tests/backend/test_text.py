@@ -56,7 +56,7 @@ def kernel(table):
     for i in range(0, n - n % 2, 2):
         if stopped(table):
             return
-        last = i
+        last = i + np.int64(float(k[i]) + float(small[i]) * 0)
         x = f[i] * c - k[i] / 3
         best = x if x > best or (x != x and best == best) else best
         y = x if 0 <= k[i] < 64 else f[i + 1] / 2.0

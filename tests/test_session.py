@@ -384,3 +384,13 @@ def test_errors_at_demand_are_numpys():
         np.linalg.inv(singular).numpy()
     with pytest.raises(IndexError, match="out of bounds"):
         tm.tensor(np.arange(3))[tm.tensor(np.array([7]))].numpy()
+
+
+def test_completion_offers_what_is_written_for_people() -> None:
+    x = tm.tensor(np.ones(3))
+    assert {"T", "shape", "grad", "numpy"} <= set(dir(x))
+    assert not {"place", "node", "view_of", "become_own"} & set(dir(x))
+    captured = tm.tensor(lambda v: v + 1)
+    assert [n for n in dir(captured) if not n.startswith("__")] == ["forget", "graph", "math", "name", "source"]
+    made = tm.compile(lambda v: v + 1, "float64[n]")
+    assert [n for n in dir(made) if not n.startswith("__")] == ["code", "graph", "kernels", "run", "source"]

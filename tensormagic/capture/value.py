@@ -372,7 +372,9 @@ class Tensor:
         return method.__get__(self)
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *hooks.methods})
+        """What completion offers: the attributes of arrays, and those that are written for people."""
+        arrays = (n for n in object.__dir__(self) if n.startswith("__") or hasattr(np.ndarray, n))
+        return sorted({*arrays, *hooks.methods, "grad", "graph", "numpy"})
 
     # indexing ---------------------------------------------------------------------------------------------------------
 

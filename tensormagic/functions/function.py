@@ -8,7 +8,7 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -251,6 +251,8 @@ class Function(Made):
     placed
         The device that calls run on, and what is said of copies; empty for what ``config`` says at the call.
     """
+
+    offered: ClassVar[tuple[str, ...]] = ("forget", "graph", "math", "name", "source")
 
     body: Body
     name: str

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -200,6 +200,8 @@ class Compiled(Made):
     executable
         What runs it: the rewritten graph, and its machine code.
     """
+
+    offered: ClassVar[tuple[str, ...]] = ("code", "graph", "kernels", "run", "source")
 
     graph: Graph
     executable: session.Executable

@@ -10,7 +10,7 @@ import functools
 import sys
 from collections.abc import Callable
 from types import FunctionType, MethodType
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,6 +22,11 @@ class Made:
     """What :func:`maker` has made: a method where its function would be one, and pickled by what it was made of."""
 
     made: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None
+    offered: ClassVar[tuple[str, ...]] = ("source",)
+
+    def __dir__(self) -> list[str]:
+        """What completion offers: what is written for people."""
+        return sorted({*(n for n in object.__dir__(self) if n.startswith("__")), *self.offered})
 
     @property
     def source(self) -> Any:

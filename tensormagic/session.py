@@ -40,6 +40,8 @@ SLOWER = 200  # times that NumPy may take of compiled code's time, where it is n
 WORTH_COMPILING = 1e-3  # seconds of NumPy's time, in all runs together, above which a graph is compiled
 PLANNING = 1e-4  # seconds that planning and printing take for each node: NumPy's time is to have cost as much before
 
+LONG = 0.1  # seconds of NumPy's time, as far as that is known before, from which on it is compiled beside the first run
+
 
 @dataclass(eq=False)
 class Executable:
@@ -197,6 +199,8 @@ class Executable:
         if config.tier != "numpy" and handle is not None and handle.ready():
             self._native = handle.run
             return self._by_machine(handle.run, sizes, values)
+        if config.tier == "auto" and handle is None and reference.least_seconds(self.graph, sizes, values) > LONG:
+            self.compile()  # beside the first run
         start = time.perf_counter()
         results = self.by_numpy(sizes, *values)
         elapsed = time.perf_counter() - start

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -57,6 +57,7 @@ class Taken:
         return any(v.real % 1 for v in set(numbers) & set(self.numbers))
 
 
+_inputs: WeakKeyDictionary[Node, WeakSet[Node]] = WeakKeyDictionary()  # that a value depends on
 _taken: deque[Taken] = deque(maxlen=200)
 
 
@@ -73,9 +74,12 @@ def note(node: Node, value: Any) -> None:
         _taken.append(here := Taken(filename, line, [], WeakSet()))
     here.numbers += numbers
     del here.numbers[:-_KEPT]
-    nodes = topological([node])
-    if len(nodes) <= _MOST_NODES:
-        here.of.update(n for n in nodes if n.op is INPUT)
+    while len(node.args) == 1:  # a part of an array: many are taken of one
+        node = node.args[0]
+    if node not in _inputs:
+        nodes = topological([node])
+        _inputs[node] = WeakSet([n for n in nodes if n.op is INPUT] if len(nodes) <= _MOST_NODES else ())
+    here.of.update(_inputs[node])
 
 
 def tell(result: Node, wrt: Node, name: str) -> None:

@@ -117,7 +117,9 @@ def united(results: Sequence[Node]) -> dict[Node, Node]:
         now = substituted([*body.results], {own[k]: own[j] for k, j in enumerate(first) if j != k})
         inner = body.with_results(now)
         new = make(LOOP, loop.args, body=inner, carries=loop["carries"])
-        return {old: item(new, first[k]) for k, old in enumerate(items(loop))}
+        goals = {old: item(new, first[k]) for k, old in enumerate(items(loop)) if first[k] != k or new is not loop}
+        if new is not loop or not goals.keys().isdisjoint(topological(results)):
+            return goals
     return {}
 
 

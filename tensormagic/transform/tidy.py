@@ -29,6 +29,7 @@ from tensormagic.transform.totals import totalled
 def followed(roots: Iterable[Node], goals: Mapping[Node, Node]) -> list[Node]:
     """``roots`` with nodes replaced, also below what takes their place."""
     roots = list(roots)
+    goals = {old: new for old, new in goals.items() if old is not new}
     if not goals:
         return roots
     memo: dict[Node, Node] = {}

@@ -62,7 +62,10 @@ def computed(links: int) -> Any:
 
 READING: dict[str, tuple[Callable[[Any], object], int]] = {  # and the calls that it may make
     "an element": (lambda x: x[1], 200),
-    "a number": (lambda x: float(x[1]), 440),  # 100 of them to note what it depends on, for gradients that would miss it
+    "a number": (
+        lambda x: float(x[1]),
+        440,
+    ),  # 100 of them to note what it depends on, for gradients that would miss it
     "a truth value": (lambda x: bool(x[1] < x[2]), 850),
 }
 

@@ -14,7 +14,7 @@ from tests.notebook.export.programs import HARD
 
 SHORTER = {"1_000_000": "10_000", "range(120)": "range(12)", "size, turns = 30, 400": "size, turns = 12, 40"}
 RESIDUES = {"scipy_agrees", "newton_agrees"}  # differences of results that agree: what is left is rounding
-NOTEBOOKS = sorted(Path(__file__).parents[3].glob("notebooks/*.ipynb"))  # the course asks lazy values for their graphs, which scripts have not
+NOTEBOOKS = sorted(Path(__file__).parents[3].glob("notebooks/*.ipynb"))  # the course asks values for their graphs
 
 
 @pytest.mark.share(2)

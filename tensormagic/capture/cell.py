@@ -200,7 +200,7 @@ def run_cell(
     read = [t for t in capture.lifted.values() if isinstance(t, Tensor)]  # by functions of the notebook, too
     buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh, *read)}
     stores = [b for b in buffers.values() if b.array is not None and b.version and b.stored]
-    _send_away(outputs, code)
+    _send_away((*found.values(), *outputs.values()), code)
     for buffer in stores:  # names that still hold the input hold the notebook's array
         for name, value in list(outputs.items()):
             if isinstance(value, Tensor) and value is found.get(name) and notebook.get(name) is buffer.array:
@@ -242,9 +242,9 @@ def _iterable(items: Items) -> Any:
     return iter(items)
 
 
-def _send_away(outputs: Mapping[str, Any], code: Code) -> None:
-    """What is handed back and is a part of a notebook's array: reading is all that is left to it."""
-    for value in outputs.values():
+def _send_away(values: Iterable[Any], code: Code) -> None:
+    """What is a part of a notebook's array and is handed back, by whatever way: reading is all that is left to it."""
+    for value in values:
         if isinstance(value, Tensor) and value.place.buffer.array is not None:
             value.place.buffer.away = code.cell.label
 

@@ -25,7 +25,16 @@ def _real(value: Any) -> Any:
     return value.real() if isinstance(value, StandIn) else value
 
 
-def handed_back(value: Any, real: Callable[[Any], Any] = _real, seen: set[int] | None = None) -> Any:
+def _nothing(_value: Any) -> bool:
+    return False
+
+
+def handed_back(
+    value: Any,
+    real: Callable[[Any], Any] = _real,
+    seen: set[int] | None = None,
+    own: Callable[[Any], bool] = _nothing,
+) -> Any:
     """What a cell hands back: the objects themselves for what stands for them, in lists and dictionaries too.
 
     Parameters
@@ -36,19 +45,22 @@ def handed_back(value: Any, real: Callable[[Any], Any] = _real, seen: set[int] |
         The object for what stands for it; anything else is given as it is.
     seen
         Containers that are being looked at.
+    own
+        Whether an object's attributes are looked at, too.
     """
     seen = set() if seen is None else seen
     new = real(value)
-    if new is not value or id(value) in seen or type(value) not in {list, dict, tuple}:
+    if new is not value or id(value) in seen or not (type(value) in {list, dict, tuple} or own(value)):
         return new
     seen.add(id(value))
-    if isinstance(value, tuple):
-        parts = tuple([handed_back(v, real, seen) for v in value])
+    if type(value) is tuple:
+        parts = tuple([handed_back(v, real, seen, own) for v in value])
         return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
-    for key in list(value) if isinstance(value, dict) else range(len(value)):
-        new = handed_back(value[key], real, seen)
-        if new is not value[key]:
-            value[key] = new
+    items: Any = value if type(value) in {list, dict} else vars(value)
+    for key in list(items) if isinstance(items, dict) else range(len(items)):
+        new = handed_back(items[key], real, seen, own)
+        if new is not items[key]:
+            items[key] = new
     return value
 
 

@@ -21,7 +21,7 @@ from tensormagic.capture.context import Cell
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.stand_ins import handed_back
-from tensormagic.capture.stores.holding import Recast, notebooks_array
+from tensormagic.capture.stores.holding import Recast, is_own, notebooks_array
 from tensormagic.capture.tree import flatten, tensors_in
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
@@ -376,7 +376,9 @@ def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
     outcome.stored = tuple(buffer.name for buffer, _ in stores)
     for name in captured.deleted:
         shell.user_ns.pop(name, None)
-    bound = {name: handed_back(at_home(v, shell.user_ns), _identified(outcome)) for name, v in there.items()}
+    bound = {
+        name: handed_back(at_home(v, shell.user_ns), _identified(outcome), own=is_own) for name, v in there.items()
+    }
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)
     shell.push(bound)

@@ -158,7 +158,7 @@ def _is_users(filename: str) -> bool:
     return not filename.startswith("<frozen") if filename.startswith("<") else is_users(filename)
 
 
-def _is_own(value: Any) -> bool:
+def is_own(value: Any) -> bool:
     """Whether an object is of a class that the user has written."""
     kind = type(value)
     if isinstance(value, ModuleType | type | Tensor) or not hasattr(value, "__dict__"):
@@ -204,7 +204,7 @@ class _Search:
             return _code_stores(value.__code__) or any(
                 self.stores(f, depth + 1) for f in called if isinstance(f, FunctionType)
             )
-        return (_is_own(value) or isinstance(value, type)) and any(self.stores(v, depth) for v in _methods(value))
+        return (is_own(value) or isinstance(value, type)) and any(self.stores(v, depth) for v in _methods(value))
 
     # lazy arrays for arrays -------------------------------------------------------------------------------------------
 
@@ -222,9 +222,9 @@ class _Search:
             self._entries(value, range(len(value)), lambda k: f"{name}[{k}]")
         elif isinstance(value, FunctionType):
             self._function(value)
-        elif _is_own(value):
+        elif is_own(value):
             self._entries(vars(value), list(vars(value)), lambda k: f"{name}.{k}")
-        if _is_own(value) or isinstance(value, type):
+        if is_own(value) or isinstance(value, type):
             for method in _methods(value):
                 self.walk(method, name)
 

@@ -141,3 +141,19 @@ k = K()
 
 def test_a_function_that_reads_by_way_of_globals(notebook: Notebook):
     compare(notebook, "def f(): return globals()['x'] * 2\n", "x = x + 1\nv = f()\n")
+
+
+def test_an_object_made_in_a_cell_holds_the_notebooks_own_array(notebook):
+    notebook.ok("""
+import numpy as np
+class Model:
+    def __init__(self, w):
+        self.w = w
+        self.layers = {"first": [w]}
+w = np.arange(3.0)
+""")
+    notebook.ok("%%tensor\nm = Model(w)\ns = m.w.sum()")
+    notebook.ok("same = m.w is w, m.layers['first'][0] is w\nm.w[0] = 5.0")
+    assert notebook.shell.user_ns["same"] == (True, True)
+    assert notebook.shell.user_ns["w"].tolist() == [5.0, 1.0, 2.0]
+    assert float(notebook.shell.user_ns["s"]) == 3.0

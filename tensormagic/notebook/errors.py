@@ -280,6 +280,10 @@ def _hint(error: BaseException, near: Mapping[str, Any]) -> str:
             else f"No variable of the notebook has a name like {error.name}."
         )
         return f"{known} Names are bound by the cells that have run."
+    if isinstance(error, AttributeError) and error.name and error.obj is not None:
+        words = [n for n in dir(error.obj) if not n.startswith("_")]
+        found = difflib.get_close_matches(error.name, words, 3, 0.6)
+        return f"Did you mean {' or '.join(found)}?" if found else ""
     return ""
 
 

@@ -33,6 +33,12 @@ BAD = {
         NameError,
         ["line 2", "    z = weights @ X", "        ^^^^^^^", "Hint: Did you mean weight?"],
     ),
+    "a misspelt attribute": (
+        "%%tensor\nz = np.maen(X @ w)",
+        AttributeError,
+        ["line 2", "AttributeError: module 'numpy' has no attribute 'maen'", "Hint: Did you mean mean"],
+    ),
+    "a misspelt method": ("%%tensor\n(X @ w).shap", AttributeError, ["Hint: Did you mean shape"]),
     "shapes that do not fit": (
         "%%tensor\nz = X @ w\nq = z + np.ones(7)",
         ShapeError,

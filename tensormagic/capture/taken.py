@@ -25,6 +25,7 @@ _MOST_NUMBERS = 64  # of one value: who takes more of one takes an array, by nam
 _MOST_NODES = 1000  # of the history that is looked at
 _SEARCHED = 1000  # elements of one array that are compared
 _KEPT = 1000  # numbers of one place
+_WRITTEN = 10  # characters of a number that may stand in anybody's code
 
 
 @dataclass(eq=False)
@@ -36,25 +37,26 @@ class Taken:
     filename, line
         The place.
     numbers
-        The numbers.
-    of
-        The inputs that they depend on.
+        The numbers, each with the inputs that it depends on.
     told
         Whether the user has been told.
     """
 
     filename: str
     line: int
-    numbers: list[Any]
-    of: WeakSet[Node]
+    numbers: list[tuple[Any, WeakSet[Node]]]
     told: bool = False
 
-    def make(self, numbers: list[Any]) -> bool:
-        """Whether others were made of these: all of them, in this order, or some number that is no whole one."""
-        count = len(numbers)
-        if count > 1 and any(self.numbers[k : k + count] == numbers for k in range(len(self.numbers) - count + 1)):
+    def of(self, wrt: Node) -> list[Any]:
+        """The numbers that depend on an input."""
+        return [number for number, inputs in self.numbers if wrt in inputs]
+
+    def make(self, numbers: list[Any], wrt: Node) -> bool:
+        """Whether others were made of these: all of them, in this order, or some number of more digits than people write."""
+        count, own = len(numbers), self.of(wrt)
+        if count > 1 and any(own[k : k + count] == numbers for k in range(len(own) - count + 1)):
             return True
-        return any(v.real % 1 for v in set(numbers) & set(self.numbers))
+        return any(len(repr(v)) > _WRITTEN for v in set(numbers) & set(own))
 
 
 _inputs: WeakKeyDictionary[Node, WeakSet[Node]] = WeakKeyDictionary()  # that a value depends on
@@ -71,25 +73,25 @@ def note(node: Node, value: Any) -> None:
     filename, line, numbers = frame.f_code.co_filename, frame.f_lineno, np.ravel(value).tolist()
     here = next((t for t in _taken if t.line == line and t.filename == filename), None)
     if here is None:
-        _taken.append(here := Taken(filename, line, [], WeakSet()))
-    here.numbers += numbers
-    del here.numbers[:-_KEPT]
+        _taken.append(here := Taken(filename, line, []))
     while len(node.args) == 1:  # a part of an array: many are taken of one
         node = node.args[0]
     if node not in _inputs:
         nodes = topological([node])
         _inputs[node] = WeakSet([n for n in nodes if n.op is INPUT] if len(nodes) <= _MOST_NODES else ())
-    here.of.update(_inputs[node])
+    inputs = _inputs[node]
+    here.numbers += [(number, inputs) for number in numbers]
+    del here.numbers[:-_KEPT]
 
 
 def tell(result: Node, wrt: Node, name: str) -> None:
     """Warn where ``result`` is made of numbers that were taken of what depends on the input ``wrt``."""
-    found = [t for t in _taken if not t.told and wrt in t.of]
+    found = [t for t in _taken if not t.told and t.of(wrt)]
     if not found:
         return
     for numbers in _constants(result, wrt):
         for taken in found:
-            if taken.make(numbers):
+            if taken.make(numbers, wrt):
                 _warn(taken, name)
 
 

@@ -21,7 +21,9 @@ def store_in_a_branch(x, flag):
 
 @pytest.mark.parametrize("value", [1.0, 0.0])
 def test_a_store_in_a_branch_is_no_error_of_the_users(value: float):
-    with pytest.raises(CaptureError, match="stores into an array that the function neither is given nor reads by a name"):
+    with pytest.raises(
+        CaptureError, match="stores into an array that the function neither is given nor reads by a name"
+    ):
         tm.tensor(store_in_a_branch)(np.full((4, 2), value), True)
 
 

@@ -147,13 +147,14 @@ class Pointwise(Op):
         weak, kind = forms == {"python"}, node.args[0].type.dtype.kind
         if infix is None:
             operator = self.numbers.get(kind, self.numpy)
-            if (
-                "python" in forms
-                or node.type.form != "scalar"
-                or (operator is self.numpy and not isinstance(self.numpy, np.ufunc))
-            ):
+            if operator is self.numpy and not isinstance(self.numpy, np.ufunc):
                 return None
-            return f"{scope.text.object(operator)}({', '.join(given)})"
+            strong = [
+                f"{scope.text.object(a.type.dtype.type)}({g})" if a.type.form == "python" else g
+                for g, a in zip(given, node.args, strict=True)
+            ]
+            called = f"{scope.text.object(operator)}({', '.join(strong)})"
+            return called if node.type.form == "scalar" else f"{called}.item()"
         if not weak:
             return None if node.type.form != "scalar" else infix
         if node.type.form != "python" or "/" in infix:
@@ -374,6 +375,8 @@ class Cast(Pointwise):
                 if node.type.form == "python" and before.dtype.kind in "bi"
                 else None
             )
+            if weak is None and node.type.form == "scalar" and (before.dtype.kind == "i") == (after.kind in "iu"):
+                weak = scope.text.object(after.type) if before.dtype.kind in "if" and after.kind in "iuf" else None
             return None if weak is None else f"{weak}({given[0]})"
         if (before.dtype.kind == "c" and after.kind != "c") or (
             not before.shape and "scalar" not in {before.form, node.type.form}

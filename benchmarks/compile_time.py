@@ -20,6 +20,8 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+from speed import processor
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 CHAIN = (250, 500, 1000, 2000, 5000)
@@ -176,14 +178,6 @@ def child(folder, *arguments, given=""):
         [sys.executable, __file__, *arguments], env=environment, input=given, capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout)
-
-
-def processor():
-    """The processor's name."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
 
 
 def measured():

@@ -14,8 +14,8 @@ from tensormagic.backend.numpy_regions import TAPES, region_lines, results_text,
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import atoms
-from tensormagic.ir.type import Apply, Dim, Size
+from tensormagic.ir.size import atoms, bracketed, python_text
+from tensormagic.ir.type import Dim, Size
 from tensormagic.ops.effects.checks import ERRORS
 
 _INFIX = {
@@ -129,7 +129,7 @@ class _Text:
         if node.op.name == "constant" and not node.type.shape:
             self.names[node] = _number(node)
         elif node.op.name == "size":
-            self.names[node] = self._bracketed(self.size(node["size"]))
+            self.names[node] = bracketed(self.size(node["size"]))
         elif node.op.name == "item":
             self.names[node] = f"{self.names[node.args[0]]}[{node['index']}]"
         elif node.op.name == "require":
@@ -292,23 +292,9 @@ class _Text:
 
     def size(self, size: Size) -> str:
         """A size."""
-        if isinstance(size, int):
-            return str(size)
-        terms: list[str] = []
-        for monomial, coefficient in size.terms:
-            factors = [self._atom(a) for a, power in monomial for _ in range(power)]
-            terms.append(" * ".join([str(coefficient), *factors] if coefficient != 1 or not factors else factors))
-        return " + ".join(terms)
-
-    @staticmethod
-    def _bracketed(text: str) -> str:
-        return text if text.isidentifier() or text.isdecimal() else f"({text})"
+        return python_text(size, self._atom)
 
     def _atom(self, atom: Any) -> str:
-        if isinstance(atom, Apply):
-            left, right = self.size(atom.left), self.size(atom.right)
-            infix = {"floordiv": "//", "mod": "%"}.get(atom.function)
-            return f"(({left}) {infix} ({right}))" if infix else f"{atom.function}({left}, {right})"
         return self.names[atom] if isinstance(atom, Node) else str(atom)
 
 

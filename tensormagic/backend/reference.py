@@ -13,6 +13,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import atoms, evaluate, nodes_of
 from tensormagic.ops.effects.raising import CHECK, name_of
 from tensormagic.ops.leaf import CONSTANT
+from tensormagic.ops.regions.loops import LOOP
 
 Run = Callable[..., list[Any]]
 
@@ -66,7 +67,7 @@ def least_seconds(graph: Graph, sizes: Mapping[Any, int], values: Sequence[Any] 
     for node in regions:
         inner = [g for _, g in node.param_items if isinstance(g, Graph)]
         once = sum(_STEP * len(g.nodes) + least_seconds(g, {}) for g in inner)
-        total += once * (_count(node.args[0], sizes, known) if node.op.name == "loop" else 1)
+        total += once * (_count(node.args[0], sizes, known) if node.op is LOOP else 1)
     return total
 
 

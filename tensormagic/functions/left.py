@@ -8,10 +8,10 @@ object holds what Python would have left there, as a lazy value, and the body ru
 from __future__ import annotations
 
 import gc
-import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -31,24 +31,19 @@ from tensormagic.ops.leaf import INPUT, constant
 _frozen: list[None] = []  # traces that go on, in one another
 
 
-_looked: list[float | bool] = [
-    -math.inf,
-    False,
-]  # when it was looked whether somebody else has frozen objects, and what was found
-_AGAIN = 10.0  # seconds until it is looked again: the objects are counted
+@lru_cache(maxsize=1)
+def _is_frozen_by_others(_when: int) -> bool:
+    """Whether somebody else has frozen objects: asked seldom, since that counts them."""
+    return gc.get_freeze_count() > 0
 
 
-def _is_frozen_by_others() -> bool:
-    now = time.monotonic()
-    if now - _looked[0] > _AGAIN:
-        _looked[:] = now, gc.get_freeze_count() > 0
-    return bool(_looked[1])
+_SELDOM = 10.0  # seconds
 
 
 @contextmanager
 def young() -> Generator[None]:
     """Have the garbage collector leave alone what was there before: to look through what a trace made takes a millisecond."""
-    if not _frozen and _is_frozen_by_others():
+    if not _frozen and _is_frozen_by_others(int(time.monotonic() / _SELDOM)):
         yield
         return
     if not _frozen:

@@ -17,11 +17,12 @@ import numpy as np
 
 from tensormagic.ir.graph import Graph, Guard, bare_symbol, check, sizer
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Apply, Dim, Size, Symbol, nodes_of
+from tensormagic.ir.size import Dim, Size, Symbol, bracketed, nodes_of, python_text
 from tensormagic.ir.type import Type
 from tensormagic.ops.interpret import Step, bind, computed, schedule
-from tensormagic.ops.move import drops_ones, without_ones
+from tensormagic.ops.move import RESHAPE, drops_ones, without_ones
 from tensormagic.ops.op import Value
+from tensormagic.ops.opaque import ITEM
 
 DEEPEST = 12  # blocks in blocks: CPython has 20
 
@@ -85,6 +86,11 @@ class Text:
             self.line("pass")
         self.depth -= 1
 
+    def drop(self, names: Sequence[str]) -> None:
+        """Let variables hold nothing."""
+        if names:
+            self.line(f"{' = '.join(names)} = None")
+
     def move(self, sources: Sequence[str], targets: Sequence[str]) -> None:
         """Assign all at once."""
         if sources and list(sources) != list(targets):
@@ -136,7 +142,7 @@ class Scope:
                 self._users.setdefault(a, []).append(node)
         self._alive = Counter(g.name for g in given)  # how many nodes that are still read a variable stands for
         self._fixed = {g.name for g in given if not g.owned}  # neither dropped nor stored into here
-        self._made = {g.name: None for g in given if g.owned and _is_heavy(g.type)}  # arrays that variables hold
+        self._made = {g.name: None for g in given if g.owned and is_heavy(g.type)}  # arrays that variables hold
         self._kept: set[str] = set()  # arrays that are the same at every iteration
         self._parts: dict[Node, list[str]] = {}  # of nodes with several results
         for node, value in self.plan.constants.items():
@@ -147,19 +153,9 @@ class Scope:
 
     def size(self, size: Size) -> str:
         """A size as an expression, in brackets where it is more than a name or a number."""
-        if isinstance(size, int):
-            return str(size) if size >= 0 else f"({size})"
-        terms: list[str] = []
-        for monomial, coefficient in size.terms:
-            factors = [self._atom(a) for a, power in monomial for _ in range(power)]
-            terms.append(" * ".join([str(coefficient), *factors] if coefficient != 1 or not factors else factors))
-        return terms[0] if len(terms) == 1 and terms[0].isidentifier() else f"({' + '.join(terms)})"
+        return bracketed(python_text(size, self._atom))
 
     def _atom(self, a: Any) -> str:
-        if isinstance(a, Apply):
-            left, right = self.size(a.left), self.size(a.right)
-            infix = {"floordiv": "//", "mod": "%"}.get(a.function)
-            return f"({left} {infix} {right})" if infix else f"{a.function}({left}, {right})"
         if isinstance(a, Symbol):
             return self.symbols[a]
         return self.names[a] if a.type.form == "python" else f"int({self.names[a]})"
@@ -182,7 +178,15 @@ class Scope:
 
     def is_dropped(self, node: Node, name: str) -> bool:
         """Whether a name stands for what a reshape of ``node`` only adds axes of extent 1 to."""
-        return bool(node.args) and node.op.name == "reshape" and self.names.get(node.args[0]) == name
+        return bool(node.args) and node.op is RESHAPE and self.names.get(node.args[0]) == name
+
+    def evaluated(self, node: Node) -> str:
+        """The value by the op's own ``evaluate``."""
+        object_of, args = self.text.object, ", ".join(self.names[a] for a in node.args)
+        return f"{object_of(node.op.evaluate)}({object_of(node)}, [{args}], {self._sizer_of(node)})"  # type: ignore[attr-defined]
+
+    def _sizer_of(self, node: Node) -> str:
+        return self._sizer(node.sized_by) if _is_sized(node) else self.text.object(_same)
 
     def _sizer(self, nodes: Sequence[Node]) -> str:
         """What gives the number that a size is, as ``evaluate`` takes it."""
@@ -244,14 +248,11 @@ class Scope:
         for step in self.plan.steps:
             self._step(step)
         self.text.move([self.names[r] for r in self.graph.results], targets)
-        held = [name for name in self._made if name not in self._fixed and name not in targets]
-        if held:
-            self.text.line(f"{' = '.join(held)} = None")
+        self.text.drop([name for name in self._made if name not in self._fixed and name not in targets])
 
     def end(self) -> None:
         """Drop what was the same at every iteration."""
-        if self._kept:
-            self.text.line(f"{' = '.join(sorted(self._kept))} = None")
+        self.text.drop(sorted(self._kept))
 
     # steps ------------------------------------------------------------------------------------------------------------
 
@@ -273,9 +274,9 @@ class Scope:
     def _alias(self, step: Step) -> str | None:
         """The name that stands for a node already: one result of several, or a move that whatever reads it does by itself."""
         node = step.node
-        if node.op.name == "item" and node.args[0] in self._parts:
+        if node.op is ITEM and node.args[0] in self._parts:
             return self._parts[node.args[0]][node["index"]]
-        if node.op.name == "reshape" and self.drops(node.args[0]):  # what the part was copied for, where it had to be
+        if node.op is RESHAPE and self.drops(node.args[0]):  # what the part was copied for, where it had to be
             return self.names[node.args[0]]
         if step.copies or node in self.graph.results or node in self.graph.checked:
             return None
@@ -293,12 +294,11 @@ class Scope:
             for name, a in zip(own, step.node.args, strict=True)
         ]
         targets = [self.text.fresh() for _ in step.node.types]
-        if not write(step.node, self.text, given, targets):
-            return False
+        write(step.node, self.text, given, targets)
         self._parts[step.node] = targets
         for name, t in zip(targets, step.node.types, strict=True):
             self._alive[name] += 1
-            self._made |= {name: None} if _is_heavy(t) else {}
+            self._made |= {name: None} if is_heavy(t) else {}
         self.names[step.node] = targets[0] if len(targets) == 1 else f"({', '.join(targets)})"
         self._drop((*step.before, *step.after))
         return True
@@ -324,25 +324,24 @@ class Scope:
     def _called(self, step: Step) -> None:
         """The value by the op's own ``evaluate``, which takes over operands that nothing reads after it."""
         node, text = step.node, self.text
-        args = ", ".join(self.names[a] for a in node.args)
-        size = self._sizer(node.sized_by) if _is_sized(node) else text.object(_same)
         if step.reuse is None and step.consume is None:
-            self._assign(step, f"{text.object(node.op.evaluate)}({text.object(node)}, [{args}], {size})")  # type: ignore[attr-defined]
+            self._assign(step, self.evaluated(node))
             return
         given = text.fresh("g")
-        text.line(f"{given} = [{args}]")
+        text.line(f"{given} = [{', '.join(self.names[a] for a in node.args)}]")
         dead = [a for a in step.before if a not in node.sized_by]
         self._drop(dead)
         rest = tuple(a for a in (*step.before, *step.after) if a not in dead)
         self._assign(
-            step._replace(before=(), after=rest), f"{text.object(computed)}({text.object(step)}, {given}, {size})"
+            step._replace(before=(), after=rest),
+            f"{text.object(computed)}({text.object(step)}, {given}, {self._sizer_of(node)})",
         )
         text.line(f"{given} = None")
 
     # variables --------------------------------------------------------------------------------------------------------
 
     def _assign(self, step: Step, expression: str) -> None:
-        heavy = any(map(_is_heavy, step.node.types)) and not self.is_number(step.node)
+        heavy = any(map(is_heavy, step.node.types)) and not self.is_number(step.node)
         name = self._variable(expression, heavy=heavy)
         if step.copies and heavy:
             self.text.line(f"if {name}.base is not None: {name} = {name}.copy()")
@@ -368,8 +367,7 @@ class Scope:
                 if not self._alive[name] and name not in self._fixed and name in self._made:
                     names[name] = None
                     del self._made[name]
-        if names:
-            self.text.line(f"{' = '.join(names)} = None")
+        self.text.drop(list(names))
 
     # guards -----------------------------------------------------------------------------------------------------------
 
@@ -392,7 +390,7 @@ def write_graph(text: Text, graph: Graph, given: Sequence[Given], targets: Seque
     scope.steps(targets)
 
 
-def _is_heavy(t: Type) -> bool:
+def is_heavy(t: Type) -> bool:
     """Whether a value is dropped as soon as it may be."""
     return bool(t.shape) or t.form == "tape"
 

@@ -359,10 +359,14 @@ def concrete_slices(node: Node, size: Callable[[Size], int]) -> tuple[slice, ...
     """The Python slices of a ``slice`` or ``update`` node, for the sizes of a run."""
     result: list[slice] = []
     for start, length, step in node["slices"]:
-        first, count = size(start), size(length)
-        stop = first + count * step
-        result.append(slice(first, None if stop < 0 else stop, step) if count else slice(0, 0))
+        result.append(_part(size(start), size(length), step))
     return tuple(result)
+
+
+def _part(first: int, count: int, step: int) -> slice:
+    """``count`` elements from ``first`` on."""
+    stop = first + count * step
+    return slice(first, None if stop < 0 else stop, step) if count else slice(0, 0)
 
 
 def slice_guards(slices: tuple[tuple[Size, Size, int], ...], shape: Shape) -> list[Guard]:
@@ -389,13 +393,8 @@ def places(slices: Slices, shape: Sequence[Size], scope: Any, *, drops: bool = F
             stop = scope.size(start + length * step)
             parts.append(f"{first}:{stop}" if step == 1 else f"{first}:{stop}:{step}")
         else:
-            parts.append(f"{scope.text.object(_backwards)}({first}, {count}, {step})")
+            parts.append(f"{scope.text.object(_part)}({first}, {count}, {step})")
     return ", ".join(parts) or "()"
-
-
-def _backwards(first: int, count: int, step: int) -> slice:
-    stop = first + count * step
-    return slice(first, None if stop < 0 else stop, step) if count else slice(0, 0)
 
 
 def _slice_text(node: Node, x: str, scope: Any) -> str | None:

@@ -56,10 +56,9 @@ class Opaque(Op):
         return value if len(node.types) > 1 or node.type.shape else as_form(value, node.type.form)
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
-        if not self.holds or any(a.type.shape for a in node.args[1:]) or _is_sized(node.param_items):
+        if not self.holds or any(a.type.shape for a in node.args[1:]):
             return None
-        told = f"{scope.text.object(self.evaluate)}({scope.text.object(node)}, [{', '.join(given)}], int)"
-        return f"{given[0]} if {self.holds.format(*given)} else {told}"
+        return f"{given[0]} if {self.holds.format(*given)} else {scope.evaluated(node)}"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent | tuple[Tangent, ...]:
         if all(t is None for t in tangents):
@@ -89,12 +88,6 @@ class Store(Opaque):
     def reuse(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         """As ``evaluate``, in the first operand, which nothing else reads."""
         return super().evaluate(node, values, size)
-
-
-def _is_sized(params: Sequence[tuple[str, Any]]) -> bool:
-    from tensormagic.ir.type import Dim
-
-    return any(isinstance(v, Dim) for _, v in params)
 
 
 def concrete(params: Mapping[str, Any], size: Callable[[Size], int]) -> dict[str, Any]:

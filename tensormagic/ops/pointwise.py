@@ -132,11 +132,8 @@ class Pointwise(Op):
             return None
         function = scope.text.object(self.numpy)
         parts = f"{scope.text.object(in_parts)}({function}, ({', '.join(given)},))"
-        if infix is not None and any(
-            a.type.shape and not g[0].isdigit() for g, a in zip(given, node.args, strict=True)
-        ):
-            return f"{infix} if {whole}.size < {PART} else {parts}"
-        return f"{function}({', '.join(given)}) if {whole}.size < {PART} else {parts}"
+        value = infix or f"{function}({', '.join(given)})"
+        return f"{value} if {whole}.size < {PART} else {parts}"
 
     def _of_numbers(
         self, node: Node, given: Sequence[str], infix: str | None, forms: set[str], scope: Any

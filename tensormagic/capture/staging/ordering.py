@@ -113,7 +113,7 @@ def _number(value: Any, what: str) -> Node:
     is_number = isinstance(value, Tensor | bool | int | float | complex | np.generic)
     if not is_number or (isinstance(value, Tensor) and value.type.form == "array" and value.ndim):
         name = "ndarray" if isinstance(value, Tensor) else type(value).__name__
-        refuse(f"{what} of {name}s, as data decide,", "Sort numbers: np.argsort gives an order to index with.")
+        refuse(f"{what} of {name}s, which depends on data,", "Sort numbers: np.argsort gives an order to index with.")
     return node_of(value)
 
 

@@ -139,16 +139,15 @@ class Branches(Region):
             return packed(run(next(iter(self.graphs(node.params).values())), values))
         return packed(run(node["then"] if values.pop(0) else node["otherwise"], values))
 
-    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> bool:
+    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> None:
         """The graphs in the text of a loop."""
         if not self.chooses:
             write_graph(text, next(iter(self.graphs(node.params).values())), given, targets)
-            return True
+            return
         with text.block(f"if {given[0].name}:"):
             write_graph(text, node["then"], given[1:], targets)
         with text.block("else:"):
             write_graph(text, node["otherwise"], given[1:], targets)
-        return True
 
     def again(self, node: Node, graphs: Mapping[str, Graph], operands: Sequence[Node]) -> tuple[Node, ...]:
         """The results of the same choice among other graphs."""
@@ -388,10 +387,9 @@ class Grad(Region):
         del size
         return packed(run(_gradient_graph(node["graph"], node["wrt"]), values))
 
-    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> bool:
+    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> None:
         """The graph in the text of a loop."""
         write_graph(text, _gradient_graph(node["graph"], node["wrt"]), given, targets)
-        return True
 
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
         return CALL.push(self.expand(node), tangents)

@@ -46,10 +46,9 @@ class Custom(Region):
         del size
         return packed(run(node["graph"], values))
 
-    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> bool:
+    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> None:
         """The graph in the text of a loop."""
         write_graph(text, node["graph"], given, targets)
-        return True
 
     def pull(
         self, node: Node, cotangents: Sequence[Tangent], wanted: Sequence[bool], sums: Sequence[Tangent]

@@ -14,7 +14,7 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.interpret import Turns, formed, is_plain, run
-from tensormagic.ops.loop_text import Given, Scope, Text
+from tensormagic.ops.loop_text import Given, Scope, Text, is_heavy
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.branches import packed
@@ -112,19 +112,17 @@ class Repeat(Region):
             state.clear()
             state += run(body, given, turns)
         if not callable(known):
-            _runs[loop] = known + turn[0]
+            _remember(loop, known + turn[0])
         return state
 
-    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> bool:
+    def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> None:
         """The loop in the text of another one."""
         first, carries = int(self.counted), node["carries"]
         body: Graph = node["body"]
         own = [p.type for p in body.parameters]
         starts = given[first : first + carries]
         text.move([text.formed(g.name, g.type, t) for g, t in zip(starts, own[first:], strict=False)], targets)
-        dead = dict.fromkeys(g.name for g in starts if g.owned and (g.type.shape or g.type.form == "tape"))
-        if dead:
-            text.line(f"{' = '.join(dead)} = None")
+        text.drop([g.name for g in starts if g.owned and is_heavy(g.type)])
         state = [Given(name, t, owned=True) for name, t in zip(targets, own[first:], strict=False)]
         constants = [Given(g.name, g.type, owned=False) for g in given[first + carries :]]
         if first:
@@ -133,21 +131,21 @@ class Repeat(Region):
             self.counted_text(text, body, state, constants, count, "")
         else:
             self.tested_text(text, node["test"], body, state, constants, "")
-        return True
 
     def counted_text(
         self, text: Text, body: Graph, state: Sequence[Given], constants: Sequence[Given], count: str, each: str
     ) -> None:
         """The lines of a loop that runs ``count`` times, ``each`` first in an iteration."""
-        index, place = text.fresh("i"), text.fresh("i")
         kind = body.parameters[0].type
+        index = text.fresh("i")
+        place = index if kind.form == "python" else text.fresh("i")
         scope = Scope(text, body, [Given(place, kind, owned=False), *state, *constants], 1 + len(state))
         with text.block(f"if {count} > 0:"):
             scope.begin()
         with text.block(f"for {index} in range({count}):"):
             if each:
                 text.line(each)
-            text.line(f"{place} = {text.formed(index, python(int), kind)}")
+            text.move([text.formed(index, python(int), kind)], [place])
             scope.first()
             if scope.repeats:
                 with text.block(f"if not {index}:"):
@@ -272,10 +270,16 @@ def _run_of(*loop: Any) -> Callable[..., list[Value]]:
     """A loop as a function of its state, its constants, where it notes the iteration, and the count."""
     found = _runs.get(loop)
     if not callable(found):
-        while len(_runs) >= _KEPT:
-            _runs.pop(next(iter(_runs)), None)
-        found = _runs[loop] = _written(*loop)
+        found = _written(*loop)
+        _remember(loop, found)
     return found
+
+
+def _remember(loop: tuple[Any, ...], known: Callable[..., list[Value]] | int) -> None:
+    """Keep what is known of a loop, and of no more than the last ones."""
+    _runs[loop] = known
+    while len(_runs) > _KEPT:
+        _runs.pop(next(iter(_runs)), None)
 
 
 def _written(op: Repeat, test: Graph | None, body: Graph, carries: int) -> Callable[..., list[Value]]:

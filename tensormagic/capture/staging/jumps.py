@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tensormagic.capture.staging.trees import walk
+
 RETURNED = "__tensor_returned__"
 VALUE = "__tensor_value__"
 STOPS = "tensor_stops"  # the field of a lowered ``for`` that names what ends it
@@ -212,7 +214,7 @@ def _jump(statement: ast.Break | ast.Continue, loop: _Loop, *, tail: bool) -> tu
 
 def _test_inside(statement: ast.While) -> None:
     """A test that binds names becomes the first statement of the loop."""
-    if any(isinstance(n, ast.NamedExpr) for n in ast.walk(statement.test)):
+    if any(isinstance(n, ast.NamedExpr) for n in walk(statement.test)):
         stop = ast.copy_location(ast.UnaryOp(ast.Not(), statement.test), statement.test)
         leave = ast.copy_location(ast.Break(), statement.test)
         statement.body = [ast.copy_location(ast.If(stop, [leave], []), statement.test), *statement.body]

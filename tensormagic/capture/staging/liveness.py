@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from tensormagic.capture.staging.jumps import STOPS
+from tensormagic.capture.staging.trees import children, walk
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-_LEAVES = (ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal, ast.alias)
 _CONSUMERS = {
     "all",
     "any",
@@ -29,6 +30,10 @@ _CONSUMERS = {
     "update",
 }  # go over what they are given before they return
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_BINDING = {
+    *(ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.ExceptHandler),
+    *(ast.MatchAs, ast.MatchStar, ast.MatchMapping, *_COMPREHENSIONS),
+}
 
 
 def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
@@ -37,25 +42,12 @@ def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
     while pending:
         node = pending.pop()
         yield node
-        if isinstance(node, _LEAVES):
-            continue
-        if not isinstance(node, _SCOPES):
-            pending += _children(node)
+        if node.__class__ not in _SCOPES:
+            pending += children(node)
         elif not isinstance(node, ast.Lambda):  # what is worked out where the function is made
             pending += [*node.decorator_list, *_outer_parts(node)]
         else:
             pending += _outer_parts(node)
-
-
-def _children(node: ast.AST) -> list[ast.AST]:
-    found: list[ast.AST] = []
-    for name in node._fields:
-        value = getattr(node, name, None)
-        if isinstance(value, list):
-            found += [v for v in value if isinstance(v, ast.AST)]
-        elif isinstance(value, ast.AST) and value._fields:  # operators and contexts have none
-            found.append(value)
-    return found
 
 
 def _outer_parts(scope: ast.AST) -> list[ast.AST]:
@@ -69,20 +61,36 @@ def bound(statements: Iterable[ast.AST]) -> dict[str, None]:
     """The names that statements bind or delete in their own scope, in order."""
     found: dict[str, None] = {}
     for statement in statements:
-        nodes = list(own_nodes(statement))
+        nodes = [n for n in own_nodes(statement) if n.__class__ in _BINDING]
         hidden = {id(n) for c in nodes if isinstance(c, _COMPREHENSIONS) for n in _targets(c)}
         for node in nodes:
             if id(node) not in hidden:
-                found.update(dict.fromkeys(_bound_by(node, statement)))
+                found.update(dict.fromkeys(_bound_by(node)))
     return found
+
+
+def _held(statement: ast.AST, what: str, ask: Callable[[], Any]) -> Any:
+    """What a statement says of itself, asked once: loops in loops ask many times. Only for what changes by staging alone."""
+    if what not in statement.__dict__:
+        statement.__dict__[what] = ask()
+    return statement.__dict__[what]
+
+
+def bound_once(statement: ast.AST) -> dict[str, None]:
+    """The names that a statement binds, where it changes no more."""
+    return _held(statement, "tensor_binds", lambda: bound([statement]))
+
+
+def _read_once(statement: ast.AST) -> set[str]:
+    return _held(statement, "tensor_reads", lambda: read(statement))
 
 
 def _targets(comprehension: ast.AST) -> Iterator[ast.AST]:
     for generator in comprehension.generators:  # type: ignore[attr-defined]
-        yield from ast.walk(generator.target)
+        yield from walk(generator.target)
 
 
-def _bound_by(node: ast.AST, root: ast.AST) -> list[str]:
+def _bound_by(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Name):
         return [] if isinstance(node.ctx, ast.Load) else [node.id]
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -104,8 +112,8 @@ def rebound(statements: Iterable[ast.stmt]) -> set[str]:
         for node in own_nodes(statement):
             if isinstance(node, ast.AugAssign):
                 augmented.add(id(node.target))
-            if id(node) not in augmented:
-                found.update(_bound_by(node, statement))
+            if node.__class__ in _BINDING and id(node) not in augmented:
+                found.update(_bound_by(node))
     return found
 
 
@@ -127,7 +135,7 @@ def stored_into(statements: Iterable[ast.stmt]) -> set[str]:
 
 def appended_to(statements: Iterable[ast.stmt]) -> set[str]:
     """The names of which statements call ``append``, and do nothing else with them."""
-    nodes = [n for s in statements for n in ast.walk(s)]
+    nodes = [n for s in statements for n in walk(s)]
     calls = [n.value for n in nodes if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)]
     ways = [c.func for c in calls if len(c.args) == 1 and not c.keywords and isinstance(c.func, ast.Attribute)]
     held = [w.value for w in ways if w.attr == "append" and isinstance(w.value, ast.Name)]
@@ -142,7 +150,7 @@ _METHODS = {"append", "extend", "insert", "pop"}
 def lists_changed(statements: Iterable[ast.stmt]) -> set[str]:
     """The names of what may be lists that statements change, or of what holds such lists."""
     found: set[str] = set()
-    for node in (n for s in statements for n in ast.walk(s)):
+    for node in (n for s in statements for n in walk(s)):
         changed: ast.AST | None = None
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
             changed = node.func.value
@@ -161,7 +169,7 @@ def read(*nodes: ast.AST | None) -> set[str]:
         n.id
         for node in nodes
         if node is not None
-        for n in ast.walk(node)
+        for n in walk(node)
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
     }
 
@@ -176,7 +184,7 @@ def _free(scope: ast.AST) -> set[str]:
     body: list[ast.AST] = [scope.body] if isinstance(scope, ast.Lambda) else list(getattr(scope, "body", []))
     declared = {n for b in body for s in own_nodes(b) if isinstance(s, ast.Global | ast.Nonlocal) for n in s.names}
     given = getattr(scope, "args", ast.Pass())  # a class has none
-    arguments = [n.arg for n in ast.walk(given) if isinstance(n, ast.arg)]
+    arguments = [n.arg for n in walk(given) if isinstance(n, ast.arg)]
     own = ({*bound(body), *arguments} | _comprehended(body)) - declared
     names = {n.id for b in body for n in own_nodes(b) if isinstance(n, ast.Name)}
     inner = {name for b in body for n in own_nodes(b) if isinstance(n, _SCOPES) for name in _free(n)}
@@ -186,7 +194,7 @@ def _free(scope: ast.AST) -> set[str]:
 def keeps(names: Iterable[str], *nodes: ast.AST) -> bool:
     """Whether functions or generators made in ``nodes`` may read ``names`` later, when these hold something else."""
     wanted, at_once = set(names), _at_once(nodes)
-    for node in (n for root in nodes for n in ast.walk(root)):
+    for node in (n for root in nodes for n in walk(root)):
         if id(node) in at_once:
             continue
         if isinstance(node, ast.Lambda) and wanted & _free(node):
@@ -199,7 +207,7 @@ def keeps(names: Iterable[str], *nodes: ast.AST) -> bool:
 def _at_once(nodes: Iterable[ast.AST]) -> set[int]:
     """The functions and generators that are used where they stand: called, or given to what goes over all of them."""
     found: set[int] = set()
-    for call in (n for root in nodes for n in ast.walk(root) if isinstance(n, ast.Call)):
+    for call in (n for root in nodes for n in walk(root) if isinstance(n, ast.Call)):
         made = [call.func, *(call.func.args if isinstance(call.func, ast.Call) else ())]
         found |= {id(part) for part in made if isinstance(part, ast.Lambda)}
         if getattr(call.func, "attr", getattr(call.func, "id", None)) in _CONSUMERS:
@@ -218,9 +226,9 @@ def changed_by_scopes(statements: Iterable[ast.AST]) -> set[str]:
     """The names of this scope that functions inside it declare, and so may change when they are called."""
     found: set[str] = set()
     for statement in statements:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found |= {name for s in ast.walk(node) if isinstance(s, ast.Nonlocal | ast.Global) for name in s.names}
+                found |= {name for s in walk(node) if isinstance(s, ast.Nonlocal | ast.Global) for name in s.names}
     return found
 
 
@@ -234,44 +242,46 @@ def before_block(statements: Sequence[ast.stmt], after: set[str]) -> set[str]:
 def before(statement: ast.stmt, after: set[str]) -> set[str]:
     """The names that are needed before a statement, of which ``after`` are needed behind it."""
     if isinstance(statement, ast.If):
-        return read(statement.test) | before_block(statement.body, after) | before_block(statement.orelse, after)
+        return _read_once(statement.test) | before_block(statement.body, after) | before_block(statement.orelse, after)
     if isinstance(statement, ast.For | ast.While):
         return before_loop(statement, after)
     if isinstance(statement, ast.Return | ast.Raise):
-        return read(statement)
+        return _read_once(statement)
     if isinstance(statement, ast.With | ast.Try | ast.Match | ast.AsyncFor | ast.AsyncWith | ast.TryStar):
-        return after | read(statement) | _augmented(statement)
+        return after | _read_once(statement) | _augmented(statement)
     if isinstance(statement, ast.AugAssign):
-        return after | read(statement) | ({statement.target.id} if isinstance(statement.target, ast.Name) else set())
-    return (after - set(bound([statement]))) | read(statement)
+        return (
+            after | _read_once(statement) | ({statement.target.id} if isinstance(statement.target, ast.Name) else set())
+        )
+    return (after - bound_once(statement).keys()) | _read_once(statement)
 
 
 def _augmented(statement: ast.stmt) -> set[str]:
-    return {n.target.id for n in ast.walk(statement) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+    return {n.target.id for n in walk(statement) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
 
 
 def before_loop(loop: ast.For | ast.While, after: set[str]) -> set[str]:
     """The names that are needed before a loop."""
-    return before_turn(loop, after) | read(loop.iter if isinstance(loop, ast.For) else loop.test)
+    return before_turn(loop, after) | _read_once(loop.iter if isinstance(loop, ast.For) else loop.test)
 
 
 def entering(loop: ast.For | ast.While, after: set[str]) -> set[str]:
     """The names whose value before a turn matters in it or in a later one, or behind the loop where a turn leaves it."""
-    targets = set(bound([loop.target])) if isinstance(loop, ast.For) else set[str]()
+    targets = set(bound_once(loop.target)) if isinstance(loop, ast.For) else set[str]()
     test = _asked(loop)
     return (before_block(loop.body, before_turn(loop, after)) - targets) | test
 
 
 def _asked(loop: ast.For | ast.While) -> set[str]:
     """The names that decide whether there is another turn."""
-    return read(loop.test) if isinstance(loop, ast.While) else set(getattr(loop, STOPS, []))
+    return _read_once(loop.test) if isinstance(loop, ast.While) else set(getattr(loop, STOPS, []))
 
 
 def before_turn(loop: ast.For | ast.While, after: set[str]) -> set[str]:
     """The names that are needed at the beginning of a turn, some turns still to come."""
     needed = set(after)
     test = _asked(loop)
-    targets = set(bound([loop.target])) if isinstance(loop, ast.For) else set[str]()
+    targets = set(bound_once(loop.target)) if isinstance(loop, ast.For) else set[str]()
     while True:
         again = (before_block(loop.body, needed | test) - targets) | after | test
         if again <= needed:

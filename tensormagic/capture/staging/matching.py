@@ -6,6 +6,8 @@ import ast
 import itertools
 from collections.abc import Sequence
 
+from tensormagic.capture.staging.trees import walk
+
 SEQUENCE = "__tensor_sequence__"  # a call of this name becomes one of the run time
 
 
@@ -42,7 +44,7 @@ class _Matches(ast.NodeTransformer):
             return node
         done: list[ast.stmt] = [ast.Assign([ast.Name(name, ast.Store())], node.subject), *rest]
         for statement in done:
-            for part in ast.walk(statement):
+            for part in walk(statement):
                 if not hasattr(part, "lineno"):
                     ast.copy_location(part, node.subject)
         return done

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from tensormagic.capture.staging import liveness
+from tensormagic.capture.staging.trees import walk
 
 ITSELF = "__tensor_itself__"  # what asks the run time whether the name of a function still means the function
 
@@ -85,7 +86,7 @@ class _Calls:
         ]
         asked = ast.Call(ast.Name(ITSELF, ast.Load()), [ast.Name(self.name, ast.Load()), ast.Constant(self.line)], [])
         choice = ast.copy_location(ast.If(asked, again, [back]), like)
-        for made in ast.walk(choice):
+        for made in walk(choice):
             if not hasattr(made, "lineno"):
                 ast.copy_location(made, like)
         return [choice]

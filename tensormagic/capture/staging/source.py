@@ -4,7 +4,6 @@ from __future__ import annotations
 import __future__
 
 import ast
-import copy
 import functools
 import linecache
 import operator
@@ -16,6 +15,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from tensormagic.capture.staging.syntax import PART, RUNTIME, Staging
+from tensormagic.capture.staging.trees import cloned, walk
 
 PART_NAME = "__tensor_part__"  # what functions made here are called, in tracebacks
 _FACTORY = "__tensor_factory__"
@@ -65,12 +65,12 @@ def staged_cell(
     body: ast.Module, last: ast.Expression | None, filename: str, after: set[str]
 ) -> tuple[CodeType, CodeType | None]:
     """A cell's statements and its last expression, of which the names ``after`` are handed back; the syntax is used up."""
-    if any(isinstance(n, _FUNCTIONS) for n in ast.walk(body)):
+    if any(isinstance(n, _FUNCTIONS) for n in walk(body)):
         _keep_plain(compile(body, filename, "exec", dont_inherit=True))
     staging = Staging()
     needed = set(after)
     if last is not None and body.body:
-        needed |= {n.id for n in ast.walk(last) if isinstance(n, ast.Name)}
+        needed |= {n.id for n in walk(last) if isinstance(n, ast.Name)}
     tree = ast.Module(staging.module(body.body, needed), body.type_ignores)
     end = None
     if last is not None:
@@ -153,7 +153,7 @@ def _stage(code: CodeType) -> CodeType | None:
     node = _found(code)
     if node is None or not _identifiers(node).issuperset((*code.co_freevars, *code.co_names)):
         return None  # not its source, or not any more
-    node = copy.deepcopy(node)
+    node = cloned(node)
     node.args.defaults = [
         ast.copy_location(ast.Constant(None), d) for d in node.args.defaults
     ]  # they are there already
@@ -163,7 +163,7 @@ def _stage(code: CodeType) -> CodeType | None:
     else:
         node.lineno = _first_line(node)  # where Python has a function begin
         node.decorator_list, node.returns = [], None
-        for argument in ast.walk(node.args):
+        for argument in walk(node.args):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
         Staging().function(node, code.co_firstlineno)
@@ -183,23 +183,29 @@ def _stage(code: CodeType) -> CodeType | None:
 def _identifiers(node: ast.AST) -> set[str]:
     """Every name in a function's source; with ``__class__``, where ``super`` is among them."""
     found: set[str] = set()
-    for n in ast.walk(node):
-        for field in ("id", "attr", "arg", "name", "module", "asname"):
-            value = getattr(n, field, None)
-            if isinstance(value, str):
-                found.update({value, *value.split(".")})
+    for n in walk(node):
+        held = n.__dict__
+        for field in _NAMING:
+            if isinstance(value := held.get(field), str):
+                found.add(value)
+                if "." in value:
+                    found.update(value.split("."))
         if isinstance(n, ast.Global | ast.Nonlocal):
             found.update(n.names)
     return found | ({"__class__"} if "super" in found else set()) | {"AssertionError"}
 
 
+_NAMING = ("id", "attr", "arg", "name", "module", "asname")
+
+
 def _found(code: CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
     """The syntax of a function."""
-    tree = _parsed(code.co_filename, "".join(linecache.getlines(code.co_filename)))
+    lines = linecache.getlines(code.co_filename)
+    tree = _parsed(code.co_filename, _own_lines(code, lines)) or _parsed(code.co_filename, "".join(lines))
     if tree is None:
         return None
     if code.co_name == "<lambda>":
-        lambdas = (n for n in ast.walk(tree) if isinstance(n, ast.Lambda) and n.lineno == code.co_firstlineno)
+        lambdas = (n for n in walk(tree) if isinstance(n, ast.Lambda) and n.lineno == code.co_firstlineno)
         around = [n for n in lambdas if _contains(n.body, _positions(code))]
         found: Iterable[Any] = sorted(around, key=lambda n: _size(n.body))
     else:
@@ -208,8 +214,30 @@ def _found(code: CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambd
     return next((n for n in found if _arguments(n) == arguments), None)
 
 
+def _own_lines(code: CodeType, lines: list[str]) -> str:
+    """The text of a function's file, of which only its own lines are left, at their places; nothing for a lambda.
+
+    A file takes long to parse, of which one function is asked for. What is cut too short is no syntax.
+    """
+    first = code.co_firstlineno - 1
+    if code.co_name == "<lambda>" or not 0 <= first < len(lines):
+        return ""
+    margin = len(lines[first]) - len(lines[first].lstrip())
+    last = max((p[1] for p in code.co_positions() if p[1] is not None), default=first)
+    while last < len(lines) and _is_within(lines[last], margin):
+        last += 1
+    before = ["\n"] * (first - 1) + ["if True:\n"] if margin else ["\n"] * first
+    return "".join(before + lines[first:last])
+
+
+def _is_within(line: str, margin: int) -> bool:
+    """Whether a line may belong to the block before it, whose head stands at ``margin``."""
+    text = line.lstrip()
+    return not text or text.startswith("#") or len(line) - len(text) > margin
+
+
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    return (n for n in walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

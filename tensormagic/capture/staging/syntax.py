@@ -8,7 +8,6 @@ that is told which names the blocks bind and which are needed afterwards. ``and`
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 from tensormagic.capture.staging import liveness, matching, texts
 from tensormagic.capture.staging.jumps import STOPS, Jumps
 from tensormagic.capture.staging.recursion import ITSELF, as_loop
+from tensormagic.capture.staging.trees import cloned, walk
 
 RUNTIME = "\0tensormagic.capture.staging"  # a constant, for which the run time is put into the compiled code
 PART = "__tensor__"  # the parameter that marks a function made here
@@ -74,7 +74,7 @@ def _looks_at_frame(node: ast.AST) -> bool:
 def _swallows(statement: ast.Try | ast.TryStar) -> bool:
     """Whether an error ends in ``finally``, which goes on elsewhere."""
     leaves = ast.Return | ast.Break | ast.Continue
-    return any(isinstance(s, leaves) for f in statement.finalbody for s in ast.walk(f))
+    return any(isinstance(s, leaves) for f in statement.finalbody for s in walk(f))
 
 
 def _attempted(statement: Any) -> Any:
@@ -210,7 +210,7 @@ class Staging(ast.NodeTransformer):
             item.context_expr = _call("managed", given, given)
 
     def _names(self, blocks: Sequence[Sequence[ast.AST]]) -> list[str]:
-        names = {n: None for block in blocks for n in liveness.bound(block)}
+        names = {n: None for block in blocks for statement in block for n in liveness.bound_once(statement)}
         return [*names, *sorted(self.scope.changing - set(names))]
 
     def _part(self, name: str, body: list[ast.stmt], names: Iterable[str], like: ast.AST, *given: str) -> ast.stmt:
@@ -246,7 +246,7 @@ class Staging(ast.NodeTransformer):
         names = self._names([[*targets, *node.body]])
         anyway = self.scope.always | self.scope.changing
         before, behind = liveness.entering(node, after) | anyway, after | anyway
-        otherwise = liveness.rebound(node.body) | set(liveness.bound(targets))
+        otherwise = liveness.rebound(node.body) | set(targets and liveness.bound_once(targets[0]))
         entering, leaving, anew = (tuple(n for n in names if n in some) for some in (before, behind, otherwise))
         stored = tuple(sorted(liveness.stored_into(node.body)))
         grown = tuple(sorted(liveness.appended_to(node.body)))
@@ -256,7 +256,7 @@ class Staging(ast.NodeTransformer):
     def _for(self, node: ast.For, after: set[str]) -> list[ast.stmt]:
         names, told = self._loop_names(node, after)
         behind = liveness.before_turn(node, after)
-        written = copy.deepcopy(node) if not getattr(node, STOPS, []) and all(map(_simple, node.body)) else None
+        written = cloned(node) if not getattr(node, STOPS, []) and all(map(_simple, node.body)) else None
         body = self.block(node.body, behind)
         take = _at(ast.Assign([node.target], ast.Name("__tensor_next__", ast.Load())), node.target)
         stops: list[str] = getattr(node, STOPS, [])
@@ -393,7 +393,7 @@ class Staging(ast.NodeTransformer):
         name = getattr(node.value, "attr", getattr(node.value, "id", None))
         if isinstance(node.ctx, ast.Load) and name in _JOINS:
             node.value = _call("called", node.value, node.value)
-        elif any(isinstance(n, ast.Name | ast.Call) for n in ast.walk(node.slice)):  # what may be lazy
+        elif any(isinstance(n, ast.Name | ast.Call) for n in walk(node.slice)):  # what may be lazy
             node.value = _call("indexed", node.value, node.value)
         return node
 
@@ -436,7 +436,7 @@ _PLAIN_CALLS = {"range", "abs", "len", "int", "float", "bool", "round", "divmod"
 
 def _simple(statement: ast.stmt) -> bool:
     """Whether Python may run a statement as it is written, where nothing that it reaches is lazy."""
-    nodes = list(ast.walk(statement))
+    nodes = list(walk(statement))
     appends = {id(n.func) for n in nodes if isinstance(n, ast.Call) and _appends(n)}
     return all(
         (isinstance(n, _SIMPLE) and not getattr(n, STOPS, []))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+from tensormagic.capture.staging.trees import walk
+
 FORMATTED = "__tensor_formatted__"  # a call of this name becomes one of the run time
 _PERCENT = re.compile(r"%([-+ #0]*\d*(?:\.\d+)?)([a-zA-Z%])")
 _FIELD = re.compile(r"\{(\d*)(?:!([rsa]))?(?::([^{}]*))?\}")
@@ -16,7 +18,7 @@ def visit(node: ast.expr) -> ast.expr:
     if pieces is None or all(isinstance(p, ast.Constant) for p in pieces):
         return node
     call = ast.Call(ast.Name(FORMATTED, ast.Load()), pieces, [])
-    for part in ast.walk(call):
+    for part in walk(call):
         if not hasattr(part, "lineno"):
             ast.copy_location(part, node)
     return call

@@ -1,0 +1,58 @@
+"""Syntax trees: what is below a node, and copies. Like ``ast.walk`` and ``copy.deepcopy``, and quicker: trees are looked through often."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from typing import TypeVar
+
+_Node = TypeVar("_Node", bound=ast.AST)
+_BARE = {
+    "ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment", "name", "module", "level", "asname", "rest", "simple",
+    "is_async", "conversion", "kwd_attrs", "str", "tag",
+}  # fmt: skip
+"""Fields that hold no nodes, or such as have no parts: operators and contexts."""
+
+
+@cache
+def _parts_of(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a kind of node that may hold nodes."""
+    none = issubclass(kind, ast.Constant | ast.MatchSingleton | ast.Global | ast.Nonlocal)
+    return () if none else tuple([name for name in kind._fields if name not in _BARE])
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """What a node consists of, but for operators and contexts."""
+    found: list[ast.AST] = []
+    values = node.__dict__
+    for name in _parts_of(node.__class__):
+        value = values.get(name)
+        if value.__class__ is list:
+            found += value if None not in value else [v for v in value if v is not None]
+        elif value is not None:
+            found.append(value)
+    return found
+
+
+def walk(root: ast.AST) -> Iterator[ast.AST]:
+    """``root`` and everything below it but operators and contexts, level by level."""
+    pending = [root]
+    for node in pending:  # which grows
+        yield node
+        if _parts_of(node.__class__):
+            pending += children(node)
+
+
+def cloned(node: _Node) -> _Node:
+    """A tree of its own like ``node``; operators and contexts are shared, as the parser shares them."""
+    made: _Node = node.__class__.__new__(node.__class__)
+    own = made.__dict__
+    own.update(node.__dict__)
+    for name in _parts_of(node.__class__):
+        value = own.get(name)
+        if isinstance(value, ast.AST):
+            own[name] = cloned(value)
+        elif value.__class__ is list:
+            own[name] = [cloned(v) if isinstance(v, ast.AST) else v for v in value]
+    return made

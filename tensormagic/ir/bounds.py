@@ -7,8 +7,10 @@ from collections.abc import Callable
 from tensormagic.ir.size import (
     Apply,
     Atom,
+    Monomial,
     Size,
     Symbol,
+    add_terms,
     apply,
     atom,
     atoms,
@@ -17,6 +19,7 @@ from tensormagic.ir.size import (
     is_at_least,
     nodes_of,
     normal,
+    number_in,
     substitute,
     terms_of,
 )
@@ -62,7 +65,7 @@ def _from_symbols(size: Size) -> int | None:
         if all(len(m) < 2 and sum(p for _, p in m) < 2 for m, _ in size.terms):
             return None
         shifted = substitute(size, {a: atom(a) + a.least for a in found})
-        return None if any(c < 0 for m, c in terms_of(shifted) if m) else dict(terms_of(shifted)).get((), 0)
+        return None if any(c < 0 for m, c in terms_of(shifted) if m) else number_in(shifted)
     return evaluate(size, lambda a: a.least)
 
 
@@ -92,10 +95,8 @@ def _last_bounded(size: Size) -> Atom | None:
     return max(bounded, key=_age, default=None)
 
 
-def _age(a: Atom) -> tuple[int, bool]:
-    if isinstance(a, Apply):
-        return max((n.serial for n in a.nodes), default=-1), True
-    return a.serial, False
+def _age(a: Atom) -> tuple[int, int]:
+    return a.age if isinstance(a, Apply) else (a.serial, 0)
 
 
 def _cases(size: Size, target: Atom) -> list[tuple[Size, ...]]:
@@ -116,37 +117,51 @@ def _cases(size: Size, target: Atom) -> list[tuple[Size, ...]]:
 
 
 def _replaced(size: Size, target: Atom, value: Size) -> Size:
-    total: Size = 0
+    total: dict[Monomial, int] = {}
     for monomial, coefficient in terms_of(size):
-        power = dict(monomial).get(target, 0)
-        term: Size = normal({tuple((a, p) for a, p in monomial if a != target): coefficient})
+        power, rest = _split(monomial, target)
+        term: Size = coefficient
         for _ in range(power):
             term = term * value
-        total = total + term
-    return total
+        add_terms(total, term, rest)
+    return normal(total)
+
+
+def _split(monomial: Monomial, target: Atom) -> tuple[int, Monomial]:
+    """To which power a product has an atom, and what else it has."""
+    for k, (a, power) in enumerate(monomial):
+        if a == target:
+            return power, monomial[:k] + monomial[k + 1 :]
+    return 0, monomial
 
 
 def _one_sided(size: Size, target: Atom, low: Size | None, high: Size | None) -> list[tuple[Size, ...]]:
     """``size`` with ``target`` at its low end where it adds, at its high end where it subtracts; nothing where that proves nothing."""
-    total: Size = 0
+    total: dict[Monomial, int] = {}
     for monomial, coefficient in terms_of(size):
-        power = dict(monomial).get(target, 0)
-        rest = tuple((a, p) for a, p in monomial if a != target)
-        term: Size = normal({rest: coefficient})
+        power, rest = _split(monomial, target)
+        term: Size = coefficient
         if power:
             bound = low if coefficient > 0 else high
             monotonic = power == 1 or (low is not None and is_at_least(low, 0))
-            if bound is None or not monotonic or not all(is_at_least(atom(a), 0) for a, _ in rest):
+            if bound is None or not monotonic or any(_is_negative(a) for a, _ in rest):
                 return []
             for _ in range(power):
                 term = term * bound
-        total = total + term
-    return [(total,)]
+        add_terms(total, term, rest)
+    return [(normal(total),)]
+
+
+def _is_negative(a: Atom) -> bool:
+    """Whether an atom may be below 0."""
+    if isinstance(a, Symbol):
+        return a.least < 0
+    return a.is_negative if isinstance(a, Apply) else not is_at_least(atom(a), 0)
 
 
 def _scaled(size: Size, target: Apply, left: Size, right: int) -> list[tuple[Size, ...]]:
     """A quotient that occurs once, times a multiple of its divisor: ``right * (left // right)`` is at most ``left``."""
-    found = [(m, c) for m, c in terms_of(size) if target in dict(m)]
+    found = [(m, c) for m, c in terms_of(size) if _split(m, target)[0]]
     if len(found) != 1 or found[0][0] != ((target, 1),) or found[0][1] % right:
         return []
     coefficient = found[0][1] // right

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Symbol:
     """A size that is known when the graph runs: ``n0``, or the extent of an input's axis; never below ``least``.
 
@@ -18,20 +18,43 @@ class Symbol:
     """
 
     name: str
-    hint: int | None = field(default=None, compare=False)
+    hint: int | None = None
     least: int = 2
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            other.__class__ is Symbol and self.name == other.name and self.least == other.least  # type: ignore[attr-defined]
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.least))
 
     def __str__(self) -> str:
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Apply:
     """A size that is no polynomial: ``floordiv``, ``mod``, ``min`` or ``max`` of two sizes."""
 
     function: str
     left: Size
     right: Size
+
+    def __eq__(self, other: object) -> bool:
+        """By hash and key, which says all but how small symbols may be: parts that are shared are not gone through again and again."""
+        return self is other or (isinstance(other, Apply) and self._hash == other._hash and self.key == other.key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.function, self.left, self.right))
 
     def __str__(self) -> str:
         return f"{self.function}({self.left}, {self.right})"
@@ -53,6 +76,16 @@ class Apply:
         return 1 + max((a.depth for s in sides for m, _ in s.terms for a, _ in m if isinstance(a, Apply)), default=0)
 
     @cached_property
+    def age(self) -> tuple[int, int]:
+        """How young its nodes are, and how deep it is: what is in it comes before it."""
+        return max((n.serial for n in self.nodes), default=-1), self.depth
+
+    @cached_property
+    def is_negative(self) -> bool:
+        """Whether it may be below 0."""
+        return not is_at_least(atom(self), 0)
+
+    @cached_property
     def key(self) -> str:
         """What orders it among others."""
         return _digest(f"{self.function}({_key(self.left)}, {_key(self.right)})")
@@ -69,14 +102,14 @@ _APPLY: dict[str, Callable[[int, int], int]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
 class Dim:
-    """An integer polynomial over atoms, in normal form; never constant (a constant size is an ``int``)."""
+    """An integer polynomial over atoms, in normal form: ``terms``; never constant (a constant size is an ``int``), never changed."""
 
-    terms: tuple[tuple[Monomial, int], ...]
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Dim) and self.terms == other.terms
+        return self is other or (isinstance(other, Dim) and self.terms == other.terms)
 
     def __hash__(self) -> int:
         return self._hash
@@ -126,12 +159,27 @@ class Dim:
         return least(self)
 
     def __add__(self, other: Size) -> Size:
-        if other == 0:
+        if isinstance(other, Dim):
+            return self._with(other.terms, 1)
+        if not other:
             return self
-        terms = dict(self.terms)
-        for monomial, coefficient in terms_of(other):
-            terms[monomial] = terms.get(monomial, 0) + coefficient
-        return normal(terms)
+        *more, (monomial, number) = self.terms
+        if monomial:  # numbers stand last
+            return Dim((*self.terms, ((), other)))
+        return Dim((*more, ((), number + other)) if number + other else tuple(more))
+
+    def _with(self, other: tuple[tuple[Monomial, int], ...], factor: int) -> Size:
+        """The sum with a multiple of other terms."""
+        terms, fresh = dict(self.terms), False
+        for monomial, coefficient in other:
+            there = terms.get(monomial)
+            if there is None:
+                terms[monomial], fresh = coefficient * factor, True
+            elif total := there + coefficient * factor:
+                terms[monomial] = total
+            else:
+                del terms[monomial]
+        return normal(terms) if fresh else _of(terms)
 
     __radd__ = __add__
 
@@ -139,7 +187,7 @@ class Dim:
         return self * -1
 
     def __sub__(self, other: Size) -> Size:
-        return self + -1 * other
+        return self._with(other.terms, -1) if isinstance(other, Dim) else self + -other
 
     def __rsub__(self, other: Size) -> Size:
         return -1 * self + other
@@ -292,6 +340,11 @@ def _divide_constant(function: str, left: Dim, right: int) -> Size:
     """``floordiv`` and ``mod`` by a constant split off the terms that it divides."""
     whole = {m: c // right for m, c in left.terms if c % right == 0}
     rest = normal({m: c for m, c in left.terms if c % right != 0})
+    inner = bare_atom(without_number(rest))
+    if function == "floordiv" and isinstance(inner, Apply) and inner.function == function and right > 0:
+        divisor, number = inner.right, number_in(rest)
+        if isinstance(divisor, int) and divisor > 0:  # a quotient of a quotient is one
+            return normal(whole) + apply(function, inner.left + divisor * number, divisor * right)
     left_over: Size = atom(Apply(function, rest, right)) if isinstance(rest, Dim) else _APPLY[function](rest, right)
     return left_over if function == "mod" else normal(whole) + left_over
 
@@ -341,21 +394,39 @@ def _substitute(size: Size, replacement: Mapping[Atom, Size], done: dict[Apply, 
     alone = bare_atom(size)
     if alone is not None and not isinstance(alone, Apply):
         return replacement.get(alone, size)
-    total: Size = 0
+    if not any(a in replacement for a in size.atoms):
+        return size
+    total: dict[Monomial, int] = {}
     for monomial, coefficient in size.terms:
+        kept: list[tuple[Atom, int]] = []
         term: Size = coefficient
         for a, power in monomial:
-            if not isinstance(a, Apply):
-                base = replacement.get(a, atom(a))
-            elif a in done:
-                base = done[a]
+            base = _replacing(a, replacement, done)
+            if base is None:
+                kept.append((a, power))
             else:
-                sides = (_substitute(s, replacement, done) for s in (a.left, a.right))
-                base = done[a] = apply(a.function, *sides)
-            for _ in range(power):
-                term = term * base
-        total = total + term
-    return total
+                for _ in range(power):
+                    term = term * base
+        add_terms(total, term, tuple(kept))
+    return normal(total)
+
+
+def _replacing(a: Atom, replacement: Mapping[Atom, Size], done: dict[Apply, Size]) -> Size | None:
+    """What an atom becomes; None where it stays."""
+    if not isinstance(a, Apply):
+        return replacement.get(a)
+    if a not in done:
+        if not any(inner in replacement for inner in a.atoms):
+            return None
+        done[a] = apply(a.function, *(_substitute(s, replacement, done) for s in (a.left, a.right)))
+    return done[a]
+
+
+def add_terms(total: dict[Monomial, int], term: Size, factor: Monomial) -> None:
+    """Add a size times a monomial to the terms of a sum."""
+    for monomial, coefficient in terms_of(term):
+        product = _monomial_product(monomial, factor)
+        total[product] = total.get(product, 0) + coefficient
 
 
 def substitute_in(value: Any, replacement: Mapping[Atom, Size]) -> Any:
@@ -387,12 +458,24 @@ def terms_of(size: Size) -> tuple[tuple[Monomial, int], ...]:
 
 def normal(terms: dict[Monomial, int]) -> Size:
     """The size that is the sum of monomials times their coefficients."""
-    kept = {m: c for m, c in terms.items() if c}
-    if not kept:
-        return 0
-    if len(kept) == 1:
-        return kept[()] if () in kept else Dim(tuple(kept.items()))
-    return Dim(tuple(sorted(kept.items(), key=lambda item: (-len(item[0]), _monomial_text(item[0], 1, _key)))))
+    kept = {m: c for m, c in terms.items() if c} if 0 in terms.values() else terms
+    return _of(dict(sorted(kept.items(), key=_rank)) if len(kept) > 1 else kept)
+
+
+def _of(terms: dict[Monomial, int]) -> Size:
+    """The size of terms that are in order."""
+    if len(terms) < 2 and (not terms or () in terms):
+        return terms.get((), 0)
+    return Dim(tuple(terms.items()))
+
+
+def _rank(term: tuple[Monomial, int]) -> tuple[int, str]:
+    """What orders terms: long ones come first, numbers last."""
+    monomial = term[0]
+    if len(monomial) == 1:
+        ((a, power),) = monomial
+        return -1, _key(a) if power == 1 else f"{_key(a)}^{power}"
+    return -len(monomial), _monomial_text(monomial, 1, _key)
 
 
 def _monomial_product(left: Monomial, right: Monomial) -> Monomial:
@@ -438,9 +521,22 @@ def is_at_least(size: Size, number: int) -> bool:
     return bound is not None and bound >= number
 
 
+def number_in(size: Size) -> int:
+    """The constant term."""
+    if not isinstance(size, Dim):
+        return size
+    monomial, number = size.terms[-1]  # where numbers stand
+    return 0 if monomial else number
+
+
+def without_number(size: Size) -> Size:
+    """``size`` but for its constant term."""
+    return size - number_in(size)
+
+
 def without_more(size: Size) -> Size:
     """``size`` but for what it is more than that: its constant term, where that is above 0."""
-    return size if isinstance(size, int) else size - max(dict(size.terms).get((), 0), 0)
+    return size if isinstance(size, int) else size - max(number_in(size), 0)
 
 
 def factors(size: Size) -> list[Size]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _Node = TypeVar("_Node", bound=ast.AST)
 _BARE = {
@@ -25,11 +25,11 @@ def _parts_of(kind: type[ast.AST]) -> tuple[str, ...]:
 def children(node: ast.AST) -> list[ast.AST]:
     """What a node consists of, but for operators and contexts."""
     found: list[ast.AST] = []
-    values = node.__dict__
+    values: dict[str, Any] = node.__dict__
     for name in _parts_of(node.__class__):
         value = values.get(name)
-        if value.__class__ is list:
-            found += value if None not in value else [v for v in value if v is not None]
+        if isinstance(value, list):
+            found += [v for v in value if v is not None]
         elif value is not None:
             found.append(value)
     return found
@@ -47,12 +47,12 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
 def cloned(node: _Node) -> _Node:
     """A tree of its own like ``node``; operators and contexts are shared, as the parser shares them."""
     made: _Node = node.__class__.__new__(node.__class__)
-    own = made.__dict__
+    own: dict[str, Any] = made.__dict__
     own.update(node.__dict__)
     for name in _parts_of(node.__class__):
         value = own.get(name)
         if isinstance(value, ast.AST):
             own[name] = cloned(value)
-        elif value.__class__ is list:
+        elif isinstance(value, list):
             own[name] = [cloned(v) if isinstance(v, ast.AST) else v for v in value]
     return made

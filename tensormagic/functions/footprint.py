@@ -26,7 +26,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.functions import kinds
 from tensormagic.functions.inside import Inside
 from tensormagic.functions.named import Named, named
-from tensormagic.functions.record import MISSING, Check, Record
+from tensormagic.functions.record import ANYTHING, MISSING, Check, Record
 from tensormagic.functions.space import CellSpace, Read, place_of
 
 LIMIT = 1000  # objects that are looked into
@@ -77,14 +77,16 @@ def record_of(
     """
     if roots is None:
         return Record((), "code that is not known")
-    inputs = {id(space[name]) for name, space in reads if isinstance(space, Inside) and name in space}
+    inside = [space for name, space in reads if isinstance(space, Inside) and name in space]
+    inputs = {id(space[space.name]) for space in inside if not space.moving}
     walk = _Walk({place_of(r) for r in reads}, inputs, is_moving, fixed=fixed)
     walk.generators = generators
+    walk.moving = {space.spot for space in inside if space.moving}
     try:
         walk.all(roots, arguments, reads)
     except Unfollowed as found:
         return Record((), str(found), found.lazy)
-    return Record(tuple(walk.checks.values()))
+    return Record(tuple(walk.checks.values()), typed=walk.is_typed)
 
 
 def constants_of(tree: Any) -> list[Any]:
@@ -118,12 +120,20 @@ class _Walk:
         self.every = False  # whether attributes are read by names that are not in the code
         self.asks = False  # whether it is asked which attributes there are
         self.generators = True
+        self.moving: set[tuple[int, Any]] = set()  # places in containers and objects whose values are inputs
+        self.typed = False  # whether code asks for types
+        self.unstaged = False  # whether Python runs code as it is written
+        self.users: list[types.FunctionType] = []
         self._begin()
 
     def _begin(self) -> None:
         self.checks: dict[Any, Check] = {}
         self.seen: dict[Any, Any] = {}
         self.pending: list[tuple[Any, str, bool]] = []
+
+    def is_typed(self) -> bool:
+        """Whether code that Python runs as it is written may ask for the type of what it reads."""
+        return self.typed and (self.unstaged or any(map(kinds.is_unstaged, self.users)))
 
     def all(self, roots: Sequence[Any], arguments: Any, reads: Sequence[Read]) -> None:
         """Look at everything."""
@@ -150,18 +160,23 @@ class _Walk:
     def _check(self, kind: str, a: Any, b: Any, c: Any, told: str) -> None:
         self.checks.setdefault((kind, id(a)), Check(kind, (a, b, c), told))
 
-    def _entry(self, space: Mapping[str, Any], name: Any, told: str, *, lifted: bool = False) -> None:
-        """An entry of a dictionary, by a name, and what it leads to."""
+    def _entry(
+        self, space: Mapping[str, Any], name: Any, told: str, *, lifted: bool = False, owner: Any = None
+    ) -> None:
+        """An entry of a dictionary, by a name, and what it leads to; of that of a class, the ``owner``."""
+        owner = space if owner is None else owner
+        if (id(owner), name) in self.moving:
+            return
         value = space.get(name, MISSING)
         kind = "entry value" if kinds.is_atom(value) else "entry"
         key = "entry", id(space), name
         if key not in self.checks:
-            self.checks[key] = Check(kind, (space.get, name, value), told)
+            self.checks[key] = Check(kind, (space.get, name, value), told, (owner, name))
             self.seen[id(space), "space"] = space
         self._push(value, told, lifted=lifted)
 
     def _push(self, value: Any, told: str, *, lifted: bool = False) -> None:
-        if value is not MISSING and not kinds.is_atom(value):
+        if value is not MISSING and value is not ANYTHING and not kinds.is_atom(value):
             self.pending.append((value, told, lifted))
 
     def _read(self, name: str, space: Mapping[str, Any], lifted: bool, home: Any = None) -> None:
@@ -178,7 +193,12 @@ class _Walk:
             return
         if value is MISSING:
             raise Unfollowed(f"{name}, which has no value yet")
-        self._check("cell value" if kinds.is_atom(value) else "cell", space.cell, None, value, name)
+        if (id(space.cell), None) in self.moving:
+            return
+        kind = "cell value" if kinds.is_atom(value) else "cell"
+        self.checks.setdefault(
+            (kind, id(space.cell)), Check(kind, (space.cell, None, value), name, (space.cell, None))
+        )
         self._push(value, name, lifted=lifted)
 
     # what is looked into ----------------------------------------------------------------------------------------------
@@ -210,6 +230,7 @@ class _Walk:
         elif is_library(value):
             self._attributes(value, getattr(value, "__dict__", {}), (), told)
         elif (names := kinds.parts_of(value)) is not None:
+            self.unstaged |= isinstance(value, property)
             for name in names:
                 self._push(getattr(value, name), told)
         elif isinstance(value, np.ndarray):
@@ -242,6 +263,7 @@ class _Walk:
         if kinds.is_librarys(function.__code__.co_filename):
             raise Unfollowed(f"{function.__module__}.{function.__qualname__}()")
         self._beside(function, told, lifted)
+        self.users.append(function)
         self._code([named(function.__code__)], function.__globals__, function.__globals__, lifted)
 
     def _beside(self, function: types.FunctionType, told: str, lifted: bool) -> None:
@@ -262,6 +284,7 @@ class _Walk:
                 raise Unfollowed(f"{min(kinds.FILES & one.parts)}()")
             self.every |= not kinds.BY_NAME.isdisjoint(one.reads | one.parts)
             self.asks |= not kinds.ASKING.isdisjoint(one.reads)
+            self.typed |= not kinds.TYPES.isdisjoint(one.reads)
             for name in sorted(one.reads):
                 self._global(name, space, home, lifted)
             for name in one.modules:
@@ -349,13 +372,13 @@ class _Walk:
             own = {n for n in space if self._wanted(n)}
             if base is kind or kinds.is_users_class(base):
                 for name in sorted(own | found):
-                    self._entry(space, name, f"{base.__name__}.{name}")
+                    self._entry(space, name, f"{base.__name__}.{name}", owner=base)
                 found |= own
             else:
                 self._push(base, told)
         if self.asks:
             for name in sorted(self.names - found):
-                self._entry(vars(kind), name, f"{kind.__name__}.{name}")
+                self._entry(vars(kind), name, f"{kind.__name__}.{name}", owner=kind)
 
     def _wanted(self, name: str) -> bool:
         if name.startswith("__") and name.endswith("__"):
@@ -380,7 +403,7 @@ class _Walk:
         for base in kind.__mro__:
             for name, slot in vars(base).items():
                 if isinstance(slot, types.MemberDescriptorType) and (self._wanted(name) or base is not kind):
-                    self._slot(value, slot.__get__, f"{told}.{name}")
+                    self._slot(value, slot.__get__, f"{told}.{name}", name)
 
     def _attributes(
         self, value: Any, inside: dict[str, Any], of_class: Iterable[str], told: str, *, whole: bool = False
@@ -391,32 +414,39 @@ class _Walk:
         for name in sorted(names):
             self._entry(inside, name, f"{told}.{name}")
 
-    def _slot(self, value: Any, get: Callable[[Any], Any], told: str) -> None:
+    def _slot(self, value: Any, get: Callable[[Any], Any], told: str, name: str = "") -> None:
+        if (id(value), name) in self.moving:
+            return
         try:
             held = get(value)
         except AttributeError:
             raise Unfollowed(f"{told}, which has no value yet") from None
         kind = "holds value" if kinds.is_atom(held) else "holds"
-        self.checks[kind, id(value), told] = Check(kind, (get, value, held), told)
+        self.checks[kind, id(value), told] = Check(kind, (get, value, held), told, (value, name) if name else None)
         self._push(held, told)
 
     def items(self, items: Any, told: str, _lifted: bool) -> None:
         """What a container holds, in its order."""
         if len(items) > _LONGEST:
             raise Unfollowed(f"the {len(items)} items of {told}")
-        held = tuple(items)
+        held = tuple(items) if isinstance(items, dict) else self._still(items, enumerate(items))
         if not isinstance(items, tuple | frozenset) or isinstance(items, dict):
-            self.checks["items", id(items)] = Check("items", (items, len(held), held), told)
+            place = (items, None) if isinstance(items, list | deque) else None
+            self.checks["items", id(items)] = Check("items", (items, len(held), held), told, place)
         for k, item in enumerate(held):
             self._push(item, f"{told}[{k}]")
         if isinstance(items, dict | types.MappingProxyType):
-            values = items.values()
-            held = tuple(values)
-            self.checks["values", id(items)] = Check("items", (values, len(held), held), told)
-            for key, item in items.items():
+            held = self._still(items, items.items())
+            place = (items, None) if isinstance(items, dict) else None
+            self.checks["values", id(items)] = Check("items", (items.values(), len(held), held), told, place)
+            for key, item in zip(items, held, strict=True):
                 self._push(item, f"{told}[{key!r}]" if kinds.is_atom(key) else told)
         if isinstance(items, defaultdict):
             self._slot(items, lambda d: d.default_factory, f"{told}.default_factory")
+
+    def _still(self, holder: Any, entries: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
+        """What a container holds, but for the inputs of the trace."""
+        return tuple([ANYTHING if self.moving and (id(holder), k) in self.moving else v for k, v in entries])
 
     def namespace(self, value: types.SimpleNamespace, told: str, _lifted: bool) -> None:
         """What a `SimpleNamespace` holds."""
@@ -433,6 +463,7 @@ class _Walk:
 
     def cached(self, value: functools.cached_property[Any], told: str, _lifted: bool) -> None:
         """What computes a cached property."""
+        self.unstaged = True
         self._push(value.func, told)
 
     def vectorized(self, value: Any, told: str, _lifted: bool) -> None:

@@ -24,6 +24,7 @@ from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
 from tensormagic.functions.inside import Inside, arrays_in, placed, refuse_kept, taken_back
+from tensormagic.functions.moving import agree, choices_of, moved
 from tensormagic.functions.left import give_values, held_by, left_behind, rescued, young
 from tensormagic.functions.reading import (
     Body,
@@ -93,6 +94,11 @@ class Given:
     def reads(self) -> list[Read]:
         """The reads that become inputs."""
         return [read for read, value in self.held if is_moving(value)]
+
+    @property
+    def held_inside(self) -> list[tuple[str, Inside]]:
+        """The reads of places in objects whose values move."""
+        return [(read[0], read[1]) for read, _ in self.held if isinstance(read[1], Inside) and read[1].moving]
 
     @property
     def values(self) -> list[Any]:
@@ -217,12 +223,23 @@ class Specialisation:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A program for values of known types and shapes: the sizes, what has to be as it was, and what keys know by its id."""
+    """A program for values of known types and shapes: the sizes, what has to be as it was, what keys know by its id, and its reads."""
 
     program: Specialisation
     sizes: dict[Any, int]
     holds: Callable[[], bool]
     kept: list[Any]
+    reads: tuple[tuple[Read, Any], ...]
+
+    def values(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments and what the reads hold; a KeyError where that is of another kind."""
+        found = list(args)
+        for (name, space), signature in self.reads:
+            value = space[name]
+            if _signature(value) != signature:
+                raise KeyError(name)
+            found.append(value)
+        return found
 
 
 @dataclass(eq=False, repr=False)
@@ -270,6 +287,8 @@ class Function(Made):
     _unfollowed: int = field(
         default=0, repr=False
     )  # calls until it is asked again whether what is read can be followed
+    _moving: OrderedDict[Any, tuple[Read, ...]] = field(default_factory=OrderedDict, repr=False)  # in objects, by these
+    _constant: set[Any] = field(default_factory=set[Any], repr=False)  # places in objects that cannot be inputs
     _leaves: bool = False  # whether its last trace has left values in objects
     _settled: bool = False  # whether it was traced once: where it stores is known
     _complex: frozenset[int] = frozenset()
@@ -320,6 +339,8 @@ class Function(Made):
         self._exact.clear()
         self._kinds.clear()
         self._kept.clear()
+        self._moving.clear()
+        self._constant.clear()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves this frame out of tracebacks
@@ -334,7 +355,8 @@ class Function(Made):
             try:
                 known = self.quick[choices(self.math), tuple([(a.__class__, a.dtype, a.shape) for a in args])]
                 if known.holds():
-                    return known.program.run(known.sizes, args, args)
+                    values = known.values(args) if known.reads else args
+                    return known.program.run(known.sizes, values, values)
             except (AttributeError, KeyError, TypeError):
                 pass  # not seen before in just this form
             except KindError as error:
@@ -411,7 +433,8 @@ class Function(Made):
             sizes = program.graph.bind([np.shape(v) for v in values])
             if program.extra or record.why:
                 return program.run(sizes, values, _own_arrays(args, options, given) if program.stores else ())
-            known = Known(program, sizes, record.holds, given.leaves)
+            reads = tuple([(r, _signature(v)) for r, v in given.held if is_moving(v)])
+            known = Known(program, sizes, record.holds, given.leaves, reads)
             self._remember(args, options, given, known)
         program = known.program
         return program.run(known.sizes, given.values, _own_arrays(args, options, given) if program.stores else ())
@@ -443,14 +466,19 @@ class Function(Made):
         return self._among(leaves, [is_moving(v) for v in leaves], build)
 
     def _among(self, leaves: list[Any], moving: list[bool], build: Callable[[Any], Any]) -> Given:
-        return Given(leaves, moving, build, [(read, _held(read)) for read in self.reads if read[0] in read[1]])
+        reads = (*self.reads, *self._moving_of(leaves, moving)) if self._moving else self.reads
+        return Given(leaves, moving, build, [(read, _held(read)) for read in reads if read[0] in read[1]])
+
+    def _moving_of(self, leaves: list[Any], moving: list[bool]) -> tuple[Read, ...]:
+        """The places in objects that are inputs of calls with these arguments."""
+        return self._moving.get(_objects(leaves, moving), ())
 
     def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Known) -> None:
         key = structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values])
         found = self._exact.setdefault(key, [])
         found.insert(0, known)
         del found[_STATES:]
-        if not given.reads and not options and all(type(v) is np.ndarray for v in args):
+        if not options and all(type(v) is np.ndarray for v in args) and all(type(v) in _OWN for v in given.objects):
             self.quick[choices(self.math), tuple([(a.__class__, a.dtype, a.shape) for a in args])] = known
         while len(self._exact) > _EXACT:
             self._exact.popitem(last=False)
@@ -464,12 +492,15 @@ class Function(Made):
         for program, record in self._kinds.get(kind, ()):
             if program.stores.fits(given.values) and record.holds() and _fits(program, shapes):
                 return program, given, record
+        changed = self._moved(kind)
         before, reads = self.record(call), self.reads
         whole = self._whole(call) if before.why and not self._settled else before
         try:
             program, given = self.specialise(given)
         except ForeignStoreError:
             inside = arrays_in(whole) if taken_back(whole) else ()
+            known = {space.spot for _, space in given.held_inside}
+            inside = [read for read in inside if not (isinstance(read[1], Inside) and read[1].spot in known)]
             if not inside:
                 raise
             self.reads = (*(r for r in self.reads if not isinstance(r[1], Inside)), *inside)
@@ -479,12 +510,55 @@ class Function(Made):
         known = self.reads == reads and not self._leaves and not before.why and not before.changed()
         record = before if known else self.followed(before, call)
         if not program.extra and not record.why:
-            kind = (key[0], *self._key(given), tuple([_kind(v) for v in given.values]))
-            found = self._kinds.setdefault(kind, [])
-            found.insert(0, (program, record))
-            del found[_STATES:]
-            while len(self._kinds) > _EXACT:
-                self._kinds.popitem(last=False)
+            if changed:
+                program, given, record = self._opened(changed, program, given, record, call)
+            self._keep(key, program, given, record)
+        return program, given, record
+
+    def _keep(self, key: Any, program: Specialisation, given: Given, record: Record) -> None:
+        kind = (key[0], *self._key(given), tuple([_kind(v) for v in given.values]))
+        found = self._kinds.setdefault(kind, [])
+        found.insert(0, (program, record))
+        del found[_STATES:]
+        while len(self._kinds) > _EXACT:
+            self._kinds.popitem(last=False)
+
+    def _moved(self, kind: Any) -> tuple[Inside, ...]:
+        """The places in objects where nothing but values has changed since the last trace of this kind."""
+        found = [
+            (program, places)
+            for program, record in self._kinds.get(kind, ())[:1]
+            if (places := moved(record)) and not program.program.calls and not program.program.tells
+        ]
+        return tuple(space for _, places in found for space in places if space.spot not in self._constant)
+
+    def _opened(
+        self, changed: tuple[Inside, ...], program: Specialisation, given: Given, record: Record, call: Any
+    ) -> tuple[Specialisation, Given, Record]:
+        """The program with inputs for what has changed in objects, where it is to be had; else the one with constants."""
+        key, reads = _objects(given.leaves, given.moving), self.reads
+        before = self._moving.get(key, ())
+        if program.program.calls or program.program.tells or any(map(random.is_generator, given.objects)):
+            return program, given, record
+        expected = _evaluated(program, given)
+        for chosen in choices_of(changed):
+            spots = {space.spot for space in chosen}
+            self._moving[key] = (*before, *((space.name, space) for space in chosen))
+            self.reads = tuple(r for r in reads if not (isinstance(r[1], Inside) and r[1].spot in spots))
+            try:
+                wide = self._among(given.leaves, given.moving, given.build)
+                other, wide = self.specialise(wide)
+                known = self.record(call)
+                if not (self._leaves or other.extra or known.why or known.changed()) and agree(
+                    expected, _evaluated(other, wide)
+                ):
+                    while len(self._moving) > _EXACT:
+                        self._moving.popitem(last=False)
+                    return other, wide, known
+            except Exception:  # noqa: BLE001, S110 (the other program is right)
+                pass
+            self._moving[key], self.reads, self._leaves = before, reads, False
+        self._constant |= {space.spot for space in changed}
         return program, given, record
 
     def record(self, call: Any) -> Record:
@@ -492,7 +566,11 @@ class Function(Made):
         if self._unfollowed:
             self._unfollowed -= 1
             return UNKNOWN
-        return record_of(self.roots, constants_of(call), self.reads, is_moving)
+        reads = self.reads
+        if self._moving:
+            leaves = self._flattened(*call)[0]
+            reads = (*reads, *self._moving_of(leaves, [is_moving(v) for v in leaves]))
+        return record_of(self.roots, constants_of(call), reads, is_moving)
 
     def _whole(self, call: Any) -> Record:
         """The same with the elements of large arrays, and without what NumPy's generators know: a trace changes nothing of that."""
@@ -558,6 +636,17 @@ class Function(Made):
         return self.specialise(self._given(*self._completed(args, options)))[0].graph
 
 
+def _objects(leaves: Sequence[Any], moving: Sequence[bool]) -> tuple[Any, ...]:
+    """The arguments that are no inputs, as a key."""
+    return tuple([_fixed(v) for v, m in zip(leaves, moving, strict=True) if not m])
+
+
+def _evaluated(program: Specialisation, given: Given) -> list[Any]:
+    """What the graph of a program gives, without its stores."""
+    sizes = program.graph.bind([np.shape(v) for v in given.values])
+    return program.results(sizes, given.values)
+
+
 def _own_arrays(args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:
     """The caller's arrays, and those that are read from outside."""
     return [*flatten((args, options))[0], *(value for _, value in given.held)]
@@ -588,6 +677,7 @@ def _fixed(value: Any) -> Any:
     return ("object", id(value)) if found is None else (type(value), found)
 
 
+_OWN = {np.ndarray, float, complex, np.float64, np.float32}  # inputs that are taken as they are
 _PLAIN = {type(None), bool, int, str, bytes, type(...)}
 
 

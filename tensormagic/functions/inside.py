@@ -6,9 +6,11 @@ what is stored is then done to the arrays, at each call. The same record takes b
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -30,23 +32,27 @@ class Inside(Mapping[str, Any]):
         How the user would write it: ``p['w']``.
     places
         The dictionaries and lists that hold it, each with the key or the index.
+    moving
+        Whether another value of the same type may stand there at each call (``moving.py``): then it is any number or array, of any holder.
     """
 
     name: str
     places: list[tuple[Any, Any]]
+    moving: bool = False
 
     @property
     def holder(self) -> Any:
         """The first of them."""
         return self.places[0][0]
 
+    @property
+    def spot(self) -> tuple[int, Any]:
+        """What identifies the first place while its holder lives."""
+        return id(self.holder), self.places[0][1]
+
     def __getitem__(self, name: str) -> Any:
-        holder, key = self.places[0]
-        try:
-            value = holder[key]
-        except IndexError:
-            raise KeyError(name) from None
-        if type(value) is not np.ndarray:
+        value = held(*self.places[0])
+        if type(value) is not np.ndarray and not (self.moving and is_number(value)):
             raise KeyError(name)
         return value
 
@@ -55,6 +61,41 @@ class Inside(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return 1
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number with a fraction: of Python's or NumPy's."""
+    return isinstance(value, float | complex | np.inexact)
+
+
+def held(holder: Any, key: Any) -> Any:
+    """What a dictionary, a list, a closure cell, a class or an object with slots holds; ``MISSING`` for nothing."""
+    try:
+        if isinstance(holder, dict | list | deque):
+            return holder[key]
+        if isinstance(holder, CellType):
+            return holder.cell_contents
+        return vars(holder)[key] if isinstance(holder, type) else object.__getattribute__(holder, key)
+    except (LookupError, AttributeError, ValueError):
+        return MISSING
+
+
+def put(holder: Any, key: Any, value: Any) -> None:
+    """Have it hold something."""
+    if isinstance(holder, dict | list | deque):
+        holder[key] = value
+    elif isinstance(holder, CellType):
+        holder.cell_contents = value
+    elif isinstance(holder, type):
+        type.__setattr__(holder, key, value)
+    else:
+        object.__setattr__(holder, key, value)
+
+
+def _keys(holder: Any, key: Any) -> Iterable[Any]:
+    if isinstance(holder, dict):
+        return list(holder)
+    return range(len(holder)) if isinstance(holder, list | deque) else (key,)
 
 
 def arrays_in(record: Record) -> tuple[Read, ...]:
@@ -79,22 +120,26 @@ def _entries(check: Check) -> Iterable[tuple[Any, Any, str]]:
     return []
 
 
+_WHOLE = dict | list | deque
+
+
 @contextmanager
 def placed(reads: Sequence[Read], stand_ins: Sequence[Any]) -> Generator[None]:
     """Have lazy arrays stand where the arrays are."""
     inside = [(r[1], lazy) for r, lazy in zip(reads, stand_ins, strict=True) if isinstance(r[1], Inside)]
     arrays = {id(lazy): space[space.name] for space, lazy in inside}
-    holders = {id(holder): holder for space, _ in inside for holder, _ in space.places}
+    every = [place for space, _ in inside for place in space.places]
+    places = {(id(h), None if isinstance(h, _WHOLE) else key): (h, key) for h, key in every}
     try:
         for space, lazy in inside:
             for holder, key in space.places:
-                holder[key] = lazy
+                put(holder, key, lazy)
         yield
     finally:
-        for holder in holders.values():
-            for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
-                if id(holder[key]) in arrays:  # where it was, or where the code has put it
-                    holder[key] = arrays[id(holder[key])]
+        for holder, one in places.values():
+            for key in _keys(holder, one):
+                if id(now := held(holder, key)) in arrays:  # where it was, or where the code has put it
+                    put(holder, key, arrays[id(now)])
 
 
 def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None:

@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tensormagic.capture.staging import attributes
-from tensormagic.capture.staging.source import is_users
+from tensormagic.capture.staging.source import is_users, staged_code
+from tensormagic.functions.named import named
 from tensormagic.ir.modules import module_of
 
 _QUIET = {  # modules whose functions depend on their operands alone
@@ -31,6 +32,8 @@ LOUD = frozenset({  # builtins that look elsewhere than at their operands
 })  # fmt: skip
 BY_NAME = frozenset({"getattr", "setattr", "delattr", "vars", "dir", "__dict__", "attrgetter", "__getattribute__"})
 ASKING = frozenset({"hasattr", "getattr", "AttributeError", "Exception", "BaseException", "dir", "vars"})
+TYPES = frozenset({"isinstance", "issubclass", "type", "hasattr", "callable", "getattr"})
+_STAGED = {"__init__", "__call__", "__post_init__"}  # methods with such names that calls lead to
 FILES = frozenset({  # functions of NumPy's that read what is no operand of theirs
     "load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap", "open_memmap", "DataSource", "loadmat", "get_printoptions",
     "geterr", "geterrcall", "getbufsize",
@@ -115,6 +118,15 @@ def is_quiet_class(kind: type) -> bool:
 def is_quiet_function(function: types.FunctionType) -> bool:
     """The same of a function, by the module whose names it reads: a wrapper says that it is of the module of what it wraps."""
     return is_librarys(function.__code__.co_filename) and is_quiet(function.__globals__.get("__name__"))
+
+
+def is_unstaged(function: types.FunctionType) -> bool:
+    """Whether Python runs a function of the user's as it is written: an operator of a class, or code without a source."""
+    name = function.__code__.co_name
+    if name.startswith("__") and name.endswith("__"):
+        made = function.__code__.co_filename == "<string>" and TYPES.isdisjoint(named(function.__code__).reads)
+        return name not in _STAGED and not made  # by `dataclass`, for one
+    return staged_code(function.__code__) is None
 
 
 @lru_cache(maxsize=4096)

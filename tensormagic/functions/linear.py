@@ -24,6 +24,7 @@ from tensormagic.config import config
 from tensormagic.functions.derivatives import Closed, jvp, kept, lazily_read, like, normal_form, pushed
 from tensormagic.functions.function import Function, Given, of_callable
 from tensormagic.functions.inside import taken_back
+from tensormagic.functions.moving import moved
 from tensormagic.functions.record import Record
 from tensormagic.functions.stores import committed
 from tensormagic.ir.errors import CaptureError, DifferentiationError, TensorError
@@ -80,6 +81,8 @@ def _both(fun: Any, primals: tuple[Any, ...], again: Map, derive: Map) -> tuple[
     if known is not None:
         return _twice(function, primals, given, known, again, stores=False)
     whole = function.whole(primals)
+    if _has_moved(function, key) and (alike := _alike(function, primals, whole)) is not None:
+        return _twice(function, primals, alike[0], function.record((primals, {})), again, stores=alike[1])
     try:
         return _computed(function, primals, key, derive)
     except (TensorError, TypeError, ValueError):
@@ -88,6 +91,11 @@ def _both(fun: Any, primals: tuple[Any, ...], again: Map, derive: Map) -> tuple[
             raise
     given, stores = alike
     return _twice(function, primals, given, function.record((primals, {})), again, stores=stores)
+
+
+def _has_moved(function: Function, key: Any) -> bool:
+    """Whether nothing but values of objects has changed since a run that another one was as."""
+    return any(map(moved, _followed.get(function, {}).get(key, ())[:1]))
 
 
 def _alike(function: Function, primals: tuple[Any, ...], whole: Record) -> tuple[Given, bool] | None:

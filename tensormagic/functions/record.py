@@ -19,6 +19,7 @@ import numpy as np
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda _: "missing"})()
 _COMPARED = {int, str, bytes, bool}  # where equal values of one type are the same in every respect
+ANYTHING: Any = type("Anything", (), {"__repr__": lambda _: "anything"})()  # what stands for an input of the trace
 _WRITTEN_OUT = 300  # checks that one function asks; more are asked in a loop
 
 # texts, by kind of check: {k} is its number
@@ -54,7 +55,7 @@ def bits(value: Any) -> Any:
 
 def same(value: Any, before: Any) -> bool:
     """Whether a value is what it was: an object the same object, a number or a text one of the same type and bits."""
-    if value is before:
+    if value is before or before is ANYTHING:
         return True
     kind = type(value)
     if kind is not type(before):
@@ -80,11 +81,12 @@ def same_array(array: Any, before: tuple[Any, ...]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """One thing that was read: the kind of the check, its operands, and what the user calls it."""
+    """One thing that was read: the kind of the check, its operands, what the user calls it, and what holds it, with the key there."""
 
     kind: str
     operands: tuple[Any, Any, Any]
     told: str
+    place: tuple[Any, Any] | None = None
 
     def holds(self) -> bool:
         """Whether it is as it was."""
@@ -102,10 +104,13 @@ class Record:
         What was read that no check can be made for; empty where there is nothing. Then the trace holds for one call only.
     lazy
         Which of that is a lazy value.
+    typed
+        Whether code that Python itself runs (properties, operators) may ask for the type of what it reads.
     """
 
-    def __init__(self, checks: tuple[Check, ...], why: str = "", lazy: str = "") -> None:
+    def __init__(self, checks: tuple[Check, ...], why: str = "", lazy: str = "", typed: Callable[[], bool] = bool) -> None:
         self.checks = checks
+        self.typed = typed
         self.why = why
         self.lazy = lazy
         self._all = _holding(checks)

@@ -196,9 +196,7 @@ class _Walk:
         if (id(space.cell), None) in self.moving:
             return
         kind = "cell value" if kinds.is_atom(value) else "cell"
-        self.checks.setdefault(
-            (kind, id(space.cell)), Check(kind, (space.cell, None, value), name, (space.cell, None))
-        )
+        self.checks.setdefault((kind, id(space.cell)), Check(kind, (space.cell, None, value), name, (space.cell, None)))
         self._push(value, name, lifted=lifted)
 
     # what is looked into ----------------------------------------------------------------------------------------------

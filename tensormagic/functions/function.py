@@ -24,8 +24,8 @@ from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
 from tensormagic.functions.inside import Inside, arrays_in, placed, refuse_kept, taken_back
-from tensormagic.functions.moving import agree, choices_of, moved
 from tensormagic.functions.left import give_values, held_by, left_behind, rescued, young
+from tensormagic.functions.moving import agree, arrays_of, choices_of, moved
 from tensormagic.functions.reading import (
     Body,
     Read,
@@ -94,11 +94,6 @@ class Given:
     def reads(self) -> list[Read]:
         """The reads that become inputs."""
         return [read for read, value in self.held if is_moving(value)]
-
-    @property
-    def held_inside(self) -> list[tuple[str, Inside]]:
-        """The reads of places in objects whose values move."""
-        return [(read[0], read[1]) for read, _ in self.held if isinstance(read[1], Inside) and read[1].moving]
 
     @property
     def values(self) -> list[Any]:
@@ -182,9 +177,23 @@ class Specialisation:
     raising: bool
     caught: bool
     names: tuple[str, ...] = ()
+    held: list[Any] | None = None  # what is behind ``extra``
+
+    def whole(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values of all parameters of the graph, where ``values`` are those of arguments and reads."""
+        if not self.extra:
+            return values
+        if self.held is None:
+            self.held = [*map(session.value_of, self.extra)]
+        return [*values, *self.held]
+
+    def sizes(self, values: Sequence[Any]) -> dict[Any, int]:
+        """The sizes of a call."""
+        return self.graph.bind([np.shape(v) for v in self.whole(values)])
 
     def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any]) -> Any:
         """The result as the user's function would give it, with its stores done in the arrays that were ``given``."""
+        values = self.whole(values)
         if not self.stores:
             results = self.results(sizes, values)
             return results[0] if self.single else self.build(iter(results))
@@ -287,8 +296,13 @@ class Function(Made):
     _unfollowed: int = field(
         default=0, repr=False
     )  # calls until it is asked again whether what is read can be followed
-    _moving: OrderedDict[Any, tuple[Read, ...]] = field(default_factory=OrderedDict, repr=False)  # in objects, by these
+    _moving: OrderedDict[Any, tuple[tuple[str, Inside], ...]] = field(
+        default_factory=OrderedDict, repr=False
+    )  # places in objects that are inputs, by the arguments that are none
     _constant: set[Any] = field(default_factory=set[Any], repr=False)  # places in objects that cannot be inputs
+    _met: set[Any] = field(
+        default_factory=set[Any], repr=False
+    )  # kinds of arguments that were traced with arrays inside
     _leaves: bool = False  # whether its last trace has left values in objects
     _settled: bool = False  # whether it was traced once: where it stores is known
     _complex: frozenset[int] = frozenset()
@@ -341,6 +355,7 @@ class Function(Made):
         self._kept.clear()
         self._moving.clear()
         self._constant.clear()
+        self._met.clear()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves this frame out of tracebacks
@@ -429,10 +444,9 @@ class Function(Made):
         known = next((k for k in self._exact.get(key, ()) if k.program.stores.fits(given.values) and k.holds()), None)
         if known is None:
             program, given, record = self._specialise(key, given, (args, options))
-            values = [*given.values, *map(session.value_of, program.extra)]
-            sizes = program.graph.bind([np.shape(v) for v in values])
-            if program.extra or record.why:
-                return program.run(sizes, values, _own_arrays(args, options, given) if program.stores else ())
+            sizes = program.sizes(given.values)
+            if record.why:
+                return program.run(sizes, given.values, _own_arrays(args, options, given) if program.stores else ())
             reads = tuple([(r, _signature(v)) for r, v in given.held if is_moving(v)])
             known = Known(program, sizes, record.holds, given.leaves, reads)
             self._remember(args, options, given, known)
@@ -488,30 +502,36 @@ class Function(Made):
     def _specialise(self, key: Any, given: Given, call: Any) -> tuple[Specialisation, Given, Record]:
         """The program for values of this kind, one that is there or a new one; and what it has read."""
         kind = (*key[:-1], tuple([_kind(v) for v in given.values]))
-        shapes = [np.shape(v) for v in given.values]
         for program, record in self._kinds.get(kind, ()):
-            if program.stores.fits(given.values) and record.holds() and _fits(program, shapes):
+            if program.stores.fits(given.values) and record.holds() and _fits(program, given.values):
                 return program, given, record
-        changed = self._moved(kind)
-        before, reads = self.record(call), self.reads
+        objects = _objects(given.leaves, given.moving)
+        before, reads = self.record(call), (self.reads, self._moving.get(objects))
         whole = self._whole(call) if before.why and not self._settled else before
         try:
             program, given = self.specialise(given)
         except ForeignStoreError:
             inside = arrays_in(whole) if taken_back(whole) else ()
-            known = {space.spot for _, space in given.held_inside}
-            inside = [read for read in inside if not (isinstance(read[1], Inside) and read[1].spot in known)]
+            moving = [read for read in self._moving.get(objects, ()) if read[1].moving]
+            known = {space.spot for _, space in moving}
+            inside = [read for read in inside if read[1].spot not in known]
             if not inside:
                 raise
-            self.reads = (*(r for r in self.reads if not isinstance(r[1], Inside)), *inside)
+            self._moving[objects] = (*moving, *inside)
             before, given = self.record(call), self._among(given.leaves, given.moving, given.build)
             program, given = self.specialise(given)
         self._settled = True
-        known = self.reads == reads and not self._leaves and not before.why and not before.changed()
+        known = (
+            (self.reads, self._moving.get(objects)) == reads
+            and not self._leaves
+            and not before.why
+            and not before.changed()
+        )
         record = before if known else self.followed(before, call)
-        if not program.extra and not record.why:
-            if changed:
-                program, given, record = self._opened(changed, program, given, record, call)
+        changed = self._moved(kind, program, call)
+        if changed:
+            program, given, record = self._opened(changed, program, given, record, call)
+        if not record.why:
             self._keep(key, program, given, record)
         return program, given, record
 
@@ -523,43 +543,52 @@ class Function(Made):
         while len(self._kinds) > _EXACT:
             self._kinds.popitem(last=False)
 
-    def _moved(self, kind: Any) -> tuple[Inside, ...]:
-        """The places in objects where nothing but values has changed since the last trace of this kind."""
-        found = [
-            (program, places)
-            for program, record in self._kinds.get(kind, ())[:1]
-            if (places := moved(record)) and not program.program.calls and not program.program.tells
-        ]
-        return tuple(space for _, places in found for space in places if space.spot not in self._constant)
+    def _moved(self, kind: Any, program: Specialisation, call: Any) -> tuple[Inside, ...]:
+        """The places in objects that may be inputs: whose values alone have changed since the last trace of this kind, or that hold arrays.
+
+        Those of arrays are asked for at the second trace.
+        """
+        found = tuple(space for _, record in self._kinds.get(kind, ())[:1] for space in moved(record))
+        if not found and program.extra and not self._leaves:
+            if kind in self._met:
+                found = arrays_of(self._whole(call))
+            self._met.add(kind)
+        known = {space.spot for space in found} - self._constant
+        return tuple(space for space in found if space.spot in known)
 
     def _opened(
         self, changed: tuple[Inside, ...], program: Specialisation, given: Given, record: Record, call: Any
     ) -> tuple[Specialisation, Given, Record]:
-        """The program with inputs for what has changed in objects, where it is to be had; else the one with constants."""
+        """The program with inputs for these places in objects, where it is to be had; else the one that there is."""
         key, reads = _objects(given.leaves, given.moving), self.reads
         before = self._moving.get(key, ())
+        while len(self._moving) > _EXACT:
+            self._moving.popitem(last=False)
         if program.program.calls or program.program.tells or any(map(random.is_generator, given.objects)):
             return program, given, record
         expected = _evaluated(program, given)
         for chosen in choices_of(changed):
             spots = {space.spot for space in chosen}
-            self._moving[key] = (*before, *((space.name, space) for space in chosen))
-            self.reads = tuple(r for r in reads if not (isinstance(r[1], Inside) and r[1].spot in spots))
+            others = [read for read in before if read[1].spot not in spots]
+            self._moving[key] = (*others, *((space.name, space) for space in chosen))
             try:
-                wide = self._among(given.leaves, given.moving, given.build)
-                other, wide = self.specialise(wide)
-                known = self.record(call)
-                if not (self._leaves or other.extra or known.why or known.changed()) and agree(
-                    expected, _evaluated(other, wide)
-                ):
-                    while len(self._moving) > _EXACT:
-                        self._moving.popitem(last=False)
-                    return other, wide, known
+                found = self._trial(given, call)
+                if found is not None and agree(expected, _evaluated(*found[:2])):
+                    return found
             except Exception:  # noqa: BLE001, S110 (the other program is right)
                 pass
             self._moving[key], self.reads, self._leaves = before, reads, False
         self._constant |= {space.spot for space in changed}
         return program, given, record
+
+    def _trial(self, given: Given, call: Any) -> tuple[Specialisation, Given, Record] | None:
+        """The program with the inputs that there are now; None where it does not hold for more than this call."""
+        self._unfollowed = 0
+        before, wide = self.record(call), self._among(given.leaves, given.moving, given.build)
+        program, wide = self.specialise(wide)
+        record = self.record(call)
+        known = not (self._leaves or before.why or record.why or before.changed() or record.changed())
+        return (program, wide, record) if known else None
 
     def record(self, call: Any) -> Record:
         """What a call can read, as it is now."""
@@ -643,8 +672,7 @@ def _objects(leaves: Sequence[Any], moving: Sequence[bool]) -> tuple[Any, ...]:
 
 def _evaluated(program: Specialisation, given: Given) -> list[Any]:
     """What the graph of a program gives, without its stores."""
-    sizes = program.graph.bind([np.shape(v) for v in given.values])
-    return program.results(sizes, given.values)
+    return program.results(program.sizes(given.values), program.whole(given.values))
 
 
 def _own_arrays(args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:
@@ -681,9 +709,9 @@ _OWN = {np.ndarray, float, complex, np.float64, np.float32}  # inputs that are t
 _PLAIN = {type(None), bool, int, str, bytes, type(...)}
 
 
-def _fits(program: Specialisation, shapes: Sequence[Any]) -> bool:
+def _fits(program: Specialisation, values: Sequence[Any]) -> bool:
     try:
-        program.graph.bind(shapes)
+        program.sizes(values)
     except GuardError:
         return False
     return True

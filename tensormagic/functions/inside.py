@@ -56,6 +56,12 @@ class Inside(Mapping[str, Any]):
             raise KeyError(name)
         return value
 
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def __iter__(self) -> Iterator[str]:
         return iter((self.name,))
 
@@ -98,7 +104,7 @@ def _keys(holder: Any, key: Any) -> Iterable[Any]:
     return range(len(holder)) if isinstance(holder, list | deque) else (key,)
 
 
-def arrays_in(record: Record) -> tuple[Read, ...]:
+def arrays_in(record: Record) -> tuple[tuple[str, Inside], ...]:
     """The arrays that containers and objects hold, of what was read."""
     found: dict[int, Inside] = {}
     for check in record.checks:

@@ -35,6 +35,16 @@ def moved(record: Record) -> tuple[Inside, ...]:
     return () if found and record.typed() else tuple(found.values())
 
 
+def arrays_of(record: Record) -> tuple[Inside, ...]:
+    """The places that hold arrays, each the only one of its array."""
+    if record.why or record.typed():
+        return ()
+    arrays = [check.operands[0] for check in record.checks if check.kind == "array"]
+    found = [list(_places_of(array, record.checks)) for array in arrays if _kind(array) is not None]
+    places = [Inside(told, [place], moving=True) for one in found if len(one) == 1 for place, told in one]
+    return tuple(places) if len(places) <= LIMIT else ()
+
+
 def _moved_in(check: Check, record: Record) -> list[Inside]:
     """The places of one check; none where it is not such a change."""
     if check.kind == "array":
@@ -107,4 +117,4 @@ def _agree(one: Any, other: Any) -> bool:
         return bool(np.allclose(other, one, rtol=near, atol=near * scale, equal_nan=True))
 
 
-__all__ = ["agree", "choices_of", "moved"]
+__all__ = ["agree", "arrays_of", "choices_of", "moved"]

@@ -108,7 +108,9 @@ class Record:
         Whether code that Python itself runs (properties, operators) may ask for the type of what it reads.
     """
 
-    def __init__(self, checks: tuple[Check, ...], why: str = "", lazy: str = "", typed: Callable[[], bool] = bool) -> None:
+    def __init__(
+        self, checks: tuple[Check, ...], why: str = "", lazy: str = "", typed: Callable[[], bool] = bool
+    ) -> None:
         self.checks = checks
         self.typed = typed
         self.why = why

@@ -76,6 +76,8 @@ class Capture:
         What loops whose turns are running go over.
     taken
         What numbers were taken of on the way, which no derivative goes through, and where.
+    lost
+        What was stored into arrays that are not captured, as numbers, and where.
     on_values
         The functions that were not captured and ran on values, in order.
     unstaged
@@ -127,6 +129,7 @@ class Capture:
     listeners: list[tuple[Any, Callable[[], None]]] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
     taken: dict[Node, Site] = field(default_factory=dict)
+    lost: dict[Node, Site] = field(default_factory=dict)
     on_values: list[str] = field(default_factory=list[str])
     unstaged: dict[Site, str] = field(default_factory=dict)
     rests: dict[CodeType, Any] = field(default_factory=dict[CodeType, Any])

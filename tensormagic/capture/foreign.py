@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -20,7 +20,7 @@ from tensormagic.capture import context
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import CaptureError, LayoutError, LimitError, TensorError
+from tensormagic.ir.errors import CaptureError, ForeignStoreError, LayoutError, LimitError, TensorError
 from tensormagic.ir.modules import module_of, package_of
 
 _ANY_VALUES = set(  # libraries that take what they are given for what it is
@@ -141,13 +141,26 @@ def librarys(
         raise error
     given = tuple([called_back(a) for a in args])
     named = {name: called_back(a) for name, a in options.items()}
+    loan = Loan("a function that is not captured", parts=parts)
     try:
-        found = _on_values(function, given, named, Loan("a function that is not captured", parts=parts))
+        found = _on_values(function, given, named, loan)
     except CaptureError:
         raise error from None
+    if isinstance(error, ForeignStoreError):
+        _lose(loan.tensors)
     if isinstance(found, np.ndarray) and (found.dtype.kind in "OV" or type(found) is not np.ndarray):
         raise error
     return found
+
+
+def _lose(given: Iterable[Tensor]) -> None:
+    """Note that numbers of lazy values were stored into an array that is not captured: no derivative goes through it."""
+    capture, frame = context.current(), context.user_frame()
+    if capture is None or frame is None:
+        return
+    for value in given:
+        if value.type.inexact:
+            capture.lost.setdefault(value.node, context.span(frame))
 
 
 def called_back(function: Any) -> Any:

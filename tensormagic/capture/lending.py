@@ -45,6 +45,11 @@ class Loan:
         """Whether there was anything to lend."""
         return bool(self._values)
 
+    @property
+    def tensors(self) -> list[Tensor]:
+        """What is lent."""
+        return [lazy for lazy, _, _ in self._values.values()]
+
     def lent(self, value: Any) -> Any:
         """What a function gets for an argument."""
         if isinstance(value, Tensor):

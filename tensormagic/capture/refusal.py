@@ -81,3 +81,5 @@ def needs_value(
         raise CaptureError(f"{what} needs the value of what is being captured", advice)
     if node is not None and node.type.inexact and (frame := context.user_frame()) is not None:
         capture.taken.setdefault(node, context.span(frame))
+        if _is_stored() and not what.startswith("a key"):
+            capture.lost.setdefault(node, context.span(frame))

@@ -108,22 +108,22 @@ def arrays_in(record: Record) -> tuple[tuple[str, Inside], ...]:
     """The arrays that containers and objects hold, of what was read."""
     found: dict[int, Inside] = {}
     for check in record.checks:
-        for holder, key, name in _entries(check):
-            value = holder[key]
+        for place, name in places_of(check):
+            value = held(*place)
             if type(value) is np.ndarray and not value.dtype.hasobject:
-                found.setdefault(id(value), Inside(name, [])).places.append((holder, key))
+                found.setdefault(id(value), Inside(name, [])).places.append(place)
     return tuple((space.name, space) for space in found.values()) if len(found) <= LIMIT else ()
 
 
-def _entries(check: Check) -> Iterable[tuple[Any, Any, str]]:
-    of, key, _ = check.operands
-    if check.kind == "entry" and isinstance(space := getattr(of, "__self__", None), dict):
-        return [(space, key, check.told)] if key in space else []
-    if check.kind == "items" and isinstance(of, list):
-        return [(of, k, f"{check.told}[{k}]") for k in range(len(of))]
-    if check.kind == "items" and isinstance(of, dict):
-        return [(of, k, f"{check.told}[{k!r}]") for k in of]
-    return []
+def places_of(check: Check) -> Iterable[tuple[tuple[Any, Any], str]]:
+    """The places that a check is of, each with what the user calls it."""
+    if check.place is None:
+        return []
+    if check.kind != "items":
+        return [(check.place, check.told)]
+    holder = check.place[0]
+    keys: Iterable[Any] = holder if isinstance(holder, dict) else range(len(holder))
+    return [((holder, key), f"{check.told}[{key!r}]") for key in keys]
 
 
 _WHOLE = dict | list | deque

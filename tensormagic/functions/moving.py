@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.functions.inside import Inside, held, is_number
-from tensormagic.functions.record import Check, Record
+from tensormagic.functions.inside import Inside, held, is_number, places_of
+from tensormagic.functions.record import ANYTHING, Check, Record
 
 LIMIT = 64  # places at once
 _ONE_BY_ONE = 4  # places that are tried by themselves, where all of them at once cannot be inputs
@@ -54,12 +54,15 @@ def _moved_in(check: Check, record: Record) -> list[Inside]:
         return []
     if check.kind != "items":
         return _one(check.place, check.operands[2], check.told)
-    (items, _, before), holder = check.operands, check.place[0]
+    items, _, before = check.operands
     if len(items) != len(before):
         return []
-    keys: Iterable[Any] = holder if isinstance(holder, dict) else range(len(before))
-    changed = [(k, old) for k, old, now in zip(keys, before, items, strict=True) if old is not now]
-    places = [_one((holder, k), old, f"{check.told}[{k!r}]") for k, old in changed]
+    changed = [
+        (place, old, told)
+        for (place, told), old, now in zip(places_of(check), before, items, strict=True)
+        if old is not now and old is not ANYTHING
+    ]
+    places = [_one(place, old, told) for place, old, told in changed]
     return [space for found in places for space in found] if all(places) else []
 
 
@@ -78,17 +81,7 @@ def _kind(value: Any) -> Any:
 def _places_of(array: Any, checks: Iterable[Check]) -> Iterable[tuple[tuple[Any, Any], str]]:
     """Where an array is held."""
     for check in checks:
-        if check.place is None:
-            continue
-        if check.kind != "items":
-            if check.operands[2] is array:
-                yield check.place, check.told
-            continue
-        holder = check.place[0]
-        keys: Iterable[Any] = holder if isinstance(holder, dict) else range(len(holder))
-        for key, value in zip(keys, check.operands[2], strict=False):
-            if value is array:
-                yield (holder, key), f"{check.told}[{key!r}]"
+        yield from ((place, told) for place, told in places_of(check) if held(*place) is array)
 
 
 def choices_of(places: Sequence[Inside]) -> list[tuple[Inside, ...]]:

@@ -99,6 +99,7 @@ def differentiated(
                 moving |= {part: tensor.node for part, tensor in parted.parts[wanted].items()}
             else:
                 moving[wanted] = _moving(code, wanted, captured, parted)
+    _refuse_lost(captured, moving)
     with placed(lambda: value_site(code, options.of)):
         found = _gradients(code, options, target, moving)
     _tell_taken(code, captured, moving)
@@ -134,6 +135,18 @@ def _tell_zeros(code: Code, of: str, top: Node, nodes: Mapping[str, Node]) -> No
             place = errors.of_site(value_site(code, of))
             message = f"{what} does not depend on {name}: grad_{name} is zero\n" + "\n".join(place.drawn())
             warnings.warn_explicit(message, ConstantGradientWarning, code.cell.label, place.line)
+
+
+def _refuse_lost(captured: Captured, nodes: Mapping[str, Node]) -> None:
+    """Raise where what depends on a variable was stored into an array that is not captured: a gradient would leave it out."""
+    for number, site in captured.capture.lost.items():
+        for name, node in nodes.items():
+            if depends([number], node):
+                with placed(lambda site=site: site):
+                    raise CaptureError(
+                        f"what depends on {name} is stored here into an array that the cell does not know: grad_{name} would leave it out",
+                        "Bind the array to a name in an earlier cell, and store into that; or make a new one: w = w - g.",
+                    )
 
 
 def _tell_taken(code: Code, captured: Captured, nodes: Mapping[str, Node]) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import ast
 import dis
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import islice
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import inputs
+from tensormagic.capture.staging.attributes import Attributes, containers_of, is_users_class, is_users_module
 from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.steps import is_in_place
 from tensormagic.capture.stores.overlap import connect, share
@@ -44,6 +48,18 @@ _STORING = {
     ),
     *("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul"),  # of ``operator``
 }
+
+
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, np.ndarray, np.generic, Tensor)
+_FUNCTIONS: dict[type, tuple[str, ...]] = {  # what holds functions in classes
+    property: ("fget", "fset", "fdel"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    cached_property: ("func",),
+}
+
+
+_HOLDING = {np.ndarray, list, dict, tuple, deque}  # what is looked into of a class's attributes
 
 
 class Recast(dict[str, Any]):
@@ -108,7 +124,7 @@ def lifted(
     roots = {n: notebook[n] for n in visible if n not in found}
     originals = notebook.originals if isinstance(notebook, Recast) else {}
     search = _Search(held, [v for v in roots.values() if isinstance(v, np.ndarray)], found, originals)
-    roots = {n: v for n, v in roots.items() if not isinstance(v, ModuleType)}  # which are not looked into
+    roots = {n: v for n, v in roots.items() if not isinstance(v, ModuleType) or is_users_module(v)}
     if roots and (_stores(ast.parse(source)) or any(map(search.stores, roots.values()))):
         for name, value in roots.items():
             if isinstance(value, tuple):
@@ -161,16 +177,54 @@ def _is_users(filename: str) -> bool:
 def is_own(value: Any) -> bool:
     """Whether an object is of a class that the user has written."""
     kind = type(value)
-    if isinstance(value, ModuleType | type | Tensor) or not hasattr(value, "__dict__"):
+    if isinstance(value, ModuleType | type | Tensor) or next(containers_of(value), None) is None:
         return False
     return kind is SimpleNamespace or module_of(kind) in {"__main__", "builtins"} or _is_of_users_file(kind)
 
 
 def _methods(value: Any) -> list[FunctionType]:
-    """The functions of a class that the user has written, or of an object of one."""
+    """The functions of a class that the user has written, or of an object of one: properties and static methods, too."""
     kind = value if isinstance(value, type) else type(value)
-    classes = (c for c in kind.__mro__ if c.__module__ in {"__main__", "builtins"} or _is_of_users_file(c))
-    return [v for c in classes for v in vars(c).values() if isinstance(v, FunctionType)]
+    classes = [c for c in kind.__mro__ if c.__module__ in {"__main__", "builtins"} or _is_of_users_file(c)]
+    own = [v for c in classes for v in vars(c).values()]
+    inside = [getattr(v, name, None) for v in own for name in _FUNCTIONS.get(type(v), ())]
+    return [v for v in (*own, *inside) if isinstance(v, FunctionType)]
+
+
+def _led_to(value: Any) -> list[Any]:
+    """What a function, an object or a container leads to by what it holds and names."""
+    if isinstance(value, MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, FunctionType):
+        if not _is_users(value.__code__.co_filename):
+            return []
+        named = [value.__globals__.get(n) for n in _global_names(value.__code__)]
+        cells = [_content(cell) for cell in value.__closure__ or ()]
+        return [*named, *cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    if isinstance(value, partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, dict):
+        return list(islice(value.values(), LIMIT))
+    if isinstance(value, list | tuple | deque):
+        return list(islice(value, LIMIT))
+    if isinstance(value, type):
+        return list(_methods(value))
+    if is_users_module(value):
+        return list(vars(value).values())
+    if not is_own(value):
+        return []
+    return [*_methods(value), *(v for inside in containers_of(value) for v in inside.values())]
+
+
+def _part(name: str) -> Callable[[Any], str]:
+    return lambda key: f"{name}.{key}"
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
 
 
 def _is_of_users_file(kind: type) -> bool:
@@ -187,24 +241,25 @@ class _Search:
         self.raw = raw  # arrays that the cell reads as they are
         self.found = found
         self.seen: dict[int, Any] = {}
+        self.classes: set[type] = set()
         self.undo: list[Callable[[], None]] = []
         own = [t for n, t in found.items() if n not in originals and t.place.buffer.array is not None]
         self.back: dict[int, tuple[Any, Any]] = {id(t): (t, t.place.buffer.array) for t in own}
 
     # whether anything stores ------------------------------------------------------------------------------------------
 
-    def stores(self, value: Any, depth: int = 0) -> bool:
-        """Whether calling ``value``, or a method of it, may store into an array."""
-        if isinstance(value, MethodType):
-            value = value.__func__
-        if isinstance(value, FunctionType):
-            if not _is_users(value.__code__.co_filename):
-                return False
-            called = [value.__globals__.get(n) for n in _global_names(value.__code__)] if depth < 4 else []
-            return _code_stores(value.__code__) or any(
-                self.stores(f, depth + 1) for f in called if isinstance(f, FunctionType)
-            )
-        return (is_own(value) or isinstance(value, type)) and any(self.stores(v, depth) for v in _methods(value))
+    def stores(self, value: Any) -> bool:
+        """Whether calling ``value``, or a method of it or of what it leads to, may store into an array."""
+        pending, seen = [value], dict[int, Any]()
+        while pending and len(seen) < LIMIT:
+            one = pending.pop()
+            if isinstance(one, _ATOMS) or id(one) in seen:
+                continue
+            seen[id(one)] = one
+            if isinstance(one, FunctionType) and _is_users(one.__code__.co_filename) and _code_stores(one.__code__):
+                return True
+            pending += _led_to(one)
+        return False
 
     # lazy arrays for arrays -------------------------------------------------------------------------------------------
 
@@ -216,17 +271,36 @@ class _Search:
             self.walk(value.__self__, name)
             value = value.__func__
         self.seen[id(value)] = value
-        if isinstance(value, dict):
-            self._entries(value, list(value), lambda k: f"{name}[{k!r}]")
-        elif isinstance(value, list):
-            self._entries(value, range(len(value)), lambda k: f"{name}[{k}]")
-        elif isinstance(value, FunctionType):
-            self._function(value)
-        elif is_own(value):
-            self._entries(vars(value), list(vars(value)), lambda k: f"{name}.{k}")
+        self._inside(value, name)
         if is_own(value) or isinstance(value, type):
             for method in _methods(value):
                 self.walk(method, name)
+            self._classes(value if isinstance(value, type) else type(value))
+
+    def _inside(self, value: Any, name: str) -> None:
+        """What a container, a function or an object holds."""
+        if isinstance(value, dict):
+            self._entries(value, list(value), lambda k: f"{name}[{k!r}]")
+        elif isinstance(value, list | deque):
+            self._entries(value, range(len(value)), lambda k: f"{name}[{k}]")
+        elif isinstance(value, FunctionType):
+            self._function(value)
+        elif isinstance(value, partial):
+            for part in (value.func, *value.args, *value.keywords.values()):
+                self.walk(part, name)
+        elif is_users_module(value):
+            self._entries(vars(value), [k for k in vars(value) if not k.startswith("__")], _part(name))
+        elif is_own(value):
+            for inside in containers_of(value):
+                self._entries(inside, list(inside), _part(name))
+
+    def _classes(self, kind: type) -> None:
+        """What the user's classes hold themselves."""
+        for base in kind.__mro__:
+            if is_users_class(base) and base not in self.classes:
+                self.classes.add(base)
+                inside = Attributes(base)
+                self._entries(inside, [k for k in inside if type(inside[k]) in _HOLDING], _part(base.__name__))
 
     def _entries(self, holder: Any, keys: Iterable[Any], name: Callable[[Any], str]) -> None:
         for key in keys:
@@ -235,9 +309,24 @@ class _Search:
                 holder[key] = new
         self.undo.append(lambda: self._put_back(holder))
 
+    def _defaults(self, function: FunctionType) -> None:
+        old = function.__defaults__ or ()
+        new = self.replaced(old, function.__name__)
+        if new is not old:
+            function.__defaults__ = new
+
+            def undo() -> None:
+                if function.__defaults__ is new:
+                    function.__defaults__ = old
+
+            self.undo.append(undo)
+        if function.__kwdefaults__:
+            self.walk(function.__kwdefaults__, function.__name__)
+
     def _function(self, function: FunctionType) -> None:
         if not _is_users(function.__code__.co_filename):
             return
+        self._defaults(function)
         space = function.__globals__
         for name in sorted(_global_names(function.__code__)):
             if name in space and not name.startswith("__"):
@@ -315,7 +404,7 @@ class _Search:
     # afterwards -------------------------------------------------------------------------------------------------------
 
     def _put_back(self, holder: Any) -> None:
-        for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+        for key in list(holder) if isinstance(holder, MutableMapping) else range(len(holder)):
             new, old = self.back.get(id(holder[key]), (None, None))
             if new is not None and new is holder[key]:
                 holder[key] = old

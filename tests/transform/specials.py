@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -47,10 +47,11 @@ def pairs(rule: Rule, most: int, seed: int = 0) -> Iterator[tuple[Graph, list[np
             own = one.before.parameters
             if not own:
                 continue
-            grid = list(itertools.product(*(specials(p.type.dtype) for p in own)))
-            if len(grid) > most:
-                grid = [grid[k] for k in r.choice(len(grid), most, replace=False)]
-            columns = [np.array([point[k] for point in grid], p.type.dtype) for k, p in enumerate(own)]
+            axes = [specials(p.type.dtype) for p in own]
+            shape = tuple(map(len, axes))
+            size = math.prod(shape)
+            chosen = r.choice(size, most, replace=False) if size > most else np.arange(size)
+            columns = [axis[k] for axis, k in zip(axes, np.unravel_index(chosen, shape), strict=True)]
             yield one.before, columns, values_of(one.before, columns), values_of(one.after, columns)
 
 

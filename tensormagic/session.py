@@ -562,6 +562,13 @@ def _leaf_value(node: Node) -> Any:
     return value_of(node) if node.op is INPUT else node.op.evaluate(node, (), _number)  # type: ignore[attr-defined]
 
 
+def number_of(size: Size) -> int:
+    """What a size was at capture, or is computed to be."""
+    if nodes_of(size):
+        compute(nodes_of(size))
+    return _number(size)
+
+
 def _number(size: Size) -> int:
     """What a size was at capture, or has been computed to be."""
     if isinstance(size, int):

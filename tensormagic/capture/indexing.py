@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,7 +202,38 @@ def put_part(part: Basic, old: Node, new: Node) -> Node:
     return set_at(old, reshape(new, part.part), part.slices)
 
 
-def lies(layout: Layout, items: list[Any], as_size: Any) -> Layout:
+@dataclass(frozen=True)
+class Taken:
+    """Where the part lies that a basic index takes.
+
+    Parameters
+    ----------
+    items
+        The index, an entry an axis; None for new axes.
+    as_size
+        Makes a size of an integer, known or lazy.
+    """
+
+    items: list[Any]
+    as_size: Callable[[Any], Size]
+
+    def __call__(self, layout: Layout) -> Layout:
+        """The part of a layout."""
+        return _lies(layout, self.items, self.as_size)
+
+    def of(self, array: Layout, number: Callable[[Size], int]) -> Layout:
+        """The part of an array; ``number`` says what sizes are."""
+
+        def known(item: Any) -> Any:
+            return None if item is None else number(self.as_size(item))
+
+        slices = [
+            slice(*map(known, (i.start, i.stop, i.step))) if isinstance(i, slice) else known(i) for i in self.items
+        ]
+        return array[(*slices, ...)]
+
+
+def _lies(layout: Layout, items: list[Any], as_size: Callable[[Any], Size]) -> Layout:
     """The part of a layout that a basic index takes, with the numbers that its sizes were.
 
     A slice whose bounds depend on data keeps the layout of what lies in one piece, where it cuts the first axis that is left.

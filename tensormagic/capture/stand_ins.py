@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -50,18 +51,26 @@ def handed_back(
     """
     seen = set() if seen is None else seen
     new = real(value)
-    if new is not value or id(value) in seen or not (type(value) in {list, dict, tuple} or own(value)):
+    if new is not value or id(value) in seen or not (isinstance(value, list | dict | tuple | deque) or own(value)):
         return new
     seen.add(id(value))
-    if type(value) is tuple:
-        parts = tuple([handed_back(v, real, seen, own) for v in value])
-        return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
-    items: Any = value if type(value) in {list, dict} else vars(value)
+    if isinstance(value, tuple):
+        return _tuple(value, [handed_back(v, real, seen, own) for v in value])
+    items: Any = value if isinstance(value, list | dict | deque) else vars(value)
     for key in list(items) if isinstance(items, dict) else range(len(items)):
         new = handed_back(items[key], real, seen, own)
         if new is not items[key]:
             items[key] = new
     return value
+
+
+def _tuple(value: tuple[Any, ...], parts: list[Any]) -> Any:
+    """The tuple, or one of its kind with other items."""
+    if all(a is b for a, b in zip(parts, value, strict=True)):
+        return value
+    if hasattr(value, "_make"):  # with names
+        return value._make(parts)  # type: ignore[attr-defined]
+    return tuple(parts) if type(value) is tuple else value
 
 
 __all__ = ["StandIn", "handed_back"]

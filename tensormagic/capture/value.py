@@ -14,12 +14,12 @@ import numpy as np
 from tensormagic.capture import context, door, inputs, memory, taken, undecided
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.indexing import basic, expand, has_ellipsis, is_array, lies, put_part
+from tensormagic.capture.indexing import Taken, basic, expand, has_ellipsis, is_array, put_part
 from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.living import held, hold
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse
-from tensormagic.capture.stores.place import Buffer, Place, every_other, reshapes_in_place
+from tensormagic.capture.stores.place import Buffer, EveryOther, Place, reshapes_in_place
 from tensormagic.capture.stores.uncertain import apart_in_numpy
 from tensormagic.capture.words import said
 from tensormagic.config import config
@@ -134,14 +134,18 @@ class Tensor:
             return self
         if self.type.form != "array":
             return build(scalar.real, self)
-        return self.view_of(as_array(scalar.real), lambda old, new: from_parts(new, scalar.imag(old)), every_other)
+        return self.view_of(
+            as_array(scalar.real), lambda old, new: from_parts(new, scalar.imag(old)), EveryOther("real")
+        )
 
     @property
     def imag(self) -> Tensor:
         """The imaginary part: a view."""
         if self.type.form != "array" or self.dtype.kind != "c":
             return read_only(wrap(to_form(scalar.imag(self.node), self.type.form)))
-        return self.view_of(as_array(scalar.imag), lambda old, new: from_parts(scalar.real(old), new), every_other)
+        return self.view_of(
+            as_array(scalar.imag), lambda old, new: from_parts(scalar.real(old), new), EveryOther("imag")
+        )
 
     @property
     def level(self) -> str:
@@ -391,7 +395,7 @@ class Tensor:
         take = part.take if part.shape else lambda x: to_form(part.take(x), "array")
         if any(type(i) not in _BASIC and _is_array_without_axes(i) for i in items):
             return wrap(context.record(take(node)))  # NumPy chooses by arrays of indices, and copies
-        return self.view_of(take, lambda old, new: put_part(part, old, new), lambda a: lies(a, items, as_size))
+        return self.view_of(take, lambda old, new: put_part(part, old, new), Taken(items, as_size))
 
     def view_of(
         self,

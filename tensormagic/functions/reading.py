@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, door, home, inputs, namespace, random
-from tensormagic.capture.context import Beside, Capture
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture import context, door, home, namespace, random
+from tensormagic.capture.context import Beside
 from tensormagic.capture.staging.attributes import Attributes, differs, is_users_class
 from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.source import rebound, staged_code
 from tensormagic.capture.staging.unread import as_caught
-from tensormagic.capture.stores.overlap import connect, share
-from tensormagic.capture.value import Tensor, input_tensor, node_of, wrap
+from tensormagic.capture.stores.outside import connected
+from tensormagic.capture.value import node_of, wrap
 from tensormagic.functions.named import named
 from tensormagic.functions.space import CellSpace, Read, place_of
 from tensormagic.functions.stand_ins import abstract_tensor
@@ -50,29 +49,10 @@ def look(read: Read, *, lasting: bool = True) -> Any:
         if is_input(value) and (capture.abstract or place_of(read) in capture.lifted):
             return _lifted(read, value, capture)
         if not capture.abstract and type(value) is np.ndarray:
-            return _connected(value, name, capture)
+            return connected(value, name, capture)
     if capture is not None and random.is_generator(value):
         return random.stand_in(value, name, noted=lasting)
     return wrap(node_of(door.variable(value, name))) if is_input(value) else value
-
-
-def _connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Any:
-    """The lazy array of a named array, where values are there: one for all that read it, so that stores reach the array."""
-    held = capture.lifted.get(("array", id(array)))
-    if isinstance(held, Tensor) and (held.place.buffer.version or held.node is inputs.of_array(array, name)):
-        return held
-    found = input_tensor(array, name)
-    if found is None:
-        return wrap(node_of(array))
-    for other in [v.place.buffer for v in capture.lifted.values() if isinstance(v, Tensor)]:
-        if other.array is not None and other.array is not array and share(array, other.array):
-            if other.version:
-                refuse(f"reading {name}, which shares memory with {other.name}, after a store into that,", "Copy it.")
-            connect(found.place.buffer, other)
-    found.place.buffer.born = 0  # it was there before, also where code that is tried out meets it first
-    capture.lifted["array", id(array)] = found
-    capture.lifted["alive", id(array)] = array
-    return found
 
 
 def _lifted(read: Read, value: Any, capture: Any) -> Any:

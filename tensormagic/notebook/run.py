@@ -15,13 +15,14 @@ import numpy as np
 from IPython.core.error import UsageError
 
 from tensormagic import session
-from tensormagic.capture import context, inputs, random
+from tensormagic.capture import context, inputs, living, random
 from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
 from tensormagic.capture.context import Cell
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.stand_ins import handed_back
 from tensormagic.capture.stores.holding import Recast, is_own, notebooks_array
+from tensormagic.capture.stores.outside import outside, undecided
 from tensormagic.capture.tree import flatten, tensors_in
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
@@ -35,6 +36,7 @@ from tensormagic.notebook.gradients import Parted, differentiated, is_container,
 from tensormagic.notebook.keeping import Kept
 from tensormagic.notebook.lines import plain_python
 from tensormagic.notebook.options import Options
+from tensormagic.ops.leaf import constant
 
 _WHOLE = (bool, int, np.bool_, np.integer)
 _MOST_LEAVES = 500  # numbers in containers that become arguments one by one
@@ -160,6 +162,7 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
     placed = config.using(math=options.math, device=options.device, transfers=options.transfers)
     with placed, taken_back(code, notebook, shell) as kept:
         parted = Parted.of(options.grad, notebook)
+        mark = wrap(constant(0))
         with session.working("capturing"):
             captured = run_cell(code, parted.space, options.inputs, shell.user_ns, options.grad)
         outcome = _outcome(code, options, captured, parted)
@@ -174,7 +177,7 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
         outcome.moving |= _uncast(outcome, before)
         for buffer in captured.stores:
             buffer.array = _original(buffer.array, notebook, before)
-        _commit(outcome, captured, shell)
+        _commit(outcome, captured, mark, shell)
     return outcome
 
 
@@ -359,8 +362,8 @@ def _compute(outcome: Outcome, captured: Captured) -> None:
         session.have(list(dict.fromkeys(wanted)))
 
 
-def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
-    """Everything worked: store into arrays, and bind names."""
+def _commit(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> None:
+    """Everything worked: store into arrays, and bind names; what is in the notebook's arrays follows these from now on."""
     options = outcome.options
     drawn = random.advanced(captured.capture)
     there = really_bound(outcome.outputs)
@@ -382,6 +385,39 @@ def _commit(outcome: Outcome, captured: Captured, shell: Any) -> None:
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)
     shell.push(bound)
+    _follow(outcome, mark, shell)
+
+
+def _follow(outcome: Outcome, mark: Tensor, shell: Any) -> None:
+    """Have the lazy values that the cell has made, and that somebody still has, follow the arrays of the notebook that they are parts of.
+
+    What is shown of the cell stays what it was.
+    """
+    if outcome.options.dtype:  # parts of copies
+        return
+    shown = {n: wrap(v.node) if _is_part(v) else v for n, v in outcome.outputs.items()}
+    outcome.outputs, outcome.result, outcome.target = (
+        shown,
+        wrap(outcome.result.node) if _is_part(outcome.result) else outcome.result,
+        wrap(outcome.target.node) if _is_part(outcome.target) else outcome.target,
+    )
+    outcome.inputs = {n: Tensor(t.place) if _is_part(t) else t for n, t in outcome.inputs.items()}
+    made = [(v, outside(v.place, _holds)) for v in living.since(mark) if type(v) is Tensor]
+    for value, place in made:
+        value.place = place or undecided(value.place, outcome.code.cell.label) or value.place
+    if any(place is not None for _, place in made):
+        real = _identified(outcome)
+        for name in outcome.code.parsed.reads:
+            handed_back(shell.user_ns.get(name), real, own=is_own)
+
+
+def _is_part(value: Any) -> bool:
+    """Whether a value is one that is in an array of the notebook."""
+    return type(value) is Tensor and outside(value.place, _holds) is not None
+
+
+def _holds(condition: Node) -> bool:
+    return bool(session.compute([condition])[0])
 
 
 def _identified(outcome: Outcome) -> Callable[[Any], Any]:
@@ -390,8 +426,9 @@ def _identified(outcome: Outcome) -> Callable[[Any], Any]:
     def real(value: Any) -> Any:
         if type(value) is not Tensor or outcome.options.dtype:
             return value
-        array = notebooks_array(value, lambda node: bool(session.compute([node])[0]))
-        return value if type(array) is not np.ndarray else array
+        place = outside(value.place, _holds)
+        array = None if place is None else notebooks_array(place, session.number_of)
+        return value if array is None else array
 
     return real
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tensormagic.capture.arguments import one_axis, tensor
 from tensormagic.capture.library.creation import arange
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, extent, read_only, wrap
+from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import hint
@@ -27,7 +28,7 @@ _TOO_LARGE = "window shape cannot be larger than input array shape"
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Tensor:
-    """``numpy.lib.stride_tricks.sliding_window_view``, as an array of its own, which cannot be stored through."""
+    """``numpy.lib.stride_tricks.sliding_window_view``: a view that cannot be stored through."""
     del subok
     if writeable:
         refuse("sliding_window_view with writeable=True", "Store into the array itself.")
@@ -51,10 +52,20 @@ def sliding_window_view(
             array = wrap(require(array.node, enough, _TOO_LARGE))
         elif not isinstance(length, int) and (capture := context.current()) is not None:
             capture.guards.append((length, ">=", window))
-        places = arange(extent(length - window + 1))[:, None] + arange(window)
-        taken = array[(slice(None),) * at + (places,)]  # the windows' own axis stands behind the axis of their places
-        array = taken.transpose(*[k for k in range(taken.ndim) if k != at + 1], at + 1)
-    return read_only(array)
+    return array.view_of(
+        lambda node: _windows(wrap(node), axes, windows).node,
+        None,
+        lambda a: np.lib.stride_tricks.sliding_window_view(a, windows, axes),
+    )
+
+
+def _windows(x: Tensor, axes: Sequence[int], windows: Sequence[int]) -> Tensor:
+    """The windows of each axis, in turn."""
+    for at, window in zip(axes, windows, strict=True):
+        places = arange(extent(x.type.shape[at] - window + 1))[:, None] + arange(window)
+        part = x[(slice(None),) * at + (places,)]  # the windows' own axis stands behind the axis of their places
+        x = part.transpose(*[k for k in range(part.ndim) if k != at + 1], at + 1)
+    return x
 
 
 def _each(axis: Any, rank: int) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import module_of
-from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size
 
 LIMIT = 2000  # arrays, and containers, that are looked at
 _STORING = {
@@ -98,21 +98,15 @@ class Held:
         return [t.place.buffer.array for t in self.tensors.values()]
 
 
-def notebooks_array(value: Tensor, holds: Callable[[Node], bool]) -> Any:
-    """The notebook's array that a lazy array is, all of it; None for another one.
+def notebooks_array(place: Place, number: Callable[[Size], int]) -> Any:
+    """The notebook's array that a place is, or NumPy's view of the array that it is a part of; None for what is no view there.
 
-    Parameters
-    ----------
-    value
-        What a name is bound to when its cell is over.
-    holds
-        Whether a condition holds, where data decide which array it is.
+    ``number`` says what a size is: one that data decide is computed.
     """
-    place: Place | None = value.place
-    while place is not None and place.parent is None and place.buffer.array is None:
-        choice = place.buffer.choice
-        place = None if choice is None else choice.taken(holds)
-    return None if place is None or place.parent is not None else place.buffer.array
+    if place.parent is None:
+        return place.buffer.array
+    whole = notebooks_array(place.parent, number)
+    return None if whole is None else place.taken_from(whole, number)
 
 
 @contextmanager

@@ -255,7 +255,8 @@ class Place:
     backward
         The parent's value with the view's replaced: ``backward(parent, view)``; None for a view that cannot be stored into.
     moved
-        The layout of the view for that of the parent.
+        The layout of the view for that of the parent: what NumPy does to an array. Where that differs from what is done to an array of
+        values, or where data decide it, it has a method ``of(array, number)`` as well.
     """
 
     buffer: Buffer
@@ -301,14 +302,43 @@ class Place:
             raise ValueError("assignment destination is read-only")
         self.parent.write(self.backward(self.parent.read(), node))
 
+    def taken_from(self, whole: np.ndarray[Any, Any], number: Callable[[Size], int]) -> np.ndarray[Any, Any] | None:
+        """NumPy's view of an array that is the place of which this one is a view; None where that is no view.
+
+        Parameters
+        ----------
+        whole
+            The array.
+        number
+            What a size is: one that data decide is computed.
+        """
+        exactly = getattr(self.moved, "of", None)
+        try:
+            part = exactly(whole, number) if exactly is not None else self.moved(whole)  # type: ignore[misc]
+        except (IndexError, ValueError):
+            return None
+        inside = np.may_share_memory(part, whole) or not part.size
+        return part if inside and part.shape == tuple(map(number, self.read().type.shape)) else None
+
     def view(self, forward: Forward, backward: Backward | None, moved: Callable[[Layout], Layout]) -> Place:
         """A view of this place."""
         return Place(self.buffer, self, forward, backward, moved)
 
 
-def every_other(layout: Layout) -> Layout:
-    """The layout of the real parts, or the imaginary ones: a number of the other kind lies between two of them."""
-    return np.lib.stride_tricks.as_strided(layout, layout.shape, [2 * s for s in layout.strides])
+@dataclass(frozen=True)
+class EveryOther:
+    """Where the real parts lie, or the imaginary ones: a number of the other kind lies between two of them."""
+
+    name: str
+
+    def __call__(self, layout: Layout) -> Layout:
+        """The layout for that of the complex numbers."""
+        return np.lib.stride_tricks.as_strided(layout, layout.shape, [2 * s for s in layout.strides])
+
+    def of(self, array: np.ndarray[Any, Any], number: Callable[[Size], int]) -> np.ndarray[Any, Any]:
+        """The parts of an array."""
+        del number
+        return getattr(array, self.name)
 
 
 def _note_extents(part: Sequence[Size], whole: Sequence[Size]) -> None:
@@ -499,7 +529,9 @@ def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
     layout = place.layout()
     if layout is None:
         return None
-    apart = 2 ** sum(one.moved is every_other for one in _upwards(place))  # which changes nothing of what can be merged
+    apart = 2 ** sum(
+        isinstance(one.moved, EveryOther) for one in _upwards(place)
+    )  # which changes nothing of what can be merged
     layout = np.lib.stride_tricks.as_strided(layout, layout.shape, [s // apart for s in layout.strides])
     if layout.flags.c_contiguous:
         return True

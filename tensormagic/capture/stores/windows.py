@@ -68,7 +68,8 @@ def _taken(lazy: Tensor, index: Array, *, once: bool) -> Tensor:
         own = np.asarray(_positions(layout.shape, layout.strides)).reshape(-1)
         chosen = own[index] if index.size else np.zeros(shape, np.intp)
         steps = [int(np.take(chosen, 1, k).flat[0] - chosen.flat[0]) if n > 1 else 1 for k, n in enumerate(shape)]
-        return np.lib.stride_tricks.as_strided(layout, shape, steps)
+        first = np.unravel_index(index.flat[0], layout.shape) if index.size else ()
+        return np.lib.stride_tricks.as_strided(layout[tuple(slice(k, None) for k in first)], shape, steps)
 
     if lazy.type.form != "array":
         return wrap(context.record(forward(lazy.node)))

@@ -1,0 +1,152 @@
+"""The notebook's arrays, as lazy values see them whose cell is over: a part of one follows it, and is stored through, as in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, inputs
+from tensormagic.capture.context import Capture
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stores.overlap import connect, share
+from tensormagic.capture.stores.place import Buffer, Place, serials
+from tensormagic.capture.stores.uncertain import reach
+from tensormagic.capture.value import Tensor, input_tensor, node_of, wrap
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
+
+
+def connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Tensor:
+    """The lazy array of the notebook's ``array``, where values are there: one for all that read it, so that stores reach the array."""
+    held = capture.lifted.get(("array", id(array)))
+    if isinstance(held, Tensor) and (held.place.buffer.version or held.node is inputs.of_array(array, name)):
+        return held
+    found = input_tensor(array, name)
+    if found is None:
+        return wrap(node_of(array))
+    for other in [v.place.buffer for v in capture.lifted.values() if isinstance(v, Tensor)]:
+        if other.array is not None and other.array is not array and share(array, other.array):
+            if other.version:
+                refuse(f"reading {name}, which shares memory with {other.name}, after a store into that,", "Copy it.")
+            connect(found.place.buffer, other)
+    found.place.buffer.born = 0  # it was there before, also where code that is tried out meets it first
+    capture.lifted["array", id(array)] = found
+    capture.lifted["alive", id(array)] = array
+    return found
+
+
+class Outside(Buffer):
+    """The memory of a notebook's array: what that holds when it is asked for; while a cell runs that reads it, what the cell sees."""
+
+    def __init__(self, array: np.ndarray[Any, Any], name: str) -> None:
+        self._seen: Node | None = None
+        self._version = 0
+        super().__init__(None, array, name, writeable=array.flags.writeable)  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        """Nothing is read before it is asked for."""
+
+    @property
+    def first(self) -> Node:  # type: ignore[override]
+        """The array has always been where it is."""
+        return self.node
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        """The current value."""
+        inside = self._inside()
+        now = inputs.of_array(self.array, self.name) if inside is None else inside.node
+        if now is not self._seen:
+            self._version = 0 if self._seen is None else next(serials)
+            self._seen = now
+        return now
+
+    @node.setter
+    def node(self, node: Node) -> None:
+        """Nothing is held here."""
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        """Another number for each value that it is seen to have."""
+        return self._version if self.node is self._seen else 0
+
+    @version.setter
+    def version(self, version: int) -> None:
+        """Nothing is held here."""
+
+    def store(self, node: Node) -> None:
+        """Store into the array: at once, or when the cell that runs has worked."""
+        capture = context.current()
+        if capture is None:
+            self.may_store()
+            inputs.secure_all()
+            np.copyto(self.array, hooks.compute([node])[0], casting="same_kind")
+        elif capture.abstract:
+            refuse(f"a store into {self.name or 'an array'}, through a part of it,", "Store into the array itself.")
+        else:
+            connected(self.array, self.name, capture).place.buffer.store(node)
+
+    def _inside(self) -> Buffer | None:
+        """What the cell that runs sees of the array, if it reads that."""
+        capture = context.current()
+        held = None if capture is None else capture.lifted.get(("array", id(self.array)))
+        return held.place.buffer if isinstance(held, Tensor) else None
+
+
+class Undecided(Buffer):
+    """What may be a part of the notebook's arrays, as data decide: a value for as long as these are what they were."""
+
+    def __init__(self, node: Node, arrays: dict[str, np.ndarray[Any, Any]], label: str) -> None:
+        self._held, self._label = node, label
+        self._of = [(array, name, inputs.of_array(array, name)) for name, array in arrays.items()]
+        super().__init__(node, overlaps=[f"{name}, as data decide" for name in arrays])
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        """The value, where that is known."""
+        changed = [name for array, name, then in self._of if inputs.of_array(array, name) is not then]
+        if changed and context.current() is None:
+            raise CaptureError(
+                f"{self._label} bound this to what may be a part of {changed[0]}, as data decide, and {changed[0]} was changed since",
+                "Run the cell again, or take a copy in it with .copy().",
+            )
+        return self._held
+
+    @node.setter
+    def node(self, node: Node) -> None:
+        self._held = node
+
+
+def undecided(place: Place, label: str) -> Place | None:
+    """The same place, for a lazy value that may be a part of the notebook's arrays and outlives its cell; None for any other."""
+    if place.parent is not None:
+        whole = undecided(place.parent, label)
+        return None if whole is None else Place(whole.buffer, whole, place.forward, place.backward, place.moved)
+    found = {b.name: b.array for b in reach(place.buffer) if type(b.array) is np.ndarray}
+    return Place(Undecided(place.buffer.node, found, label)) if found else None
+
+
+def outside(place: Place, holds: Callable[[Node], bool]) -> Place | None:
+    """The same place in the notebook's array, for a lazy value that outlives its cell; None where it is in no such array.
+
+    Parameters
+    ----------
+    place
+        Where the lazy value lies.
+    holds
+        Whether a condition holds, where data decide which array it is.
+    """
+    if place.parent is not None:
+        whole = outside(place.parent, holds)
+        return None if whole is None else Place(whole.buffer, whole, place.forward, place.backward, place.moved)
+    buffer = place.buffer
+    if type(buffer.array) is np.ndarray:
+        return Place(buffer if isinstance(buffer, Outside) else Outside(buffer.array, buffer.name))
+    taken = None if buffer.choice is None else buffer.choice.taken(holds)
+    return None if taken is None else outside(taken, holds)
+
+
+__all__ = ["Outside", "Undecided", "connected", "outside", "undecided"]

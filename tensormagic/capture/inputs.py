@@ -41,7 +41,7 @@ class Snapshot(Source):
         return (
             self.original is not None
             and self.original() is given
-            and _same_bits(self.value, given if array is None else array)
+            and same_bits(self.value, given if array is None else array)
         )
 
     def secure(self) -> None:
@@ -97,7 +97,15 @@ def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
     return node
 
 
-def _same_bits(kept: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:
+def unread(array: np.ndarray[Any, Any]) -> Node:
+    """An input node of an array that nothing has read: other readings of the array do not give it."""
+    check_dtype(array.dtype, "the array")
+    source = Snapshot("the array", _frozen(array), original=weakref.ref(array))
+    return input_node(source, open_type(source, array.dtype, array.shape))
+
+
+def same_bits(kept: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:
+    """Whether two arrays are of one dtype and shape, and hold the same bytes."""
     if kept is array:
         return True
     if kept.shape != array.shape or kept.dtype != array.dtype:

@@ -15,8 +15,9 @@ import numpy as np
 
 from tensormagic.capture import context, living, taken
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.inputs import Snapshot
+from tensormagic.capture.inputs import Snapshot, unread
 from tensormagic.capture.random import Drawn
+from tensormagic.capture.stores.overlap import through_memory
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, build, node_of, owned, wrap
@@ -42,8 +43,17 @@ ArgNums = int | str | Sequence[int | str]
 
 
 def gradient_nodes(result: Node, wrt: Sequence[Node]) -> list[Node]:
-    """The gradient of a scalar node: the primal is rewritten first, so that what is differentiated is stable."""
-    return modes.gradient(normal_form([result], wrt)[0], wrt)
+    """The gradient of a scalar node: the primal is rewritten first, so that what is differentiated is stable.
+
+    What shares memory with an array of the notebook changes with that.
+    """
+    as_function = {n: through_memory(result, n) for n in wrt}
+    alone = [n for n in wrt if as_function[n] is result]
+    found = dict(zip(alone, modes.gradient(normal_form([result], alone)[0], alone), strict=True)) if alone else {}
+    for node in wrt:
+        if node not in found:
+            (found[node],) = modes.gradient(normal_form([as_function[node]], [node])[0], [node])
+    return [found[n] for n in wrt]
 
 
 def value_and_gradient_nodes(result: Node, wrt: Sequence[Node]) -> tuple[Node, list[Node]]:
@@ -441,6 +451,9 @@ def input_of(result: Node, wrt: Any) -> Node:
         found = [n for n, source in sources.items() if source.name == wrt]
     else:
         found = [n for n, source in sources.items() if isinstance(source, Snapshot) and source.is_of(wrt)]
+        leaf = unread(wrt)
+        if not found and through_memory(result, leaf) is not result:  # a part of what it depends on, or the whole
+            return leaf
     what = repr(wrt) if isinstance(wrt, str) else "the array"
     if len(found) != 1:
         names = ", ".join(sorted({source.name for source in sources.values()})) or "nothing"

@@ -15,6 +15,7 @@ from IPython.core.error import UsageError
 from tensormagic.capture import taken
 from tensormagic.capture.cell import Captured, Code
 from tensormagic.capture.items import input_of, lifted
+from tensormagic.capture.stores.overlap import through_memory
 from tensormagic.capture.tables import Labelled
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
@@ -129,7 +130,9 @@ def _tell_zeros(code: Code, of: str, top: Node, nodes: Mapping[str, Node]) -> No
     """Warn of variables that the value does not depend on."""
     for name in dict.fromkeys(name.partition("[")[0].partition(".")[0] for name in nodes):
         if not any(
-            depends([top], n) for part, n in nodes.items() if part == name or part.startswith((f"{name}[", f"{name}."))
+            depends([through_memory(top, n)], n)
+            for part, n in nodes.items()
+            if part == name or part.startswith((f"{name}[", f"{name}."))
         ):
             what = of or "the cell's value"
             place = errors.of_site(value_site(code, of))
@@ -211,7 +214,6 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
         )
     node = None
     if tensor is not None:
-        _refuse_shared(tensor, name)
         if told := not_alone(tensor, name):
             place = errors.of_site(name_site(code, name))
             warnings.warn_explicit(told, UserWarning, code.cell.label, place.line)
@@ -223,17 +225,6 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
             f"Make it a float: {name} = np.asarray({name}, float).",
         )
     return node
-
-
-def _refuse_shared(tensor: Tensor, name: str) -> None:
-    """Refuse an array that shares memory with another one, where the cell stores into that memory."""
-    buffer = tensor.place.buffer
-    others = [other.name for other, _ in buffer.shared]
-    if others and (buffer.version or any(other.version for other, _ in buffer.shared)):
-        raise DifferentiationError(
-            f"{name} shares memory with {', '.join(others)}, and the cell stores into it",
-            f"Work on a copy, {others[0]} = {others[0]}.copy(), or read one of them alone.",
-        )
 
 
 def _at_entry(tensor: Tensor) -> Node:

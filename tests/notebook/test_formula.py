@@ -29,7 +29,7 @@ CELLS = [
     "np.cumsum(w * w)",
     "np.linalg.solve(A, w)",
     "np.linalg.inv(A) @ w",
-    "X.T",
+    "2 * X.T",
     "np.einsum('ij,jk,ik->i', X, A, X)",
     "np.einsum('ij,ij->j', X, X)",
     "X.max(axis=1) - X.min(axis=1)",

@@ -17,6 +17,8 @@ from tensormagic.capture.stores.uncertain import reach
 from tensormagic.capture.value import Tensor, input_tensor, node_of, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
+from tensormagic.ops.effects.checks import require
+from tensormagic.ops.leaf import constant
 
 
 def connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Tensor:
@@ -38,44 +40,63 @@ def connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Tenso
     return found
 
 
-class Outside(Buffer):
-    """The memory of a notebook's array: what that holds when it is asked for; while a cell runs that reads it, what the cell sees."""
+def seen(array: np.ndarray[Any, Any], name: str) -> Node:
+    """What the notebook's array holds now; while a cell runs that reads it, what that cell sees."""
+    capture = context.current()
+    held = None if capture is None else capture.lifted.get(("array", id(array)))
+    return held.place.buffer.node if isinstance(held, Tensor) else inputs.of_array(array, name)
 
-    def __init__(self, array: np.ndarray[Any, Any], name: str) -> None:
-        self._seen: Node | None = None
+
+class _Looking(Buffer):
+    """Memory whose value is found when it is asked for."""
+
+    def __init__(self, array: Any, name: str, **options: Any) -> None:
+        self._known: Node | None = None
         self._version = 0
-        super().__init__(None, array, name, writeable=array.flags.writeable)  # type: ignore[arg-type]
+        super().__init__(None, array, name, **options)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         """Nothing is read before it is asked for."""
 
+    def _look(self) -> Node:
+        raise NotImplementedError
+
     @property
     def first(self) -> Node:  # type: ignore[override]
-        """The array has always been where it is."""
+        """The value: it has always been where it is."""
         return self.node
 
     @property
-    def node(self) -> Node:  # type: ignore[override]
+    def node(self) -> Node:
         """The current value."""
-        inside = self._inside()
-        now = inputs.of_array(self.array, self.name) if inside is None else inside.node
-        if now is not self._seen:
-            self._version = 0 if self._seen is None else next(serials)
-            self._seen = now
+        now = self._look()
+        if now is not self._known:
+            self._version = 0 if self._known is None else next(serials)
+            self._known = now
         return now
 
     @node.setter
-    def node(self, node: Node) -> None:
+    def node(self, node: Node) -> None:  # type: ignore[override]
         """Nothing is held here."""
 
     @property
-    def version(self) -> int:  # type: ignore[override]
+    def version(self) -> int:
         """Another number for each value that it is seen to have."""
-        return self._version if self.node is self._seen else 0
+        return self._version if self.node is self._known else 0
 
     @version.setter
-    def version(self, version: int) -> None:
+    def version(self, version: int) -> None:  # type: ignore[override]
         """Nothing is held here."""
+
+
+class Outside(_Looking):
+    """The memory of a notebook's array."""
+
+    def __init__(self, array: np.ndarray[Any, Any], name: str) -> None:
+        super().__init__(array, name, writeable=array.flags.writeable)
+
+    def _look(self) -> Node:
+        return seen(self.array, self.name)
 
     def store(self, node: Node) -> None:
         """Store into the array: at once, or when the cell that runs has worked."""
@@ -89,35 +110,33 @@ class Outside(Buffer):
         else:
             connected(self.array, self.name, capture).place.buffer.store(node)
 
-    def _inside(self) -> Buffer | None:
-        """What the cell that runs sees of the array, if it reads that."""
-        capture = context.current()
-        held = None if capture is None else capture.lifted.get(("array", id(self.array)))
-        return held.place.buffer if isinstance(held, Tensor) else None
 
-
-class Undecided(Buffer):
+class Undecided(_Looking):
     """What may be a part of the notebook's arrays, as data decide: a value for as long as these are what they were."""
 
     def __init__(self, node: Node, arrays: dict[str, np.ndarray[Any, Any]], label: str) -> None:
         self._held, self._label = node, label
         self._of = [(array, name, inputs.of_array(array, name)) for name, array in arrays.items()]
-        super().__init__(node, overlaps=[f"{name}, as data decide" for name in arrays])
+        self._names = list(arrays)
+        super().__init__(None, "")
 
-    @property
-    def node(self) -> Node:  # type: ignore[override]
-        """The value, where that is known."""
-        changed = [name for array, name, then in self._of if inputs.of_array(array, name) is not then]
-        if changed and context.current() is None:
-            raise CaptureError(
-                f"{self._label} bound this to what may be a part of {changed[0]}, as data decide, and {changed[0]} was changed since",
-                "Run the cell again, or take a copy in it with .copy().",
+    def may_store(self) -> None:
+        """Refuse: it is not known where a store would go."""
+        raise CaptureError(
+            f"{self._label} bound this to what may be a part of {' or '.join(self._names)}, as data decide: it is not stored into",
+            f"Store into {self._names[0]} itself, or into a copy.",
+        )
+
+    def _look(self) -> Node:
+        name = next((name for array, name, then in self._of if seen(array, name) is not then), None)
+        if name is not None:
+            self._of = []
+            message = (
+                f"{self._label} bound this to what may be a part of {name}, which was changed since: it is not known what it is now. "
+                "Run that cell again, or take a copy in it with .copy()."
             )
+            self._held = require(self._held, constant(False), message, "capture")
         return self._held
-
-    @node.setter
-    def node(self, node: Node) -> None:
-        self._held = node
 
 
 def undecided(place: Place, label: str) -> Place | None:

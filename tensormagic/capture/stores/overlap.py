@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.inputs import Snapshot, same_bits
 from tensormagic.capture.stores.place import Buffer
-from tensormagic.ir.node import Node
+from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.site import substituted
 from tensormagic.ir.type import hint
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.scatter import scatter_set
-from tensormagic.ops.leaf import constant
+from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.ops.move import Slices, reshape, slice_, transpose
 from tensormagic.ops.update import set_at
 
@@ -53,6 +56,56 @@ class _Lazily:
 
     def __call__(self, old: Node, new: Node) -> Node:
         return self.transfer(old, new)
+
+
+def through_memory(result: Node, leaf: Node) -> Node:
+    """A value as a function of one array of the notebook: other arrays that it is computed from are parts of that, where they share memory.
+
+    Parameters
+    ----------
+    result
+        The value.
+    leaf
+        What the array is in it.
+
+    Returns
+    -------
+    Node
+        The value with what these arrays hold taken from ``leaf``; itself, where there are none.
+    """
+    array = _read_from(leaf)
+    if array is None:
+        return result
+    mapping: dict[Node, Node] = {}
+    for other in topological([result]):
+        held = _read_from(other) if other is not leaf else None
+        if held is None or held is array or not share(array, held):
+            continue
+        name, own = other["source"].name, leaf["source"].name
+        if held.dtype != array.dtype:
+            raise DifferentiationError(
+                f"{name} is a part of {own}'s memory, as numbers of another dtype",
+                f"Work on a copy, {name} = {name}.copy().",
+            )
+        moved, was = transfer(array, held)(other, leaf), other["source"].value
+        if same_bits(_value(moved, {leaf: leaf["source"].value, other: was}), was):  # else it was read at another time
+            mapping[other] = moved
+    return substituted([result], mapping)[0] if mapping else result
+
+
+def _read_from(node: Node) -> Array | None:
+    """The notebook's array that an input was read from."""
+    source = node.params.get("source") if node.op is INPUT else None
+    array = source.original() if isinstance(source, Snapshot) and source.original is not None else None
+    return array if isinstance(array, np.ndarray) else None
+
+
+def _value(node: Node, known: dict[Node, Any]) -> Any:
+    table = dict(known)
+    for n in topological([node], stop=known.__contains__):
+        if n not in table:
+            table[n] = n.op.evaluate(n, [table[a] for a in n.args], lambda s: hint(s) or 0)  # type: ignore[attr-defined]
+    return table[node]
 
 
 def _addresses(array: Array) -> np.ndarray[Any, np.dtype[np.int64]]:

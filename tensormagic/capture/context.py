@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from tensormagic.capture import errstate
 from tensormagic.capture.attempts import decided
 from tensormagic.capture.depth import as_deep_as_python
 from tensormagic.ir import site
@@ -139,7 +140,7 @@ class Capture:
     refused: Exception | None = None
     beside: dict[FunctionType, Beside] = field(default_factory=dict[FunctionType, Beside])
     recursions: dict[Any, Any] = field(default_factory=dict)
-    errors: dict[str, Any] = field(default_factory=lambda: dict(np.geterr()))
+    errors: dict[str, Any] = field(default_factory=lambda: dict(errstate.asked()))
     raising: bool = False
     caught: bool = False
     filters: Any = field(default_factory=lambda: warnings.filters)
@@ -310,7 +311,7 @@ def _cell_of(filename: str) -> Cell | None:
 
 def record(node: Node) -> Node:
     """Note that the user's current expression built ``node``."""
-    frame, errors = user_frame(), np.geterr()
+    frame, errors = user_frame(), errstate.asked()
     capture = _current.get()
     if frame is not None:
         place = span(frame)
@@ -343,7 +344,7 @@ def tried(node: Node) -> Node:
     capture = _current.get()
     if capture is None or not capture.attempts or node in capture.safe:
         return node
-    floats = "raise" in np.geterr().values()
+    floats = errstate.raises()
     fails = _has_new_that_may_fail(capture, node, floats=floats)
     if fails and capture.abstract and not capture.trials and not floats:
         found = decided(node, may_fail, capture.safe, capture.of_site, capture.checks)
@@ -371,7 +372,7 @@ def uncaught() -> CaptureError:
 
 def _told(capture: Capture) -> bool:
     """Whether code asks for floating-point errors, or catches warnings."""
-    return "raise" in np.geterr().values() or warnings.filters is not capture.filters
+    return errstate.raises() or warnings.filters is not capture.filters
 
 
 def _compute(node: Node) -> None:

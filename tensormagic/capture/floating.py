@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, errstate
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Lens, Site
@@ -43,7 +43,7 @@ def _asked_inside(what: str, nodes: list[Node]) -> bool:
 
 def raises() -> bool:
     """Whether NumPy is asked to raise floating-point errors."""
-    return "raise" in np.geterr().values()
+    return errstate.raises()
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def _sites(node: Node) -> tuple[Site, ...]:
 @contextmanager
 def watched() -> Generator[None]:
     """Run nodes by NumPy: an error is raised at its node, or becomes a warning at its line once all has run."""
-    asked = np.geterr()
+    asked = errstate.asked()
     noted: dict[tuple[str, Site], None] = {}
 
     def note(what: str, _flag: int) -> None:

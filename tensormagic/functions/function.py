@@ -195,7 +195,10 @@ class Specialisation:
         """The result as the user's function would give it, with its stores done in the arrays that were ``given``."""
         values = self.whole(values)
         if not self.stores:
-            results = self.results(sizes, values)
+            asks = self.raising or self.caught or floating.raises()
+            results = None if asks else self.program.plainly(sizes, values)
+            if results is None:
+                results = self.results(sizes, values)
             return results[0] if self.single else self.build(iter(results))
         self.stores.check(values, given)
         results = self.stores.commit(self.results(sizes, values), values)
@@ -625,7 +628,7 @@ class Function(Made):
             session.executable(closed.graph, self.math),
             found.build,
             extra,
-            _is_single(found),
+            is_single(len(found.results) - len(found.stores.inputs), found.build),
             found.stores,
             found.raising,
             found.caught,
@@ -680,9 +683,10 @@ def _own_arrays(args: tuple[Any, ...], options: dict[str, Any], given: Given) ->
     return [*flatten((args, options))[0], *(value for _, value in given.held)]
 
 
-def _is_single(found: Trace) -> bool:
+def is_single(count: int, build: Callable[[Any], Any]) -> bool:
+    """Whether results are put together to the one that there is."""
     marker = object()
-    return len(found.results) == 1 + len(found.stores.inputs) and found.build(iter([marker])) is marker
+    return count == 1 and build(iter([marker])) is marker
 
 
 def _signature(value: Any) -> Any:

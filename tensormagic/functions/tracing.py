@@ -6,7 +6,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import constants_of, record_of
-from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.function import Function, is_single, of_callable, refuse_stores
 from tensormagic.functions.left import bare, left_behind
 from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record, same
@@ -209,6 +209,8 @@ class Compiled(Made):
     _traced: _Traced
     _record: Record
     _structure: Any
+    _single: bool
+    _sizes: dict[Any, dict[Any, int]] = field(default_factory=dict, repr=False)  # of arrays that were seen
 
     @property
     def kernels(self) -> tuple[Any, ...]:
@@ -233,6 +235,15 @@ class Compiled(Made):
                 f"{self._record.changed()}, which {self._traced.name} reads, is not what it was when it was compiled",
                 _COMPILE,
             )
+        try:
+            sizes = self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])]
+        except (AttributeError, KeyError, TypeError):
+            return self._first(args)  # or not arrays alone
+        results = self.executable.plainly(sizes, args)
+        return self._built(self.executable.run(sizes, *args) if results is None else results)
+
+    def _first(self, args: tuple[Any, ...]) -> Any:
+        """The result for arguments of kinds and shapes that were not seen before."""
         if len(args) == len(self._structure[1]) and structure(args) != self._structure:
             raise GuardError("the arguments are put together in another way than those that were compiled for")
         given = self._moving(args)
@@ -243,7 +254,18 @@ class Compiled(Made):
         if len(values) != len(self.graph.parameters):
             count = len(values) - len(self._traced.outside)
             raise TypeError(f"{len(given)} arrays are given where {count} were compiled for")
-        return self._traced.build(iter(self.executable.run(self.graph.bind([np.shape(v) for v in values]), *values)))
+        sizes = self.graph.bind([np.shape(v) for v in values])
+        results = self.executable.run(sizes, *values)
+        if len(values) == len(args) and all(
+            v is a and type(a) is np.ndarray for v, a in zip(values, args, strict=True)
+        ):
+            while len(self._sizes) >= _SIZES:
+                del self._sizes[next(iter(self._sizes))]
+            self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])] = sizes
+        return self._built(results)
+
+    def _built(self, results: list[Any]) -> Any:
+        return results[0] if self._single else self._traced.build(iter(results))
 
     __call__ = run
 
@@ -290,7 +312,10 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) ->
         executable = session.executable(traced.graph, level)
     if config.tier != "numpy" and executable.device == "cpu":
         executable.compile().wait()
-    return Compiled(traced.graph, executable, lambda args: _picked(args, fixed), traced, record, structure(types))
+    single = is_single(len(traced.graph.results), traced.build)
+    return Compiled(
+        traced.graph, executable, lambda args: _picked(args, fixed), traced, record, structure(types), single
+    )
 
 
 def _is_array(value: Any) -> bool:
@@ -298,6 +323,7 @@ def _is_array(value: Any) -> bool:
 
 
 _ARRAY: Any = object()
+_SIZES = 128  # shapes of arguments whose sizes are remembered
 
 
 def _picked(args: tuple[Any, ...], fixed: list[Any]) -> list[Any]:

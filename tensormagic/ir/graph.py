@@ -76,6 +76,12 @@ class Graph:
         return any(map(_may_be_wide, sizes)) or any(g.is_wide for g in inner)
 
     @cached_property
+    def ops(self) -> frozenset[str]:
+        """The names of its operations, those of graphs in it too."""
+        inner = [v for n in self.nodes for _, v in n.param_items if isinstance(v, Graph)]
+        return frozenset([n.op.name for n in self.nodes]).union(*[g.ops for g in inner])
+
+    @cached_property
     def text(self) -> str:
         """The graph as text that :func:`tensormagic.ir.text.parse` reads."""
         from tensormagic.ir.text import show

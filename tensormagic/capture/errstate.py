@@ -1,0 +1,41 @@
+"""What NumPy is asked to do about floating-point errors, without asking it each time: ``np.geterr`` takes longer than a short kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def _asking() -> Callable[[], Any]:
+    """A function that gives the object which holds NumPy's settings: another one after each change; None where there is none."""
+    try:
+        from numpy._core.umath import _extobj_contextvar  # pyright: ignore[reportPrivateUsage]
+    except ImportError:
+        return lambda: None
+    found: Any = _extobj_contextvar
+    return found.get
+
+
+_settings = _asking()
+_last: tuple[Any, dict[str, str], bool] = (None, {}, False)  # the settings that were seen last, and what they say
+
+
+def _now() -> tuple[Any, dict[str, str], bool]:
+    global _last
+    settings = _settings()
+    if settings is None or settings is not _last[0]:
+        asked = {kind: str(how) for kind, how in np.geterr().items()}
+        _last = settings, asked, "raise" in asked.values()
+    return _last
+
+
+def asked() -> dict[str, str]:
+    """``np.geterr()``, to be read only."""
+    return _now()[1]
+
+
+def raises() -> bool:
+    """Whether NumPy is asked to raise floating-point errors."""
+    return _now()[2]

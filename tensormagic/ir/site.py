@@ -63,13 +63,18 @@ def record(node: Node, site: Site) -> None:
 
 
 def record_new(node: Node, site: Site) -> None:
-    """Say that ``node`` came from ``site``, and with it those of its operands that were built for it and have no site yet."""
+    """Say that ``node`` came from ``site``, and with it those of its operands that were built for it.
+
+    These have no site yet; or, where an equal node was built before, no other sites than that one had.
+    """
+    before = frozenset(_sites.get(node, ()))
     record(node, site)
     pending = list(node.needs)
     while pending:
         part = pending.pop()
-        if part.needs and part not in _sites:
-            _sites[part] = {site}
+        known = _sites.get(part)
+        if part.needs and (known is None or (known <= before and site not in known)):
+            record(part, site)
             pending += part.needs
 
 
@@ -106,20 +111,23 @@ class Lens:
 
     def of(self, node: Node) -> tuple[Site, ...]:
         """The sites of a node of the graph, or of one that it was rewritten to, sorted."""
-        by_role: dict[str, set[Node]] = {}
-        for span in _sites.get(node, ()):
-            by_role.setdefault(span.role, set()).update(self._at(span))
-        found = {
-            own if own.role == role else replace(own, role=role)
-            for role, nodes in by_role.items()
-            for one in nodes
-            for own in self._spans[one]
-        }
-        return tuple(sorted(found, key=_order))
+        return tuple(
+            sorted(
+                {
+                    own if own.role == span.role else replace(own, role=span.role)
+                    for span in _sites.get(node, ())
+                    for own in self._at(span)
+                },
+                key=_order,
+            )
+        )
 
-    def _at(self, span: Site) -> set[Node]:
-        """The open nodes that have a span at this very place, else those that went where it stands."""
-        return self._own.get(_where(span)) or self._shared.get(_where(span)) or set()
+    def _at(self, span: Site) -> set[Site]:
+        """The spans of open nodes at this very place, with those in other cells; else of the open nodes that went where it stands."""
+        where = _where(span)
+        nodes = self._own.get(where, ())
+        own = {s for node in nodes for s in self._spans[node] if _where(s) == where or s.cell != span.cell}
+        return own or {s for node in self._shared.get(where, ()) for s in self._spans[node]}
 
 
 _Where = tuple[object, ...]

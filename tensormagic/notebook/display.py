@@ -1,11 +1,11 @@
-"""What a cell shows: one line (value, type, gradients, graph in numbers, rules), the graph, collapsed; panels."""
+"""What a cell shows: one line (value, type, gradients), the graph behind a click, panels."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -30,7 +30,7 @@ __all__ = ["Report", "Reporting", "ShownTensor", "Views", "headline", "value_tex
 
 MOST_COPIED = 1 << 16  # bytes of a value on the device that are copied to be shown
 WIDGET = "application/vnd.jupyter.widget-view+json"
-MOST_RULES = 3  # on the one line
+MOST_ROWS = 20  # items of a container, a row each
 Bundle = dict[str, Any]
 
 
@@ -74,18 +74,18 @@ class Views:
 # text -----------------------------------------------------------------------------------------------------------------
 
 
-def value_text(value: Any, most: int = 72) -> str:
-    """A value on one line: numbers with ten digits, arrays with their first and last elements."""
+def value_text(value: Any, most: int = 72, digits: int = 10) -> str:
+    """A value on one line: numbers with ten ``digits``, arrays with their first and last elements."""
     if isinstance(value, np.ndarray) and value.ndim:
         edge = 3 if value.ndim == 1 else 2
         text = np.array2string(value, separator=", ", precision=6, threshold=6, edgeitems=edge, max_line_width=10_000)
-        text = re.sub(r"(?<=\[) ", "", re.sub(r"\s+", " ", text)).replace("...", "…")
+        text = re.sub(r"(?<=\[) | (?=[,\]])", "", re.sub(r"\s+", " ", text)).replace("...", "…")
         return text if len(text) <= most else text[: most - 1] + "…"
     plain = np.asarray(value)[()] if isinstance(value, np.ndarray) else value
     if isinstance(plain, np.generic):
         plain = plain.item()
     if isinstance(plain, float | complex):
-        return f"{plain:.10g}"
+        return f"{plain:.{digits}g}"
     return clean(repr(plain), most)
 
 
@@ -129,50 +129,83 @@ def norm_of(gradient: Tensor) -> str:
         return f"{shape}norm {session.norm_of(gradient.node):.5g}"
 
 
-def graph_text(shown: Portrait) -> str:
-    """``8 ops → 3 kernels``."""
-    text = f"{shown.ops} op{'s' * (shown.ops != 1)}"
-    return f"{text} → {shown.kernels} kernel{'s' * (shown.kernels != 1)}" if shown.kernels else text
+def gradient_text(gradient: Tensor) -> str:
+    """``= -2`` of a gradient that is one number; of others the shape and the norm."""
+    if gradient.ndim or (is_away(gradient) and gradient.placed[1] == "refuse"):
+        return norm_of(gradient)
+    return f"= {value_text(seen(gradient), digits=6)}"
 
 
-def rules_text(rules: tuple[str, ...]) -> str:
-    """The stable rules that fired, by name; long lists in part."""
-    if not rules:
-        return ""
-    more = f", and {len(rules) - MOST_RULES} more" if len(rules) > MOST_RULES else ""
-    return f"stable: {'; '.join(rules[:MOST_RULES])}{more}"
+def digits_text(shown: Portrait) -> str:
+    """One word where rules have changed digits: what the strongest of them was."""
+    if shown.levels & {"real"}:
+        return "simplified"
+    return "stabilised" if shown.levels & {"stable"} else ""
 
 
 def headline(
-    name: str, value: Any, gradients: Mapping[str, Tensor], shown: Portrait | None, *, computed: bool, of: str = ""
+    name: str,
+    value: Any,
+    gradients: Mapping[str, Tensor],
+    shown: Portrait | None,
+    *,
+    computed: bool,
+    of: str = "",
+    labels: Sequence[str] = (),
 ) -> str:
-    """The one line: value, type, each gradient (``of`` another name), the graph in numbers, the stable rules that fired."""
+    """The line: value, type, each gradient (``of`` another name), a word where rules changed digits; of containers a row an item."""
     of = f" of {of}" if of and of != name else ""
-    parts = [_value_part(value, computed)]
-    parts += (
-        [f"grad_{n}{of} {norm_of(g)}" for n, g in gradients.items()]
-        if computed
-        else [f"grad_{n}{of}" for n in gradients]
-    )
+    items = _items(value, labels)
+    rows = [_row(label, item, computed) for label, item in items[:MOST_ROWS]]
+    rows += [f"… {len(items) - MOST_ROWS} more"] if len(items) > MOST_ROWS else []
+    parts = [] if items else [_value_part(value, computed)]
+    parts += [f"grad_{n}{of} {gradient_text(g)}" if computed else f"grad_{n}{of}" for n, g in gradients.items()]
     parts.append(session.reasons.get(value.node, "") if isinstance(value, Tensor) else "")
-    if shown is not None and shown.ops:
-        parts.append(graph_text(shown))
-        parts.append(rules_text(shown.rules))
+    parts.append(digits_text(shown) if shown is not None else "")
     text = " · ".join(part for part in parts if part)
-    return f"{name} = {text}" if name else text
+    if not items:
+        return f"{name} = {text}" if name else text
+    return "\n".join(filter(None, [f"{name}:" if name else "", *rows, text]))
+
+
+def _items(value: Any, labels: Sequence[str] = ()) -> list[tuple[str, Any]]:
+    """The items of a container that holds lazy values, each with what it is called."""
+    if isinstance(value, dict) and tensors_in(value):
+        return [
+            (str(key) if isinstance(key, str) else repr(key), item)
+            for key, item in cast("dict[Any, Any]", value).items()
+        ]
+    if isinstance(value, tuple | list) and tensors_in(value):
+        parts = cast("tuple[Any, ...] | list[Any]", value)
+        fields: Sequence[str] = getattr(parts, "_fields", ())
+        known = labels if len(labels) == len(parts) else fields if len(fields) == len(parts) else [""] * len(parts)
+        return [(name or f"[{k}]", item) for k, (name, item) in enumerate(zip(known, parts, strict=True))]
+    return []
+
+
+def _row(label: str, item: Any, computed: bool) -> str:
+    text = _inline(item, computed) if _items(item) else _value_part(item, computed)
+    return f"{clean(label, 40)} = {text}"
+
+
+def _inline(value: Any, computed: bool) -> str:
+    """A container inside a container, on one line."""
+    parts = [_inline(item, computed).partition(" · ")[0] for _, item in _items(value)]
+    if not parts:
+        return _value_part(value, computed)
+    if isinstance(value, dict):
+        return clean(
+            f"{{{', '.join(f'{label}: {text}' for (label, _), text in zip(_items(value), parts, strict=True))}}}", 200
+        )
+    return clean(f"({', '.join(parts)})" if isinstance(value, tuple) else f"[{', '.join(parts)}]", 200)
 
 
 def _value_part(value: Any, computed: bool) -> str:
     if isinstance(value, Tensor):
-        if not computed and not is_computed(value):
-            return repr(value).removeprefix("Tensor(").removesuffix(")")
-        if stays_away(value):
+        if (not computed and not is_computed(value)) or stays_away(value):
             return repr(value).removeprefix("Tensor(").removesuffix(")")
         found = seen(value)
         return f"{value_text(found)} · {actual_type(found)}"
-    if isinstance(value, tuple | list) and tensors_in(value):
-        inside = [_value_part(v, computed).partition(" · ")[0] for v in value]
-        return f"({', '.join(inside)})" if isinstance(value, tuple) else f"[{', '.join(inside)}]"
     return value_text(value) if value is not None else ""
 
 
@@ -221,7 +254,10 @@ class Report:
         out = self.outcome
         computed = out.shown and not out.options.quiet
         value = None if self.foreign else self.value
-        text = headline(out.name, value, out.gradients, self.portrait, computed=computed, of=out.options.of)
+        labels = out.labels if value is not None else ()
+        text = headline(
+            out.name, value, out.gradients, self.portrait, computed=computed, of=out.options.of, labels=labels
+        )
         return " · ".join(
             [text, *([f"stored into {', '.join(out.stored)}"] if out.stored else []), *filter(None, [self.note])]
         )
@@ -330,7 +366,7 @@ def tensor_bundle(value: Tensor, views: Views, *, rich: bool, note: str = "") ->
     line = headline("", value, {}, shown, computed=True)
     source = source_of(shown.cell)
     words = [line, *([str(place)] if place is not None else []), *([note] if note else [])]
-    return bundle(" · ".join(words), shown.scene(source) if shown.ops else None, views, rich)
+    return bundle(" · ".join(words), shown.scene(source) if shown.computes else None, views, rich)
 
 
 def bundle(
@@ -349,17 +385,22 @@ def bundle(
     if scene is None or not scene.views:
         made: Bundle = {"text/plain": "\n".join(words)}
         if panels:
-            made["text/html"] = "".join([f'<div class="tm-line">{escape(line)}</div>', *(page for page, _ in panels)])
+            made["text/html"] = "".join(
+                [
+                    f'<div class="tm-line" style="white-space:pre-line">{escape(line)}</div>',
+                    *(page for page, _ in panels),
+                ]
+            )
             pictures = [panel.picture for panel in panels if isinstance(panel, Drawn)]
             made |= {"image/svg+xml": pictures[0]} if len(pictures) == 1 else {}
         return made, {}
     view = GraphView(scene, expanded=expanded)
-    view.scene = {**view.scene, "summary": line}  # what the collapsed graph shows
+    view.scene = {**view.scene, "line": line}  # what stands above the closed graph
     views.add(view)
     live, metadata = view._repr_mimebundle_()  # pyright: ignore[reportPrivateUsage] (IPython's name)
     return {
         WIDGET: live[WIDGET],
-        "text/plain": "\n".join([*words, *scene.text().splitlines()[1:]]),
+        "text/plain": "\n".join([*words, scene.told]),
         "image/svg+xml": with_heading(live["image/svg+xml"], line),
     }, metadata
 
@@ -373,7 +414,7 @@ def with_heading(picture: str, line: str) -> str:
     if found is None:
         return picture
     wide, tall = max(float(found[1]), 480.0), float(found[2])
-    rows = _wrapped(clean(line, 600), wide - 2 * svg.MARGIN)
+    rows = [row for one in line.split("\n") for row in _wrapped(clean(one, 600), wide - 2 * svg.MARGIN)]
     top = 20.0 * len(rows) + 8
     texts = "".join(f'<text class="view" x="16" y="{20 * k + 22}">{escape(row)}</text>' for k, row in enumerate(rows))
     inner = (

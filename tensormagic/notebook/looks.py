@@ -13,7 +13,7 @@ from tensormagic.backend import cache
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.ir import site
-from tensormagic.notebook.display import Page, Views, bundle, graph_text
+from tensormagic.notebook.display import Page, Views, bundle
 from tensormagic.notebook.forms import forms_of
 from tensormagic.notebook.formulas.equations import formula_of, inputs_of
 from tensormagic.notebook.inspecting import default_wrt
@@ -44,7 +44,7 @@ class TensorLooks(Magics):
         """Show the graph of a lazy value, open."""
         shown, source = self._portrait(line, self.tensor_graph)
         made = shown.scene(source)
-        text = f"{next(iter(shown.names))}: {graph_text(shown)}"
+        text = next(iter(shown.names))
         return Page(lambda: bundle(text, made, self.views, rich=True, expanded=True))
 
     @no_var_expand

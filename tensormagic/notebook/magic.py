@@ -84,7 +84,11 @@ class TensorMagics(Magics):
         marked = cell is None or self.marked(cell)
         options = options if marked or self.running() else replace(options, plain=True)  # a tool's own code
         source = Source(
-            line if cell is None else cell, label, number, self._line() if cell is None else int(not marked)
+            line if cell is None else cell,
+            label,
+            number,
+            self._line() if cell is None else int(not marked),
+            f"%%tensor {asked}".rstrip() if cell is not None and marked else "",
         )
         code = self._guarded(options, lambda: compiled(source, self.shell))
         found = self._guarded(options, lambda: self._run(code, options))

@@ -69,7 +69,7 @@ def _place(made: _Made, line: int, lines: Sequence[str]) -> str:
     if not made.node.args:
         return "input"
     text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
-    turn = f", turn {', '.join(map(str, made.turns))}" if made.turns else ""
+    turn = f", iteration {', '.join(map(str, made.turns))}" if made.turns else ""
     return f"{f'line {line}' if line else '–'}{turn}  {text}".strip()
 
 

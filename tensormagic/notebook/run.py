@@ -46,7 +46,7 @@ __all__ = ["Outcome", "Source", "compiled", "run", "run_plain"]
 
 @dataclass(frozen=True)
 class Source:
-    """A cell as the user wrote it: its text below the magic's line, its label, how often a cell has run, the magic's line.
+    """A cell as the user wrote it: its text below the magic's line, its label, how often a cell has run, the magic's line and its own text.
 
     The text of a ``%tensor`` line stands in that line itself.
     """
@@ -55,6 +55,7 @@ class Source:
     label: str
     count: int
     line: int = 0
+    magic: str = ""
 
 
 @dataclass
@@ -115,6 +116,13 @@ class Outcome:
         return last.body.id if last is not None and isinstance(last.body, ast.Name) else ""
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """The names that the cell's last line lists, where it is a tuple or a list: nothing for what has none."""
+        last = self.code.parsed.last
+        parts = last.body.elts if last is not None and isinstance(last.body, ast.Tuple | ast.List) else []
+        return tuple(part.id if isinstance(part, ast.Name) else "" for part in parts)
+
+    @property
     def source(self) -> str:
         """The cell's text, as it was written."""
         return context.cells.get(self.code.filename, self.code.cell).source
@@ -131,7 +139,8 @@ class Outcome:
         if isinstance(self.result, Tensor):
             named = {self.name or self._written or "value": self.result}
         elif found:
-            named = {f"value[{k}]": tensor for k, tensor in enumerate(found)}
+            labels = self.labels if len(self.labels) == len(found) else [""] * len(found)
+            named = {name or f"value[{k}]": tensor for k, (name, tensor) in enumerate(zip(labels, found, strict=True))}
         else:
             named = {n: v for n, v in self.outputs.items() if isinstance(v, Tensor)}
         if isinstance(self.target, Tensor) and all(self.target.node is not t.node for t in named.values()):
@@ -142,12 +151,12 @@ class Outcome:
 def compiled(source: Source, shell: Any) -> Code:
     """The cell, compiled so that its lines count from the magic's own; raises SyntaxError as Python would."""
     above = "\n" * (source.line - 1 if source.line else 1)
-    written = above + source.text
+    written = (f"{source.magic}\n" if source.magic and not source.line else above) + source.text
     text = above + plain_python(source.text, shell)
     filename = shell.compile.cache(text, source.count, raw_code=text)
     context.cells[filename] = Cell(source.label, source.count, text)  # an error of syntax names it
     code = compile_cell(text, source.label, source.count, filename)
-    if len(written.splitlines()) == len(text.splitlines()):  # `%` lines are shown as they were written
+    if len(written.splitlines()) == len(text.splitlines()):  # lines of magics are shown as they were written
         context.cells[filename] = Cell(source.label, source.count, written)
     shown = context.cells[filename].source.splitlines(keepends=True)
     linecache.cache[source.label] = (len(text), None, shown, source.label)  # the line that a warning shows

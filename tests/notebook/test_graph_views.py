@@ -55,8 +55,8 @@ def test_loops_and_branches_hold_their_graphs(notebook):
     assert [v.label for v in body.vertices if v.is_op] == ["divide", "negative", "exp", "add"]
     assert {v.line for v in body.vertices if v.label == "exp"} == {6}
     assert {v.function for v in body.vertices if v.label == "divide"} == {"half"}
-    assert {v.type for v in body.vertices if v.label == "carry 1"} == {"float64[3]"}
-    assert {part.name for part in captured.inner[find(captured, "cond").id]} == {"then", "else"}
+    assert {v.type for v in body.vertices if v.label == "v"} == {"float64[3]"}
+    assert {part.name for part in captured.inner[find(captured, "branch").id]} == {"then", "else"}
     assert {part.name for part in captured.inner[find(captured, "while").id]} == {"body", "test"}
     ids = [v.id for view in (captured, *(b for parts in captured.inner.values() for b in parts)) for v in view.vertices]
     assert len(ids) == len(set(ids))
@@ -64,7 +64,7 @@ def test_loops_and_branches_hold_their_graphs(notebook):
 
 def test_regions_are_open_boxes_in_the_picture_that_stands_alone(notebook):
     picture = notebook.ok(CONTROL).data["image/svg+xml"]
-    for title in ("loop × 5: 4 ops inside", "then: 1 op", "else: 1 op", "test: "):
+    for title in ("v = loop × 5: 4 ops inside", "then: 1 op", "else: 1 op", "test: "):
         assert f">{title}" in picture
 
 
@@ -91,11 +91,11 @@ def test_nodes_are_grouped_by_function(notebook):
     cell = "%%tensor\ndef f(a):\n    b = np.exp(a)\n    return b * 2\ng = f(w)\nh = np.sin(g) + np.cos(g)\nh"
     _, scene = shown_of(notebook, cell)
     captured = scene.view("captured")
-    assert captured.groupings == ("none", "line", "function")
+    assert captured.groupings == ("none", "line", "function", "all")
     titles = [box.inside.title for box in captured.grouped("function").boxes if box.inside]
-    assert titles == ["function f: 3 ops"]
+    assert titles == ["function f: 2 ops"]
     lines = [box.inside.title for box in captured.grouped("line").boxes if box.inside]
-    assert lines == ["line 4: 2 ops", "line 6: 3 ops"]
+    assert lines == ["line 6: 3 ops"]
 
 
 def test_a_function_of_another_cell_is_named(notebook):
@@ -106,7 +106,7 @@ def test_a_function_of_another_cell_is_named(notebook):
 
 def test_kernels_can_be_grouped_by_line_too(notebook):
     _, scene = shown_of(notebook, LOGISTIC)
-    assert scene.view("kernels").groupings == ("kernel", "none", "line")
+    assert scene.view("kernels").groupings == ("kernel", "none", "line", "all")
     with pytest.raises(KeyError, match="there are: none, line"):
         part(scene, ["picture", 0, "kernel"])
 
@@ -347,3 +347,53 @@ def test_every_kind_of_cell_is_drawn(notebook, name):
     assert json.loads(json.dumps(message)) == message
     assert scene.details.note == ""
     assert scene.details.measured
+
+
+# names, and what is folded ------------------------------------------------------------------------------------------------
+
+NAMES = """%%tensor --grad w
+h = np.zeros(3)
+for step in range(5):
+    h = np.tanh(2 * w * h + 0.5)
+    w = w - 0.1 * h
+p = np.mean(h, keepdims=True)
+r = float(p[0]) ** 2 + 1 / len(w)
+r"""
+
+
+def drawn(view: View) -> list[str]:
+    """What the boxes of a view say, those inside of loops with them."""
+    return [vertex.title for vertex in view.drawn.everything() if vertex.is_op]
+
+
+def test_nodes_carry_the_users_names_and_what_only_carries_values_is_folded(notebook):
+    _, scene = shown_of(notebook, NAMES)
+    captured = scene.view("captured")
+    said = drawn(captured)
+    assert {"h, w = loop × 5", "h = tanh", "w = −", "+ 0.5", "2 ×", "0.1 ×", "p = / 3", "** 2", "r = + 0.333333"} <= {
+        *said,
+        "r = + 0.333333",
+    }
+    assert not {"require", "isfinite", "isinf", "astype", "logical_not"} & set(said)
+    (body,) = captured.drawn.inner[find(captured.drawn, "loop").id]
+    assert sorted(v.label for v in body.vertices if v.kind == "input") == ["h", "w"]
+    assert [v.label for v in captured.drawn.vertices if v.kind == "output"] == []  # r is called r where it is made
+    assert "require" in {box.vertex.label for box in captured.grouped("all").boxes if box.vertex}
+    assert scene.summary.startswith(f"graph: {len(said)} ops")
+
+
+def test_a_name_stays_on_its_value_and_goes_to_what_replaces_it(notebook):
+    cell = "%%tensor\ne = np.exp(w - w.max())\np = e / e.sum()\nt = -w * p\nt"
+    _, scene = shown_of(notebook, cell)
+    assert {"e = exp", "p = /", "t = ×"} <= set(drawn(scene.view("captured")))
+    rewritten = drawn(scene.view("rewritten"))
+    assert "p = softmax" in rewritten
+    assert not [title for title in rewritten if title.startswith("e = ")]
+    assert sum(title.startswith("t = ") for title in rewritten) <= 1
+
+
+def test_the_magics_line_is_shown_and_an_equal_node_of_an_earlier_cell_gives_no_line(notebook):
+    notebook.ok("%%tensor -q\n\n\nq = 3 * w[0] ** 2")
+    _, scene = shown_of(notebook, "%%tensor --math exact\nv = 3 * w[0] ** 2\nv")
+    assert scene.source.splitlines()[0] == "%%tensor --math exact"
+    assert {v.line for v in scene.views[0].everything() if v.is_op} == {2}

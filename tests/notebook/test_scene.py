@@ -100,7 +100,7 @@ def test_views_share_the_keys_of_what_survived() -> None:
 def test_kernels_are_open_groups_and_large_views_start_closed() -> None:
     kernels = demo_scenes.logistic().view("kernels").picture
     titles = [box.inside.title for box in kernels.boxes if box.inside and box.inside.is_open]
-    assert titles == ["kernel 1: 1 op", "kernel 2: 11 ops", "kernel 3: 1 op"]
+    assert titles == ["kernel 1: 1 op", "kernel 2: 10 ops", "kernel 3: 1 op"]
     large = demo_scenes.random_graph(COLLAPSE_ABOVE + 1).views[0].picture
     assert all(box.is_closed for box in large.boxes if box.inside)
     assert any(box.key == "line 3" for box in large.boxes)
@@ -121,7 +121,7 @@ def test_scalar_constants_stand_beside_each_user() -> None:
         Vertex("b", "multiply", "pointwise"),
     )
     edges = (Edge("x", "a", 0), Edge("one", "a", 1), Edge("a", "b", 0), Edge("one", "b", 1))
-    keys = [box.key for box in View("v", vertices, edges).picture.boxes]
+    keys = [box.key for box in View("v", vertices, edges).grouped("all").boxes]
     assert keys == ["x", "one", "a", "b", "one~1"]
 
 

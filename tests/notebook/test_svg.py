@@ -93,12 +93,12 @@ def test_kernels_are_framed_and_named_and_numpy_is_said() -> None:
     root = parsed(svg.render(demo_scenes.logistic(), ("kernels",)))
     frames = [element for element in root.iter(f"{SVG}rect") if element.get("class") == "frame"]
     assert len(frames) == 3
-    assert {"kernel 1: 1 op", "kernel 2: 11 ops", "kernel 3: 1 op", "NumPy"} <= set(texts(root))
+    assert {"kernel 1: 1 op", "kernel 2: 10 ops", "kernel 3: 1 op", "NumPy"} <= set(texts(root))
 
 
 def test_adjoints_are_marked_and_the_legend_says_how() -> None:
     written = texts(parsed(svg.render(demo_scenes.logistic(), ("gradient",))))
-    assert written.count("∂") == 8 + 1  # the ops, and the legend
+    assert written.count("∂") == 7 + 1  # the ops that are drawn, and the legend
     assert "adjoint" in written
 
 

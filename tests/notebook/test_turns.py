@@ -64,19 +64,19 @@ def test_of_a_loop_turns_are_told_with_the_first_and_the_last(notebook):
     exp = told("exp")
     known = [np.exp(-v) for v in states(notebook["w"], 200)]
     by_turn = turns(exp)
-    assert next(iter(by_turn)) == "turn 1 of 200"
-    assert list(by_turn)[-1] == "turn 200 of 200"
+    assert next(iter(by_turn)) == "iteration 1 of 200"
+    assert list(by_turn)[-1] == "iteration 200 of 200"
     assert len(by_turn) == looking_inside.MOST_TURNS
     for when, seen in by_turn.items():
         assert seen == summary(known[int(when.split()[1]) - 1])
     assert exp["ran"] == "200 times"
     assert exp["over"] == f"min {np.min(known[:200]):.4g}, max {np.max(known[:200]):.4g}"
     assert exp["seconds"] > 0
-    carry = told("carry 1")
-    assert turns(carry)["turn 1 of 200"] == summary(notebook["w"])
+    carry = told("v")
+    assert turns(carry)["iteration 1 of 200"] == summary(notebook["w"])
     assert "seconds" not in carry
     whole = told("loop", "")
-    assert whole["ran"] == "200 turns"
+    assert whole["ran"] == "200 iterations"
     assert whole["seconds"] >= exp["seconds"]
     assert whole["min"] == summary(states(notebook["w"], 200)[-1])["min"]
 
@@ -99,13 +99,13 @@ def test_of_a_branch_the_way_that_ran_is_told(notebook):
     assert turns(told("multiply", "/then/")) == {"": summary(total * 2)}
     assert "ran" not in told("multiply", "/then/")
     assert told("exp", "/otherwise/") == {"ran": "did not run"}
-    assert told("cond", "")["ran"] == "then"
+    assert told("branch", "")["ran"] == "then"
 
 
 def test_a_parameter_inside_is_not_taken_for_an_input_of_the_cell(notebook):
     told = Told(notebook, "v = np.exp(w)\nif v.sum() > 0:\n    v = v * 2\nelse:\n    v = v - 1\nv")
-    assert turns(told("operand 1", "/then/")) == {"": summary(np.exp(notebook["w"]))}
-    assert told("w", "")["value"] != turns(told("operand 1", "/then/"))[""]["value"]
+    assert turns(told("v", "/then/")) == {"": summary(np.exp(notebook["w"]))}
+    assert told("w", "")["value"] != turns(told("v", "/then/"))[""]["value"]
 
 
 def test_a_branch_in_a_loop_tells_how_often_it_ran_and_when(notebook):
@@ -113,21 +113,21 @@ def test_a_branch_in_a_loop_tells_how_often_it_ran_and_when(notebook):
     told = Told(notebook, cell)
     double, third = told("multiply", "/then/"), told("divide", "/otherwise/")
     assert double["ran"] == "1 of 20 times"
-    assert turns(double) == {"turn 14 of 20": summary(notebook["w"] / 3 / 3**12 * 2)}
+    assert turns(double) == {"iteration 14 of 20": summary(notebook["w"] / 3 / 3**12 * 2)}
     assert third["ran"] == "19 of 20 times"
-    assert list(turns(third))[-1] == "turn 20 of 20"
-    assert told("cond")["ran"] == "20 times: then once, else 19 times"
-    assert not [when for when in turns(third) if when.startswith("turn 14")]
+    assert list(turns(third))[-1] == "iteration 20 of 20"
+    assert told("branch")["ran"] == "20 times: then once, else 19 times"
+    assert not [when for when in turns(third) if when.startswith("iteration 14")]
 
 
 def test_the_test_of_a_while_loop_comes_once_more_than_its_body(notebook):
     told = Told(notebook, "s = w.sum()\nwhile s < 100:\n    s = s * 3\ns + 1")
     count = 4  # 3.5, 10.5, 31.5, 94.5, 283.5
     body, test = told("multiply", "/body/"), told("less", "/test/")
-    assert list(turns(body))[-1] == f"turn {count} of {count}"
+    assert list(turns(body))[-1] == f"iteration {count} of {count}"
     assert list(turns(test))[-1] == f"test {count + 1} of {count + 1}"
     assert [seen["value"] for seen in turns(test).values()] == ["True"] * count + ["False"]
-    assert told("while", "")["ran"] == f"{count} turns"
+    assert told("while", "")["ran"] == f"{count} iterations"
 
 
 def test_nested_loops_tell_the_turns_of_each(notebook):
@@ -135,10 +135,10 @@ def test_nested_loops_tell_the_turns_of_each(notebook):
         notebook, "v = w\nfor i in range(3):\n    for j in range(4):\n        v = np.sin(v) + i * np.cos(w)\nv.sum()"
     )
     sin, cos = told("sin"), told("multiply")
-    assert next(iter(turns(sin))) == "turn 1 of 3, turn 1 of 4"
-    assert list(turns(sin))[-1] == "turn 3 of 3, turn 4 of 4"
+    assert next(iter(turns(sin))) == "iteration 1 of 3, iteration 1 of 4"
+    assert list(turns(sin))[-1] == "iteration 3 of 3, iteration 4 of 4"
     assert sin["ran"] == "12 times"
-    assert told("loop")["ran"] == "3 times: 12 turns"
+    assert told("loop")["ran"] == "3 times: 12 iterations"
     v = notebook["w"]
     for k in range(12):
         last, v = v, np.sin(v) + k // 4 * np.cos(notebook["w"])
@@ -151,13 +151,13 @@ def test_what_is_the_same_in_every_turn_says_so():
     graph = _region([VECTOR, VECTOR], lambda x, c: control.loop(constant(4), body, [x], [c]))
     found, _ = measure([graph], dict(zip(graph.parameters, (np.ones(3), np.full(3, 2.0)), strict=True)), int)
     square = next(one for place, one in found.items() if isinstance(place, tuple) and place[-1].op.name == "multiply")
-    assert square["ran"] == "once, for all turns"
+    assert square["ran"] == "once, for all iterations"
     assert {one["value"] for one in turns(square).values()} == {"[4, 4, 4]"}
 
 
 def test_a_value_that_is_stored_into_later_is_told_as_it_was(notebook):
     told = Told(notebook, "h = np.zeros(4)\nfor k in range(4):\n    h[k] = k + 1\nh.sum()")
-    carry = told("carry 1")
+    carry = told("h")
     assert [one["value"] for one in turns(carry).values()] == [
         "[0, 0, 0, 0]",
         "[1, 0, 0, 0]",
@@ -172,7 +172,7 @@ def test_a_loop_without_turns_did_not_run():
     found, note = measure([graph], dict(zip(graph.parameters, (0, np.ones(3)), strict=True)), int)
     inside = [told for place, told in found.items() if isinstance(place, tuple)]
     assert inside == [{"ran": "did not run"}] * len(body.nodes)
-    assert found[graph.results[0]]["ran"] == "0 turns"
+    assert found[graph.results[0]]["ran"] == "0 iterations"
     assert note == ""
 
 
@@ -192,11 +192,11 @@ def test_of_a_long_loop_the_first_turns_are_told(notebook, monkeypatch):
     assert "Of a long loop the first iterations are told" in told.details.note
     assert "Values below were not computed" in told.details.note
     exp = told("exp")
-    assert next(iter(turns(exp))) == "turn 1 of 3000"
-    assert list(turns(exp))[-1] == "turn 100 of 3000"
+    assert next(iter(turns(exp))) == "iteration 1 of 3000"
+    assert list(turns(exp))[-1] == "iteration 100 of 3000"
     assert exp["ran"] == "at least 100 times"
-    assert turns(exp)["turn 100 of 3000"] == summary(np.exp(-states(notebook["w"], 99)[-1]))
-    assert told("loop", "") == {"ran": "3000 turns"}
+    assert turns(exp)["iteration 100 of 3000"] == summary(np.exp(-states(notebook["w"], 99)[-1]))
+    assert told("loop", "") == {"ran": "3000 iterations"}
 
 
 def test_where_there_is_no_room_the_loop_alone_is_told(notebook, monkeypatch):
@@ -210,7 +210,7 @@ def test_where_there_is_no_room_the_loop_alone_is_told(notebook, monkeypatch):
 def test_few_turns_are_told_where_much_is_inside(notebook, monkeypatch):
     monkeypatch.setattr(looking_inside, "MOST_TOLD", 12)
     told = Told(notebook, LOOP)
-    assert list(turns(told("exp"))) == ["turn 200 of 200"]
+    assert list(turns(told("exp"))) == ["iteration 200 of 200"]
 
 
 # nothing happens twice ------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_a_page_gets_times_and_sizes_with_their_units(notebook):
     [
         (
             "u = w\nfor k in range(9):\n    if k > 5:\n        u = np.log(u - 90)\n    else:\n        u = u * 2\nq = u.sum()",
-            ["line 5, turn 7  u = np.log(u - 90)", "log", "[0]", "-58"],
+            ["line 5, iteration 7  u = np.log(u - 90)", "log", "[0]", "-58"],
         ),
         (
             "s = w.sum()\nif s > 0:\n    s = np.log(-s)\nq = s * 2",
@@ -306,11 +306,11 @@ def test_a_page_gets_times_and_sizes_with_their_units(notebook):
         ),
         (
             "u = w\nv = w\nfor i in range(6):\n    for j in range(5):\n        v = np.sqrt(20 - u)\n        u = u + 1\nq = (u + v).sum()",
-            ["line 6, turn 4, 5  v = np.sqrt(20 - u)", "sqrt", "[2]", "-1"],
+            ["line 6, iteration 4, 5  v = np.sqrt(20 - u)", "sqrt", "[2]", "-1"],
         ),
         (
             "u = w\nfor k in range(6):\n    u = u * 3 + np.where(u > 9, np.log(u - 9), 0)\n    v = np.sqrt(200 - u)\nq = (u + v).sum()",
-            ["line 5, turn 5  v = np.sqrt(200 - u)", "sqrt", "[1]", "-55.9871"],
+            ["line 5, iteration 5  v = np.sqrt(200 - u)", "sqrt", "[1]", "-55.9871"],
         ),
     ],
 )

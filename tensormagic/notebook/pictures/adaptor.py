@@ -89,20 +89,31 @@ class Portrait:
         return self.executable.plan
 
     @cached_property
-    def ops(self) -> int:
-        """How many operations were captured."""
-        return sum(kind_of(n) not in {"input", "constant"} for n in self.primal.nodes)
-
-    @property
-    def kernels(self) -> int:
-        """How many loops and library calls they become, with their gradients."""
-        return len(self.plan.steps)
+    def computes(self) -> bool:
+        """Whether anything was captured that computes."""
+        return any(kind_of(n) not in {"input", "constant"} for n in self.primal.nodes)
 
     @cached_property
-    def rules(self) -> tuple[str, ...]:
-        """The stable rules that fired, each once."""
+    def ops(self) -> int:
+        """How many operations were captured, as the graph shows and counts them."""
+        views = self.scene("").views
+        return views[0].ops if views else sum(kind_of(n) not in {"input", "constant"} for n in self.primal.nodes)
+
+    @cached_property
+    def changed(self) -> tuple[Any, ...]:
+        """The uses of rules that may have changed digits."""
         fired = [*self.first.fired, *self.executable.rewritten.fired]
-        return tuple(dict.fromkeys(f.rule.name for f in fired if f.rule.level == "stable"))
+        return tuple(f for f in fired if f.rule.level != "exact")
+
+    @property
+    def levels(self) -> set[str]:
+        """The levels of these rules."""
+        return {f.rule.level for f in self.changed}
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """These rules, each once, with their levels."""
+        return tuple(dict.fromkeys(f"{f.rule.level}: {f.rule.name}" for f in self.changed))
 
     @cached_property
     def values(self) -> list[Any]:
@@ -153,7 +164,7 @@ class Portrait:
         if len(self.graph.nodes) > MOST_AT_ALL:
             return Scene(self.cell, source, ())
         views = _Views(self, source)
-        return Scene(self.cell, source, views.views(), views.details)
+        return Scene(self.cell, source, views.views(), views.details, self.rules)
 
 
 def portrait(
@@ -205,15 +216,16 @@ class _Views:
                 texts[cell] = functions_of(source_of(cell))
             return texts[cell].get(line, "")
 
-        self.drawing = Drawing(shown.cell, places(shown.lens, shown.cell), shown.preview, function)
+        self.drawing = Drawing(shown.cell, places(shown.lens, shown.cell), shown.preview, function, source_of)
 
     def views(self) -> tuple[View, ...]:
         """Captured, rewritten, and where there are any, gradient and kernels."""
         shown, drawing = self.shown, self.drawing
         names, everything = shown.names, (*shown.names, *shown.gradients)
-        found = [drawing.view("captured", self.scope(shown.primal), names)]
+        found = [drawing.view("captured", self.scope(shown.primal), names, written=True)]
         first, final = shown.first, shown.executable
         drawing.follow(shown.primal, first.graph)
+        drawing.known |= drawing.naming.rewritten([*first.fired, *final.rewritten.fired], drawing.known)
         rules = _rules_by_node(first.fired)
         found.append(drawing.view("rewritten", self.scope(first.graph), names, rules=rules))
         drawing.follow(first.graph, final.graph)

@@ -326,27 +326,27 @@ class _Composer:
     ) -> Box:
         vertices = [self.parts.vertices[index] for index in members]
         names = Counter(symbol(clean(vertex.label, 40)) for vertex in vertices if vertex.is_op)
-        ops = sum(names.values())
+        inner = [body for vertex in vertices for body in self.parts.inner.get(vertex.id, ())]
+        ops = sum(names.values()) + sum(body.ops for body in inner)
         note = f"{ops} op{'s' * (ops != 1)}"
         common = [name if count == 1 else f"{count} {name}" for name, count in names.most_common(4)]
-        face = group_face(title, note, shorten(", ".join(common) + ", …" * (len(names) > len(common)), 130, 10))
+        face = group_face(title, note, shorten(", ".join(common) + ", …" * (len(names) > len(common)), 150, 12))
         entries, exits = crossing
 
         def opened() -> Opened:
-            inner = self._compose(members, depth + 1, f"{key}/", entries, exits)
-            ports = inner.boxes[len(inner.boxes) - len(entries) - len(exits) :]
-            middle = inner.width / 2
+            held = self._compose(members, depth + 1, f"{key}/", entries, exits)
+            ports = held.boxes[len(held.boxes) - len(entries) - len(exits) :]
+            middle = held.width / 2
             at = [port.x - middle for port in ports]
             return Opened(
-                inner,
-                round(max(inner.width + 2 * SIDE, NARROWEST), 1),
-                round(inner.height + HEAD + (0.0 if exits else SIDE), 1),
+                held,
+                round(max(held.width + 2 * SIDE, NARROWEST), 1),
+                round(held.height + HEAD + (0.0 if exits else SIDE), 1),
                 {self.parts.keys[index]: x for index, x in zip(entries, at, strict=False)},
                 {self.parts.keys[index]: x for index, x in zip(exits, at[len(entries) :], strict=True)},
             )
 
         keys = [self.parts.keys[index] for index in members]
-        inner = [body for vertex in vertices for body in self.parts.inner.get(vertex.id, ())]
         lines = sorted({vertex.line for vertex in vertices if vertex.line})
         holds = frozenset([*keys, *(v.id for body in inner for v in body.everything())])
         inside = Inside(f"{title}: {note}", not self.is_large, opened, holds, tuple(lines))
@@ -367,7 +367,7 @@ def _region_box(parts: _Parts, index: int, bodies: tuple[View, ...]) -> Box:
     small = len(parts.keys) + sum(len(body.vertices) for body in bodies) <= OPEN_REGIONS_BELOW
     members = [v for body in bodies for v in body.everything()]
     holds, lines = frozenset(v.id for v in members), sorted({v.line for v in members if v.line})
-    inside = Inside(f"{clean(vertex.label, 40)}: {note}", small, opened, holds, tuple(lines))
+    inside = Inside(f"{vertex.title}: {note}", small, opened, holds, tuple(lines))
     return Box(parts.keys[index], 0, 0.0, vertex_face(vertex, note), vertex, inside, vertex.id in parts.results)
 
 

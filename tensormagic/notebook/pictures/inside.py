@@ -212,8 +212,8 @@ class _Seen:
     told: Mapping[str, Any]
 
     def when(self, runs: int, *, calls: bool) -> str:
-        """``turn 3 of 200``, the outermost loop first; of functions that call themselves the call; nothing outside loops."""
-        parts = [f"turn {turn}{'' if loop.turns is None else f' of {loop.turns}'}" for loop, turn in self.turns]
+        """``iteration 3 of 200``, the outermost loop first; of functions that call themselves the call; nothing outside loops."""
+        parts = [f"iteration {turn}{'' if loop.turns is None else f' of {loop.turns}'}" for loop, turn in self.turns]
         if self.graph == "test" and self.turns:  # it comes before the turn, and once more
             loop, turn = self.turns[-1]
             parts[-1] = f"test {turn + 1}{'' if loop.turns is None else f' of {loop.turns + 1}'}"
@@ -289,7 +289,7 @@ def _ran(counting: _Counting, *, whole: bool) -> str:
         return ""
     if root.is_loop:
         turns = root.count if root.count is not None else root.turn
-        return f"{'' if whole or root.count is not None else 'more than '}{turns} turn{'s' * (turns != 1)}"
+        return f"{'' if whole or root.count is not None else 'more than '}{turns} iteration{'s' * (turns != 1)}"
     return {"then": "then", "otherwise": "else"}.get(root.way, "")
 
 
@@ -297,7 +297,7 @@ def _ways(place: Place, counting: _Counting) -> str:
     """The turns of a loop inside, in all; how often each way of a branch was taken."""
     op, runs = place[-1].op, counting.runs
     if op in {LOOP, WHILE}:
-        return f"{runs((*place, 'body'))} turns"
+        return f"{runs((*place, 'body'))} iterations"
     if op is not COND:
         return ""
     return f"then {_times(runs((*place, 'then')))}, else {_times(runs((*place, 'otherwise')))}"
@@ -327,12 +327,12 @@ def _node(node: Node, inside: Place, counting: _Counting, looking: _Looking, *, 
     place, runs = (*inside, node), counting.runs(inside)
     record = counting.parts[inside].records.get(node) if inside in counting.parts else None
     if record is None:
-        return {"ran": "did not run" if whole else "did not run in the turns that were looked at"}
+        return {"ran": "did not run" if whole else "did not run in the iterations that were looked at"}
     told: dict[str, Any] = {} if node.op is PARAMETER else _seconds(record.seconds)
     around = counting.runs(inside[:-2], 1)
     ran = ""
     if whole and record.times < runs:
-        ran = f"{_times(record.times)}, for all turns"
+        ran = f"{_times(record.times)}, for all iterations"
     elif runs > 1 or around > 1:
         ran = f"{record.times} of {around} times" if inside[-2].op is COND else _times(record.times)
         ran = ran if whole else f"at least {ran}"

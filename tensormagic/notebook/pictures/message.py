@@ -68,6 +68,7 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
     return {
         "title": clean(scene.title, 200),
         "summary": scene.summary,
+        "rules": [clean(rule, 200) for rule in scene.rules[:40]],
         "source": [clean(line, 400) for line in scene.source.splitlines()[:2000]],
         **tables.message(),
         "head": HEAD,
@@ -117,7 +118,7 @@ def _answer_group(scene: Scene, tables: _Tables, view: int, grouping: str, key: 
 
 
 def _answer_search(scene: Scene, _: _Tables, view: int, text: str) -> Any:
-    return [vertex.id for vertex in scene.views[view].everything() if text.lower() in describe(vertex).lower()]
+    return [vertex.id for vertex in scene.views[view].drawn.everything() if text.lower() in describe(vertex).lower()]
 
 
 def _answer_way(scene: Scene, _: _Tables, view: int, grouping: str, key: str) -> Any:
@@ -203,4 +204,4 @@ def _vertex_message(vertex: Vertex) -> dict[str, Any]:
             value = [clean(rule, 120) for rule in vertex.rules[:40]]
         if value not in ("", None, [], False, 0) and (item.name, value) != ("role", "value"):
             message[item.name] = value
-    return message
+    return message | ({"title": vertex.title} if vertex.title != vertex.label else {})

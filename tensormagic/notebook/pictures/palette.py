@@ -98,13 +98,13 @@ _PLAIN = f"""text{{font-family:{FONT};text-anchor:middle;unicode-bidi:plaintext}
 .name{{font-size:14px;font-weight:700}}
 .op{{font-size:14px;font-weight:500}}
 .symbol{{font-size:20px}}
-.value{{font-size:11.5px}}
-.type,.note{{font-size:10.5px}}
-.tag{{font-size:10px;font-style:italic}}
+.value{{font-size:12px}}
+.type,.note{{font-size:12px}}
+.tag{{font-size:12px;font-style:italic}}
 .heading{{font-size:12px;font-weight:600;text-anchor:start;stroke-width:4px;paint-order:stroke;stroke-linejoin:round}}
 .view{{font-size:14px;font-weight:700;text-anchor:start}}
 .note{{text-anchor:start}}
-.mark text{{font-size:11px}}
+.mark text{{font-size:12px}}
 .box path{{stroke-width:1.4}}
 .input path{{stroke-width:2.2}}
 .constant path{{stroke-width:1;stroke-dasharray:1 2.5}}

@@ -31,6 +31,7 @@ KINDS = (
     "region",
     "output",
 )
+MOST_RULES = 8  # that a text lists
 COLLAPSE_ABOVE = 200  # a view of more vertices starts as groups
 _NOT_OPS = frozenset({"input", "constant", "output"})
 
@@ -65,6 +66,8 @@ class Vertex:
         A few values, or nothing.
     function : str
         The function of the user's in whose text it was written.
+    name : str
+        What the user's text calls its value.
     number : int
         Tells what was measured of it; vertices of one id that stand for different nodes have different ones.
     """
@@ -82,7 +85,14 @@ class Vertex:
     yellow: bool = False
     preview: str = ""
     function: str = ""
+    name: str = ""
     number: int = 0
+
+    @property
+    def title(self) -> str:
+        """``e = exp``: what is computed, and what it is called; else the name alone, or the operation."""
+        label = symbol(clean(self.type if self.label == "form" else self.label, 60)) or "?"
+        return f"{clean(self.name, 40)} = {label}" if self.name and self.is_op else label
 
     @property
     def is_op(self) -> bool:
@@ -108,16 +118,26 @@ class View:
     edges: tuple[Edge, ...]
     outputs: tuple[str, ...] = ()
     inner: Mapping[str, tuple[View, ...]] = field(default_factory=dict)  # graphs of loops and branches, by id
+    is_folded: bool = False  # whether what only carries values was left out
+
+    @cached_property
+    def drawn(self) -> View:
+        """The view without what only carries values: what is drawn, listed and counted unless every step is asked for."""
+        from tensormagic.notebook.pictures.folding import folded  # it makes views, so it knows this file
+
+        return self if self.is_folded else folded(self)
 
     @property
     def groupings(self) -> tuple[str, ...]:
-        """How the vertices can be grouped, the usual way first: ``none``, ``line``, ``function``, ``kernel``."""
-        ops = [vertex for vertex in self.vertices if vertex.is_op]
+        """How the vertices can be shown, the usual way first: ``none``, ``line``, ``function``, ``kernel``; ``all``: not folded."""
+        drawn = self.drawn
+        ops = [vertex for vertex in drawn.vertices if vertex.is_op]
         known = {
             "kernel": any(vertex.kernel is not None for vertex in ops),
-            "none": len(self.vertices) <= COLLAPSE_ABOVE,
-            "line": any(vertex.line for vertex in ops) or len(self.vertices) > COLLAPSE_ABOVE,
+            "none": len(drawn.vertices) <= COLLAPSE_ABOVE,
+            "line": any(vertex.line for vertex in ops) or len(drawn.vertices) > COLLAPSE_ABOVE,
             "function": any(vertex.function for vertex in ops),
+            "all": len(drawn.vertices) < len(self.vertices) <= COLLAPSE_ABOVE,
         }
         return tuple(name for name, there in known.items() if there)
 
@@ -131,8 +151,8 @@ class View:
 
     @property
     def ops(self) -> int:
-        """How many vertices compute something."""
-        return sum(vertex.is_op for vertex in self.vertices)
+        """How many of the vertices that are drawn compute something, those inside of loops and branches with them."""
+        return sum(vertex.is_op for vertex in self.drawn.everything())
 
     @property
     def kernels(self) -> int:
@@ -149,7 +169,7 @@ class View:
         if grouping not in self._pictures:
             from tensormagic.notebook.pictures.draw import draw  # a picture is made of a view, so it knows this file
 
-            self._pictures[grouping] = draw(self, grouping)
+            self._pictures[grouping] = draw(self if grouping == "all" else self.drawn, grouping)
         return self._pictures[grouping]
 
     @cached_property
@@ -169,12 +189,15 @@ class Scene:
         One or more views of its graph.
     later : callable, optional
         Finds out what is told of nodes when somebody looks.
+    rules : tuple of str
+        The rules that may have changed digits, with their levels.
     """
 
     title: str
     source: str
     views: tuple[View, ...]
     later: Callable[[], Details] | None = field(default=None, compare=False, repr=False)
+    rules: tuple[str, ...] = ()
 
     def view(self, name: str) -> View:
         """Return the view of that name.
@@ -210,7 +233,7 @@ class Scene:
         rows: list[str] = []
         if self.views:
             by_line: dict[int, list[Vertex]] = {}
-            for vertex in self.views[0].vertices:
+            for vertex in self.views[0].drawn.vertices:
                 if vertex.is_op and vertex.line is not None:
                     by_line.setdefault(vertex.line, []).append(vertex)
             for line in sorted(by_line):
@@ -220,6 +243,13 @@ class Scene:
             rows[lines:] = [f"  and {len(rows) - lines} more lines"]
         title = clean(self.title, 80)
         return "\n".join([f"{title}, {self.summary}" if title else self.summary, *rows])
+
+    @property
+    def told(self) -> str:
+        """:meth:`text` without its title, and the rules that may have changed digits."""
+        rules = [f"  {rule}" for rule in self.rules[:MOST_RULES]]
+        rules += [f"  and {len(self.rules) - MOST_RULES} more rules"] if len(self.rules) > MOST_RULES else []
+        return "\n".join([self.summary, *self.text().splitlines()[1:], *rules])
 
     @cached_property
     def details(self) -> Details:
@@ -234,7 +264,7 @@ class Scene:
 
 
 def _listed(vertices: list[Vertex]) -> str:
-    names = Counter(symbol(clean(vertex.label, 40)) for vertex in vertices)
+    names = Counter(vertex.title for vertex in vertices)
     ops = ", ".join(name if count == 1 else f"{count} {name}" for name, count in list(names.items())[:12])
     more = ", …" if len(names) > 12 else ""
     return f"{ops}{more}: {clean(vertices[-1].type, 80)}"

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tensormagic.notebook.pictures.labels import SYMBOLS, clean, shorten, symbol, width
+from tensormagic.notebook.pictures.labels import SYMBOLS, clean, shorten, width
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Vertex
@@ -22,9 +22,9 @@ STYLES = {
     "name": (14.0, 18.0, True),
     "op": (14.0, 18.0, False),
     "symbol": (20.0, 21.0, False),
-    "value": (11.5, 15.0, False),
-    "type": (10.5, 14.0, False),
-    "tag": (10.0, 13.0, False),
+    "value": (12.0, 15.0, False),
+    "type": (12.0, 15.0, False),
+    "tag": (12.0, 15.0, False),
 }
 # kind: (space at both sides, and above and below the text)
 _PADDING = {
@@ -60,14 +60,14 @@ class Face:
 
 def vertex_face(vertex: Vertex, note: str = "") -> Face:
     """Return the face of a vertex, with a `note` below what it says of itself."""
-    label = symbol(clean(vertex.label)) or "?"
+    label = vertex.title
     if vertex.kind in {"input", "output"}:
         lines = [(label, "name"), (vertex.type, "type")]
     elif vertex.kind == "constant":
         lines = [(label, "value"), (vertex.type if "[" in vertex.type else "", "type")]
     else:
         lines = [
-            (label, "symbol" if label in _SYMBOLS else "op"),
+            (label, "symbol" if label in _SYMBOLS else "name" if vertex.name else "op"),
             (vertex.type, "type"),
             (_tag(vertex), "tag"),
             (note, "tag"),
@@ -87,7 +87,7 @@ def mark(vertex: Vertex) -> str:
 
 def describe(vertex: Vertex) -> str:
     """Say in one line what a vertex is: label, type, role, source line, kernel."""
-    told = [vertex.label, vertex.type]
+    told = [vertex.title, "" if vertex.label in vertex.title else vertex.label, vertex.type]
     told.append(vertex.role if vertex.role != "value" else "")
     told.append(f"{vertex.cell} line {vertex.line}".strip() if vertex.line is not None else "")
     told.append(f"kernel {vertex.kernel}" if vertex.kernel is not None else "")

@@ -98,7 +98,7 @@ def _panel(view: View) -> _Panel:
     heading = f'<text class="view" y="12">{escape(name)}</text><text class="note" x="{_n(start)}" y="12">{count}</text>'
     picture = view.picture
     body = f'<g transform="translate(0 30)">{_picture(picture)}</g>'
-    return _Panel(heading + body, max(picture.width, start + width(count, 10.5)), picture.height + 34)
+    return _Panel(heading + body, max(picture.width, start + width(count, 12)), picture.height + 34)
 
 
 def _picture(picture: Picture) -> str:
@@ -172,7 +172,7 @@ def _legend(vertices: list[Vertex]) -> _Panel:
     entries = [(kind, "", told) for kind, told in _LEGEND.items() if kind in kinds]
     entries += [("", sign, told) for sign, told in (("∂", "adjoint"), ("d", "tangent")) if sign in map(mark, vertices)]
     for kind, sign, told in entries:
-        long = 34 + width(told, 10.5) + 14
+        long = 34 + width(told, 12) + 14
         if x + long > 640 and x:
             x, y = 0.0, y + 20
         sample = f'<g class="mark"><circle r="7.5"/><text y="4">{sign}</text></g>' if sign else _sample(kind)

@@ -10,7 +10,8 @@ import ast
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import Size, evaluate
 from tensormagic.ir.type import Type
+from tensormagic.notebook.pictures.naming import Known, Naming, parsed, unfolded
 from tensormagic.notebook.pictures.scene import KINDS, Edge, Vertex, View
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
@@ -30,6 +32,9 @@ __all__ = ["Drawing", "Scope", "functions_of", "is_product", "kind_of", "newest"
 
 MOST_INSIDE = 3_000  # vertices of one view in graphs of loops, branches and calls; beyond, these are drawn as one box
 DEEPEST = 8
+WORDS = {"cond": "branch"}  # operations by other names than their own
+REGIONS = frozenset(("loop", "while", "cond"))  # that give the user's variables
+MOST_NAMES = 4  # of the variables that a loop gives
 _BODIES = {"test": "test", "then": "then", "otherwise": "else", "body": "body", "back": "derivative"}
 
 
@@ -40,6 +45,8 @@ class Scope:
     graph: Graph
     names: tuple[str, ...]
     number: Callable[[Size], int] | None
+    called: Mapping[Node, str] = field(default_factory=dict[Node, str])
+    fixed: Mapping[int, Node] = field(default_factory=dict[int, Node])  # the constants that parameters stand for
     _texts: dict[Type, str] = field(default_factory=dict[Type, str], compare=False, repr=False)
 
     def type_text(self, t: Type) -> str:
@@ -65,24 +72,54 @@ class Scope:
             return "@" if is_product(node["subscripts"]) else "einsum"
         if node.op.name == "loop" and node.args[0].op is CONSTANT:
             return f"loop × {short(node.args[0]['bits'].array()[()])}"
-        return str(node["size"]) if node.op is SIZE else node.op.name
+        return self.size_text(node["size"]) if node.op is SIZE else WORDS.get(node.op.name, node.op.name)
 
-    def inner(self, node: Node, graph: Graph) -> Scope:
-        """The scope of a graph inside a node: its parameters are called as what they are given."""
+    def size_text(self, size: Size) -> str:
+        """The number that a size is in this run; its symbol where that is not known."""
+        if self.number is not None:
+            with suppress(KeyError, TensorError):
+                return str(self.number(size))
+        return str(size)
+
+    def constant(self, node: Node) -> Node | None:
+        """The constant that a parameter of a graph inside stands for, if it does."""
+        return self.fixed.get(node["index"]) if node.op is PARAMETER else None
+
+    def inner(self, node: Node, graph: Graph, naming: Naming, called: Mapping[Node, str]) -> Scope:
+        """The scope of a graph inside a node: its parameters are called as what they are given, or as the user's variables."""
         first = len(node.args) - len(graph.parameters)  # the predicate of a branch is no operand of its graphs
         given = node.args[max(first, 0) :]
+        numbers = self._numbers(graph, given) if first >= 0 else None
+        if first < 0:
+            given = ()
         carries, counted = int(node.params.get("carries", 0)), node.op.name == "loop"
         names: list[str] = []
+        fixed: dict[int, Node] = {}
         for k in range(len(graph.parameters)):
             turn = k - counted
             if counted and not k:
-                names.append("index")
-            elif 0 <= turn < carries:
-                names.append(f"carry {turn + 1}")
-            else:
-                known = k < len(given) and given[k].op in {PARAMETER, CONSTANT}
-                names.append(self.label(given[k]) if known else f"operand {k + 1}")
-        return Scope(graph, tuple(names), self._numbers(graph, given) if first >= 0 else None)
+                names.append(naming.counter(node) or "index")
+                continue
+            carried = 0 <= turn < carries
+            source = unfolded(given[k]) if k < len(given) else None
+            if source is not None and source.op is CONSTANT and not carried:
+                fixed[k] = source
+            result = graph.results[turn] if carried and turn < len(graph.results) else None
+            usual = f"carried {turn + 1}" if carried else f"operand {k + 1}"
+            named = called.get(result, "") if result is not None else ""
+            names.append(named or (self.given(given[k], naming, carried=carried) if k < len(given) else "") or usual)
+        return Scope(graph, tuple(names), numbers, called, fixed)
+
+    def given(self, node: Node, naming: Naming, *, carried: bool = False) -> str:
+        """What an operand is called: its name, or how it was written; of what a loop carries, its name alone."""
+        if node in self.called:
+            return self.called[node]
+        source = unfolded(node)
+        if source.op is PARAMETER or (source.op is CONSTANT and not carried):
+            return self.label(source)
+        if source.op.name in REGIONS:
+            return naming.given_by(source, node)
+        return self.called.get(source, "") or ("" if carried else naming.written(source))
 
     def _numbers(self, graph: Graph, given: Sequence[Node]) -> Callable[[Size], int] | None:
         if self.number is None:
@@ -113,9 +150,16 @@ class Drawing:
     spans: Callable[[Node], Sequence[Site]]
     preview: Callable[[Node], str] = lambda _: ""
     functions: Callable[[str, int], str] = lambda _cell, _line: ""
+    source_of: Callable[[str], str] = lambda _: ""
     ids: dict[Node, str] = field(default_factory=dict[Node, str])
     numbers: dict[Any, int] = field(default_factory=dict[Any, int])  # of nodes; inside regions, of their places
+    known: dict[Known, str] = field(default_factory=dict[Known, str])  # names, by operation and place
     _count: int = 0
+
+    @cached_property
+    def naming(self) -> Naming:
+        """Reads names out of the texts of cells."""
+        return Naming(self.spans, self.source_of)
 
     def id(self, node: Node) -> str:
         """What a node is called in every view."""
@@ -180,9 +224,12 @@ class Drawing:
         rules: Mapping[Node, tuple[str, ...]] | None = None,
         kernel: Mapping[Node, int] | None = None,
         yellow: frozenset[Node] | set[Node] = frozenset(),
+        written: bool = False,
     ) -> View:
-        """One graph under a name."""
-        return _Writer(self, rules or {}, kernel or {}, yellow).view(name, scope, outputs)
+        """One graph under a name; ``written`` says that it is as the user wrote it, so that names are read from the text."""
+        writer = _Writer(self, rules or {}, kernel or {}, yellow, written=written)
+        scope = replace(scope, called=writer.called(scope.graph))
+        return writer.view(name, scope, outputs)
 
 
 class _Writer:
@@ -194,8 +241,11 @@ class _Writer:
         rules: Mapping[Node, tuple[str, ...]],
         kernel: Mapping[Node, int],
         yellow: frozenset[Node] | set[Node],
+        *,
+        written: bool,
     ) -> None:
         self.drawing = drawing
+        self.written = written
         self.rules = rules
         self.kernel = kernel
         self.yellow = yellow
@@ -222,6 +272,15 @@ class _Writer:
             edges.append(Edge(ids[node], f"{within}out:{label}"))
         return View(name, tuple(vertices), tuple(edges), tuple(ids[n] for n in scope.graph.results), inner)
 
+    def called(self, graph: Graph) -> Mapping[Node, str]:
+        """What the user calls the nodes of a graph."""
+        naming, known = self.drawing.naming, self.drawing.known
+        if not self.written:
+            return naming.still(graph, known)
+        called = naming.names(graph)
+        known.update(naming.certain(graph, called))
+        return called
+
     def _ids(self, graph: Graph, within: str) -> dict[Node, str]:
         taken: set[str] = set()
         ids: dict[Node, str] = {}
@@ -240,11 +299,21 @@ class _Writer:
             self.room -= len(graph.nodes)
             if self.room < 0:
                 return
-            what = "next" if node.op.name in {"loop", "while"} and name == "body" else "result"
-            count = len(graph.results)
-            outputs = [f"{what} {k + 1}" if count > 1 else what for k in range(count)]
+            called = self.called(graph)
+            inner = scope.inner(node, graph, self.drawing.naming, called)
+            outputs = _result_names(node, name, inner)
             title = _BODIES.get(name, node.op.name)
-            yield self.view(title, scope.inner(node, graph), outputs, f"{key}/{name}/", (*place, node, name))
+            yield self.view(title, inner, outputs, f"{key}/{name}/", (*place, node, name))
+
+    def _results(self, scope: Scope, node: Node) -> str:
+        """The variables that a loop or a branch gives."""
+        for body in ("body", "then"):
+            graph = node.params.get(body)
+            if isinstance(graph, Graph) and node.op.name in REGIONS:
+                inner = scope.inner(node, graph, self.drawing.naming, self.called(graph))
+                names = [name for name in _result_names(node, body, inner) if name.isidentifier()]
+                return ", ".join(names[:MOST_NAMES]) + ", …" * (len(names) > MOST_NAMES)
+        return ""
 
     def _symbolic(self, types: tuple[Type, ...]) -> str:
         text = self.symbolic.get(types)
@@ -255,7 +324,8 @@ class _Writer:
     def vertex(self, scope: Scope, node: Node, key: str, place: tuple[Any, ...]) -> Vertex:
         """One node, in the graphs of a place."""
         drawing = self.drawing
-        kind = kind_of(node)
+        fixed = scope.constant(node)
+        kind = kind_of(fixed or node)
         spans = drawing.spans(node)
         is_op = kind not in {"input", "constant"}
         line = min((s.line for s in spans if s.cell == drawing.cell), default=None) if is_op else None
@@ -263,9 +333,9 @@ class _Writer:
         at = line if line is not None else newest(spans).line if spans else 0
         return Vertex(
             key,
-            scope.label(node),
+            scope.label(node) if fixed is None else short(fixed["bits"].array()[()]),
             kind,
-            ", ".join(scope.type_text(t) for t in node.types),
+            ", ".join(scope.type_text(t) for t in (fixed or node).types),
             self._symbolic(node.types),
             line,
             cell,
@@ -275,8 +345,23 @@ class _Writer:
             node in self.yellow,
             "" if place else drawing.preview(node),
             drawing.functions(cell, at) if is_op and at else "",
+            scope.called.get(node, "") or (self._results(scope, node) if kind == "region" else ""),
             drawing.numbers.setdefault((*place, node) if place else node, len(drawing.numbers) + 1),
         )
+
+
+def _result_names(node: Node, body: str, inner: Scope) -> list[str]:
+    """What the results of a graph inside are called: as the user's variables, or by what becomes of them."""
+    results = inner.graph.results
+    what = "next" if node.op.name in {"loop", "while"} and body == "body" else "result"
+    usual = [f"{what} {k + 1}" if len(results) > 1 else what for k in range(len(results))]
+    if what == "next":
+        counted = node.op.name == "loop"
+        known = [inner.names[k + counted] if k + counted < len(inner.names) else "" for k in range(len(results))]
+    else:
+        known = [inner.called.get(unfolded(result), "") for result in results]
+    names = [name or spare for name, spare in zip(known, usual, strict=True)]
+    return names if len(set(names)) == len(names) else usual
 
 
 def short(value: Any, items: int = 3) -> str:
@@ -298,11 +383,8 @@ def functions_of(source: str) -> dict[int, str]:
     >>> functions_of("def f(x):\n    return 2 * x\ny = f(3)")
     {1: 'f', 2: 'f'}
     """
-    if "def " not in source:
-        return {}
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):  # a cell with a line for the shell, or of another language
+    tree = parsed(source) if "def " in source else None
+    if tree is None:
         return {}
     found: dict[int, str] = {}
     stack: list[tuple[ast.AST, str]] = [(tree, "")]

@@ -26,10 +26,13 @@ function addCamera(graph) {
     const k = Math.min(4, Math.max(0.01, graph.zoom.k * factor));
     graph.move(cx - ((cx - graph.zoom.x) * k) / graph.zoom.k, cy - ((cy - graph.zoom.y) * k) / graph.zoom.k, k);
   };
+  const pad = 16;
+  // how large the picture is drawn where it stands: no text smaller than it was made; very large ones are an overview
+  graph.scale = () => (graph.canvas.hidden ? 1 : Math.min(1, Math.max(0.6, ((graph.stage.clientWidth || 600) - 2 * pad) / Math.max(graph.layout.width, 1))));
   graph.fit = function fit(whole, move = graph.move) {
-    const pad = 16, wide = graph.stage.clientWidth || 600, tall = graph.stage.clientHeight || 400;
+    const wide = graph.stage.clientWidth || 600, tall = graph.stage.clientHeight || 400;
     let k = Math.min(1, (wide - 2 * pad) / Math.max(graph.layout.width, 1), (tall - 2 * pad) / Math.max(graph.layout.height, 1));
-    if (!whole) k = Math.max(k, 0.6); // readable first; the rest is a drag away
+    if (!whole) k = Math.max(k, graph.scale()); // readable first; the rest is a drag away
     let middle = graph.layout.left + graph.layout.width / 2;
     if (graph.layout.width * k > wide && graph.layout.boxes.length) { // it does not fit: what comes first is shown
       const top = graph.layout.boxes.reduce((a, b) => Math.min(a, b.y), Infinity), first = graph.layout.boxes.filter((spot) => spot.y < top + 30);

@@ -1,7 +1,7 @@
 // The same picture on a canvas, where SVG would be too slow: what is in sight, and text where it can be read.
 const SHADES = ["ground", "ink", "soft", "edge", "strong", "kernel", "kernel-line", "yellow", "yellow-line",
   ...["input", "constant", "pointwise", "fold", "move", "update", "contract", "opaque"].flatMap((kind) => [kind, `${kind}-line`])];
-const FACES = { name: "700 14px", op: "500 14px", symbol: "20px", value: "11.5px", type: "10.5px", tag: "italic 10px" };
+const FACES = { name: "700 14px", op: "500 14px", symbol: "20px", value: "12px", type: "12px", tag: "italic 12px" };
 const DASHES = { move: [5, 3], constant: [1, 2.5] };
 
 function addCanvas(graph) {
@@ -122,7 +122,7 @@ function addCanvas(graph) {
         pen.fillStyle = style === "type" || style === "tag" ? shade.soft : shade.ink;
         pen.fillText(text, 0, line);
       }
-      if (spot.box.m) { pen.font = "11px sans-serif"; pen.fillStyle = shade.ink; pen.fillText(spot.box.m, spot.w / 2 - 9, -spot.h / 2 + 4); }
+      if (spot.box.m) { pen.font = "12px sans-serif"; pen.fillStyle = shade.ink; pen.fillText(spot.box.m, spot.w / 2 - 9, -spot.h / 2 + 4); }
     }
     pen.restore();
   }

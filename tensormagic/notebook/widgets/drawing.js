@@ -7,7 +7,7 @@ function addDrawing(graph) {
   graph.words = function words(key) {
     const vertex = graph.vertexOf(key);
     if (!vertex) return graph.table.groups.has(key) ? `group ${graph.table.groups.get(key).g.title}` : "";
-    return [vertex.label, vertex.type, vertex.role, graph.written(vertex),
+    return [vertex.title || vertex.label, vertex.type, vertex.role, graph.written(vertex),
       vertex.kernel === undefined ? "" : `kernel ${vertex.kernel}`, vertex.yellow ? "runs in NumPy" : ""].filter(Boolean).join(", ");
   };
   graph.say = (text) => { graph.live.textContent = text; };

@@ -15,7 +15,7 @@ function addParts(graph, body) {
   [graph.frameLayer, graph.edgeLayer, graph.boxLayer, graph.headingLayer] = graph.layers;
   graph.tip = node("div", { class: "tm-tip", role: "presentation" });
   graph.side = node("div", { class: "tm-side" });
-  graph.turns = node("label", { class: "tm-turns" }, "turn");
+  graph.turns = node("label", { class: "tm-turns" }, "iteration");
   graph.turns.appendChild(node("input", { type: "range", min: 0 }));
   graph.card = node("div", { class: "tm-details" });
   graph.source = node("ol", { class: "tm-source", "aria-label": "the cell" });
@@ -29,8 +29,11 @@ function addParts(graph, body) {
   graph.main.append(graph.stage, graph.side);
   graph.tip.hidden = graph.turns.hidden = graph.stepBar.hidden = graph.rules.hidden = graph.canvas.hidden = true;
 
+  graph.counted = ({ ops, kernels }) => `${ops} op${ops === 1 ? "" : "s"}${kernels ? `, ${kernels} kernel${kernels === 1 ? "" : "s"}` : ""}`;
   graph.viewButtons = graph.scene.views.map((each) => {
-    const made = button(each.name, "", () => graph.show(each.name));
+    const made = button(each.name, each.name, () => graph.show(each.name));
+    made.title = graph.counted(each);
+    made.append(" ", node("span", { class: "tm-count" }, String(each.kernels || each.ops)));
     graph.names.appendChild(made);
     return made;
   });
@@ -41,7 +44,9 @@ function addParts(graph, body) {
   graph.tools.append(graph.names, graph.groupings, graph.groupButton,
     button("\u2212", "zoom out", () => graph.zoomBy(1 / 1.3)), button("+", "zoom in", () => graph.zoomBy(1.3)),
     button("fit", "fit the graph into the view", () => graph.fit(true)), graph.search, files);
-  body.append(graph.tools, graph.stepBar, graph.main, graph.live);
+  const { line, summary, rules = [] } = graph.scene, counts = node(rules.length ? "details" : "div", { class: "tm-counts" });
+  counts.append(node(rules.length ? "summary" : "span", {}, `${line ? summary : ""}${rules.length ? " \u00b7 rules that may change digits" : ""}`), ...rules.map((rule) => node("div", {}, rule)));
+  body.append(counts, graph.tools, graph.stepBar, graph.main, graph.live);
 }
 
 function layersIn(world) {

@@ -1,3 +1,5 @@
+const MOST_TALL = 900; // of the picture at first; a larger one is dragged, or its frame is drawn larger
+
 // The views before and after, how nodes are grouped, and the lines of the cell beside them.
 function addViews(graph) {
   let turn = 0;
@@ -31,14 +33,14 @@ function addViews(graph) {
     graph.table = index(graph.picture);
     graph.open = new Set([...graph.table.groups].filter(([key, box]) => box.g.picture && (box.g.open || kept.has(key))).map(([key]) => key));
     graph.scene.views.forEach((each, k) => graph.viewButtons[k].setAttribute("aria-pressed", String(each === graph.view)));
-    graph.groupings.replaceChildren(...graph.view.groupings.map((each) => node("option", { value: each }, each === "none" ? "not grouped" : `by ${each}`)));
+    graph.groupings.replaceChildren(...graph.view.groupings.map((each) => node("option", { value: each }, ({ none: "not grouped", all: "every step" })[each] || `by ${each}`)));
     graph.groupings.value = graph.grouping;
     graph.groupings.hidden = graph.view.groupings.length < 2 || graph.step !== null;
     if (graph.selected !== null && !graph.table.around.has(graph.selected)) graph.selected = null;
     const anchor = graph.selected === null || first ? null : graph.spots.get(graph.visible(graph.selected));
     if (first) {
       graph.layout = arrange(graph.picture, graph.open, graph.head);
-      graph.stage.style.height = `${Math.min(520, Math.max(180, graph.layout.height + 48))}px`;
+      graph.stage.style.height = `${Math.min(MOST_TALL, Math.max(140, graph.layout.height * graph.scale() + 36))}px`;
     }
     graph.draw();
     graph.turnTo(anchor, first);
@@ -48,7 +50,7 @@ function addViews(graph) {
     graph.stepped();
     if (graph.outline.open) graph.plant();
     if (!first && graph.step === null && !graph.made.size) {
-      graph.say(`${graph.view.name}: ${graph.view.ops} ops${graph.view.kernels ? `, ${graph.view.kernels} kernel${graph.view.kernels === 1 ? "" : "s"}` : ""}`);
+      graph.say(`${graph.view.name}: ${graph.counted(graph.view)}`);
     }
   };
 

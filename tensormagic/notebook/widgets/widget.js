@@ -15,7 +15,8 @@ function render({ model, el }) {
   };
   const toggle = () => {
     const open = Boolean(model.get("expanded"));
-    header.textContent = model.get("scene").summary || "graph";
+    const { line, summary } = model.get("scene");
+    header.replaceChildren(node("span", { class: "tm-said" }, line || ""), node("span", { class: "tm-more" }, line ? "graph" : summary || "graph"));
     header.setAttribute("aria-expanded", String(open));
     body.hidden = !open;
     if (open && !close) close = build(body, model, sync);

@@ -1,0 +1,135 @@
+"""Views with what only carries values folded away: broadcasts, casts, checks and constants become part of who uses them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tensormagic.notebook.pictures.labels import SYMBOLS, symbol
+
+if TYPE_CHECKING:
+    from tensormagic.notebook.pictures.scene import Edge, Vertex, View
+
+__all__ = ["folded"]
+
+CARRIES = frozenset(("broadcast", "reshape", "astype", "form", "require", "item"))  # the first operand, as it is
+RESHAPES = frozenset(("reshape", "astype", "form"))
+_BINARY = frozenset((*SYMBOLS, *SYMBOLS.values()))
+
+
+def folded(view: View) -> View:
+    """A view without what computes nothing: its edges go from who made a value to who uses it; scalars stand in labels."""
+    return _Folding(view).view()
+
+
+class _Folding:
+    """One view, and what its vertices are given."""
+
+    def __init__(self, view: View) -> None:
+        self.whole = view
+        self.vertex = {v.id: v for v in view.vertices}
+        self.given: dict[str, list[Edge]] = defaultdict(list)
+        for edge in view.edges:
+            if edge.source in self.vertex:
+                self.given[edge.target].append(edge)
+        self.users: dict[str, list[str]] = defaultdict(list)
+        for edges in self.given.values():
+            for edge in edges:
+                self.users[edge.source].append(edge.target)
+            edges.sort(key=lambda edge: edge.port)
+        outputs = [v for v in view.vertices if v.kind == "output"]
+        # a result that is called as its box needs no box of its own
+        self.named = {e.source: v.id for v in outputs for e in self.given[v.id] if self._is(e.source, v)}
+
+    def _is(self, key: str, output: Vertex) -> bool:
+        return self.vertex[self.maker(key, last=True)].name == output.label
+
+    def carries(self, key: str) -> bool:
+        """Whether a vertex hands on its first operand."""
+        vertex = self.vertex[key]
+        return vertex.label in CARRIES and not vertex.name and bool(self.given[key]) and vertex.kind != "output"
+
+    def maker(self, key: str, *, last: bool = False) -> str:
+        """Who makes the value of a vertex; of the ``last`` one, whose cast is the user's own, only checks are looked through."""
+        made = key
+        while self.carries(made):
+            made = self.given[made][0].source
+        if not last or self.vertex[made].kind == "constant":
+            return made
+        while self.carries(key) and self.vertex[key].label in {"require", "item"}:
+            key = self.given[key][0].source
+        return key
+
+    def view(self) -> View:
+        """The view, folded."""
+        results = [self.maker(key, last=True) for key in self.whole.outputs]
+        kept: dict[str, list[Edge]] = {}
+        texts: dict[str, list[str]] = {}
+        spare = set(self.named.values())
+        wanted = [*(self.maker(key, last=True) for key in self.ends() if key not in spare), *results]
+        while wanted:
+            key = wanted.pop()
+            if key not in kept:
+                kept[key], texts[key] = self.operands(key, last=self.vertex[key].kind == "output")
+                wanted += [edge.source for edge in kept[key]]
+        shown = tuple(self.typed(self.labelled(v, texts[v.id])) for v in self.whole.vertices if v.id in kept)
+        edges = tuple(edge for v in shown for edge in kept.get(v.id, ()))
+        inner = {key: tuple(map(folded, bodies)) for key, bodies in self.whole.inner.items() if key in kept}
+        return replace(self.whole, vertices=shown, edges=edges, outputs=tuple(results), inner=inner, is_folded=True)
+
+    def ends(self) -> list[str]:
+        """The vertices that nobody uses; and those that only use each other."""
+        ends = [v.id for v in self.whole.vertices if v.id not in self.users]
+        seen: set[str] = set()
+        stack = list(ends)
+        while stack:
+            key = stack.pop()
+            if key not in seen:
+                seen.add(key)
+                stack += [edge.source for edge in self.given[key]]
+        return [*ends, *(v.id for v in self.whole.vertices if v.id not in seen)]
+
+    def operands(self, key: str, *, last: bool) -> tuple[list[Edge], list[str]]:
+        """The edges that are drawn into a vertex, and what stands for each operand in its label: a number, or nothing."""
+        vertex = self.vertex[key]
+        edges: list[Edge] = []
+        texts: list[str] = []
+        counted = vertex.label.startswith("loop \N{MULTIPLICATION SIGN}")
+        for edge in self.given[key]:
+            source = self.maker(edge.source, last=last)
+            made = self.vertex[source]
+            scalar = made.kind == "constant" and "[" not in made.type
+            if scalar and (
+                vertex.kind == "pointwise"
+                or vertex.label == "broadcast"
+                or (counted and not edge.port)
+                or vertex.kind == "region"
+            ):
+                texts.append(made.label)
+                continue
+            texts.append("")
+            edges.append(replace(edge, source=source))
+        return edges, texts
+
+    def typed(self, vertex: Vertex) -> Vertex:
+        """A vertex with the type that all its users read it with: of a row that was cut out, that of the row."""
+        users = self.users.get(vertex.id, [])
+        if len(users) != 1 or not self.carries(users[0]):
+            return vertex
+        last = self.vertex[users[0]]
+        if last.label not in (RESHAPES if vertex.is_op else {"broadcast"} if vertex.kind == "constant" else ()):
+            return vertex
+        return replace(vertex, type=last.type, symbolic=last.symbolic)
+
+    def labelled(self, vertex: Vertex, texts: list[str]) -> Vertex:
+        """A vertex with the numbers that it is given in its label: ``+ 0.1``, ``1 /``, ``maximum(·, 0)``."""
+        if any(texts) and vertex.label == "broadcast":
+            return replace(vertex, label=texts[0])
+        if not any(texts) or vertex.kind != "pointwise":
+            return vertex
+        if vertex.label in _BINARY and len(texts) == 2:
+            label = " ".join(filter(None, [texts[0], symbol(vertex.label), texts[1]]))
+        else:
+            label = f"{vertex.label}({', '.join(text or '·' for text in texts)})"
+        return replace(vertex, label=label)

@@ -1,0 +1,194 @@
+"""What the user calls the nodes of a graph: the names that the text of their cells assigns them to."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.site import Site
+from tensormagic.notebook.pictures.folding import CARRIES
+from tensormagic.transform.rewriting import Firing
+
+__all__ = ["Naming", "parsed", "unfolded"]
+
+MOST_WRITTEN = 18  # characters of an expression that stands for a name
+Place = tuple[int, int, int, int]
+Known = tuple[str, str, Place]  # an operation, the cell and the place in its text
+
+
+@dataclass
+class _Text:
+    """One cell's text: the name that each expression is assigned to, and the variable of each loop, by place."""
+
+    lines: list[str]
+    assigned: dict[Place, str] = field(default_factory=dict[Place, str])
+    counted: dict[Place, str] = field(default_factory=dict[Place, str])
+
+
+def parsed(source: str) -> ast.Module | None:
+    r"""The text of a cell as a tree; lines of magics are left out, and what is no Python gives nothing.
+
+    >>> [type(part).__name__ for part in parsed("%%tensor -t\nx = 1").body]
+    ['Assign']
+    """
+    plain = "\n".join("" if line.startswith("%") else line for line in source.splitlines())
+    try:
+        return ast.parse(plain)
+    except (SyntaxError, ValueError):  # a cell with a line for the shell, or of another language
+        return None
+
+
+def _place(part: ast.AST) -> Place:
+    return (
+        getattr(part, "lineno", 0),
+        getattr(part, "col_offset", 0),
+        getattr(part, "end_lineno", 0) or 0,
+        getattr(part, "end_col_offset", 0) or 0,
+    )
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST]]:
+    """Names and the expressions that they are assigned."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for one, part in zip(target.elts, value.elts, strict=False):
+            yield from _pairs(one, part)
+
+
+def _named(part: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The names that one statement assigns, each with the part of the text that is its value."""
+    match part:
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target]):
+            yield name, target
+        case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name)) as target):
+            yield from ((name, target), (name, part))
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                yield from _pairs(target, value)
+        case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
+            yield from _pairs(target, value)
+        case ast.AugAssign(target=ast.Name(id=name)):
+            yield name, part
+        case _:
+            pass
+
+
+def _read(source: str) -> _Text:
+    text, tree = _Text(source.splitlines()), parsed(source)
+    for part in ast.walk(tree) if tree is not None else ():
+        text.assigned.update((_place(value), name) for name, value in _named(part))
+        if isinstance(part, ast.For) and isinstance(part.target, ast.Name):
+            text.counted[_place(part.iter)] = part.target.id
+    return text
+
+
+def unfolded(node: Node) -> Node:
+    """Who makes the value that a node only hands on."""
+    while node.op.name in CARRIES and node.args:
+        node = node.args[0]
+    return node
+
+
+@dataclass
+class Naming:
+    """Reads names out of the texts of cells.
+
+    Parameters
+    ----------
+    spans
+        Where a node comes from.
+    source_of
+        The text of a cell by its label.
+    """
+
+    spans: Callable[[Node], Sequence[Site]]
+    source_of: Callable[[str], str]
+    texts: dict[str, _Text] = field(default_factory=dict[str, _Text])
+
+    def names(self, graph: Graph) -> dict[Node, str]:
+        """The nodes of a graph that a name is bound to: of all that one expression became, the last one."""
+        found: dict[tuple[str, Place], Node] = {}
+        called: dict[Node, str] = {}
+        for node in graph.nodes:
+            if not node.args:
+                continue
+            for _, cell, place in self._keys(node):
+                name = self._text(cell).assigned.get(place)
+                before = found.get((cell, place))
+                if name is None or (before is not None and node.op.name in CARRIES and before.op.name not in CARRIES):
+                    continue
+                called.pop(before or node, None)
+                found[cell, place] = node
+                called[node] = name
+        return called
+
+    def certain(self, graph: Graph, called: dict[Node, str]) -> dict[Known, str]:
+        """Names by operation and place, where one node alone has these: they hold in rewritten graphs, too."""
+        count = Counter(key for n in graph.nodes for key in self._keys(n))
+        return {key: name for node, name in called.items() for key in self._keys(node) if count[key] == 1}
+
+    def rewritten(self, fired: Sequence[Firing], known: Mapping[Known, str]) -> dict[Known, str]:
+        """Names of what rules have put in the place of what had one."""
+        found = dict(known)
+        for one in fired:
+            for op, cell, place in [*self._keys(one.before), *self._keys(one.before, rules=True)]:
+                name = found.get((op, cell, place)) or found.get((f"rewritten {op}", cell, place))
+                if name is not None and one.after.args:
+                    found[f"rewritten {one.after.op.name}", cell, place] = name
+        return found
+
+    def still(self, graph: Graph, known: Mapping[Known, str]) -> dict[Node, str]:
+        """The names of nodes of a rewritten graph: of those that are what they were, or stand in their places."""
+        keys = {
+            n: [*self._keys(n), *((f"rewritten {op}", *at) for op, *at in self._keys(n, rules=True))]
+            for n in graph.nodes
+        }
+        count = Counter(key for own in keys.values() for key in own)
+        return {n: known[key] for n, own in keys.items() for key in own if key in known and count[key] == 1}  # type: ignore[index]
+
+    def given_by(self, region: Node, node: Node) -> str:
+        """The variable that a loop or a branch gives, of several that which ``node`` takes."""
+        while node is not region and node.op.name != "item":
+            node = node.args[0]
+        number = 0 if node is region else int(node["index"])
+        for body in ("body", "then", "otherwise"):
+            graph = region.params.get(body)
+            if isinstance(graph, Graph) and number < len(graph.results):
+                found = self.names(graph).get(unfolded(graph.results[number]), "")
+                if found:
+                    return found
+        return ""
+
+    def counter(self, loop: Node) -> str:
+        """The variable that a loop counts with."""
+        found = [self._text(s.cell).counted.get(_of(s), "") for s in self.spans(loop)]
+        return next(filter(None, found), "")
+
+    def written(self, node: Node) -> str:
+        """The expression that a node was written as, if it is short."""
+        for span in sorted(self.spans(node), key=lambda s: s.end_column - s.column):
+            lines = self._text(span.cell).lines
+            if span.role == "value" and span.line == span.end_line and 0 < span.line <= len(lines):
+                text = lines[span.line - 1][span.column : span.end_column].strip()
+                if 0 < len(text) <= MOST_WRITTEN:
+                    return text
+        return ""
+
+    def _keys(self, node: Node, *, rules: bool = False) -> list[Known]:
+        """The operation of a node with its places; or with those of what rules have put it in the place of."""
+        spans = [s for s in self.spans(node) if (s.role.startswith("rewritten ") if rules else s.role == "value")]
+        return [(node.op.name, s.cell, _of(s)) for s in spans] if node.args else []
+
+    def _text(self, cell: str) -> _Text:
+        if cell not in self.texts:
+            self.texts[cell] = _read(self.source_of(cell))
+        return self.texts[cell]
+
+
+def _of(span: Site) -> Place:
+    return span.line, span.column, span.end_line, span.end_column

@@ -181,10 +181,13 @@ class TensorMagics(Magics):
         asked = "speed" in options.show or any(name in PANELS for name in options.show)
         shown = portrait_of(outcome) if asked else None
         made = [PANELS[name](shown, outcome.source) for name in options.show if name in PANELS and shown is not None]
-        if "speed" in options.show and shown is not None:
-            from tensormagic.notebook.speeds.panel import speed  # seldom asked for, and slow to import
+        if "speed" in options.show:
+            from tensormagic.notebook.speeds.panel import nothing, speed  # seldom asked for, and slow to import
 
-            made.append(speed(outcome, shown))
+            there = shown is not None and shown.computes
+            made.append(
+                speed(outcome, shown) if there else nothing("the cell computes no array or number of its inputs")
+            )
         made += [check(outcome)] if options.check else []
         if ("graph" in options.show and self.rich) or options.live:
             for panel in made:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from IPython.core.getipython import get_ipython
@@ -10,7 +13,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.space import place_of
 from tensormagic.notebook.backprop.sheet import Sheet, floats_of
-from tensormagic.notebook.backprop.subject import of_function
+from tensormagic.notebook.backprop.subject import Subject, of_function
 from tensormagic.notebook.display import Views
 from tensormagic.notebook.live.sweep import mark
 from tensormagic.notebook.live.variables import function_of, notebook_variables
@@ -45,12 +48,14 @@ class _Following:
     ----------
     function : Function
         The function, captured once.
-    args, ranges
+    args, ranges, wanted
         What it is shown with.
     """
 
-    def __init__(self, function: Function, args: tuple[Any, ...], ranges: dict[str, Any]) -> None:
-        self._function, self._args, self._ranges = function, args, ranges
+    def __init__(
+        self, function: Function, args: tuple[Any, ...], ranges: dict[str, Any], wanted: Sequence[str] = ()
+    ) -> None:
+        self._function, self._args, self._ranges, self._wanted = function, args, ranges, wanted
         self._seen = self._marks()
 
     def __call__(self) -> tuple[Sheet | None, set[str]]:
@@ -60,7 +65,7 @@ class _Following:
         if not changed:
             return None, set()
         self._seen = now
-        return Sheet(of_function(self._function, self._args), self._ranges), changed
+        return Sheet(_asked(of_function(self._function, self._args), self._wanted), self._ranges), changed
 
     def _marks(self) -> dict[tuple[str, int], Any]:
         return {place_of((n, space)): mark(space[n]) for n, space in self._function.reads if n in space}
@@ -76,13 +81,18 @@ def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
         if not isinstance(target, Tensor):
             raise TypeError("the cell has no lazy value; end it in a number that it computes")  # noqa: TRY301 (told like the others)
         function = _of_value(target, name)
-        subject = of_function(function, ())
+        subject = _asked(of_function(function, ()), outcome.options.grad)
         ranges = {n: ends for n, ends in outcome.options.live if n in floats_of(subject)}
         sheet = Sheet(subject, ranges)
     except (TypeError, ValueError) as error:
         return {"text/plain": f"backprop: {error}"}, {}
     if not rich:
         return {"text/plain": sheet.table()}, {}
-    view = BackpropView(sheet, _Following(function, (), ranges))
+    view = BackpropView(sheet, _Following(function, (), ranges, outcome.options.grad))
     views.add(view)
     return view.bundle()
+
+
+def _asked(subject: Subject, names: Sequence[str]) -> Subject:
+    """What is shown, with the gradients that a cell asks for, if it reads what these are of."""
+    return replace(subject, wanted=frozenset(names) & frozenset(re.split(r"[.\[]", n)[0] for n in subject.graph.names))

@@ -169,7 +169,8 @@ class Passes:
     def _active(self) -> set[Node]:
         active = set[Node]()
         for node in self.nodes:
-            moves = node.op is PARAMETER or any(a in active for a in _operands(node))
+            own = node.op is PARAMETER and self.subject.wants(node)
+            moves = own or any(a in active for a in _operands(node))
             if moves and any(t.inexact for t in node.types):
                 active.add(node)
         return active

@@ -32,6 +32,7 @@ _POINTS = {
 _MOST_SLIDERS = 6
 # how an adjoint meets the local derivative: as numbers, element by element, summed; the page writes the same
 TIMES = {"number": "×", "row": "×", "elements": "⊙", "column": "·", "matrix": "×"}
+LONGEST = 30  # characters of a formula on a card; the page knows the number too
 _TERMS = 3  # of a sum that are written out
 
 
@@ -352,6 +353,8 @@ class Sheet:
     def local_text(self, use: Used, frame: Sequence[float]) -> str:
         """``× 0.25``: the local derivative."""
         if use.kind == "matrix":
+            if 0 < len(use.formula) <= LONGEST:
+                return use.formula
             norm = f" norm {told(frame[use.local.at])}" if use.local is not None else ""
             return f"× J [{use.sizes[0]}, {use.sizes[1]}]{norm}"
         if use.local is not None:

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import inspect
 import linecache
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.graph import Closed, Graph
 from tensormagic.ir.node import Node
 from tensormagic.notebook.pictures.adaptor import source_of
+from tensormagic.notebook.pictures.naming import parsed
 
 __all__ = ["Subject", "of_function"]
 
@@ -41,6 +43,8 @@ class Subject:
         Where its nodes were written.
     file
         The file of the function that was captured, where it is no cell's.
+    wanted
+        The inputs that gradients are asked for; nothing for all of them.
     """
 
     name: str
@@ -48,6 +52,12 @@ class Subject:
     values: tuple[Any, ...]
     lens: site.Lens
     file: str = ""
+    wanted: frozenset[str] = frozenset()
+
+    def wants(self, node: Node) -> bool:
+        """Whether the gradient with respect to an input is asked for: where none is named, each is."""
+        name = self.graph.names[node["index"]]
+        return not self.wanted or name in self.wanted or re.split(r"[.\[]", name)[0] in self.wanted
 
     def site(self, node: Node) -> site.Site | None:
         """Where a node was written, first in the latest run; None for inputs and for constants."""
@@ -79,11 +89,8 @@ class Subject:
 
 def _assigned(source: str) -> Iterator[tuple[tuple[int, ...], str]]:
     """The spans of assigned expressions, and the names that they are bound to."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return
-    for node in ast.walk(tree):
+    tree = parsed(source)
+    for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, spans = node.targets[0], [node.value]
         elif isinstance(node, ast.AugAssign):

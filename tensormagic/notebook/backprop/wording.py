@@ -106,6 +106,10 @@ def _expression(node: Node, operand: Callable[[Node], str]) -> str:
         return f"{_bracketed(args[0])}[…]"
     if name == "negative":
         return f"{_MINUS}{_bracketed(args[0])}"
+    if name == "square":  # as most people write it; NumPy has this function for it
+        return f"{_bracketed(args[0])} ** 2"
+    if name == "transpose" and len(node.type.shape) == 2:
+        return f"{_bracketed(args[0])}.T"
     axes = node.params.get("axes")
     if axes and node.type.shape:
         args = [*args[:2], f"axis={axes[0] if len(axes) == 1 else axes}"]

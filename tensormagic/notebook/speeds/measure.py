@@ -34,7 +34,6 @@ __all__ = ["Party", "Speed", "launches", "line_seconds", "measure"]
 
 _SECONDS = 0.3  # spent on each party, about
 _RUNS = 200
-_LINE_RUNS = 3
 _FAR = 1e-9
 _QUICK = 1.0  # seconds of NumPy's time from which longer floats, which take some ten times that, are not tried
 
@@ -63,6 +62,8 @@ class Party:
         The same to what NumPy gave.
     refused
         Why the cell was not run.
+    mean, spread, runs
+        Of the runs after the first: their mean, its standard deviation over them, and how many they were.
     """
 
     name: str
@@ -75,6 +76,14 @@ class Party:
     error: float | None = None
     apart: float | None = None
     refused: str = ""
+    mean: float | None = None
+    spread: float = 0.0
+    runs: int = 0
+
+    @property
+    def usual(self) -> float | None:
+        """The time of a run, as ``%%timeit`` would tell it; the fastest where the mean is not known."""
+        return self.call if self.mean is None else self.mean
 
 
 @dataclass(frozen=True)
@@ -125,27 +134,40 @@ class Speed:
     @property
     def ratio(self) -> float:
         """How many times faster than NumPy a run is."""
-        return (self.numpy.call or 0.0) / (self.own.call or 1.0)
+        return (self.numpy.usual or 0.0) / (self.own.usual or 1.0)
 
     @property
     def pays_after(self) -> int | None:
         """After how many runs compiling has paid; None for never."""
-        saved = (self.numpy.call or 0.0) - (self.own.call or 0.0)
+        saved = (self.numpy.usual or 0.0) - (self.own.usual or 0.0)
         return int((self.own.compiling or 0.0) / saved) + 1 if saved > 0 else None
 
 
-def run_times(action: Callable[[Any], Any], prepare: Callable[[], Any]) -> tuple[float, float]:
-    """The time of the first run of an action, and the fastest's: what disturbs a run makes it slower, and never quicker.
+@dataclass(frozen=True)
+class Times:
+    """Seconds of the first run, of the fastest, and of those after the first the mean, the standard deviation and the number."""
 
-    It runs at least twice; ``prepare`` is not counted.
-    """
+    first: float
+    fastest: float
+    mean: float
+    spread: float
+    runs: int
+
+    def of(self, party: Party) -> Party:
+        """A party with these times of its runs."""
+        return replace(party, call=self.fastest, mean=self.mean, spread=self.spread, runs=self.runs)
+
+
+def run_times(action: Callable[[Any], Any], prepare: Callable[[], Any]) -> Times:
+    """The times of the runs of an action, at least three; ``prepare`` is not counted."""
     times: list[float] = []
-    while len(times) < 2 or (sum(times) < _SECONDS and len(times) < _RUNS):
+    while len(times) < 3 or (sum(times) < _SECONDS and len(times) < _RUNS):
         given = prepare()
         begin = time.perf_counter()
         action(given)
         times.append(time.perf_counter() - begin)
-    return times[0], min(times)
+    later = np.asarray(times[1:])
+    return Times(times[0], min(times), float(later.mean()), float(later.std()), later.size)
 
 
 @contextmanager
@@ -221,13 +243,13 @@ def _numpy(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[A
         return copies(code, notebook)
 
     with beside(outcome):
-        first, call = run_times(lambda space: plain(code, space), prepared)
+        times = run_times(lambda space: plain(code, space), prepared)
         space = prepared()
         with _watched() as memory:
             plain(code, space)
     error = None if truth is None else difference(expected, truth)
     count = f"{shown.ops} op{'s' * (shown.ops != 1)}"
-    return Party("NumPy", "the cell as it is", first, None, call, memory[0], count, error, 0.0)
+    return times.of(Party("NumPy", "the cell as it is", times.first, None, None, memory[0], count, error, 0.0))
 
 
 def _captured(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[Any] | None) -> Party:
@@ -244,7 +266,7 @@ def _own(program: Executable, shown: Portrait) -> tuple[Party, list[Any]]:
         program.compile().wait()
     compiled = program.tier == "numba"
     with np.errstate(all="ignore"), redirect_stdout(StringIO()):
-        _, call = run_times(lambda _: program.run(sizes, *values), lambda: None)
+        times = run_times(lambda _: program.run(sizes, *values), lambda: None)
         pool.clear()
         with _watched() as memory:
             results = program.run(sizes, *values)
@@ -252,7 +274,7 @@ def _own(program: Executable, shown: Portrait) -> tuple[Party, list[Any]]:
     ops = sum(bool(node.args) for node in program.graph.nodes)
     launched = launches(program.plan) if compiled else f"{ops} op{'s' * (ops != 1)}"
     how = "compiled" if compiled else "on NumPy"
-    return Party("tensormagic", how, None, compiling, call, memory[0], launched), results
+    return times.of(Party("tensormagic", how, None, compiling, None, memory[0], launched)), results
 
 
 def _with_gradients(shown: Portrait) -> Party:
@@ -286,12 +308,12 @@ def _other(name: str, outcome: Outcome, expected: list[Any], truth: list[Any] | 
         if ran.call is None:
             return Party(ran.peer.name, refused=ran.refused)
         action = ran.call
-        _, call = run_times(lambda _: action(), lambda: None)
+        times = run_times(lambda _: action(), lambda: None)
     results = list(ran.results)
     error = None if truth is None else difference(results, truth)
     apart = difference(results, expected) if len(results) == len(expected) else None
-    compiling = max(ran.first - call, 0.0) if ran.compiles else None  # some compile at the first run
-    return Party(ran.peer.name, "", ran.first, compiling, call, None, "", error, apart)
+    compiling = max(ran.first - times.fastest, 0.0) if ran.compiles else None  # some compile at the first run
+    return times.of(Party(ran.peer.name, "", ran.first, compiling, None, None, "", error, apart))
 
 
 def timed_nodes(shown: Portrait, graph: Graph) -> list[tuple[Node, float]]:
@@ -309,17 +331,10 @@ def timed_nodes(shown: Portrait, graph: Graph) -> list[tuple[Node, float]]:
 
 
 def line_seconds(shown: Portrait, graph: Graph) -> dict[int, float]:
-    """Seconds of each line of the cell, in NumPy, node by node: the fastest of a few runs."""
-    runs: dict[Node, list[float]] = {}
-    begin = time.perf_counter()
-    for _ in range(_LINE_RUNS):
-        for node, seconds in timed_nodes(shown, graph):
-            runs.setdefault(node, []).append(seconds)
-        if time.perf_counter() - begin > _SECONDS:
-            break
+    """Seconds of each line of the cell in one run by NumPy, profiled node by node; a loop counts for the line it begins at."""
     found: dict[int, float] = {}
-    for node, seconds in runs.items():
+    for node, seconds in timed_nodes(shown, graph):
         line = shown.line(node)
         if line is not None:
-            found[line] = found.get(line, 0.0) + min(seconds)
+            found[line] = found.get(line, 0.0) + seconds
     return found

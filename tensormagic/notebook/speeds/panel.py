@@ -14,7 +14,7 @@ from tensormagic.notebook.speeds.costs import Cost
 from tensormagic.notebook.speeds.measure import Party, Speed, line_seconds, measure
 from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
 
-__all__ = ["drawn", "profile", "speed"]
+__all__ = ["drawn", "nothing", "profile", "speed"]
 
 _WIDE = 820.0
 _MARGIN = 14.0
@@ -24,7 +24,10 @@ _ULP = 2e-16
 _SMALL = 1 << 20  # bytes that are in a cache
 _NONE = "–"
 _TITLE = "speed of the cell's value, without gradients"
-_LINES = "time of each line, in NumPy"
+_LINES = "time of each line in NumPy: one profiled run"
+_ROOF = "roofline: what one core can do, and what was reached"
+_SAME = 0.95  # a ratio from here to its inverse is called the same
+_BAR, _LONG = 130.0, 420.0  # where the bars of a run begin, and how long the longest is
 
 
 def speed(outcome: Outcome, shown: Portrait) -> Drawn:
@@ -45,18 +48,25 @@ def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
         Whether tensormagic's first result came with gradients.
     """
     text = _text(found, source, own_first=own_first)
-    sheet = Sheet(_WIDE)
-    y = _bars(sheet, found, _MARGIN + 12)
-    told = _said(found, own_first=own_first)
-    told[0] = told[0].partition("; ")[2]  # the rest is the headline
-    y = _sentences(sheet, [line for line in told if line], y + 26)
+    sheet, more = Sheet(_WIDE), Sheet(_WIDE)
+    y = _sentences(sheet, _said(found), _two_bars(sheet, found, _MARGIN + 12) + 18)
     _strip(sheet, _LINES, _rows(found.lines, source), source, y + 14)
-    _roofline(sheet, found, sheet.height + 30)
+    y = _sentences(more, _figured(found, own_first=own_first), _bars(more, found, _MARGIN - 14) + 22)
+    _roofline(more, found, y + 12)
     page = (
         f'<div class="{SCOPE}"><style>{style(page=True)}</style>{sheet.inline(_headline(found))}'
-        f"<details><summary>the same in numbers</summary>{_table(found)[0]}</details></div>"
+        f"<details><summary>first result, memory, accuracy, roofline</summary>{more.inline(_ROOF)}{_table(found)[0]}</details></div>"
     )
     return Drawn(page, text, sheet.picture(_headline(found), text))
+
+
+def nothing(why: str) -> Drawn:
+    """A panel that says why there is nothing to measure."""
+    sheet = Sheet(_WIDE)
+    text = f"speed: nothing to measure: {why}"
+    sheet.text(_MARGIN, _MARGIN + 12, text)
+    page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{sheet.inline(text)}</div>'
+    return Drawn(page, text, sheet.picture(text, text))
 
 
 # words ----------------------------------------------------------------------------------------------------------------
@@ -92,30 +102,54 @@ def _table(found: Speed) -> tuple[str, str]:
 
 
 def _headline(found: Speed) -> str:
-    return f"{_TITLE}: {_times(found.ratio)} NumPy's"
+    """``3.4 times faster than NumPy``."""
+    if not _SAME < found.ratio < 1 / _SAME:
+        return f"{_times(max(found.ratio, 1 / found.ratio))} {'faster' if found.ratio > 1 else 'slower'} than NumPy"
+    return "as fast as NumPy"
 
 
 def _times(ratio: float) -> str:
     return f"{ratio:.3g} times" if ratio < 1000 else f"{ratio:,.0f} times"
 
 
-def _said(found: Speed, *, own_first: bool) -> list[str]:
-    """What the bars mean, in sentences."""
-    own = found.own
-    told = [f"{_times(found.ratio)} NumPy's speed"]
+def _run(party: Party) -> str:
+    """``1.21 ms ± 40 µs``, as ``%%timeit`` has it."""
+    if party.mean is None:
+        return _NONE if party.call is None else seconds_text(party.call)
+    return f"{seconds_text(party.mean)} ± {seconds_text(party.spread)}"
+
+
+def _said(found: Speed) -> list[str]:
+    """What there is to say beside the two bars: when compiling pays, and how near the results are."""
+    own, told = found.own, list[str]()
     if own.compiling is not None:
         pays = found.pays_after
-        told[0] += f"; compiling pays after {pays:,} run{'s' * (pays != 1)}" if pays else "; compiling does not pay"
-    told.append(f"largest difference  {own.apart or 0:.2g}  of NumPy's result, relative to the largest value")
-    if not found.digits:
-        told.append("error: not known, since NumPy's longer floats do not tell, or would take long")
-    else:
-        told.append(f"error: the same, to what {found.digits}-bit arithmetic gives")
-    with_them = ", with gradients" if own_first else ""
-    told.append(
-        f"a run: the fastest of many; first result: {own.name}'s is of this run of the cell, captured and computed{with_them}"
-    )
+        after = (
+            f"has paid after {pays:,} run{'s' * (pays != 1)}"
+            if pays
+            else "does not pay: a run takes longer than NumPy's"
+        )
+        told.append(f"compiling took {seconds_text(own.compiling)} and {after}")
+    elif own.how == "on NumPy":
+        told.append("nothing is compiled: the rewritten graph runs in NumPy")
+    told.append(f"largest difference of the results: {own.apart or 0:.2g} of the largest number")
+    counted = " and ".join(f"{p.runs} runs of {p.name}" for p in (found.numpy, own) if p.runs)
+    told.append(f"mean ± standard deviation of {counted}; the cell's value without gradients" if counted else _TITLE)
     return told
+
+
+def _figured(found: Speed, *, own_first: bool) -> list[str]:
+    """What the further figures mean, in sentences."""
+    told = [
+        f"error: against the same cell in longer floats ({found.digits} bits)"
+        if found.digits
+        else "error: not known, since NumPy's longer floats do not tell, or would take long"
+    ]
+    with_them = ", with gradients" if own_first else ""
+    return [
+        *told,
+        f"a run: the fastest; first result: {found.own.name}'s is of this run of the cell, captured and computed{with_them}",
+    ]
 
 
 def _work(name: str, cost: Cost) -> str:
@@ -158,7 +192,7 @@ def _rows(lines: Mapping[int, float], source: str) -> list[_Row]:
     rows = [
         (k, text, lines.get(k, 0.0), lines.get(k, 0.0) / whole)
         for k, text in enumerate(source.splitlines(), 1)
-        if (k > 1 or text.strip()) and (text.strip() or k in lines)
+        if k in lines or (text.strip() and not (k == 1 and text.startswith("%%")))
     ]
     if len(rows) > _MOST_LINES:
         kept = {k for k, *_ in sorted(rows, key=lambda row: -row[2])[:_MOST_LINES]}
@@ -168,8 +202,9 @@ def _rows(lines: Mapping[int, float], source: str) -> list[_Row]:
 
 def _text(found: Speed, source: str, *, own_first: bool) -> str:
     """The whole as text."""
-    parts = [_table(found)[1], *_said(found, own_first=own_first), *_roof_words(found), _LINES]
-    return "\n".join([*parts, *_strip_text(_rows(found.lines, source))])
+    runs = [f"  {p.name:12} {_run(p)}" for p in found.parties if not p.refused]
+    parts = [_headline(found), *runs, *_said(found), _LINES, *_strip_text(_rows(found.lines, source))]
+    return "\n".join([*parts, _table(found)[1], *_figured(found, own_first=own_first), *_roof_words(found)])
 
 
 def _strip_text(rows: Sequence[_Row]) -> list[str]:
@@ -202,9 +237,26 @@ _COLUMNS = (
 _LAUNCHES, _ERROR = 685.0, 806.0
 
 
+def _two_bars(sheet: Sheet, found: Speed, y: float) -> float:
+    """The headline, and a bar for a run of each party, from zero."""
+    sheet.text(_MARGIN, y + 4, _headline(found), "ink bold")
+    ran = [p for p in found.parties if not p.refused]
+    most = max((p.usual or 0.0 for p in ran), default=0.0)
+    y += 2
+    for party in found.parties:
+        y += 26
+        sheet.text(_MARGIN, y, party.name if party.how != "with gradients" else "with gradients", "ink")
+        if party.refused:
+            sheet.text(_BAR, y, f"cannot run the cell as it is: {party.refused}", "soft", room=640)
+            continue
+        length = _LONG * (party.usual or 0.0) / most if most else 0.0
+        sheet.bar(_BAR, y - 12, max(length, 1.5), 16, {"NumPy": "numpy", "tensormagic": "own"}.get(party.name, "other"))
+        sheet.text(_BAR + length + 8, y, _run(party), "ink")
+    return y + 8
+
+
 def _bars(sheet: Sheet, found: Speed, y: float) -> float:
     """A row for each party, with a bar for each of its figures; each column has its own scale, from zero."""
-    sheet.text(_MARGIN, y + 4, _headline(found), "ink bold")
     y += 30
     for column in _COLUMNS:
         sheet.text(column.x, y, column.title, "soft small")
@@ -242,7 +294,7 @@ def _row_of_bars(
 
 def _sentences(sheet: Sheet, told: Sequence[str], y: float) -> float:
     for k, line in enumerate(told):
-        sheet.text(_MARGIN, y, line.replace("  ", " "), "ink" if k == 0 and line.startswith("compil") else "soft small")
+        sheet.text(_MARGIN, y, line, "ink" if k == 0 and line.startswith("compil") else "soft small")
         y += 18
     return y
 
@@ -267,9 +319,9 @@ def _strip(sheet: Sheet, title: str, rows: Sequence[_Row], source: str, y: float
     if not rows:
         return
     sheet.text(_MARGIN, y, title, "ink bold")
-    hidden = len([text for text in source.splitlines() if text.strip()]) - len(rows)
+    hidden = len([text for text in source.splitlines() if text.strip() and not text.startswith("%%")]) - len(rows)
     if hidden > 0:
-        sheet.text(230, y, f"({hidden} lines that take less are left out)", "soft small")
+        sheet.text(350, y, f"({hidden} lines that take less are left out)", "soft small")
     for k, text, seconds, share in rows:
         y += 19
         sheet.bar(_MARGIN, y - 11, 150, 14, "track", round_by=1)
@@ -279,7 +331,7 @@ def _strip(sheet: Sheet, title: str, rows: Sequence[_Row], source: str, y: float
             sheet.text(_MARGIN + 196, y, f"{100 * share:.0f} %", "ink small", anchor="end")
             sheet.text(_MARGIN + 260, y, seconds_text(seconds), "soft small", anchor="end")
         sheet.text(_MARGIN + 292, y, str(k), "soft small", anchor="end")
-        sheet.text(_MARGIN + 300, y, text, "ink mono", room=500)
+        sheet.text(_MARGIN + 300, y, text, "ink mono", room=490, size=12)
 
 
 # roofline -------------------------------------------------------------------------------------------------------------
@@ -323,7 +375,7 @@ class _Axes:
 
 def _roofline(sheet: Sheet, found: Speed, y: float) -> None:
     """What was reached, under what the machine can do."""
-    sheet.text(_MARGIN, y, "roofline: what one core can do, and what was reached", "ink bold")
+    sheet.text(_MARGIN, y, _ROOF, "ink bold")
     points = [
         (n, _point(c, p))
         for n, c, p in (("NumPy", found.by_numpy, found.numpy), ("tensormagic", found.by_plan, found.own))

@@ -39,7 +39,7 @@ def _rules(colour: Callable[[str], str]) -> list[str]:
 
 _PLAIN = [
     f".{SCOPE} svg text,svg.{SCOPE} text{{font-family:{FONT};font-size:13px;unicode-bidi:plaintext}}",
-    f".{SCOPE} .small{{font-size:11px!important}}",
+    f".{SCOPE} .small{{font-size:12px!important}}",
     f".{SCOPE} .bold{{font-weight:700}}",
     f".{SCOPE} .mono{{font-family:{MONO}!important;font-size:12px!important;white-space:pre}}",
     f".{SCOPE} .mono{{unicode-bidi:normal!important}}",  # code runs from left to right
@@ -101,10 +101,13 @@ class Sheet:
 
     def inline(self, title: str) -> str:
         """The picture for a page that has the style sheet."""
-        return f"{self._head()} aria-label={quoteattr(clean(title))}>{''.join(self.parts)}</svg>"
+        return (
+            f'<div style="overflow-x:auto">{self._head("min-width:640px;")} aria-label={quoteattr(clean(title))}>'
+            f"{''.join(self.parts)}</svg></div>"
+        )
 
-    def _head(self) -> str:
+    def _head(self, least: str = "") -> str:
         wide, tall = self.width, self.height + 10
         size = f'width="{wide:g}" height="{tall:g}" viewBox="0 0 {wide:g} {tall:g}"'
-        plain = 'role="img" style="max-width:100%;height:auto"'
+        plain = f'role="img" style="{least}max-width:100%;height:auto"'
         return f'<svg xmlns="http://www.w3.org/2000/svg" class="{SCOPE}" {size} {plain}'

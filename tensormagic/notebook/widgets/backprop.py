@@ -77,7 +77,7 @@ class BackpropView(anywidget.AnyWidget):
         self._picture = picture.drawn(sheet)
         self._lock = threading.RLock()  # the page's messages come on a thread of their own
         self._seconds = 0.0
-        super().__init__(step=len(sheet.steps), **self._whole(sheet.start), **traits)
+        super().__init__(step=0, **self._whole(sheet.start), **traits)
         self._made_layout = None if "layout" in traits else cast("Widget", self.layout)
         self.observe(self._moved, names=["point"])
         self.observe(self._rested, names=["_rest"])

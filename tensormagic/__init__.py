@@ -126,7 +126,8 @@ def live(shown: Any, /, **ranges: Any) -> Any:
     **ranges
         For each parameter ``(low, high)``, ``(low, high, step)`` or a slider of ipywidgets, which is then linked. Whole
         numbers where all three are ints. Arrays for a vector or a matrix, which is moved where it is drawn. 64 numbers at
-        most. A parameter starts at the function's default, else in the middle.
+        most. A parameter starts at the function's default, else in the middle; where that is outside, the range is widened.
+        ``x=tt`` with a vector is no range: a vector is drawn over its numbers.
 
     Returns
     -------

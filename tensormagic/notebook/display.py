@@ -278,7 +278,8 @@ class Report:
     @property
     def says_more(self) -> bool:
         """Whether there is anything to show beside a value of another kind."""
-        return bool(self._panels or self.outcome.gradients or self.line)
+        shown = self.portrait
+        return bool(self._panels or self.outcome.gradients or self.line or (shown is not None and shown.computes))
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[Bundle, Bundle]:
         return self.bundle()
@@ -400,7 +401,7 @@ def bundle(
     live, metadata = view._repr_mimebundle_()  # pyright: ignore[reportPrivateUsage] (IPython's name)
     return {
         WIDGET: live[WIDGET],
-        "text/plain": "\n".join([*words, scene.told]),
+        "text/plain": "\n".join(filter(None, [*words, scene.told])),
         "image/svg+xml": with_heading(live["image/svg+xml"], line),
     }, metadata
 

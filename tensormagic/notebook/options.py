@@ -62,7 +62,7 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (
         ("--live",),
         "A=START:STOP[:STEP]",
-        "sliders, ends included; several with commas; value, slope and picture follow",
+        "sliders, ends included; several with commas; value, slope and picture follow; x=VECTOR draws a vector over another",
     ),
     (("--check",), None, "gradients held against finite differences, the value against NumPy"),
     (("--plain",), None, "run the cell as ordinary Python and NumPy, uncaptured"),
@@ -94,6 +94,7 @@ class Options:
     against: tuple[str, ...] = ()
     verbose: bool = False
     live: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    axis: str = ""
 
 
 def declare(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,6 +218,7 @@ def _made(given: argparse.Namespace, values: dict[str, Any], defaults: Mapping[s
         "grad": _names(values, "grad") or (),
         "of": _identifier(values.get("of", ""), "--of"),
         "live": _ranges(values.get("live", [])),
+        "axis": _axis(values.get("live", [])),
         "against": tuple(dict.fromkeys(_split(values.get("against", "")))),
         "show": tuple(dict.fromkeys(panel for panel in show if panel != "none")),
     }
@@ -228,6 +230,8 @@ def _ranges(given: list[str]) -> tuple[tuple[str, tuple[float, ...]], ...]:
     found: dict[str, tuple[float, ...]] = {}
     for text in _split(",".join(given)):
         name, equals, ends = text.partition("=")
+        if _is_axis(name, ends):
+            continue
         parts = ends.split(":")
         if not equals or len(parts) not in {2, 3}:
             raise UsageError(f"%%tensor --live takes A=START:STOP or A=START:STOP:STEP; not {text!r}")
@@ -235,7 +239,19 @@ def _ranges(given: list[str]) -> tuple[tuple[str, tuple[float, ...]], ...]:
         if name in found:
             raise UsageError(f"%%tensor --live has two ranges for {name}")
         found[name] = tuple(_number(part) for part in parts)
+    if given and not found:
+        raise UsageError("%%tensor --live takes a range, as in a=0:10, beside what it draws over")
     return tuple(found.items())
+
+
+def _is_axis(name: str, ends: str) -> bool:
+    """Whether ``x=tt`` names what a vector is drawn over, and is no range."""
+    return name.strip() == "x" and ":" not in ends and ends.strip().isidentifier()
+
+
+def _axis(given: list[str]) -> str:
+    parts = [text.partition("=") for text in _split(",".join(given))]
+    return next((ends.strip() for name, _, ends in parts if _is_axis(name, ends)), "")
 
 
 def _number(text: str) -> float:

@@ -160,11 +160,11 @@ def test_where_a_nan_came_from(notebook):
         ("z = X * np.inf\nq = z.sum(1)", ["line 3  q = z.sum(1)", "sum", "[1]", "float64[40, 3] -inf … inf 120 inf"]),
         (
             "u = w\nfor k in range(50):\n    u = u - 4 * u * u * u\nq = u.sum()",
-            ["line 4, turn 8  u = u - 4 * u * u * u", "−", "[0]", "-inf, -inf"],
+            ["line 4, iteration 8  u = u - 4 * u * u * u", "−", "[0]", "-inf, -inf"],
         ),
         (
             "u = w * 2\nwhile np.all(u < 100):\n    v = np.sqrt(u - 1.9)\n    u = u - v\nq = u.sum()",
-            ["line 4, turn 2  v = np.sqrt(u - 1.9)", "sqrt", "[0]", "-0.216228"],
+            ["line 4, iteration 2  v = np.sqrt(u - 1.9)", "sqrt", "[0]", "-0.216228"],
         ),
     ],
 )

@@ -230,3 +230,16 @@ def test_two_options_are_both_meant(notebook):
     notebook.ok("%%tensor --live a=0:1 --live c=0:2:1\na * c")
     view = live_of(notebook)
     assert (view.a, view.c, type(view.c)) == (0.5, 1, int)
+
+
+def test_a_range_is_widened_to_where_the_variable_is_and_a_vector_is_drawn_over_another(notebook):
+    notebook.ok("a, tt = 12.5, np.linspace(0, 6, 50)")
+    view = notebook.ok("%%tensor --live a=0:10,x=tt\nnp.sin(a * tt)").value.report._view()
+    assert view.a == 12.5
+    assert [(s["low"], s["high"]) for s in view._scene["spans"]] == [(0, 12.5)]
+    (line, *_) = view._picture["panels"]
+    assert line["x"] == [0.0, 6.0]
+    assert line["at"][-1] == 6.0
+    assert {"tt", "after a small step of a"} <= {shape.get("text") for shape in line["shapes"]}
+    for wrong, told in (("x=tt", "takes a range"), ("a=0:1,x=nobody", "no variable nobody"), ("a=0:1,x=a", "vector")):
+        assert told in str(notebook(f"%%tensor --live {wrong}\nnp.sin(a * tt)").error)

@@ -20,7 +20,7 @@ from tensormagic.functions.derivatives import input_of
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.ir.errors import ArgumentError
 from tensormagic.notebook.display import Report, Views
-from tensormagic.notebook.live.ranges import Parameter, parameter
+from tensormagic.notebook.live.ranges import Parameter, parameter, widened
 from tensormagic.notebook.live.sweep import Numbers
 from tensormagic.notebook.live.variables import function_of, notebook_variables, variables_of
 from tensormagic.notebook.options import Options
@@ -38,6 +38,7 @@ def live(shown: Any, /, **ranges: Any) -> LiveView:
     if not ranges:
         raise TypeError("tm.live takes at least one range, as in tm.live(f, a=(0, 10))")
     space = notebook_variables()
+    axis = _axis_of(shown, ranges)
     if isinstance(shown, Tensor):
         moved = {n: input_of(shown.node, n) for n in ranges}
         function = function_of(shown, "value", moved, space)
@@ -51,13 +52,32 @@ def live(shown: Any, /, **ranges: Any) -> LiveView:
     sliders = {n: r for n, r in ranges.items() if isinstance(r, Widget)}
     parameters = [_parameter(n, r, starts.get(n)) for n, r in ranges.items()]
     name = function.name if function.name.isidentifier() else "value"  # a lambda has none
-    view = LiveView(Numbers(function, parameters), name, space=space, follows=follows)
+    view = LiveView(Numbers(function, parameters), name, space=space, follows=follows, axis=axis)
     for name, slider in sliders.items():
         view.link(name, slider)
     loaded: Any = getattr(get_ipython(), "_tensormagic", None)
     if loaded is not None:
         loaded.magics.views.add(view)
     return view
+
+
+def _axis_of(shown: Any, ranges: dict[str, Any]) -> tuple[str, Sequence[float]]:
+    """What ``x=`` gives, where that is no range: the numbers that a vector is drawn over; it is no parameter then."""
+    given = ranges.get("x")
+    if isinstance(given, Tensor | np.ndarray) and np.ndim(given) == 1:
+        name = next((n for n, v in notebook_variables().items() if v is given and not n.startswith("_")), "x")
+        del ranges["x"]
+        if not ranges:
+            raise TypeError("tm.live takes at least one range, as in tm.live(f, a=(0, 10))")
+        return name, _numbers_of(name, given)
+    return "", ()
+
+
+def _numbers_of(name: str, given: Any) -> tuple[float, ...]:
+    found = np.asarray(given)
+    if found.ndim != 1 or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
+        raise ValueError(f"x takes a vector of numbers, and {name} is none")
+    return tuple(found.astype(float).tolist())
 
 
 def _parameter(name: str, given: Any, start: Any) -> Parameter:
@@ -72,7 +92,7 @@ def _parameter(name: str, given: Any, start: Any) -> Parameter:
         ends = tuple(given)
     else:
         raise TypeError(f"{name} takes (low, high), (low, high, step) or a slider, and this is {given!r}")
-    return parameter(name, ends, start)
+    return parameter(name, ends if isinstance(given, Widget) else widened(ends, start), start)
 
 
 def _starts(function: Any) -> dict[str, Any]:
@@ -126,8 +146,11 @@ def view_of_cell(code: Code, options: Options, shell: Any) -> LiveView:
     function = of_cell(code, _title(code), names, space, options.math, options.dtype)
     follows = [n for n in names if n not in code.parsed.binds]  # what the cell itself binds is its result
     try:
+        if options.axis and options.axis not in space:
+            raise ValueError(f"there is no variable {options.axis}{near(options.axis, space)}")  # noqa: TRY301 (told like the others)
+        axis = (options.axis, _numbers_of(options.axis, space[options.axis])) if options.axis else ("", ())
         return LiveView(
-            Numbers(function, parameters), function.name, keep=_keeping(shell), space=space, follows=follows
+            Numbers(function, parameters), function.name, keep=_keeping(shell), space=space, follows=follows, axis=axis
         )
     except ValueError as error:
         raise UsageError(f"%%tensor --live: {error}") from None
@@ -147,7 +170,7 @@ def _of_options(code: Code, options: Options, space: Mapping[str, Any]) -> list[
         if start is not None and not _is_number(start):
             raise UsageError(f"%%tensor --live moves numbers and small vectors, and {name} is {type(start).__name__}")
         try:
-            found.append(parameter(name, ends, start))
+            found.append(parameter(name, widened(ends, start), start))
         except ValueError as error:
             raise UsageError(f"%%tensor --live: {error}") from None
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MOST_SPANS", "Parameter", "Span", "parameter"]
+__all__ = ["MOST_SPANS", "Parameter", "Span", "parameter", "widened"]
 
 MOST_SPANS = 64  # of all parameters of a view
 _STEPS = 200  # of a slider without a step of its own
@@ -135,6 +135,23 @@ def parameter(name: str, ends: Sequence[Any], start: Any = None) -> Parameter:
             raise ValueError(f"{name} starts at a number, and not at {numbers[~np.isfinite(numbers)][0]}")
         middles = [min(max(float(v), s.low), s.high) for v, s in zip(numbers, spans, strict=True)]
     return Parameter(name, shape, spans, tuple(float(round(v) if whole else v) for v in middles))
+
+
+def widened(ends: Sequence[Any], start: Any) -> Sequence[Any]:
+    """The ends of a range, further apart where a number begins outside; by whole steps where there is a step."""
+    number = isinstance(start, int | float | np.integer | np.floating) and math.isfinite(start)
+    plain = len(ends) in {2, 3} and all(isinstance(e, int | float) and math.isfinite(e) for e in ends)
+    if not number or not plain or ends[0] <= start <= ends[1]:
+        return ends
+    low, high, *rest = ends
+    if rest and not rest[0] > 0:
+        return ends
+    if rest:
+        step = rest[0]
+        low -= step * max(math.ceil((low - start) / step), 0)
+        high += step * max(math.ceil((start - high) / step), 0)
+        return (low, high, step)
+    return (min(low, start), max(high, start))
 
 
 def _span(name: str, index: tuple[int, ...] | None, ends: list[float], whole: bool) -> Span:

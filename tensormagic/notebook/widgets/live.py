@@ -68,6 +68,8 @@ class LiveView(anywidget.AnyWidget):
         Variables of the notebook.
     follows : sequence of str
         Parameters for which the view moves to where the variable of that name is, when that gets another value.
+    axis : tuple
+        The name and the numbers of what a vector is drawn over.
     **traits
         Traits of every widget, such as ``layout``.
     """
@@ -105,8 +107,10 @@ class LiveView(anywidget.AnyWidget):
         keep: Callable[[Mapping[str, Any]], None] | None = None,
         space: Mapping[str, Any] | None = None,
         follows: Sequence[str] = (),
+        axis: tuple[str, Sequence[float]] = ("", ()),
         **traits: Any,
     ) -> None:
+        self._axis = axis
         self._numbers, self._name, self._keep = numbers, name, keep
         self._space, self._follows = space or {}, follows
         self.moved = {p.name: p for p in numbers.parameters}
@@ -185,7 +189,7 @@ class LiveView(anywidget.AnyWidget):
     def _swept(self, point: Sequence[float], seconds: float = 2.0) -> dict[str, Any]:
         """What the page is told of the function as it is now, found out in about these seconds at most."""
         numbers = self._numbers
-        made = Arrangement(numbers.parameters, numbers.shape)
+        made = Arrangement(numbers.parameters, numbers.shape, self._axis)
         sweep = numbers.sweep(point, seconds)
         apart = made.plane is not None and isinstance(sweep, Star)
         plane = numbers.slice(made.plane, point) if made.plane is not None and apart else None

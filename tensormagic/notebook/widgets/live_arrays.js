@@ -20,15 +20,17 @@ function makeLine(panel, view) {
   const dots = svgNode("path", { class: "curve dots" }, inner), dot = svgNode("circle", { class: "dot", r: 6 }, inner);
   const holder = elementHolder(svg, view, { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 },
     `the elements of ${view.name}: arrow keys choose one`);
+  const place = (k) => across(panel.at.length ? panel.at[k] : k);
   const way = (values, mark) => {
     let drawing = false;
     return values.map((value, k) => {
       const there = Number.isFinite(value), begin = mark || !drawing;
       drawing = there;
-      return there ? `${begin ? "M" : "L"}${across(k).toFixed(1)} ${up(value).toFixed(1)}${mark ? "h0" : ""}` : "";
+      return there ? `${begin ? "M" : "L"}${place(k).toFixed(1)} ${up(value).toFixed(1)}${mark ? "h0" : ""}` : "";
     }).join("");
   };
-  draggable(holder, () => {}, (event) => view.choose(Math.round(panel.x[0] + under(svg, panel, event)[0] * (panel.x[1] - panel.x[0]))));
+  const nearest = (x) => panel.at.length ? panel.at.reduce((best, at, k) => (Math.abs(at - x) < Math.abs(panel.at[best] - x) ? k : best), 0) : Math.round(x);
+  draggable(holder, () => {}, (event) => view.choose(nearest(panel.x[0] + under(svg, panel, event)[0] * (panel.x[1] - panel.x[0]))));
   return (reading) => {
     const slopes = reading.slopes && reading.slopes[reading.focus];
     show(ghost, slopes);
@@ -37,7 +39,7 @@ function makeLine(panel, view) {
     if (reading.values.length <= panel.dots) dots.setAttribute("d", way(reading.values, true));
     show(dot, Number.isFinite(reading.chosen));
     if (!Number.isFinite(reading.chosen)) return;
-    dot.setAttribute("cx", across(reading.element));
+    dot.setAttribute("cx", place(reading.element));
     dot.setAttribute("cy", up(reading.chosen));
   };
 }

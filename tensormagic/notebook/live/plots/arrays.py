@@ -20,6 +20,7 @@ from tensormagic.notebook.live.plots.frame import (
     axes,
     coordinate,
     label,
+    legend,
     near,
     number,
     range_of,
@@ -47,9 +48,12 @@ class Line(Framed):
     ----------
     ahead
         How far along each slider the dashed line looks.
+    at
+        Where each element stands along the axis, if that does not count them.
     """
 
     ahead: tuple[float, ...]
+    at: tuple[float, ...] = ()
 
     kind = "line"
 
@@ -64,34 +68,53 @@ class Line(Framed):
         if values.size <= DOTS:
             shapes.append({"tag": "path", "class": "curve dots", "d": self._way(values, dots=True), "inside": True})
         if math.isfinite(reading.chosen):
-            x, y = self.place(reading.element, reading.chosen)
+            x, y = self.place(self.across(reading.element), reading.chosen)
             shapes.append(
                 {"tag": "circle", "class": "dot", "cx": _n(x), "cy": _n(near(y, TALL)), "r": "6", "inside": True}
             )
         return shapes
+
+    def across(self, element: int) -> float:
+        """Where an element stands along the axis."""
+        return self.at[element] if self.at else float(element)
 
     def _way(self, values: np.ndarray, *, dots: bool = False) -> str:
         way, drawing = "", False
         for k, value in enumerate(values.tolist()):
             there = math.isfinite(value)
             if there:
-                x, y = self.place(k, value)
+                x, y = self.place(self.across(k), value)
                 way += f"{'L' if drawing and not dots else 'M'}{_n(x)} {_n(near(y, TALL))}{'h0' if dots else ''}"
             drawing = there
         return way
 
     def places(self) -> dict[str, Any]:
         """What the page places marks by."""
-        return {**super().places(), "ahead": list(self.ahead), "dots": DOTS}
+        return {**super().places(), "ahead": list(self.ahead), "dots": DOTS, "at": list(self.at)}
 
 
-def line(name: str, spans: Sequence[Span], values: np.ndarray, count: int) -> Line:
-    """The picture of a vector of ``count`` elements, in the range of ``values``."""
+def line(
+    name: str,
+    spans: Sequence[Span],
+    values: np.ndarray,
+    count: int,
+    axis: tuple[str, Sequence[float]] = ("", ()),
+    *,
+    slopes: bool = True,
+) -> Line:
+    """The picture of a vector of ``count`` elements, in the range of ``values``; over the numbers of an ``axis`` with a name."""
     ahead = tuple((s.high - s.low) * AHEAD for s in spans)
     along = tuple(range(len(spans)))
+    across, at = axis
     x = (-0.5, count - 0.5) if count <= DOTS else (0.0, count - 1.0)
-    made = Line(TALL, along, (), x, range_of(values), ahead)
-    return Line(TALL, along, tuple(axes(made, "element", name)), made.x, made.y, ahead)
+    if len(at) == count and min(at) < max(at):
+        x = (min(at), max(at))
+    else:
+        across, at = "element", ()
+    made = Line(TALL, along, (), x, range_of(values), ahead, tuple(at))
+    moved = label(spans[0].label, 80) if len(spans) == 1 else "the slider"
+    told = legend(made, "ghost", f"after a small step of {moved}") if slopes else []
+    return Line(TALL, along, (*axes(made, across, name), *told), made.x, made.y, ahead, made.at)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,10 +28,13 @@ class Arrangement:
         In their order.
     shape
         The shape of what the function gives.
+    axis
+        The name and the numbers of what a vector is drawn over; its elements are counted where there are none.
     """
 
     parameters: tuple[Parameter, ...]
     shape: tuple[int, ...]
+    axis: tuple[str, Sequence[float]] = ("", ())
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -120,7 +123,7 @@ def _first(
     if len(made.shape) == 2:
         return [heat(name, spans, scales.values, (made.shape[0], made.shape[1]), slopes)]
     if made.shape:
-        return [line(name, spans, scales.values, math.prod(made.shape))]
+        return [line(name, spans, scales.values, math.prod(made.shape), made.axis, slopes=slopes is not None)]
     if isinstance(sweep, Sweep) and len(spans) == 1:
         return [curve(name, spans[0], sweep)]
     shown = sweep if isinstance(sweep, Sweep) else plane

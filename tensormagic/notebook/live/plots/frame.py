@@ -22,6 +22,7 @@ __all__ = [
     "axes",
     "coordinate",
     "label",
+    "legend",
     "near",
     "number",
     "range_of",
@@ -195,6 +196,14 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
     shapes.append(text(label(across, 130, bold=True), left, top + tall + 35, "name first"))
     shapes.append(text(label(up, 300, bold=True), left + 6, top + 10, "name first halo"))
     return shapes
+
+
+def legend(made: Framed, style: str, words: str) -> list[Shape]:
+    """What a kind of line in a frame means, below the frame at the right."""
+    left, top, wide, tall = made.frame
+    y, room = top + tall + 31, 6.2 * len(words)
+    sample = {"tag": "path", "class": f"{style} key", "d": f"M{coordinate(left + wide - room - 34)} {coordinate(y)}h24"}
+    return [sample, text(words, left + wide, y + 4, "tick last")]
 
 
 def ticks(low: float, high: float) -> list[float]:

@@ -184,10 +184,8 @@ class TensorMagics(Magics):
         if "speed" in options.show:
             from tensormagic.notebook.speeds.panel import nothing, speed  # seldom asked for, and slow to import
 
-            there = shown is not None and shown.computes
-            made.append(
-                speed(outcome, shown) if there else nothing("the cell computes no array or number of its inputs")
-            )
+            why = "the cell computes no array or number of its inputs"
+            made.append(speed(outcome, shown) if shown is not None and shown.computes else nothing(why))
         made += [check(outcome)] if options.check else []
         if ("graph" in options.show and self.rich) or options.live:
             for panel in made:

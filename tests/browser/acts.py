@@ -32,7 +32,12 @@ KEYED = {  # what of it has the focus, and the keys of which one at least change
 }
 DRAWN = [
     *(".tm-graph .tm-boxes > g.input", ".tm-sweep .tm-picture", ".tm-backprop .node", ".tm-lines summary"),
-    *("svg[aria-label*='times NumPy']", "svg[aria-label*='do not fit']", "svg[aria-label^='profile']", "mjx-container"),
+    *(
+        "svg[aria-label$='than NumPy'],svg[aria-label='as fast as NumPy']",
+        "svg[aria-label*='do not fit']",
+        "svg[aria-label^='profile']",
+        "mjx-container",
+    ),
     *("strong:text('rewrites')", "table:has-text('stable')", "summary:text('kernel 1')", ".tm-banner"),
 ]
 WRITTEN = [".tm-lines code", ".tm-sweep .tm-readout", ".tm-backprop .tm-title", ".tm-graph .tm-header"]

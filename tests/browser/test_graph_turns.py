@@ -38,20 +38,20 @@ def test_a_slider_goes_through_the_turns(opened: Any, scheme: str) -> None:
     told = details.inner_text()
     for part in ("ran\n2 of 3 times", "3 µs in NumPy, all together", "all runs\nmin 0, max 25", "48 B each"):
         assert part in told
-    assert "when\nturn 3 of 3" in told
+    assert "when\niteration 3 of 3" in told
     assert "range\nmin 0, max 25" in told
-    assert slider.get_attribute("aria-valuetext") == "turn 3 of 3"
+    assert slider.get_attribute("aria-valuetext") == "iteration 3 of 3"
     assert details.get_by_role("img", name="histogram from 0 to 25").count() == 1
     page.mouse.move(5, 5)
     slider.focus()
     page.keyboard.press("ArrowLeft")
-    assert "when\nturn 1 of 3" in details.inner_text()
+    assert "when\niteration 1 of 3" in details.inner_text()
     assert details.get_by_role("img", name="histogram from 0 to 5").count() == 1
-    assert page.locator(".tm-live").inner_text() == "turn 1 of 3"
-    assert slider.get_attribute("aria-valuetext") == "turn 1 of 3"
+    assert page.locator(".tm-live").inner_text() == "iteration 1 of 3"
+    assert slider.get_attribute("aria-valuetext") == "iteration 1 of 3"
     assert page.evaluate("document.activeElement.type") == "range"
     page.locator('.tm-boxes [data-key="loop/cond/then/op"]').hover()
-    assert "when: turn 1 of 3" in page.locator(".tm-tip").inner_text()
+    assert "when: iteration 1 of 3" in page.locator(".tm-tip").inner_text()
     assert violations(page, "html") == []
     page.locator('.tm-boxes [data-key="loop/cond/else/op"]').click()
     assert "ran\ndid not run" in details.inner_text()

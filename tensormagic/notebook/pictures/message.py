@@ -204,4 +204,4 @@ def _vertex_message(vertex: Vertex) -> dict[str, Any]:
             value = [clean(rule, 120) for rule in vertex.rules[:40]]
         if value not in ("", None, [], False, 0) and (item.name, value) != ("role", "value"):
             message[item.name] = value
-    return message | ({"title": vertex.title} if vertex.title != vertex.label else {})
+    return message

@@ -42,7 +42,7 @@ function addSelection(graph) {
     const vertex = graph.selected === null ? null : graph.vertexOf(graph.selected);
     const group = graph.selected === null ? null : graph.table.groups.get(graph.selected);
     if (vertex) {
-      graph.card.appendChild(node("p", { class: "tm-title" }, vertex.title || vertex.label));
+      graph.card.appendChild(node("p", { class: "tm-title" }, graph.title(vertex)));
       const list = node("dl");
       const rows = [["type", vertex.type], ["sizes", vertex.symbolic === vertex.type ? "" : vertex.symbolic], ["kind", vertex.kind],
         ["role", vertex.role], ["source", graph.written(vertex)], ["function", vertex.function],

@@ -32,7 +32,7 @@ class Open:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_slider_goes_through_the_turns(opened: Any, scheme: str) -> None:
     page = opened(Open(demo_scenes.turning()), color_scheme=scheme)
-    details, slider = page.locator(".tm-details"), page.get_by_role("slider", name="turn")
+    details, slider = page.locator(".tm-details"), page.get_by_role("slider", name="iteration")
     assert not slider.is_visible()
     page.locator('.tm-boxes [data-key="loop/cond/then/op"]').click()
     told = details.inner_text()

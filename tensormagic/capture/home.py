@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import inspect
 import weakref
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import islice
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.steps import named
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import module_of, package_of
 
@@ -47,16 +46,9 @@ _WHOLE = {"globals", "vars", "eval", "exec", "get_ipython"}  # lead to every var
 _MISSING: Any = object()
 
 
-@lru_cache(maxsize=4096)
-def _named(code: CodeType, *operations: str) -> frozenset[str]:
-    """The names that these operations of code are about, and of the code inside it."""
-    found = {step.argval for step in dis.get_instructions(code) if step.opname in operations}
-    return frozenset(found.union(*(_named(part, *operations) for part in code.co_consts if isinstance(part, CodeType))))
-
-
 def bound(code: CodeType) -> frozenset[str]:
     """The names that a cell's code binds, loop counters and those of its functions too."""
-    return _named(code, "STORE_NAME", "STORE_GLOBAL", "DELETE_NAME", "DELETE_GLOBAL")
+    return named(code, "STORE_NAME", "STORE_GLOBAL", "DELETE_NAME", "DELETE_GLOBAL")
 
 
 class Reach:
@@ -102,8 +94,8 @@ class Reach:
             self._pending.append(_content(cell))
         self._pending += [*(function.__defaults__ or ()), getattr(function, "__wrapped__", None)]
         if function.__globals__ is self.home:
-            self.binds |= _named(function.__code__, "STORE_GLOBAL", "DELETE_GLOBAL")
-            names = _named(function.__code__, "LOAD_GLOBAL", "LOAD_NAME")
+            self.binds |= named(function.__code__, "STORE_GLOBAL", "DELETE_GLOBAL")
+            names = named(function.__code__, "LOAD_GLOBAL", "LOAD_NAME")
             self._read(names)
             if not _WHOLE.isdisjoint(names):
                 self.reads.update(self.home)

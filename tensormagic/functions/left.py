@@ -38,6 +38,7 @@ def _is_frozen_by_others(_when: int) -> bool:
 
 
 _SELDOM = 10.0  # seconds
+_SPARSE = 20_000  # objects between two collections, while a trace makes many that stay
 
 
 @contextmanager
@@ -46,8 +47,11 @@ def young() -> Generator[None]:
     if not _frozen and _is_frozen_by_others(int(time.monotonic() / _SELDOM)):
         yield
         return
+    before = gc.get_threshold()
     if not _frozen:
         gc.freeze()
+        if 0 < before[0] < _SPARSE:
+            gc.set_threshold(_SPARSE, *before[1:])
     _frozen.append(None)
     try:
         yield
@@ -55,6 +59,8 @@ def young() -> Generator[None]:
         _frozen.pop()
         if not _frozen:
             gc.unfreeze()
+            if gc.get_threshold()[0] == _SPARSE:
+                gc.set_threshold(*before)
 
 
 def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:

@@ -423,9 +423,11 @@ def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:
     return args[0] if same else new  # sizes that were found equal leave nothing to stretch
 
 
-def _guards_of(node: Node) -> list[Guard]:
-    find = getattr(node.op, "guards", None)
-    return find(node) if find else []
+def _guards_of(node: Node) -> tuple[Guard, ...]:
+    if node.guards is None:
+        find = getattr(node.op, "guards", None)
+        node.guards = tuple(find(node)) if find else ()
+    return node.guards
 
 
 def _open(leaves: Sequence[Node]) -> tuple[dict[Node, Type], list[Guard]]:

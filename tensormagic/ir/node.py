@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tensormagic.ir.size import Atom, Dim, Size, apply, atom, substitute_in
+from tensormagic.ir.size import Atom, Dim, Size, Symbol, apply, atom, substitute_in
 from tensormagic.ir.type import Type
 
 Params = tuple[tuple[str, Any], ...]
@@ -39,10 +39,22 @@ class Node:
     """One vertex: ``op, args, params, type``. Equal nodes are the same object.
 
     Make nodes with :func:`make`, which interns them. ``sized_by`` are the integer nodes that the sizes among its params
-    mention, and ``needs`` these and the operands: what has to be there before it.
+    mention, and ``needs`` these and the operands: what has to be there before it. ``guards`` keeps what its op says has to hold.
     """
 
-    __slots__ = ("__weakref__", "_params", "args", "needs", "op", "param_items", "serial", "sized_by", "types")
+    __slots__ = (
+        "__weakref__",
+        "_params",
+        "_symbols",
+        "args",
+        "guards",
+        "needs",
+        "op",
+        "param_items",
+        "serial",
+        "sized_by",
+        "types",
+    )
 
     op: Operation
     args: tuple[Node, ...]
@@ -58,6 +70,8 @@ class Node:
         self.param_items = params
         self.types = types
         self._params = dict(params)
+        self._symbols: tuple[Symbol, ...] | None = None
+        self.guards: tuple[Any, ...] | None = None
         self.serial = next(_serial)
         self.sized_by = _nodes_in(params) if params else ()
         self.needs = tuple(dict.fromkeys((*args, *self.sized_by))) if self.sized_by else args
@@ -74,6 +88,21 @@ class Node:
     def params(self) -> Mapping[str, Any]:
         """What the op is told beside its operands."""
         return self._params
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The symbols that the sizes among its params, and those of its types, mention."""
+        if self._symbols is None:
+            found: dict[Symbol, None] = {}
+            pending: list[Any] = [*self._params.values(), *(t.shape for t in self.types)]
+            while pending:
+                value = pending.pop()
+                if type(value) is Dim:
+                    found.update((a, None) for a in value.atoms if type(a) is Symbol)
+                elif type(value) is tuple:
+                    pending += value
+            self._symbols = tuple(found)
+        return self._symbols
 
     def __getitem__(self, name: str) -> Any:
         return self._params[name]

@@ -202,8 +202,7 @@ def _saying_sizes(graph: Graph, needed: set[int], results: Sequence[Node]) -> se
     """Further parameters, so that every size that is mentioned is an axis of some parameter."""
     own = graph.parameters
     nodes = topological([*results, *graph.checked, *(own[k] for k in needed)])
-    values = [v for n in nodes for v in (*n.params.values(), *(t.shape for t in n.types))]
-    wanted = symbols_in([*values, *(s for g in graph.guards for s in (g[0], g[2]))])
+    wanted = symbols_in(s for g in graph.guards for s in (g[0], g[2])).keys() | {a for n in nodes for a in n.symbols}
     bound = {bare_symbol(s) for k in needed for s in own[k].type.shape}
     more: set[int] = set()
     for k, p in enumerate(own):

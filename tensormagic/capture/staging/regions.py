@@ -49,13 +49,8 @@ def _handed_in(results: Sequence[Node], order: Sequence[Node], inside: set[Node]
     free = [n for n in dict.fromkeys([*used, *results]) if n not in inside and n.op is not CONSTANT]
     bound = {bare_symbol(s) for n in (*own, *free) for s in n.type.shape}
     bounds = [v for n in free if (v := n.params.get("within"))]  # of a loop's index, in a branch
-    needed = dict.fromkeys(a for n in order if n in inside for a in _symbols(n)) | dict.fromkeys(_symbols_in(bounds))
+    needed = dict.fromkeys(a for n in order if n in inside for a in n.symbols) | dict.fromkeys(_symbols_in(bounds))
     return free + [broadcast(constant(False), (atom(a),)) for a in needed if a not in bound]
-
-
-def _symbols(node: Node) -> Iterable[Symbol]:
-    """The sizes that a node mentions."""
-    return _symbols_in([*node.params.values(), *(t.shape for t in node.types)])
 
 
 def _symbols_in(values: Iterable[Any]) -> Iterable[Symbol]:

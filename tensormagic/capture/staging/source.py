@@ -15,7 +15,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from tensormagic.capture.staging.syntax import PART, RUNTIME, Staging
-from tensormagic.capture.staging.trees import cloned, walk
+from tensormagic.capture.staging.trees import cloned, placed, walk
 
 PART_NAME = "__tensor_part__"  # what functions made here are called, in tracebacks
 _FACTORY = "__tensor_factory__"
@@ -75,7 +75,7 @@ def staged_cell(
     end = None
     if last is not None:
         end = compiled(ast.Expression(staging.visit(last.body)), filename, "eval")  # every node of it has its place
-    return compiled(ast.fix_missing_locations(tree), filename, "exec"), end
+    return compiled(placed(tree), filename, "exec"), end
 
 
 def _keep_plain(code: CodeType) -> None:
@@ -171,7 +171,7 @@ def _stage(code: CodeType) -> CodeType | None:
         made = node
     given = ast.arguments([], [ast.arg(n) for n in code.co_freevars], None, [], [], None, [])
     factory = ast.copy_location(ast.FunctionDef(_FACTORY, given, [made], []), made)
-    tree = ast.fix_missing_locations(ast.Module([factory], []))
+    tree = placed(ast.Module([factory], []))
     whole = compiled(tree, code.co_filename, "exec", code.co_flags & _FUTURE)
     outer = next(c for c in whole.co_consts if isinstance(c, CodeType))
     inner = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name in {code.co_name, _MADE})

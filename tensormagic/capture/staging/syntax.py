@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from tensormagic.capture.staging import liveness, matching, texts
 from tensormagic.capture.staging.jumps import STOPS, Jumps
 from tensormagic.capture.staging.recursion import ITSELF, as_loop
-from tensormagic.capture.staging.trees import cloned, walk
+from tensormagic.capture.staging.trees import children, cloned, parts_of, placed, walk
 
 RUNTIME = "\0tensormagic.capture.staging"  # a constant, for which the run time is put into the compiled code
 PART = "__tensor__"  # the parameter that marks a function made here
@@ -35,7 +35,7 @@ def _at(node: _Located, like: ast.AST) -> _Located:
     """A node that was made, where ``like`` stands, with those in it that have no place; what has one is not looked into."""
     pending: list[ast.AST] = [ast.copy_location(node, like)]
     while pending:
-        parts = ast.iter_child_nodes(pending.pop())
+        parts = children(pending.pop())
         pending += [ast.copy_location(part, like) for part in parts if not hasattr(part, "lineno")]
     return node
 
@@ -125,6 +125,24 @@ class Staging(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.scope = _Scope("module")
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """The same as the base's, for what may hold nodes alone."""
+        own: dict[str, Any] = node.__dict__
+        for name in parts_of(node.__class__):
+            value = own.get(name)
+            if isinstance(value, list):
+                own[name] = self._visited(value)
+            elif value is not None:
+                own[name] = self.visit(value)
+        return node
+
+    def _visited(self, values: list[Any]) -> list[Any]:
+        found: list[Any] = []
+        for value in values:
+            new = self.visit(value) if isinstance(value, ast.AST) else value
+            found += new if isinstance(new, list) else [new]
+        return found
 
     # whole pieces of code ---------------------------------------------------------------------------------------------
 
@@ -272,7 +290,7 @@ class Staging(ast.NodeTransformer):
         if written is None:
             return [part, _at(ast.Expr(call), node.iter)]
         call.args.append(_constant(True))  # type: ignore[attr-defined]
-        written.iter = ast.fix_missing_locations(call)
+        written.iter = placed(call)
         return [part, written]
 
     def _while(self, node: ast.While, after: set[str]) -> list[ast.stmt]:

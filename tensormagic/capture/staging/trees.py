@@ -16,7 +16,7 @@ _BARE = {
 
 
 @cache
-def _parts_of(kind: type[ast.AST]) -> tuple[str, ...]:
+def parts_of(kind: type[ast.AST]) -> tuple[str, ...]:
     """The fields of a kind of node that may hold nodes."""
     none = issubclass(kind, ast.Constant | ast.MatchSingleton | ast.Global | ast.Nonlocal)
     return () if none else tuple([name for name in kind._fields if name not in _BARE])
@@ -26,7 +26,7 @@ def children(node: ast.AST) -> list[ast.AST]:
     """What a node consists of, but for operators and contexts."""
     found: list[ast.AST] = []
     values: dict[str, Any] = node.__dict__
-    for name in _parts_of(node.__class__):
+    for name in parts_of(node.__class__):
         value = values.get(name)
         if isinstance(value, list):
             found += [v for v in value if v is not None]
@@ -40,8 +40,26 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
     pending = [root]
     for node in pending:  # which grows
         yield node
-        if _parts_of(node.__class__):
+        if parts_of(node.__class__):
             pending += children(node)
+
+
+def placed(tree: _Node) -> _Node:
+    """``tree``, where nodes without a place stand where the one around them does; like ``ast.fix_missing_locations``."""
+    pending: list[tuple[ast.AST, tuple[int, ...]]] = [(tree, (1, 0, 1, 0))]
+    while pending:
+        node, place = pending.pop()
+        own: dict[str, Any] = node.__dict__
+        if node._attributes:  # noqa: SLF001 (that is where ast says it)
+            for name, value in zip(_PLACE, place, strict=True):
+                if own.get(name) is None:
+                    own[name] = value
+            place = tuple([own[name] for name in _PLACE])
+        pending += [(part, place) for part in children(node)]
+    return tree
+
+
+_PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 
 
 def cloned(node: _Node) -> _Node:
@@ -49,7 +67,7 @@ def cloned(node: _Node) -> _Node:
     made: _Node = node.__class__.__new__(node.__class__)
     own: dict[str, Any] = made.__dict__
     own.update(node.__dict__)
-    for name in _parts_of(node.__class__):
+    for name in parts_of(node.__class__):
         value = own.get(name)
         if isinstance(value, ast.AST):
             own[name] = cloned(value)

@@ -26,6 +26,7 @@ from tensormagic.capture.staging.attributes import (
 )
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.source import is_users
+from tensormagic.capture.steps import named
 from tensormagic.capture.stores.place import Buffer, ask_all, serials
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
@@ -157,7 +158,7 @@ class World:
             self._pending.append(self._variable(cell, None, name).get())
             self.readers.setdefault((id(cell), None), []).append(function)
         space = function.__globals__
-        stored = _stored_globals(function.__code__)
+        stored = named(function.__code__, "STORE_GLOBAL", "DELETE_GLOBAL")
         for name in _names_in(function.__code__):
             if name in space or name in stored:
                 self._pending.append(self._variable(space, name, name).get())
@@ -236,17 +237,6 @@ def unasked(node: Node) -> Iterator[Node]:
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), np.generic, np.dtype, np.ufunc, Node)
 _FOREIGN = {"numpy", "scipy", "tensormagic", "builtins", "functools", "itertools", "matplotlib", "pandas", "IPython"}
-
-
-@lru_cache(maxsize=4096)
-def _stored_globals(code: CodeType) -> frozenset[str]:
-    import dis
-
-    found = {i.argval for i in dis.get_instructions(code) if i.opname in {"STORE_GLOBAL", "DELETE_GLOBAL"}}
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= _stored_globals(constant)
-    return frozenset(found)
 
 
 def _changed(container: Any, before: Any) -> Iterator[Any]:

@@ -231,8 +231,7 @@ def symbols_in(values: Iterable[Any]) -> dict[Symbol, None]:
 
 def unused(nodes: Sequence[Node], two: bool = False) -> Iterator[Dim]:
     """Symbols that no size of ``nodes`` mentions, at least ``two`` or any number."""
-    used = symbols_in(v for n in nodes for v in (*n.params.values(), *(t.shape for t in n.types)))
-    names = {a.name for a in used}
+    names = {a.name for n in nodes for a in n.symbols}
     name = "n" if two else "any"
     return (symbol(f"{name}{k}", None, 2 if two else 0) for k in itertools.count() if f"{name}{k}" not in names)
 
@@ -253,7 +252,7 @@ def witnesses(
     """
     bound = {bare_symbol(s) for p in parameters for s in p.type.shape}
     nodes = topological([*results, *parameters])
-    needed = symbols_in(v for n in nodes for v in (*n.params.values(), *(t.shape for t in n.types)))
+    needed = dict.fromkeys(a for n in nodes for a in n.symbols)
     inner, outer = [], []
     for a in sorted((a for a in needed if a not in bound), key=lambda a: a.name):
         inner.append(stand_in("size", Type(constant(False).type.dtype, (atom(a),))))

@@ -16,7 +16,7 @@ from tensormagic.backend.memory import Memory
 from tensormagic.backend.sizes import RefusedError
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Apply, Dim, Size, Symbol
+from tensormagic.ir.size import Apply, Dim, Size, Symbol, is_at_least
 
 FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
 ROW_TILE = 256  # the most rows in a tile with further axes
@@ -250,11 +250,16 @@ class KernelText:
         return self._declare(a, "n", Entry("size", a), lambda k: f"table[{k}]")
 
     def wide(self, size: Size) -> list[str]:
-        """What is true where a size of data, or a part of it, may need more than 64 bits, which wrap: estimates in floating point."""
+        """What is true where a size of data, or a part of it, may need more than 64 bits, which wrap: estimates in floating point.
+
+        And where it is divided by zero.
+        """
         if isinstance(size, int):
             return []
-        inner = [s for m, _ in size.terms for a, _ in m if isinstance(a, Apply) for s in (a.left, a.right)]
-        found = [text for s in inner for text in self.wide(s)]
+        parts = [a for m, _ in size.terms for a, _ in m if isinstance(a, Apply)]
+        found = [text for a in parts for s in (a.left, a.right) for text in self.wide(s)]
+        divisors = [a.right for a in parts if a.function in {"floordiv", "mod"} and not is_at_least(a.right, 1)]
+        found += [f"({self.size(s)}) == 0" for s in divisors if not isinstance(s, int)]
         if not _may_wrap(size):
             return found
         total = " + ".join(

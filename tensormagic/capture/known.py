@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.numbers import as_python, in_range
+from tensormagic.capture.numbers import as_python, compared, in_range
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, apply, atom, evaluate, is_at_least
 from tensormagic.ir.type import Size, hint
@@ -102,6 +102,8 @@ def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
         return size_node(_TURNED[op.name](size))
     if op.name in _GROWING and (size := _of_size(op.name, *nodes)) is not None:
         return size_node(size)
+    if (exact := compared(op.name, nodes)) is not None:
+        return exact
     result = op(*as_python(op.name, nodes))
     return in_range(op.name, result, *nodes) if op.name in _GROWING else result
 

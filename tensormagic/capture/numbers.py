@@ -14,9 +14,10 @@ import numpy as np
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node, as_size
-from tensormagic.ir.size import is_at_least
+from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ops.effects.checks import not_zero, require
-from tensormagic.ops.leaf import constant_value
+from tensormagic.ops.form import FORM
+from tensormagic.ops.leaf import PARAMETER, constant_value
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
@@ -72,7 +73,14 @@ def as_python(op: str, nodes: Sequence[Node]) -> list[Node]:
     if op in _DIVISIONS:
         kinds = {n.type.dtype.kind for n in nodes}
         dividend = 1j if "c" in kinds else 1.0 if "f" in kinds else 1
-        return [nodes[0], _divisor(nodes[1], said(_DIVISIONS[op], dividend, 0))]
+        divided = [nodes[0], _divisor(nodes[1], said(_DIVISIONS[op], dividend, 0))]
+        return (
+            [as_float(n, "is divided, which Python does") for n in divided]
+            if op == "divide" and not kinds & {"f", "c"}
+            else divided
+        )
+    if op in _SHIFTS and constant_value(nodes[1]) is None:
+        return [nodes[0], require(nodes[1], scalar.greater_equal(nodes[1], 0), "negative shift count")]
     if op == "power":
         return [_base(*nodes), nodes[1]]
     return list(nodes)
@@ -82,7 +90,7 @@ def _base(base: Node, exponent: Node) -> Node:
     """What Python raises to a power: errors when the graph runs where that is infinite, or complex."""
     kinds = {n.type.dtype.kind for n in (base, exponent)}
     if not kinds & {"f", "c"}:
-        return base
+        return _whole_base(base, exponent)
     is_complex, power = "c" in kinds, constant_value(exponent)
     if power is None or power.imag or power.real < 0:
         below = scalar.less(scalar.real(exponent) if exponent.type.dtype.kind == "c" else exponent, 0)
@@ -97,8 +105,75 @@ def _base(base: Node, exponent: Node) -> Node:
         real = scalar.logical_or(scalar.greater_equal(base, 0), scalar.logical_not(scalar.isfinite(base)))
         whole = scalar.logical_or(scalar.equal(exponent, scalar.trunc(exponent)), scalar.isnan(exponent))
         real = scalar.logical_or(real, whole)
-        base = require(base, real, message, "capture")
+        base = require(base, real, message, "number")
     return base
+
+
+def _whole_base(base: Node, exponent: Node) -> Node:
+    """An integer that is raised to an integer: errors when the graph runs where that is negative, and Python has a float or an error."""
+    size = as_size(exponent)
+    if constant_value(exponent) is not None or (size is not None and is_at_least(size, 0)):
+        return base
+    holds = scalar.greater_equal(exponent, 0)
+    either = scalar.logical_or(scalar.not_equal(base, 0), holds)
+    base = require(base, either, said(operator.pow, 0, -1), "division")
+    text = "an integer of Python's is raised to a negative power, which gives a float: make the base one, float(n)"
+    return require(base, holds, text, "number")
+
+
+def compared(op: str, nodes: Sequence[Node]) -> Node | None:
+    """An integer of data and a float compared as Python does, by their exact values; None where floats say the same."""
+    if op not in _COMPARISONS or [n.type.dtype.kind for n in nodes] not in (["i", "f"], ["f", "i"]):
+        return None
+    if nodes[0].type.dtype.kind == "f":
+        nodes, op = nodes[::-1], _MIRRORED.get(op, op)
+    whole, other = nodes
+    if not _is_long(whole):
+        return None
+    near = astype(whole, np.dtype(float))
+    inside = scalar.less(near, 2.0**63)
+    back = astype(scalar.minimum(near, _LARGEST), np.dtype(np.int64))
+    same = scalar.equal(near, other)
+    if op in {"equal", "not_equal"}:
+        found = scalar.logical_and(same, scalar.logical_and(inside, scalar.equal(whole, back)))
+        return scalar.logical_not(found) if op == "not_equal" else found
+    below = scalar.logical_or(scalar.less(whole, back), scalar.logical_not(inside))
+    above = scalar.logical_and(scalar.greater(whole, back), inside)
+    tie = {"less": below, "greater": above}.get(op)
+    if tie is None:
+        tie = scalar.logical_not(above if op == "less_equal" else below)
+    strict = scalar.less if op.startswith("less") else scalar.greater
+    return scalar.logical_or(strict(near, other), scalar.logical_and(same, tie))
+
+
+_MIRRORED = {"less": "greater", "greater": "less", "less_equal": "greater_equal", "greater_equal": "less_equal"}
+_SHIFTS = {"left_shift", "right_shift"}
+_DIGITS = 2**53  # up to this, every integer is a float
+_LARGEST = 2.0**63 - 1024  # the largest float that int64 holds
+
+
+def _is_long(number: Node) -> bool:
+    """Whether an integer may have more digits than a float: one that data have in 64 bits."""
+    value, size = constant_value(number), as_size(number)
+    if value is not None:
+        return bool(abs(int(value)) > _DIGITS)
+    found = (number,) if size is None else nodes_of(size)
+    return any(n.op is not PARAMETER and _own(n).type.dtype in (np.int64, np.uint64) for n in found)
+
+
+def _own(number: Node) -> Node:
+    """NumPy's number that one of Python's was made of."""
+    while number.op is FORM:
+        number = number.args[0]
+    return number
+
+
+def as_float(number: Node, what: str) -> Node:
+    """An integer of Python's that becomes a float where Python keeps it: one of more digits is refused when the graph runs."""
+    if number.type.form != "python" or number.type.dtype.kind != "i" or not _is_long(number):
+        return number
+    text = f"an integer of more than 53 bits {what} without rounding it to a float: write float(n)"
+    return require(number, scalar.less_equal(scalar.absolute(number), _DIGITS), text, "number")
 
 
 def in_range(op: str, result: Node, base: Node, exponent: Node) -> Node:
@@ -121,7 +196,7 @@ def in_range(op: str, result: Node, base: Node, exponent: Node) -> Node:
 
 def _of_infinite(result: Node, base: Node, power: Any) -> Node:
     """A power of a complex number; an error where that is infinite and Python, which is asked, does not have nan, as before 3.14."""
-    text, kind = "an infinite complex number of Python's is raised to a power", "capture"
+    text, kind = "an infinite complex number of Python's is raised to a power", "number"
     try:
         if cmath.isnan(complex(math.inf, 0) ** (2 if power is None else complex(power))):
             return result
@@ -137,7 +212,7 @@ def _in_bits(op: str, result: Node, base: Node, exponent: Node) -> Node:
     size = (
         scalar.power(scalar.absolute(first), second) if op == "power" else scalar.absolute(first) * scalar.exp2(second)
     )
-    return require(result, scalar.less(size, 2.0**63), "an integer of more than 64 bits is not captured", "capture")
+    return require(result, scalar.less(size, 2.0**63), "an integer of more than 64 bits is not captured", "number")
 
 
 def _divisor(node: Node, message: str) -> Node:

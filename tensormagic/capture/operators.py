@@ -134,6 +134,8 @@ def _power(base: Tensor, exponent: Any) -> Tensor:
     exponent = exponent_of(base, exponent)
     if base.type.form == "python" and type(exponent) is int and exponent < 0 and base.dtype.kind in "biu":
         return build(scalar.power, to_form(astype(base.node, np.dtype(float)), "python"), float(exponent))
+    if _is_fraction(base, exponent):
+        return build(scalar.power, *(to_form(astype(n, np.dtype(float)), "python") for n in (base.node, exponent.node)))
     if (
         base.type.form == "python"
         and base.node.op is INPUT
@@ -144,6 +146,14 @@ def _power(base: Tensor, exponent: Any) -> Tensor:
         pow(base.numpy(), exponent)  # which raises where Python does: OverflowError
     short = _short_power(base, exponent)
     return _checked_power(base, exponent) if short is None else build(short, base)
+
+
+def _is_fraction(base: Tensor, exponent: Any) -> bool:
+    """Whether an integer of Python's is raised to a negative one of data, in a cell, where that is known."""
+    if not isinstance(exponent, Tensor) or not values_are_there():
+        return False
+    whole = all(v.type.form == "python" and v.dtype.kind in "bi" for v in (base, exponent))
+    return whole and exponent.numpy() < 0
 
 
 def _checked_power(*operands: Any) -> Tensor:

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from tensormagic.capture.staging.attributes import containers_of
+
 
 class StandIn:
     """An object that has no meaning outside captured code."""
@@ -56,11 +58,11 @@ def handed_back(
     seen.add(id(value))
     if isinstance(value, tuple):
         return _tuple(value, [handed_back(v, real, seen, own) for v in value])
-    items: Any = value if isinstance(value, list | dict | deque) else vars(value)
-    for key in list(items) if isinstance(items, dict) else range(len(items)):
-        new = handed_back(items[key], real, seen, own)
-        if new is not items[key]:
-            items[key] = new
+    for items in [value] if isinstance(value, list | dict | deque) else containers_of(value):
+        for key in range(len(items)) if isinstance(items, list | deque) else list(items):
+            new = handed_back(items[key], real, seen, own)
+            if new is not items[key]:
+                items[key] = new
     return value
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.agreement import related
+from tensormagic.capture.numbers import as_float
 from tensormagic.capture.staging.trial import NeedsPython, UnlikeDTypesError, UnlikeShapesError
 from tensormagic.ir.graph import Graph, bare_symbol, close
 from tensormagic.ir.node import Node, topological
@@ -112,6 +113,8 @@ def of_type(node: Node, t: Type) -> Node:
     """``node`` as a value of another type."""
     if t.form == "tape":
         return node
+    if t.dtype.kind == "f":
+        node = as_float(node, "is or may become a float, as data decide, where Python goes on")
     cast = broadcast(astype(node, t.dtype), t.shape)
     return cast if t.shape else to_form(cast, t.form)
 

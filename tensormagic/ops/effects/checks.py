@@ -27,6 +27,7 @@ ERRORS: dict[str, type[Exception]] = {
     "name": UndefinedError,
     "capture": CaptureError,
     "promotion": CaptureError,
+    "number": CaptureError,  # which Python goes on with
     "derivative": DifferentiationError,
 }
 

@@ -58,7 +58,8 @@ def handed_back(
     seen.add(id(value))
     if isinstance(value, tuple):
         return _tuple(value, [handed_back(v, real, seen, own) for v in value])
-    for items in [value] if isinstance(value, list | dict | deque) else containers_of(value):
+    inside: list[Any] = [value] if isinstance(value, list | dict | deque) else list(containers_of(value))
+    for items in inside:
         for key in range(len(items)) if isinstance(items, list | deque) else list(items):
             new = handed_back(items[key], real, seen, own)
             if new is not items[key]:

@@ -158,7 +158,7 @@ def _is_long(number: Node) -> bool:
     if value is not None:
         return bool(abs(int(value)) > _DIGITS)
     found = (number,) if size is None else nodes_of(size)
-    return any(n.op is not PARAMETER and _own(n).type.dtype in (np.int64, np.uint64) for n in found)
+    return any(n.op is not PARAMETER and _own(n).type.dtype.itemsize == 8 for n in found)
 
 
 def _own(number: Node) -> Node:

@@ -135,7 +135,7 @@ def _power(base: Tensor, exponent: Any) -> Tensor:
     if base.type.form == "python" and type(exponent) is int and exponent < 0 and base.dtype.kind in "biu":
         return build(scalar.power, to_form(astype(base.node, np.dtype(float)), "python"), float(exponent))
     if _is_fraction(base, exponent):
-        return build(scalar.power, *(to_form(astype(n, np.dtype(float)), "python") for n in (base.node, exponent.node)))
+        return build(scalar.power, *(to_form(astype(node_of(v), np.dtype(float)), "python") for v in (base, exponent)))
     if (
         base.type.form == "python"
         and base.node.op is INPUT

@@ -25,7 +25,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PlannedKernel:
     """A kernel of a plan, for display.
 
@@ -47,6 +47,12 @@ class PlannedKernel:
     def source(self) -> str:
         """The text with the user's names and lines."""
         return self.printed.readable
+
+    def __repr__(self) -> str:
+        """``Kernel(exp, add: 9 lines of source)``."""
+        names = list(dict.fromkeys(node.op.name for node in self.nodes if node.args))
+        listed = ", ".join(names[:6]) + ", …" * (len(names) > 6)
+        return f"Kernel({listed}: {len(self.source.splitlines())} lines of source)"
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.functions.rules import rules
 from tensormagic.notebook.display import actual_type
 from tensormagic.notebook.formulas.equations import inputs_of
-from tensormagic.notebook.options import CHOICES, NAMES, OPTIONS, of_line
+from tensormagic.notebook.options import CHOICES, NAMES, OPTIONS, of_line, offered
 
 __all__ = ["matcher", "typed"]
 
@@ -118,7 +118,7 @@ def _in_line(until: str, shell: Any) -> SimpleMatcherResult:
 
 def _in_expression(rest: str, shell: Any) -> SimpleMatcherResult:
     """Options, as long as the expression has not begun; then what Python has."""
-    known = [option for option in OPTIONS if option not in {"-n", "--name"}]
+    known = [option for option in offered() if option not in {"-n", "--name"}]
     words = rest.split(" ")
     options, begun = of_line(" ".join(words[:-1]), shell.user_ns)
     before = options.split()[-1] if options else ""
@@ -158,12 +158,12 @@ def _of_tensor(lines: list[str], until: str, shell: Any) -> list[str]:
     text = "\n".join(lines[1:])
     option = last.partition("=")[0] if last.startswith("--") and "=" in last else before
     if last.startswith("-") and "=" not in last:
-        return _option(last, OPTIONS, shell)
+        return _option(last, offered(), shell)
     read = set(re.findall(r"[^\W\d]\w*", text))
     if option in CHOICES or option in NAMES:
         variables = [n for n in shell.user_ns if n in read]
         return _values(option, last.rpartition("=")[2], variables, _names_of(text), variables)
-    return list(OPTIONS) if not last else []
+    return offered() if not last else []
 
 
 def _option(last: str, known: Iterable[str], shell: Any) -> list[str]:

@@ -268,9 +268,15 @@ def _shortened(text: str) -> list[str]:
     return [*lines[:_MESSAGE], "…"] if len(lines) > _MESSAGE else lines
 
 
+unbound: dict[str, str] = {}  # names that a cell which failed would have bound, and that cell
+
+
 def _hint(error: BaseException, near: Mapping[str, Any]) -> str:
     if isinstance(error, TensorError):
         return " ".join(error.hint.split())
+    if isinstance(error, NameError) and error.name in unbound:
+        cell = unbound[error.name]
+        return f"{cell} would have bound {error.name}, and ended in an error: mend that cell and run it first."
     if isinstance(error, NameError) and error.name:
         words = list(dict.fromkeys([*(n for n in near if not n.startswith("_")), *dir(builtins)]))
         found = difflib.get_close_matches(error.name, words, 3, 0.6)

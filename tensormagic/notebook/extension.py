@@ -24,6 +24,7 @@ from tensormagic.notebook.looks import TensorLooks
 from tensormagic.notebook.magic import TensorMagics
 from tensormagic.notebook.progress import Progress
 from tensormagic.notebook.rewriting import TensorRewriting
+from tensormagic.notebook.stale import stored_in
 
 __all__ = ["load", "unload"]
 
@@ -87,6 +88,7 @@ class Extension:
         context.namers.remove(self.named)
         self._renumber()
         hooks.compute, hooks.failed = self.compute, self.passed
+        errors.unbound.clear()
         self._unregister_magics()
 
     def _unregister_magics(self) -> None:
@@ -129,6 +131,12 @@ class Extension:
             text = result.info.raw_cell or ""
             body = text.partition("\n")[2] if text.startswith("%%") else text
             self.magics.origins.after(f"In[{result.execution_count}]", body, self.shell.user_ns)
+            bound = stored_in(body)
+            for name in bound & set(errors.unbound):
+                del errors.unbound[name]
+            if not result.success:
+                lost = {name for name in bound if name not in self.shell.user_ns}
+                errors.unbound.update(dict.fromkeys(lost, f"In[{result.execution_count}]"))
         self.magics.reporting.end()
         self.magics.views.follow()
 

@@ -54,11 +54,8 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked
     )
     top = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in head)
     body = "".join(_row(row, mark) for row, mark in zip(cells, marks, strict=True))
-    page = (
-        f'<div style="overflow-x:auto"><strong>{escape(title)}</strong>'
-        f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-    return page, text
+    inside = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>" if cells or top else ""
+    return f'<div style="overflow-x:auto"><strong>{escape(title)}</strong>{inside}</div>', text
 
 
 def _row(cells: Sequence[str], mark: bool) -> str:

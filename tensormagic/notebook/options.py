@@ -17,7 +17,19 @@ from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, ma
 from tensormagic.backend.cuda.device import is_there, missing
 from tensormagic.config import config
 
-__all__ = ["CHOICES", "NAMES", "OPTIONS", "PANELS", "Options", "arguments", "declare", "describe", "of_line", "read"]
+__all__ = [
+    "CHOICES",
+    "NAMES",
+    "OPTIONS",
+    "PANELS",
+    "Options",
+    "arguments",
+    "declare",
+    "describe",
+    "of_line",
+    "offered",
+    "read",
+]
 
 PANELS = ("graph", "backprop", "rewrites", "code", "annotate", "profile", "speed")
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -71,6 +83,13 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (("--verbose",), None, "say what happens; errors with their whole traceback"),
 )
 OPTIONS: dict[str, str | None] = {spelling: metavar for spellings, metavar, _ in _TABLE for spelling in spellings}
+
+_OF_DEVICES = frozenset(("--device", "--transfers", "--exclusive"))
+
+
+def offered() -> list[str]:
+    """The options that do something here: none of devices where there is no card, and none that is not there yet."""
+    return [o for o in OPTIONS if o != "--async" and (o not in _OF_DEVICES or is_there())]
 
 
 @dataclass(frozen=True)

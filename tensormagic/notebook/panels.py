@@ -12,6 +12,9 @@ from tensormagic.notebook.pictures.labels import symbol
 __all__ = ["PANELS"]
 
 
+_HEAD = ("rule", "level", "where", "source")
+
+
 def rewrites(shown: Portrait) -> Panel:
     """Every rule that fired: its text, level, the user's lines, and its own source line."""
     logs = [shown.first, shown.executable.rewritten] if shown.gradients else [shown.first]
@@ -26,7 +29,7 @@ def rewrites(shown: Portrait) -> Panel:
         for w in logs[-1].withheld
     ]
     rows += [[f"assumed: {text}", "real", "", ""] for log in logs for text in log.assumptions]
-    return table("rewrites" if rows else "rewrites: none", ("rule", "level", "where", "source"), rows)
+    return table("rewrites", _HEAD, rows) if rows else table("rewrites: no rule has changed anything", (), [])
 
 
 def _lines(shown: Portrait, node: Node) -> str:

@@ -105,7 +105,7 @@ class Origins:
 
     def after(self, cell: str, text: str, space: Mapping[str, Any]) -> None:
         """A cell of this text has run: what it has bound, and what it has stored into, is from there."""
-        stored = _stored_in(text)
+        stored = stored_in(text)
         for name, value in list(space.items()):
             if not name.startswith("_") and (self._held.get(name) != id(value) or name in stored):
                 self._held[name] = id(value)
@@ -127,7 +127,7 @@ class Origins:
         return " · ".join(dict.fromkeys(parts))
 
 
-def _stored_in(text: str) -> set[str]:
+def stored_in(text: str) -> set[str]:
     """The names that a cell binds or stores into, as far as its text says it."""
     try:
         tree = ast.parse(text)

@@ -282,3 +282,12 @@ def test_a_traced_functions_error_shows_the_users_frames_alone(notebook):
         told = notebook(call).out
         assert "of mine" in told
         assert "tensormagic/" not in told
+
+
+def test_a_name_that_a_failed_cell_would_have_bound_says_so(notebook):
+    notebook("%%tensor\nloss = undefined_here + 1")
+    hint = "\n".join(notebook("%%tensor\nloss * 2").error._render_traceback_())
+    assert "would have bound loss, and ended in an error" in hint
+    notebook.ok("loss = 3.0")
+    notebook.ok("del loss")
+    assert "would have bound" not in "\n".join(notebook("%%tensor\nloss * 2").error._render_traceback_())

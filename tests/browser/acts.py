@@ -236,7 +236,7 @@ def work_by_keys(page: Page) -> None:
     page.locator(".jp-OutputArea-output summary").first.focus()
     flip(page, page.locator("summary", has_text="kernel 1").first)
     flip(page, page.locator(".tm-lines summary").first)
-    flip(page, page.locator("summary", has_text="the same in numbers"))
+    flip(page, page.locator("summary", has_text="first result, memory"))
     work_graph(page)
     work_live(page, "slow")
     work_backprop(page)

@@ -113,7 +113,7 @@ def line(
         across, at = "element", ()
     made = Line(TALL, along, (), x, range_of(values), ahead, tuple(at))
     moved = label(spans[0].label, 80) if len(spans) == 1 else "the slider"
-    told = legend(made, "ghost", f"after a small step of {moved}") if slopes else []
+    told = legend(made, f"after a small step of {moved}") if slopes else []
     return Line(TALL, along, (*axes(made, across, name), *told), made.x, made.y, ahead, made.at)
 
 

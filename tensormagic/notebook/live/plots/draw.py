@@ -79,7 +79,7 @@ def _rules(colour: Callable[[str], str]) -> str:
             f".axis,.grid,.track{{stroke:{colour('edge')}}}",
             f".curve,.contour,.handle{{stroke:{colour('strong')}}}",
             f".value,.plus{{fill:{colour('strong')}}}",
-            f".tangent,.arrow,.ghost,.seen{{stroke:{colour('update-line')}}}",
+            f".tangent,.arrow,.ghost,.seen,.key{{stroke:{colour('update-line')}}}",
             f".trail{{stroke:{colour('ink')}}}",
             f".dot{{fill:{colour('update-line')};stroke:{colour('ground')}}}",
             f".bar,.minus{{fill:{colour('update-line')}}}",
@@ -94,14 +94,14 @@ _PLAIN = f"""text{{font-family:{FONT};font-size:12px;text-anchor:middle;unicode-
 .first{{text-anchor:start}}
 .last{{text-anchor:end}}
 .halo{{stroke-width:4px;paint-order:stroke;stroke-linejoin:round}}
-.axis,.grid,.curve,.contour,.tangent,.arrow,.ghost,.seen,.trail,.track,.handle,.chosen{{fill:none}}
+.axis,.grid,.curve,.contour,.tangent,.arrow,.ghost,.seen,.key,.trail,.track,.handle,.chosen{{fill:none}}
 .grid,.track{{stroke-opacity:.25}}
 .value{{fill-opacity:.35}}
 .handle{{stroke-width:4;stroke-linecap:round}}
 .curve{{stroke-width:2.2;stroke-linejoin:round}}
 .dots{{stroke-width:7;stroke-linecap:round}}
 .contour{{stroke-width:1.5;stroke-linecap:round}}
-.tangent,.ghost{{stroke-width:2;stroke-dasharray:7 4}}
+.tangent,.ghost,.key{{stroke-width:2;stroke-dasharray:7 4}}
 .arrow{{stroke-width:2.6;stroke-linecap:round}}
 .seen{{stroke-width:1.6;stroke-linejoin:round}}
 .trail{{stroke-width:1.2;stroke-linejoin:round}}

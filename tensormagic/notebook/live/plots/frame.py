@@ -198,11 +198,11 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
     return shapes
 
 
-def legend(made: Framed, style: str, words: str) -> list[Shape]:
-    """What a kind of line in a frame means, below the frame at the right."""
+def legend(made: Framed, words: str) -> list[Shape]:
+    """What the dashed line in a frame means, below the frame at the right."""
     left, top, wide, tall = made.frame
     y, room = top + tall + 31, 6.2 * len(words)
-    sample = {"tag": "path", "class": f"{style} key", "d": f"M{coordinate(left + wide - room - 34)} {coordinate(y)}h24"}
+    sample = {"tag": "path", "class": "key", "d": f"M{coordinate(left + wide - room - 34)} {coordinate(y)}h24"}
     return [sample, text(words, left + wide, y + 4, "tick last")]
 
 

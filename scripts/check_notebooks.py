@@ -44,6 +44,7 @@ _LEFT_OUT = ("%matplotlib", "%pylab", "%load_ext", "%timeit", "%time ", "%config
 _MOST_FIGURES = 12
 _LINE = re.compile(r"( on line \d+)? \(<?[\w/.-]+>?, line \d+\)")  # of an error of syntax
 _UNSET = re.compile(r"\bempty(_like)?\(")
+_MARK = re.compile(r"^# %%.*\n", re.MULTILINE)
 _BLOCK = re.compile(
     r"^```(?:\{code-cell\}|python)[^\n]*\n(?:---\n.*?---\n|(?::[^\n]*\n)+)?(.*?)^```", re.MULTILINE | re.DOTALL
 )
@@ -58,8 +59,9 @@ class TooLong(BaseException):
 
 def cells_of(path: Path) -> list[str]:
     """The code cells of a notebook that are Python alone, or hold lines of a magic that is left out."""
-    if path.suffix == ".md":  # MyST: a notebook as text
-        texts = [m[1] for m in _BLOCK.finditer(path.read_text(encoding="utf-8"))]
+    if path.suffix in {".md", ".py"}:  # notebooks as text: MyST, and cells between lines of "# %%"
+        whole = path.read_text(encoding="utf-8")
+        texts = [m[1] for m in _BLOCK.finditer(whole)] if path.suffix == ".md" else _MARK.split(whole)
         return [text for text in map(without_magics, texts) if text.strip()]
     book = json.loads(path.read_text(encoding="utf-8"))
     sheets = [book, *book.get("worksheets", [])]
@@ -150,28 +152,34 @@ def run_cell(shell: Any, text: str) -> dict[str, Any]:
     return {"error": told, "printed": out.getvalue(), "value": result.result}
 
 
+def form_or_error(value: Any) -> Any:
+    """A value to be compared; one that does not let itself be computed is a difference."""
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            return form(value)
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is told)
+        return ("atom", type(error).__name__, str(error))
+
+
 def one(path: Path, kind: str, out: Path) -> None:
     """Run a notebook, plainly or captured, and keep what its cells gave."""
     os.environ["MPLBACKEND"] = "agg"
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 (what notebooks draw from)
-    shell = shell_of(kind == "tensor")
+    shell = shell_of(kind != "plain")
     first = set(shell.user_ns)
     os.chdir(path.parent)
     sys.path.insert(0, str(path.parent))
     rows: list[dict[str, Any]] = []
-    for text in cells_of(path):
-        row = run_cell(shell, f"%%tensor\n{text}" if kind == "tensor" else text)
-        if row["error"] is not None and kind == "tensor":
+    for number, text in enumerate(cells_of(path)):
+        captured = kind == "tensor" or (kind == "alternate" and number % 2 == 1)
+        row = run_cell(shell, f"%%tensor\n{text}" if captured else text)
+        if row["error"] is not None and captured:
             figures()
             row["again"] = run_cell(shell, text)["error"]
-        try:
-            with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-                warnings.simplefilter("ignore")
-                row["value"] = form(row.get("value"))
-                row["space"] = {n: form(v) for n, v in names_of(shell.user_ns, first).items()}
-        except Exception as error:  # noqa: BLE001 (a value that does not let itself be computed is a difference)
-            row["space"] = {"error of a value": ("atom", type(error).__name__, str(error))}
+        row["value"] = form_or_error(row.get("value"))
+        row["space"] = {n: form_or_error(v) for n, v in names_of(shell.user_ns, first).items()}
         row["figures"] = figures()
         rows.append({"text": text, **row})
         with out.open("wb") as file:
@@ -241,11 +249,14 @@ def verdict(
     return ("digits" if all(d.startswith("digits") for d in found) else "different"), found
 
 
-def check(path: Path, keep: Path | None = None) -> list[tuple[str, str, list[str]]]:
-    """The text of each cell, what became of it, and its differences; ``keep`` is where plain runs are kept for a next time."""
+def check(path: Path, keep: Path | None = None, captured: str = "tensor") -> list[tuple[str, str, list[str]]]:
+    """The text of each cell, what became of it, and its differences; ``keep`` is where plain runs are kept for a next time.
+
+    The third run captures every cell (``"tensor"``) or every other one (``"alternate"``).
+    """
     with tempfile.TemporaryDirectory() as folder:
         runs: list[list[dict[str, Any]]] = []
-        for number, kind in enumerate(("plain", "plain", "tensor")):
+        for number, kind in enumerate(("plain", "plain", captured)):
             out = Path(folder) / f"{number}.pickle"
             if keep is not None and kind == "plain":
                 out = keep / f"{'+'.join(path.resolve().parts[-4:])}.{number}.pickle"
@@ -330,6 +341,7 @@ def main() -> None:
     parser.add_argument("--as", dest="name", default="", help="what the row is called: repository@commit")
     parser.add_argument("--most", type=int, default=0, help="stop after so many judged cells")
     parser.add_argument("--keep", type=Path, help="a folder where plain runs are kept, and taken from")
+    parser.add_argument("--alternate", action="store_true", help="capture every other cell only")
     parser.add_argument("--write", action="store_true", help="put the row into benchmarks/results/notebooks.md")
     options = parser.parse_args()
     if options.one:
@@ -338,7 +350,7 @@ def main() -> None:
     total: collections.Counter[str] = collections.Counter()
     books = 0
     for path in options.notebooks:
-        results = check(path, options.keep)
+        results = check(path, options.keep, "alternate" if options.alternate else "tensor")
         counts = counted(results)
         total += counts
         books += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -137,14 +138,42 @@ def converted(value: Any, dtype: Any = None) -> Any:
 
     Any other value is left as it is.
     """
-    if kind_of(value) not in {Kind.OWN, Kind.METHODS}:
-        return value
-    return _locked(np.asarray(value, dtype))
+    return _locked(np.asarray(value, dtype)) if is_converted(value) else value
+
+
+def is_converted(value: Any) -> bool:
+    """Whether an object is taken nowhere but where it is converted by name."""
+    return kind_of(value) in {Kind.OWN, Kind.METHODS}
 
 
 def is_read(value: Any) -> bool:
     """Whether NumPy reads an object as an array, where it meets one."""
     return kind_of(value) is not Kind.OTHER or _has_interface(value)
+
+
+def lazily(value: Any) -> Any:
+    """What the ``__array__`` of an object gives that is of a class of the user's: it may be lazy. None where there is none."""
+    method = getattr(type(value), "__array__", None)
+    if not isinstance(method, FunctionType) or package_of(type(value)) in {"tensormagic", "pandas", "numpy", "scipy"}:
+        return None
+    return getattr(method, "__wrapped__", method)(value)
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether NumPy reads the elements of an object that is no array: it has a length and an index, and no keys."""
+    cls = type(value)
+    if issubclass(cls, str | bytes | bytearray | Mapping) or is_read(value) or package_of(cls) == "tensormagic":
+        return False
+    return hasattr(cls, "__len__") and hasattr(cls, "__getitem__")
+
+
+def has_buffer(value: Any) -> bool:
+    """Whether the elements lie in memory as an array's do."""
+    try:
+        memoryview(value).release()
+    except TypeError:
+        return False
+    return True
 
 
 def _has_interface(value: Any) -> bool:
@@ -168,7 +197,8 @@ _READ = {Kind.VIEW, Kind.READ}
 
 def _read(value: Any, name: str) -> np.ndarray[Any, Any]:
     """The array that NumPy reads from an object: read-only, where a store into it would not reach the object."""
-    array = np.asarray(value)
+    given = lazily(value)
+    array = np.asarray(value if given is None else given)
     if isinstance(value, np.ndarray):
         return array
     check_dtype(array.dtype, name or f"a {type(value).__name__}")

@@ -120,7 +120,10 @@ def _on_values(function: Callable[..., Any], args: tuple[Any, ...], options: dic
     capture = context.current()
     if capture is not None and loan.lends:
         capture.on_values.append(_name_of(function))
-    found = function(*given, **named)
+    from tensormagic.capture.random import drawn_from_outside
+
+    with drawn_from_outside():
+        found = function(*given, **named)
     return loan.returned(found)
 
 

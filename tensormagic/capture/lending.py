@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.elements import Outgrown
+from tensormagic.capture.random_methods import Draws
 from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.stores.windows import window
 from tensormagic.capture.value import Tensor
@@ -38,6 +39,7 @@ class Loan:
         self._what = what
         self._parts = parts
         self._values: dict[int, tuple[Tensor, Any, Any]] = {}  # the lazy value, what is lent for it, and what that was
+        self._generators: dict[int, tuple[Any, Any]] = {}  # the lazy generator, and what is lent for it
         self._containers: list[tuple[Any, Any, list[Any]]] = []  # the user's, what is lent for it, and what was in that
 
     @property
@@ -54,6 +56,8 @@ class Loan:
         """What a function gets for an argument."""
         if isinstance(value, Tensor):
             return self._lent_array(value)
+        if isinstance(value, Draws):
+            return self._generators.setdefault(id(value), (value, value.lent()))[1]
         kind = type(value)
         if kind is slice:
             return slice(self.lent(value.start), self.lent(value.stop), self.lent(value.step))
@@ -93,6 +97,8 @@ class Loan:
                 if lazy.place.writeable is False:  # some of NumPy's functions do not ask
                     refuse("a store into a read-only array", "Store into a copy.")
                 lazy[...] = array
+        for lazy, generator in self._generators.values():
+            lazy.continue_from(generator)
         for own, given, before in self._containers:
             now = list(_parts(given))
             if len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):

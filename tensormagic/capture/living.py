@@ -19,6 +19,7 @@ from tensormagic.ir.type import hint
 from tensormagic.ops.opaque import ITEM
 
 LONG = 100  # nodes of one demand, above which it keeps values on the way
+NEAR = 64  # nodes of a lazy array that are looked at for what is wanted, too
 MOST_BYTES = 64 << 20  # of one value that is kept
 SEARCH_BYTES = 256 << 20  # of values that are computed before it is looked for those that nobody has any more
 LARGE = 4096  # bytes of a value that is let go; smaller ones cost no more than what says how they are computed
@@ -70,7 +71,8 @@ def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list
     """The nodes of lazy arrays that ``wanted`` are computed from, and that are worth a value.
 
     Between cells, what was bound before the cell that ran last, and of that the last ones on each way. Where a cell asks for a number on
-    its way, all of them: it goes on from some of them, and may ask again at each turn of a loop.
+    its way, all of them, and what others that are not on it start from: it goes on from some of them, and may ask again at each
+    iteration of a loop.
 
     Parameters
     ----------
@@ -83,13 +85,32 @@ def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list
     stops = {n for n in nodes if not is_known(n) and _is_small(n)}
     if context.current() is not None:
         below = set(topological(wanted, stop=is_known))
-        return [
-            n for n in stops if n in below or (n.op is ITEM and n.args[0] in below)
-        ]  # a draw gives the next state, too
+        return [*dict.fromkeys(n for held in stops for n in _shared(held, below, is_known))]
     newest = max((cell.run for cell in context.cells.values()), default=0)
     stops = {n for n in stops if _is_older(n, newest)}
     order = topological(wanted, stop=lambda n: n in stops or is_known(n))
     return [n for n in order if n in stops]
+
+
+def _shared(held: Node, below: set[Node], is_known: Callable[[Node], bool]) -> list[Node]:
+    """What is worth a value of a lazy array that is still there: itself, or the nearest that it has in common with what is wanted.
+
+    A part that is read of an array into which was stored goes by what was stored, and not through the array.
+    """
+    if held in below or (held.op is ITEM and held.args[0] in below):  # a draw gives the next state, too
+        return [held]
+    found: dict[Node, None] = {}
+    seen, pending = {held}, [held]
+    for node in pending:
+        for n in node.needs if len(seen) < NEAR else ():
+            if n in seen or is_known(n):
+                continue
+            seen.add(n)
+            if n not in below:
+                pending.append(n)
+            elif _is_small(n):
+                found[n] = None
+    return [*found]
 
 
 def _is_small(node: Node) -> bool:

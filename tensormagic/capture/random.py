@@ -177,9 +177,9 @@ class LazyGenerator(Draws, StandIn):
                     raise
                 if self.buffer.node is not before:
                     self.buffer.put(before)
-                made = self._fresh()
+                made = self.lent()
                 found = on_values(getattr(made, name))(*args, **options)
-                self.buffer.store(constant(encoded(made)))
+                self.continue_from(made)
                 return found
 
         return draw
@@ -199,9 +199,15 @@ class LazyGenerator(Draws, StandIn):
         """NumPy's own generator in its place: the notebook's, or a new one in the state that the code has left."""
         if self.origin is not None:
             return self.origin
-        return self._fresh()
+        return self.lent()
 
-    def _fresh(self) -> Any:
+    def continue_from(self, generator: Any) -> None:
+        """Go on in the state that one of NumPy's has."""
+        words = encoded(generator)
+        if not np.array_equal(words, hooks.compute([self.buffer.node])[0]):
+            self.buffer.store(constant(words))
+
+    def lent(self) -> Any:
         """A new generator of NumPy's in the state that the code has left."""
         words = hooks.compute([self.buffer.node])[0]
         made = fresh(KINDS[int(words[0])], legacy=self.legacy)
@@ -330,6 +336,25 @@ def advanced(capture: Capture) -> list[LazyGenerator]:
                 "Draw in a cell of its own, or run this one with --plain.",
             )
     return found
+
+
+@contextmanager
+def drawn_from_outside() -> Generator[None]:
+    """Have the notebook's generators, which code that is not captured may draw from, be where captured code has left them."""
+    capture = context.current()
+    standing = [] if capture is None else [g for g in capture.lifted.values() if isinstance(g, LazyGenerator)]
+    if not standing or not values_are_there():
+        yield
+        return
+    before = [encoded(g.origin) for g in standing]
+    for g in standing:
+        put_back(g.origin, hooks.compute([g.buffer.node])[0])
+    try:
+        yield
+    finally:
+        for g, words in zip(standing, before, strict=True):
+            g.continue_from(g.origin)
+            put_back(g.origin, words)
 
 
 def commit(generators: list[LazyGenerator], states: list[Words]) -> None:

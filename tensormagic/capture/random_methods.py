@@ -37,6 +37,14 @@ class Draws:
     legacy: bool
     samples: list[Node]
 
+    def lent(self) -> Any:
+        """One of NumPy's in the state that captured code has left."""
+        raise NotImplementedError
+
+    def continue_from(self, generator: Any) -> None:
+        """Go on in the state that one of NumPy's has."""
+        raise NotImplementedError
+
     def next(
         self,
         method: str,

@@ -18,7 +18,7 @@ from tensormagic.capture.indexing import Taken, basic, expand, has_ellipsis, is_
 from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.living import held, hold
 from tensormagic.capture.numbers import is_huge, representable
-from tensormagic.capture.refusal import abstract, needs_value, refuse
+from tensormagic.capture.refusal import abstract, needs_value, refuse, values_are_there
 from tensormagic.capture.stores.place import Buffer, EveryOther, Place, reshapes_in_place
 from tensormagic.capture.stores.uncertain import apart_in_numpy
 from tensormagic.capture.words import said
@@ -331,10 +331,10 @@ class Tensor:
         return (_restore, (self.numpy(),))
 
     def __copy__(self) -> Tensor:
-        return self.copy()
+        return self.copy("K")
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        return self.copy()
+        return self.copy("K")
 
     if TYPE_CHECKING:  # operators.py and storing.py set these, with the others
 
@@ -475,7 +475,7 @@ class Tensor:
         if order != "C" and self.ndim > 1:
             return hooks.call_numpy(np.copy, (self,), {"order": order})
         with self.leveled():
-            return wrap(self.node)
+            return in_c_order(wrap(self.node))
 
     def astype(self, dtype: Any, **options: Any) -> Tensor:
         """``ndarray.astype``."""
@@ -526,6 +526,12 @@ def wrap(node: Node) -> Tensor:
     return Tensor(Place(Buffer(context.tried(node))))
 
 
+def in_c_order(value: Tensor) -> Tensor:
+    """``value``, a copy whose elements lie in C order."""
+    value.place.buffer.ordered = True
+    return value
+
+
 def read_only(value: Tensor) -> Tensor:
     """``value``, which may not be stored into."""
     value.place.buffer.writeable = False
@@ -571,6 +577,12 @@ def node_of(value: Any) -> Node:
         return _stacked(value)
     if hasattr(value, "lazy"):
         return value.lazy.node
+    if door.kind_of(value) is door.Kind.READ and isinstance(given := door.lazily(value), Tensor):
+        return given.node
+    if values_are_there() and door.is_sequence(value):
+        return (
+            inputs.of_content(np.asarray(value), _label_of(value)) if door.has_buffer(value) else _stacked(list(value))
+        )
     node = inputs.of_object(value, _label_of(value))
     if node is None:
         raise DTypeError(
@@ -582,6 +594,8 @@ def node_of(value: Any) -> Node:
 
 def as_converted(value: Any, dtype: Any = None) -> Any:
     """The lazy array of an object whose numbers ``np.asarray`` takes, operators or not; any other value as it is."""
+    if door.is_converted(value) and isinstance(given := door.lazily(value), Tensor):
+        return given if dtype is None else given.astype(dtype)
     found = door.converted(value, dtype)
     return value if found is value else wrap(inputs.of_content(found, _label_of(value)))
 

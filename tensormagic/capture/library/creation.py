@@ -146,19 +146,19 @@ def array(
         refuse("np.array with like=", "Leave the option out.")
     if dtype is not None:
         door.check_dtype(np.dtype(dtype), "the new array")
-    if order is not None:
-        order_letter(order)
+    letter = "K" if order is None else order_letter(order)
     value = value if subok and issubclass(type(value), np.ndarray) else as_converted(value, dtype)
     if copy is False:
         if not _is_array(value, dtype) or ndmin > value.ndim:
             raise ValueError(_NO_COPY)
         return value
     if copy is None and ndmin <= np.ndim(value):
-        return asarray(value, dtype)
+        return asarray(value, dtype, order)
     x = node_of(value) if dtype is None else astype(value_of(value, np.dtype(dtype)), dtype)
     if ndmin > x.type.ndim:
         x = reshape(x, (*[1] * (ndmin - x.type.ndim), *x.type.shape))
-    return _done(x if x.type.shape else to_form(x, "array"))
+    made = _done(x if x.type.shape else to_form(x, "array"))
+    return _in_order(made, letter) if letter in {"C", "F"} else made
 
 
 @implements(np.asanyarray)

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.foreign import librarys
+from tensormagic.capture.lending import Loan
 from tensormagic.capture.library import kernel_density
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import module_of
@@ -219,6 +223,10 @@ def is_distribution(value: Any) -> bool:
     )
 
 
+def _has_values() -> bool:
+    return context.current() is None or values_are_there()
+
+
 def stand_in(value: Any) -> Any:
     """A distribution as captured code sees it."""
     if type(value).__name__ == "gaussian_kde":
@@ -229,11 +237,20 @@ def stand_in(value: Any) -> Any:
     return Distribution(value)
 
 
-class Distribution:
+class Distribution(StandIn):
     """A distribution as captured code sees it: our methods on lazy arrays, SciPy's on others."""
 
     def __init__(self, wrapped: Any) -> None:
         self.__wrapped__ = wrapped
+
+    @property
+    def own_class(self) -> type:
+        """SciPy's class of the distribution."""
+        return type(self.__wrapped__)
+
+    def real(self) -> Any:
+        """SciPy's own."""
+        return self.__wrapped__
 
     @property
     def title(self) -> str:
@@ -247,17 +264,15 @@ class Distribution:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.__wrapped__, name)
-        if name == "rvs":
-            return _no_draws
         if not callable(value):
             return value
 
         def call(*args: Any, **options: Any) -> Any:
-            if not any(map(has_lazy, (*args, *options.values()))):
+            if name != "rvs" and not any(map(has_lazy, (*args, *options.values()))):
                 return value(*args, **options)
             own = method_of(self.title, name)
             if own is None:
-                refuse(f"scipy.stats.{self.title}.{name}", _advice(self.title))
+                return librarys(value, args, options, _refusal(f"scipy.stats.{self.title}.{name}", name, self.title))
             return own(*args, **options)
 
         return call
@@ -266,7 +281,7 @@ class Distribution:
         return f"{self.__wrapped__!r} (captured)"
 
 
-class Frozen:
+class Frozen(StandIn):
     """A distribution with its parameters, as captured code sees it."""
 
     def __init__(self, wrapped: Any, of: Distribution, args: tuple[Any, ...], options: dict[str, Any]) -> None:
@@ -275,20 +290,47 @@ class Frozen:
         self._args = args
         self._options = options
 
+    @property
+    def own_class(self) -> type:
+        """SciPy's class of the distribution, where that is known."""
+        return type(self if self.__wrapped__ is None else self.__wrapped__)
+
+    def real(self) -> Any:
+        """SciPy's own, but where a parameter is lazy."""
+        return self if self.__wrapped__ is None else self.__wrapped__
+
     def __getattr__(self, name: str) -> Any:
-        if name == "rvs":
-            return _no_draws
         if self.__wrapped__ is not None:
             value = getattr(self.__wrapped__, name)
             if not callable(value):
                 return value
+        elif not callable(getattr(self._of.__wrapped__, name, None)):
+            if name.startswith("_") or not _has_values():
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return getattr(self._real(name), name)
 
-        def call(*operands: Any) -> Any:
-            if self.__wrapped__ is not None and not any(map(has_lazy, operands)):
-                return getattr(self.__wrapped__, name)(*operands)
-            return getattr(self._of, name)(*operands, *self._args, **self._options)
+        def call(*operands: Any, **named: Any) -> Any:
+            lazy = any(map(has_lazy, (*operands, *named.values())))
+            if self.__wrapped__ is not None and name != "rvs" and not lazy:
+                return getattr(self.__wrapped__, name)(*operands, **named)
+            if method_of(self._of.title, name) is not None:
+                return getattr(self._of, name)(*operands, *self._args, **self._options, **named)
+            if context.current() is None:
+                return self._made(name, *operands, **named)
+            title = f"scipy.stats.{self._of.title}.{name}"
+            return librarys(partial(self._made, name), operands, named, _refusal(title, name, self._of.title))
 
         return call
+
+    def _made(self, name: str, *operands: Any, **named: Any) -> Any:
+        """What SciPy's own method gives."""
+        return getattr(self._real(name), name)(*operands, **named)
+
+    def _real(self, name: str) -> Any:
+        """SciPy's own, with the values of the parameters."""
+        loan = Loan(f"the {name} of a distribution")
+        args, options = [loan.lent(a) for a in self._args], {k: loan.lent(v) for k, v in self._options.items()}
+        return self._of.__wrapped__(*args, **options)
 
 
 def _advice(title: str) -> str:
@@ -301,5 +343,7 @@ def _advice(title: str) -> str:
     return names + "Or call it in a cell of its own, on arrays."
 
 
-def _no_draws(*_args: Any, **_options: Any) -> NoReturn:
-    raise CaptureError("rvs is not captured", "Draw the numbers in a cell of its own, and use the array here.")
+def _refusal(title: str, method: str, distribution: str) -> CaptureError:
+    """The error for a method that is not captured, where there are no values."""
+    draws = "Draw the numbers in a cell of its own, and use the array here."
+    return CaptureError(f"{title} is not captured", draws if method == "rvs" else _advice(distribution))

@@ -84,7 +84,9 @@ def _copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
     x, letter = tensor(a), order_letter(order)
     if not x.ndim:
         return done(to_form(x.node, "array"))
-    return x.transpose().copy().transpose() if letter == "F" and x.ndim > 1 else x.copy()
+    if letter == "F" and x.ndim > 1:
+        return x.transpose().copy().transpose()
+    return x.copy() if letter == "C" else done(x.node)
 
 
 def _flatten(self: Any, order: str = "C") -> Any:

@@ -200,10 +200,12 @@ class GrownList(Journaled):
 
         frame = context.user_frame()
         where = "" if frame is None else f" in {context.span(frame)}"
+        capture = context.current()
+        if capture is not None and not capture.abstract:  # in a cell, Python has the values
+            raise NeedsPython(f"a list is empty{where}, depending on data", "Begin with an element.")
         error = CaptureError(
             f"a list is empty{where}, depending on data: what is made of it is of another type than it is captured with"
         )
-        capture = context.current()
         if capture is not None:
             capture.assumed = f"a list may be empty{where}, depending on data, and is taken not to be"
         raising.note(raising.wait(scalar.greater(self.count.node, 0), error))

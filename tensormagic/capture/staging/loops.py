@@ -304,8 +304,8 @@ class Loop:
         starts = [s.get() for s in slots]
         return all(isinstance(v, Tensor) and is_own(v.place.buffer, slots, [self.over]) for v in starts)
 
-    def is_lazy(self, index: Node) -> bool:
-        """Whether there is anything in the loop but Python's own numbers."""
+    def is_lazy(self, index: Node | None) -> bool:
+        """Whether there is anything in the loop but Python's own numbers, and ``index``."""
         starts = [v for s in self.carried if s.get() is not UNBOUND for v in flatten(s.get())[0]]
         if self.buffers or any(isinstance(v, Tensor) for v in starts):
             return True

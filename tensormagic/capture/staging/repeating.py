@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import CodeType
 from typing import Any
 
@@ -269,23 +271,36 @@ def repeat(test: Thunk, turn: Thunk, told: tuple[Sequence[str], ...]) -> None:
     condition = truth(test())
     names = Names(*map(tuple, told))
     failed: Exception | None = None
-    tried = context.current() is None
+    turns, due = 0, 0 if context.current() is not None else math.inf
     while condition is not False:
         if not isinstance(condition, bool) and failed is None:
             failed = _staged(test, turn, names, condition)
             if failed is None:
                 return
-        elif not tried and condition is True:
-            tried = True
-            condition, failed = _first_turn(test, turn, names)
-            if condition is None:
+        elif failed is None and turns >= due and condition is True:
+            due = 3 * turns + 1 if turns <= UNROLLED else math.inf
+            if turns > UNROLLED and _staged_while_known(test, turn, names):
                 return
-            if failed is None:
-                continue
+            if turns <= UNROLLED:  # what is known of these iterations may depend on data in later ones
+                condition, failed = _first_turn(test, turn, names)
+                if condition is None:
+                    return
+                if failed is None:
+                    turns += 1
+                    continue
         if not isinstance(condition, bool) and _is_over(condition, failed, turn):
             return
         turn()
+        turns += 1
         condition = truth(test())
+
+
+def _staged_while_known(test: Thunk, turn: Thunk, names: Names) -> bool:
+    """Stage what is left of a long ``while`` whose test is known so far; gives whether that was done."""
+    capture = context.current()
+    rest = Rest() if capture is None else capture.rests.setdefault(turn.__code__, Rest())
+    stage = partial(staged_repeat, test, turn, names, True, known=True)
+    return (rest.reason() or rest.noted(_staged_as_needed(lambda _: stage(), [turn, test], names, False))) is None
 
 
 def turns_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequence[Any]) -> bool:
@@ -319,7 +334,7 @@ def _staged(test: Thunk, turn: Thunk, names: Names, condition: bool | Node) -> E
 
 
 def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | None, Exception | None]:
-    """The first turn of a ``while`` whose test is known: it stands, if the test is known after it, else the loop is staged.
+    """One turn of a ``while`` whose test is known: it stands, if the test is known after it, else the loop is staged.
 
     Gives whether to go on, None where the loop is done; and what stands in the way of staging it.
     """
@@ -345,8 +360,10 @@ def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | N
     return (None, None) if failed is None else (True, failed)
 
 
-def staged_repeat(test: Thunk, turn: Thunk, names: Names, first: bool | Node, *, varies: bool = False) -> None:
-    """A ``while`` as a region."""
+def staged_repeat(
+    test: Thunk, turn: Thunk, names: Names, first: bool | Node, *, varies: bool = False, known: bool = False
+) -> None:
+    """A ``while`` as a region; one whose test is ``known`` so far, only if there is something lazy in it."""
 
     def run() -> tuple[Any, Any]:
         before = test()
@@ -355,6 +372,8 @@ def staged_repeat(test: Thunk, turn: Thunk, names: Names, first: bool | Node, *,
 
     loop = Loop([turn, test], names, run, once=first is True, varies=varies)
     loop.trace()
+    if known and not loop.is_lazy(None):
+        raise PlainPython(alone=loop.world.has_no_tensors)
     condition = truth(loop.outcome.result[0])
     if isinstance(condition, bool):
         raise NeedsPython(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import wraps
 from types import FunctionType
 from typing import Any
 
@@ -140,6 +141,20 @@ def _tried(run: Thunk) -> Any:
         return run()
     except Exception:  # noqa: BLE001 (as above)
         return None
+
+
+def giving_arrays() -> Callable[[Any], Any]:
+    """For the ``__array__`` of a class: NumPy takes no lazy array from it. Captured code asks the method that is wrapped."""
+
+    def wrapped(method: Any) -> Any:
+        @wraps(method)
+        def call(*args: Any, **options: Any) -> Any:
+            found = method(*args, **options)
+            return np.asarray(found) if isinstance(found, Tensor) else found
+
+        return call
+
+    return wrapped
 
 
 def negated(value: Any) -> Any:

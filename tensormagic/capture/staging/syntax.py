@@ -305,6 +305,8 @@ class Staging(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
         node.args = self._defaults(node.args)
+        if node.name == "__array__" and self.scope.kind == "class":
+            node.decorator_list.append(_call("giving_arrays", node))
         self.function(node, min([node.lineno, *(d.lineno for d in node.decorator_list)]))
         return node
 

@@ -82,6 +82,8 @@ class Buffer:
         Whether it stands for an argument of a function, or for what one reads.
     first
         The value that it was made with, which decides where the elements lie.
+    ordered
+        Whether the elements lie in C order whatever that value is of: a copy was asked for that does.
     """
 
     node: Node
@@ -101,6 +103,7 @@ class Buffer:
     level: str = field(default_factory=lambda: config.own_math)
     placed: tuple[str, str] = field(default_factory=lambda: config.own_place() if config.own_devices else _ANYWHERE)
     argument: bool = False
+    ordered: bool = False
     first: Node = field(init=False)
 
     def __post_init__(self) -> None:
@@ -139,7 +142,7 @@ class Buffer:
         given = given_for(self.first) if self.argument else None
         if given is not None and not given.flags.c_contiguous:
             return _as_given(self.first, given)
-        if not in_c_order(self.first) or (self.merged and _may_have_gaps(self.first)):
+        if not (self.ordered or in_c_order(self.first)) or (self.merged and _may_have_gaps(self.first)):
             return None
         return np.lib.stride_tricks.as_strided(_NOWHERE, shape, [math.prod(shape[k + 1 :]) for k in range(len(shape))])
 

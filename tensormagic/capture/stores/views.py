@@ -28,7 +28,7 @@ from tensormagic.capture.stores.storing import (
     store,
 )
 from tensormagic.capture.stores.uncertain import apart_in_numpy, may_share
-from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
+from tensormagic.capture.value import Tensor, has_lazy, in_c_order, node_of, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
@@ -433,7 +433,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, **options: Any) -> Any:
     layout = x.place.layout()
     lies = layout is not None and layout.flags.c_contiguous
     if layout is None or (not lies and any(hint(s) is None for s in x.type.shape)):  # one row lies in C order
-        copy = done(x.node)
+        copy = in_c_order(done(x.node))
         apart_in_numpy(x.place.buffer, copy.place.buffer, "what np.ascontiguousarray made of it")
         return copy
-    return x if lies else done(x.node)
+    return x if lies else in_c_order(done(x.node))

@@ -35,7 +35,7 @@ def fold_constants(node: Node) -> Node | None:
     if len(sizes) < node.type.ndim or math.prod(sizes) > most:
         return None
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="raise", under="ignore"):  # what NumPy warns of is met, and told, when the graph runs
             values = [a.op.evaluate(a, (), int) for a in node.args]  # type: ignore[attr-defined]
             value = node.op.evaluate(node, values, lambda s: evaluate(s, _unknown))  # type: ignore[attr-defined]
     except (

@@ -273,7 +273,10 @@ class Distribution(StandIn):
             own = method_of(self.title, name)
             if own is None:
                 return librarys(value, args, options, _refusal(f"scipy.stats.{self.title}.{name}", name, self.title))
-            return own(*args, **options)
+            try:
+                return own(*args, **options)
+            except CaptureError as error:
+                return librarys(value, args, options, error)
 
         return call
 

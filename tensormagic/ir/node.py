@@ -46,6 +46,7 @@ class Node:
         "__weakref__",
         "_params",
         "_symbols",
+        "_type",
         "args",
         "guards",
         "needs",
@@ -69,6 +70,7 @@ class Node:
         self.args = args
         self.param_items = params
         self.types = types
+        self._type = types[0] if len(types) == 1 else None
         self._params = dict(params)
         self._symbols: tuple[Symbol, ...] | None = None
         self.guards: tuple[Any, ...] | None = None
@@ -79,10 +81,10 @@ class Node:
     @property
     def type(self) -> Type:
         """The type of a node with one result."""
-        if len(self.types) != 1:
+        if self._type is None:
             message = f"{self.op.name} has {len(self.types)} results: take one with item()"
             raise TypeError(message)
-        return self.types[0]
+        return self._type
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -206,6 +208,7 @@ def install_operators(operators: Mapping[str, Callable[..., Node]]) -> None:
 
 
 _table: weakref.WeakValueDictionary[Any, Node] = weakref.WeakValueDictionary()
+_made: dict[Any, weakref.ref[Node]] = _table.data  # type: ignore[attr-defined]
 _lock = threading.RLock()
 
 
@@ -235,7 +238,8 @@ def make(op: Operation, args: Iterable[Node] = (), type: Type | None = None, **p
     args = tuple(args)
     items = tuple(sorted(params.items()) if len(params) > 1 else params.items())
     key = (op, args, items, type)
-    found = _table.get(key)
+    known = _made.get(key)  # as the table's own ``get``, which is slow, does
+    found = known() if known is not None else None
     if found is not None:
         return found
     inferred = type if type is not None else op.infer(args, params)

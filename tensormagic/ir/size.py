@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +154,12 @@ class Dim:
     @cached_property
     def least(self) -> int | None:
         """See :func:`lower_bound`."""
-        from tensormagic.ir.bounds import least
+        found = _least.get(self, False)
+        if found is False:
+            from tensormagic.ir.bounds import least
 
-        return least(self)
+            found = _least[self] = least(self)
+        return found
 
     def __add__(self, other: Size) -> Size:
         if isinstance(other, Dim):
@@ -212,6 +215,7 @@ class Dim:
 
 
 Size = int | Dim
+_least: WeakKeyDictionary[Dim, int | None] = WeakKeyDictionary()  # of sizes that are there, for equal ones
 
 
 def symbol(name: str, hint: int | None = None, least: int = 2) -> Dim:

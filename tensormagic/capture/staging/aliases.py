@@ -130,11 +130,12 @@ def _parts(value: Any, seen: set[int]) -> Iterable[Any]:
     return gc.get_referents(value) if own else ()  # of bound methods and generators too
 
 
+_NOT_USERS = (_LIBRARIES - {"builtins"}) | (sys.stdlib_module_names - {"__main__", "builtins"})
+
+
 def _is_users_class(value: type) -> bool:
     """Whether a class may keep the user's arrays: one that Python code has made, not a library's."""
-    module = value.__module__.partition(".")[0]
-    library = (_LIBRARIES - {"builtins"}) | (sys.stdlib_module_names - {"__main__", "builtins"})
-    return bool(value.__flags__ & 1 << 9) and module not in library
+    return bool(value.__flags__ & 1 << 9) and value.__module__.partition(".")[0] not in _NOT_USERS
 
 
 def _content(cell: Any) -> Any:

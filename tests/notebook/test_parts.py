@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tensormagic.ir.errors import CaptureError, DifferentiationError
+from tests.notebook.part_programs import program
 
 START = """
 import numpy as np
@@ -181,3 +182,13 @@ def test_a_part_of_another_dtype_is_refused_in_derivatives(notebook):
     ran = notebook("%%tensor -q --grad r\n(r ** 2).sum() + np.abs(z).sum()")
     assert isinstance(ran.error, DifferentiationError)
     assert "z is a part of r's memory" in ran.out
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_drawn_programs_over_parts(notebook, seed):
+    cells = program(seed)
+    plain: dict[str, object] = {}
+    with np.errstate(all="ignore"):
+        wanted = [printed(plain, code) for _, code in cells]
+    for (captured, code), text in zip(cells, wanted, strict=True):
+        assert notebook.ok(f"%%tensor -q\n{code}" if captured else code).out == text

@@ -20,6 +20,9 @@ from llvmlite import binding as llvm
 
 from tensormagic.backend.messages import Code
 
+# LLVM's older linker asks for each part of a kernel where there is room, which may be more than two gigabytes from the next: in a process
+# that holds large arrays it then ends the process. The newer one takes one piece of memory, and knows ELF and Mach-O.
+_LINKS_BY_ITSELF = os.name != "nt"
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 _serial = count()
 _kept: list[Any] = []
@@ -33,7 +36,7 @@ def _linker() -> Any:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    return llvm.create_lljit_compiler(machine)
+    return llvm.create_lljit_compiler(machine, use_jit_link=_LINKS_BY_ITSELF)
 
 
 def load(code: Code) -> Callable[..., None]:

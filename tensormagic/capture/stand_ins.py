@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
-
-from tensormagic.capture.staging.attributes import containers_of
 
 
 class StandIn:
@@ -28,15 +26,15 @@ def _real(value: Any) -> Any:
     return value.real() if isinstance(value, StandIn) else value
 
 
-def _nothing(_value: Any) -> bool:
-    return False
+def _nothing(_value: Any) -> Iterable[MutableMapping[str, Any]]:
+    return ()
 
 
 def handed_back(
     value: Any,
     real: Callable[[Any], Any] = _real,
     seen: set[int] | None = None,
-    own: Callable[[Any], bool] = _nothing,
+    attributes: Callable[[Any], Iterable[MutableMapping[str, Any]]] = _nothing,
 ) -> Any:
     """What a cell hands back: the objects themselves for what stands for them, in lists and dictionaries too.
 
@@ -48,20 +46,21 @@ def handed_back(
         The object for what stands for it; anything else is given as it is.
     seen
         Containers that are being looked at.
-    own
-        Whether an object's attributes are looked at, too.
+    attributes
+        What holds the attributes of an object that is looked into, too.
     """
     seen = set() if seen is None else seen
     new = real(value)
-    if new is not value or id(value) in seen or not (isinstance(value, list | dict | tuple | deque) or own(value)):
+    if new is not value or id(value) in seen:
         return new
-    seen.add(id(value))
     if isinstance(value, tuple):
-        return _tuple(value, [handed_back(v, real, seen, own) for v in value])
-    inside: list[Any] = [value] if isinstance(value, list | dict | deque) else list(containers_of(value))
-    for items in inside:
+        seen.add(id(value))
+        return _tuple(value, [handed_back(v, real, seen, attributes) for v in value])
+    holders: Iterable[Any] = [value] if isinstance(value, list | dict | deque) else attributes(value)
+    for items in holders:
+        seen.add(id(value))
         for key in range(len(items)) if isinstance(items, list | deque) else list(items):
-            new = handed_back(items[key], real, seen, own)
+            new = handed_back(items[key], real, seen, attributes)
             if new is not items[key]:
                 items[key] = new
     return value

@@ -21,7 +21,7 @@ from tensormagic.capture.context import Cell
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.stand_ins import handed_back
-from tensormagic.capture.stores.holding import Recast, is_own, notebooks_array
+from tensormagic.capture.stores.holding import Recast, attributes_of, notebooks_array
 from tensormagic.capture.stores.outside import outside, undecided
 from tensormagic.capture.tree import flatten, tensors_in
 from tensormagic.capture.value import Tensor, wrap
@@ -389,7 +389,8 @@ def _commit(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> N
     for name in captured.deleted:
         shell.user_ns.pop(name, None)
     bound = {
-        name: handed_back(at_home(v, shell.user_ns), _identified(outcome), own=is_own) for name, v in there.items()
+        name: handed_back(at_home(v, shell.user_ns), _identified(outcome), attributes=attributes_of)
+        for name, v in there.items()
     }
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)
@@ -417,7 +418,7 @@ def _follow(outcome: Outcome, mark: Tensor, shell: Any) -> None:
     if any(place is not None for _, place in made):
         real = _identified(outcome)
         for name in outcome.code.parsed.reads:
-            handed_back(shell.user_ns.get(name), real, own=is_own)
+            handed_back(shell.user_ns.get(name), real, attributes=attributes_of)
 
 
 def _is_part(value: Any) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from tensormagic.backend.cpu_numba import lowered_by_numba
 
 ROOM = np.zeros(8, np.int64)
 UNUSED = ROOM.ctypes.data
+ROOT = Path(__file__).parents[2]
 
 
 def run(source: str, *arrays: np.ndarray) -> None:
@@ -92,3 +96,36 @@ def kernel(table):
 """
     run(source, x, out)
     assert out.tolist() == [8, 1 * 3 - 2 * 5 + 3 * 2 + 4 * 8 - 6]
+
+
+APART = """
+import mmap, random, sys
+from tensormagic.backend.cpu_loader import load
+from tensormagic.backend.messages import Code
+code = Code(sys.argv[1], sys.stdin.buffer.read(), 0.0)
+r, room, holes = random.Random(0), [], []
+for _ in range(200):  # address space in small pieces, gigabytes apart
+    room.append(mmap.mmap(-1, 3 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000))  # MAP_NORESERVE
+    holes.append(mmap.mmap(-1, 4096 * r.choice([1, 2, 4, 8, 16]), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+r.shuffle(holes)
+for _ in range(60):
+    load(code)
+    for _ in range(3):
+        holes.pop().close()
+print("loaded")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux sets memory apart without reserving it")
+def test_kernels_load_where_memory_is_in_pieces() -> None:
+    """The parts of a kernel lie near each other: else the linker would end the process."""
+    code = compile_source("""
+def kernel(table):
+    a = array(table, 1, "float64", 0)
+    for i in range(1001):
+        a[i] = exp(a[i]) + sin(a[i])
+""")
+    ran = subprocess.run(
+        [sys.executable, "-c", APART, code.symbol], input=code.data, capture_output=True, check=False, cwd=ROOT
+    )
+    assert ran.stdout.decode().strip() == "loaded", ran.stderr.decode()

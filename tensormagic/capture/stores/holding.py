@@ -176,6 +176,11 @@ def is_own(value: Any) -> bool:
     return kind is SimpleNamespace or module_of(kind) in {"__main__", "builtins"} or _is_of_users_file(kind)
 
 
+def attributes_of(value: Any) -> Iterable[MutableMapping[str, Any]]:
+    """What holds the attributes of an object of a class that the user has written; nothing for others."""
+    return containers_of(value) if is_own(value) else ()
+
+
 def _methods(value: Any) -> list[FunctionType]:
     """The functions of a class that the user has written, or of an object of one: properties and static methods, too."""
     kind = value if isinstance(value, type) else type(value)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import (
     Dim,
     Type,
@@ -169,3 +170,12 @@ def test_types_differ_by_dtype_shape_and_form():
     assert array(float, n, 2).size == n * 2
     assert array(complex).inexact
     assert not array(int).inexact
+
+
+def test_a_quotient_of_a_quotient_is_one_and_what_stands_outermost_is_bounded_first():
+    n = symbol("n", 9)
+    halved = apply("floordiv", apply("floordiv", n + 1, 2) + 1, 2)
+    assert halved == apply("floordiv", n + 3, 4)
+    half = apply("floordiv", n, 4)  # may be 0
+    assert is_at_least(half - apply("min", 1, half), 0)
+    assert not is_at_least(half - 1, 0)

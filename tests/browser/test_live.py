@@ -83,7 +83,7 @@ def test_a_point_is_dragged_over_contours_and_moved_by_keys(opened: Any) -> None
     box = page.locator(".dot").bounding_box()
     page.mouse.move(box["x"] + 6, box["y"] + 6)
     page.mouse.down()
-    page.mouse.move(box["x"] + 119, box["y"] - 79, steps=4)
+    page.mouse.move(box["x"] + 106, box["y"] - 69, steps=4)
     page.mouse.up()
     drawn(page)
     page.wait_for_function("() => document.querySelector('.tm-number').textContent !== '0'")

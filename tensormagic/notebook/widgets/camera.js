@@ -27,8 +27,8 @@ function addCamera(graph) {
     graph.move(cx - ((cx - graph.zoom.x) * k) / graph.zoom.k, cy - ((cy - graph.zoom.y) * k) / graph.zoom.k, k);
   };
   const pad = 16;
-  // how large the picture is drawn where it stands: no text smaller than it was made; very large ones are an overview
-  graph.scale = () => (graph.canvas.hidden ? 1 : Math.min(1, Math.max(0.6, ((graph.stage.clientWidth || 600) - 2 * pad) / Math.max(graph.layout.width, 1))));
+  // how large the picture is drawn where it stands: text stays readable; very large ones are an overview
+  graph.scale = () => Math.min(1, Math.max(graph.canvas.hidden ? 0.85 : 0.6, ((graph.stage.clientWidth || 600) - 2 * pad) / Math.max(graph.layout.width, 1)));
   graph.fit = function fit(whole, move = graph.move) {
     const wide = graph.stage.clientWidth || 600, tall = graph.stage.clientHeight || 400;
     let k = Math.min(1, (wide - 2 * pad) / Math.max(graph.layout.width, 1), (tall - 2 * pad) / Math.max(graph.layout.height, 1));

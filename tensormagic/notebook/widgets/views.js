@@ -38,9 +38,11 @@ function addViews(graph) {
     graph.groupings.hidden = graph.view.groupings.length < 2 || graph.step !== null;
     if (graph.selected !== null && !graph.table.around.has(graph.selected)) graph.selected = null;
     const anchor = graph.selected === null || first ? null : graph.spots.get(graph.visible(graph.selected));
-    if (first) {
+    const { style } = graph.stage;
+    if (graph.step === null && (first || style.height === graph.tall)) { // unless somebody has drawn the frame larger
       graph.layout = arrange(graph.picture, graph.open, graph.head);
-      graph.stage.style.height = `${Math.min(MOST_TALL, Math.max(140, graph.layout.height * graph.scale() + 36))}px`;
+      style.flexBasis = `${Math.max(380, graph.layout.width + 40)}px`;
+      style.height = graph.tall = `${Math.round(Math.min(MOST_TALL, Math.max(140, graph.layout.height * graph.scale() + 36)))}px`;
     }
     graph.draw();
     graph.turnTo(anchor, first);

@@ -29,9 +29,8 @@ def joined(folder: Path, names: Sequence[str]) -> str:
     """Return modules as one, without indentation and comments: every widget's state holds it once."""
     lines = (line for name in names for line in (folder / f"{name}.js").read_text("utf-8").splitlines())
     bare = (re.sub(r"(^|\s+)// [^\"'`]*$", "", line).strip() for line in lines)
-    return "\n".join(
-        line.replace(" => ", "=>").replace(" === ", "===") for line in bare if line and not line.startswith("//")
-    )
+    text = "\n".join(line for line in bare if line and not line.startswith("//"))
+    return re.sub(r" (=>|===|&&|\|\|) ", r"\1", text)
 
 
 _here = Path(__file__).parent

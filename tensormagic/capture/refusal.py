@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import sys
 from typing import NoReturn
 
 from tensormagic.capture import context
@@ -52,6 +53,13 @@ def abstract(why: str) -> None:
             f"a function is being captured, and the value has to be known because {why}",
             "Return the value, and print or plot it outside the function.",
         )
+
+
+def refuse_positions() -> None:
+    """Refuse pandas that takes truth values for positions: it knows masks by their class, and would give other rows without an error."""
+    frame = sys._getframe(2)  # noqa: SLF001 (who asks)
+    if str(frame.f_globals.get("__name__")).startswith("pandas."):
+        raise CaptureError("pandas takes a lazy mask for positions", "Give it the array: table.iloc[mask.numpy()].")
 
 
 def _is_stored() -> bool:

@@ -18,7 +18,7 @@ from tensormagic.capture.indexing import Taken, basic, expand, has_ellipsis, is_
 from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.living import held, hold
 from tensormagic.capture.numbers import is_huge, representable
-from tensormagic.capture.refusal import abstract, needs_value, refuse, values_are_there
+from tensormagic.capture.refusal import abstract, needs_value, refuse, refuse_positions, values_are_there
 from tensormagic.capture.stores.place import Buffer, EveryOther, Place, reshapes_in_place
 from tensormagic.capture.stores.uncertain import apart_in_numpy
 from tensormagic.capture.words import said
@@ -183,6 +183,8 @@ class Tensor:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if self.node.op is not CONSTANT:
             needs_value("np.asarray of it, or a function that is not captured,", node=self.node)
+        if dtype is not None and self.type.dtype.kind == "b" and np.dtype(dtype).kind == "i":
+            refuse_positions()
         value = np.asarray(self.numpy() if self.node.op is not CONSTANT else self.node["bits"].array())
         taken.note(self.node, value)
         if dtype is not None and np.dtype(dtype) != value.dtype:

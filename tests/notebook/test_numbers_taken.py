@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.errors import ConstantGradientWarning
+from tensormagic.ir.errors import CaptureError, ConstantGradientWarning
 
 SETUP = "import numpy as np, math, json\nx = np.array([0.5, -1.25, 2.0])\nk = np.array([2, 0, 1, 2])\nA = np.arange(12.0).reshape(4, 3)"
 CELLS = {
@@ -118,3 +118,14 @@ def test_what_a_cell_prints_is_numpys(notebook):
         "for i in range(2):\n    print(i, x.shape, [x[i]])"
     )
     assert notebook.ok(f"%%tensor -q\n{cell}").out == notebook.ok(cell).out
+
+
+def test_pandas_does_not_take_a_mask_for_positions(notebook):
+    pandas = pytest.importorskip("pandas")
+    notebook["table"] = pandas.DataFrame({"a": [1.0, 2.0, 3.0]})
+    notebook.ok(SETUP)
+    notebook.ok("%%tensor -q\nmask = x > 0\nmany = k.sum() - 3")
+    with pytest.raises(CaptureError, match="lazy mask for positions"):
+        notebook["table"].iloc[notebook["mask"]]
+    assert notebook["table"].iloc[notebook["mask"].numpy()].shape == (2, 1)
+    assert notebook["table"].iloc[notebook["k"][: int(notebook["many"])]].a.tolist() == [3.0, 1.0]

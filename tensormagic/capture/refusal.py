@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-import sys
+import inspect
 from typing import NoReturn
 
 from tensormagic.capture import context
@@ -57,8 +57,10 @@ def abstract(why: str) -> None:
 
 def refuse_positions() -> None:
     """Refuse pandas that takes truth values for positions: it knows masks by their class, and would give other rows without an error."""
-    frame = sys._getframe(2)  # noqa: SLF001 (who asks)
-    if str(frame.f_globals.get("__name__")).startswith("pandas."):
+    frame = inspect.currentframe()
+    for _ in range(2):  # who asks the value for its array
+        frame = None if frame is None else frame.f_back
+    if frame is not None and str(frame.f_globals.get("__name__")).startswith("pandas."):
         raise CaptureError("pandas takes a lazy mask for positions", "Give it the array: table.iloc[mask.numpy()].")
 
 

@@ -83,7 +83,7 @@ def test_a_click_shows_details_and_marks_the_line(opened: Any) -> None:
         assert any(told in line for line in details)
     assert shown.page.locator(".tm-source li.on").inner_text().startswith("loss = np.mean")
     assert shown.page.locator(".tm-edges .on").count() == 2
-    assert shown.said() == "logaddexp, float64[569], rewritten by softplus, In[3] line 2"
+    assert shown.said() == "logaddexp(0, ·), float64[569], rewritten by softplus, In[3] line 2"
 
 
 def test_views_share_elements_so_that_nodes_move(opened: Any) -> None:

@@ -253,11 +253,11 @@ def jax_programs() -> dict[str, Pair]:
         return jnp.mean((h @ V - y) ** 2)
 
     def stencil_scan(u, c, r):
-        def turn(u, _):
+        def iteration(u, _):
             m = u[1:-1, 1:-1]
             return u.at[1:-1, 1:-1].set(m + c * lap(u) + r * m * (1 - m)), None
 
-        return jnp.mean(jax.lax.scan(turn, u, None, STEPS["stencil"])[0] ** 2)
+        return jnp.mean(jax.lax.scan(iteration, u, None, STEPS["stencil"])[0] ** 2)
 
     scans = {"recurrent": recurrent_scan, "stencil": stencil_scan}
     found: dict[str, Pair] = {}

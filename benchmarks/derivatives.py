@@ -118,7 +118,7 @@ def peak(program: Program, forget: Callable[[], None]) -> float:
 
 
 def checkpointed() -> dict[str, Callable[..., Any]]:
-    """The loops with a checkpoint around the turns of each block, as a user would write them."""
+    """The loops with a checkpoint around the iterations of each block, as a user would write them."""
     import tensormagic as tm
 
     def rnn(W, U, b, V, X, y):

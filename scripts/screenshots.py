@@ -141,7 +141,7 @@ SHOTS = {
     "graph-view-loops-and-branches": Shot(
         (DATA, LOOPS),
         ".tm-graph",
-        after(click(".tm-header"), click(NODE, has="tanh"), press(".tm-turns input", "ArrowLeft", "ArrowLeft")),
+        after(click(".tm-header"), click(NODE, has="tanh"), press(".tm-iterations input", "ArrowLeft", "ArrowLeft")),
     ),
     "graph-view-many-nodes-in-groups": Shot(
         ("aa = np.ones(3)", MANY), ".tm-graph", after(click(".tm-header"), press(".tm-stage"))

@@ -536,9 +536,9 @@ def _read_from(node: Node) -> list[Node]:
     """
     found: dict[Node, None] = {}
     there = _values.here()
-    pending, turns = [node], 0
-    while pending and turns < FEW:
-        part, turns = pending.pop(), turns + 1
+    pending, iterations = [node], 0
+    while pending and iterations < FEW:
+        part, iterations = pending.pop(), iterations + 1
         whole = part
         while whole.op.kind == "move" and len(whole.args) == 1 and whole not in there:  # type: ignore[attr-defined]
             pending += whole.sized_by

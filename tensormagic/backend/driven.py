@@ -1,4 +1,4 @@
-"""Regions that Python runs turn by turn: what they do between calls of NumPy is compiled, and their arrays are reused."""
+"""Regions that Python runs iteration by iteration: what they do between calls of NumPy is compiled, and their arrays are reused."""
 
 from __future__ import annotations
 
@@ -74,16 +74,18 @@ def _choice(node: Node, runs: Mapping[str, Run], values: Sequence[Any], flag: in
 
 
 def _repetition(node: Node, runs: Mapping[str, Run], values: Sequence[Any], flag: int) -> list[Any]:
-    """Turn by turn; what a turn begins with belongs to it."""
+    """Iteration by iteration; what an iteration begins with belongs to it."""
     body, count = node["body"], node["carries"]
     first = int(node.op is LOOP)
     given = _formed(body, values[first:], first)
     state, constants = [_own(v) for v in given[:count]], given[count:]
-    turns = range(int(values[0])) if first else None
+    iterations = range(int(values[0])) if first else None
     sizes: dict[Any, int] | None = None
     tested = {} if first else bind(node["test"], given)
     number = 0
-    while number < len(turns) if turns is not None else runs["test"](tested, *state, *constants, flag=flag)[0]:
+    while (
+        number < len(iterations) if iterations is not None else runs["test"](tested, *state, *constants, flag=flag)[0]
+    ):
         if flag and ctypes.c_uint8.from_address(flag).value:
             raise KeyboardInterrupt
         operands = [number, *state, *constants] if first else [*state, *constants]

@@ -442,8 +442,8 @@ def work_of(step: Stage | Region) -> Size:
         inner = inner + sum((work_of(s) for s in block.steps if isinstance(s, (Stage, Region))), 0)
     if step.root.op is COND:
         return inner
-    turns = None if step.head is None else as_size(step.head)
-    return inner * turns if turns is not None and not nodes_of(turns) else inner * LONG
+    iterations = None if step.head is None else as_size(step.head)
+    return inner * iterations if iterations is not None and not nodes_of(iterations) else inner * LONG
 
 
 def _is_matmul(subscripts: str) -> bool:

@@ -160,7 +160,7 @@ def rim(part: Sequence[tuple[Size, Size, int]], shape: Sequence[Size]) -> list[t
 
 
 def is_box(part: Sequence[tuple[Size, Size, int]]) -> bool:
-    """Whether a part of an array is one without gaps, and the same at every turn."""
+    """Whether a part of an array is one without gaps, and the same at every iteration."""
     return all(step == 1 and not nodes_of(first) and not nodes_of(extent) for first, extent, step in part)
 
 

@@ -268,20 +268,20 @@ def carried(node: Node) -> list[Node]:
 
 
 def filled_by(loop: Node) -> set[int]:
-    """The operands of a loop that are constants all of which its turns store over and nothing reads before: stacks."""
-    if loop.op is not LOOP or not isinstance(turns := as_size(loop.args[0]), int | Dim):
+    """The operands of a loop that are constants all of which its iterations store over and nothing reads before: stacks."""
+    if loop.op is not LOOP or not isinstance(iterations := as_size(loop.args[0]), int | Dim):
         return set()
     body: Graph = loop["body"]
     carries = range(1, 1 + loop["carries"])
-    return {k for k in carries if constant_value(loop.args[k]) is not None and _is_filled(loop, body, k, turns)}
+    return {k for k in carries if constant_value(loop.args[k]) is not None and _is_filled(loop, body, k, iterations)}
 
 
-def _is_filled(loop: Node, body: Graph, k: int, turns: Size) -> bool:
+def _is_filled(loop: Node, body: Graph, k: int, iterations: Size) -> bool:
     index, carry, result = body.parameters[0], body.parameters[k], body.results[k - 1]
     readers = [n for n in body.nodes if carry in n.args]
     if result.op is not SET or readers != [result] or body.results.count(carry) or not carry.type.shape:
         return False
-    if result.args[0] is not carry or result.args[1] is carry or loop.args[k].type.shape[0] != turns:
+    if result.args[0] is not carry or result.args[1] is carry or loop.args[k].type.shape[0] != iterations:
         return False
     (first, extent, step), *rest = result["slices"]
     at = as_size(index)

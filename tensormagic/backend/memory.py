@@ -9,7 +9,7 @@ from tensormagic.ir.node import Node
 class Memory:
     """Which values share an array: what is stored into one takes its place.
 
-    A value's *owner* is the node that the array is named after. Owners of one *group* trade arrays when a turn of a
+    A value's *owner* is the node that the array is named after. Owners of one *group* trade arrays when an iteration of a
     loop ends.
     """
 

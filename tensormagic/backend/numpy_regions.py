@@ -115,12 +115,12 @@ def _cond(text: Text, node: Node, name: str) -> list[str]:
 def _loop(text: Text, node: Node, name: str) -> list[str]:
     body, carries = node["body"], node["carries"]
     start, rest = _starts(text, node.args[1:], body, carries, 1)
-    turn = f"turn_{name}({', '.join([f'i_{name}', _spread(name, carries), *rest])})"
+    iteration = f"iteration_{name}({', '.join([f'i_{name}', _spread(name, carries), *rest])})"
     return [
-        *text.function(body, f"turn_{name}"),
+        *text.function(body, f"iteration_{name}"),
         f"{name} = {start}",
         f"for i_{name} in range({text.names[node.args[0]]}):",
-        f"    {name} = {turn}",
+        f"    {name} = {iteration}",
     ]
 
 
@@ -130,10 +130,10 @@ def _while(text: Text, node: Node, name: str) -> list[str]:
     given = ", ".join([_spread(name, carries), *rest])
     return [
         *text.function(node["test"], f"test_{name}"),
-        *text.function(body, f"turn_{name}"),
+        *text.function(body, f"iteration_{name}"),
         f"{name} = {start}",
         f"while test_{name}({given}):",
-        f"    {name} = turn_{name}({given})",
+        f"    {name} = iteration_{name}({given})",
     ]
 
 

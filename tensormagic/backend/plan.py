@@ -74,7 +74,7 @@ class Plan:
     drive
         What makes a driver that leaves kernels with these numbers to NumPy.
     regions
-        For regions that Python runs turn by turn the plans of their graphs.
+        For regions that Python runs iteration by iteration the plans of their graphs.
     """
 
     graph: Graph

@@ -110,9 +110,9 @@ def _print_loop(text: KernelText, region: Region, parts: PrintParts) -> None:
     if not text.depth or any(not isinstance(p, Nest) for p in block.parts):
         polls = [("if stopped(table):", None), ("    return", None)]
     if region.head is not None and region.index is not None:
-        turns, index = number(text, region.head), text.fresh("turn")
+        iterations, index = number(text, region.head), text.fresh("iteration")
         text.scalars[region.index, ()] = index
-        text.lines.append((f"for {index} in range(np.int64({turns})):", region.root))
+        text.lines.append((f"for {index} in range(np.int64({iterations})):", region.root))
         text.lines += indented([*polls, *_inside(text, block, parts, latch)])
         return
     test = region.blocks["test"]

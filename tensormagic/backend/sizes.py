@@ -1,4 +1,4 @@
-"""Bounds of sizes that change from turn to turn, for memory that is there before the first."""
+"""Bounds of sizes that change from iteration to iteration, for memory that is there before the first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that record what each turn begins with: the values of all turns in one array, of which a turn reads one and makes the next.
+"""Loops that record what each iteration begins with: all values in one array, of which an iteration reads one and makes the next.
 
 ``H[t] = u; u = f(u)`` writes every value twice, and copies it where ``f`` stores into ``u``. With one place more,
 ``H[t + 1] = f(H[t])`` is all.
@@ -62,7 +62,7 @@ def _converted(graph: Graph) -> Graph:
 
 @dataclass
 class _State:
-    """A carry and its records: the numbers of those of what turns begin with, and of those of what they end with."""
+    """A carry and its records: the numbers of those of what iterations begin with, and of those of what they end with."""
 
     carry: int
     before: list[int] = field(default_factory=list[int])
@@ -78,11 +78,11 @@ class _Loop:
         self.index, *self.own = self.body.parameters
         self.operands = node.args[1:]
         self.carries: int = node["carries"]
-        self.turns = size_of(node.args[0])
+        self.iterations = size_of(node.args[0])
 
     def ends(self, shown: set[int]) -> tuple[Node, ...]:
         """What stands for the results of the loop, where those with the numbers ``shown`` stay as they are."""
-        if self.turns is None or nodes_of(self.turns) or self.body.checked:
+        if self.iterations is None or nodes_of(self.iterations) or self.body.checked:
             return ()
         for k in range(self.carries):
             state = self._state(k, shown)
@@ -105,7 +105,7 @@ class _Loop:
         return found if found.before or found.after else None
 
     def _recorded(self, m: int) -> Node | None:
-        """The value that each turn stores at its own place of carry ``m``, of which nothing else is known."""
+        """The value that each iteration stores at its own place of carry ``m``, of which nothing else is known."""
         stack, end = self.own[m], self.body.results[m]
         if constant_value(self.operands[m]) is None or end.op is not SET or end.args[0] is not stack:
             return None
@@ -118,7 +118,7 @@ class _Loop:
         if readers != [end] or end in others or stack in others or not fits or value.op.name != "reshape":
             return None
         inner = value.args[0]
-        alike = inner.type.shape == stack.type.shape[1:] and self.operands[m].type.shape[0] == self.turns
+        alike = inner.type.shape == stack.type.shape[1:] and self.operands[m].type.shape[0] == self.iterations
         return inner if alike and inner.type.dtype == stack.type.dtype else None
 
     def _rebuilt(self, state: _State) -> tuple[Node, ...] | None:
@@ -139,9 +139,9 @@ class _Loop:
         if not _says_sizes(parameters, [later, *now, self.index]):
             return None
         body = graph_over([self.index, *parameters], [later, *now[:-1]], self.body)
-        turns: Any = self.turns
+        iterations: Any = self.iterations
         outer = self.operands[k].type.shape
-        array = room(Type(self.own[k].type.dtype, (turns + 1, *outer)))
+        array = room(Type(self.own[k].type.dtype, (iterations + 1, *outer)))
         start = set_at(array, reshape(self.operands[k], (1, *outer)), _row(0, outer))
         operands = [start, *(self.operands[j] for j in kept)]
         carries = 1 + len(nexts)
@@ -152,9 +152,9 @@ class _Loop:
         every, *others = items(new)
         whole = tuple((0, s, 1) for s in outer)
         ends = dict(zip(kept, others, strict=False))
-        ends[k] = reshape(slice_(every, _row(turns, outer)), outer)
-        ends |= dict.fromkeys(state.before, slice_(every, ((0, turns, 1), *whole)))
-        ends |= dict.fromkeys(state.after, slice_(every, ((1, turns, 1), *whole)))
+        ends[k] = reshape(slice_(every, _row(iterations, outer)), outer)
+        ends |= dict.fromkeys(state.before, slice_(every, ((0, iterations, 1), *whole)))
+        ends |= dict.fromkeys(state.after, slice_(every, ((1, iterations, 1), *whole)))
         return tuple(ends[j] for j in range(self.carries))
 
 

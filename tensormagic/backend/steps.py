@@ -29,7 +29,7 @@ class Block:
     copied
         Stores, and numbers of what regions carry, that begin with a copy of what they change.
     latch
-        For arrays that a turn begins with, what the next turn begins with.
+        For arrays that an iteration begins with, what the next iteration begins with.
     """
 
     results: tuple[Node, ...]
@@ -53,7 +53,7 @@ class Region:
     index
         What stands for the index of a loop.
     carries
-        What stands for the values that a turn changes, and for arrays that a branch may change.
+        What stands for the values that an iteration changes, and for arrays that a branch may change.
     starts
         What these begin with.
     results

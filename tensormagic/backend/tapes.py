@@ -1,6 +1,6 @@
-"""Tapes of compiled loops as arrays that grow: what a turn records is stored behind what is there.
+"""Tapes of compiled loops as arrays that grow: what an iteration records is stored behind what is there.
 
-A tape whose entries all have one shape, which is known before the loop runs, becomes an array with an axis for the turns. How
+A tape whose entries all have one shape, which is known before the loop runs, becomes an array with an axis for the iterations. How
 long that is nobody knows before the loop has run: its memory grows while it does.
 """
 
@@ -154,7 +154,7 @@ def _over(graph: Graph, tapes: dict[Node, Node]) -> Graph:
 
 
 def _shape(body: Graph, tape: Node, carry: int | None) -> tuple[Size, ...]:
-    """The shape of the entries of a tape, over the sizes of a body; a carried one is written on once a turn."""
+    """The shape of the entries of a tape, over the sizes of a body; a carried one is written on once an iteration."""
     users = [n for n in topological(expand_all(body.results)) if tape in n.args]
     if tape.type.dtype not in DTYPES or not users:
         raise _TapeError

@@ -74,7 +74,7 @@ class Capture:
     listeners
         What code that is being tried out has asked to be told of stores, with the buffers.
     held
-        What loops whose turns are running go over.
+        What loops whose iterations are running go over.
     taken
         What numbers were taken of on the way, which no derivative goes through, and where.
     lost
@@ -101,7 +101,7 @@ class Capture:
     filters
         The warnings' filters when the capture began: code that catches warnings has others.
     held
-        What is gone over by loops whose turns are running.
+        What is gone over by loops whose iterations are running.
     deciding
         What sizes were taken to be where these decide what is a view in NumPy: noted with the guards once something is stored into.
     assumed
@@ -238,7 +238,7 @@ def standing() -> Generator[None]:
 
 
 def trying() -> bool:
-    """Whether code without values is tried out, which may not run: a way of a branch, or a turn of a loop."""
+    """Whether code without values is tried out, which may not run: a way of a branch, or an iteration of a loop."""
     capture = _current.get()
     return capture is not None and capture.abstract and bool(capture.trials) and not capture.attempts
 

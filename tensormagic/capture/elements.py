@@ -17,7 +17,7 @@ from tensormagic.ops.update import set_at
 
 
 class Element(Tensor):
-    """One of the values that the turns of a loop have appended: a part of an array with an axis for the turns."""
+    """One of the values that the iterations of a loop have appended: a part of an array with an axis for the iterations."""
 
     __slots__ = ("number", "stack")
 
@@ -38,7 +38,7 @@ class Element(Tensor):
 
 
 class Stack:
-    """The array of what turns have appended, one for each turn, in the form that each was."""
+    """The array of what iterations have appended, one for each iteration, in the form that each was."""
 
     def __init__(self, node: Node, form: Form, count: int) -> None:
         self.place = Place(Buffer(node))

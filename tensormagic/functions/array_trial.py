@@ -102,8 +102,8 @@ def _samples(rule: ArrayRule, draw: np.random.Generator) -> Iterator[tuple[Built
         built = build(stated, {n: example(shape) for n, shape in shapes.items()}, strict=False)
         if built is None or fit(built.replacement, built.pattern) is None:
             continue
-        for turn in range(_DRAWS):
-            arrays = {n: _array(draw, shape, n in signs, turn) for n, shape in shapes.items()}
+        for iteration in range(_DRAWS):
+            arrays = {n: _array(draw, shape, n in signs, iteration) for n, shape in shapes.items()}
             if all(_holds(text, arrays) for text in stated.assumed):
                 yield built, arrays
 
@@ -118,15 +118,15 @@ def _holds(text: str, arrays: Mapping[str, Array]) -> bool:
         raise ParseError(f"the condition {text!r} cannot be tried: {error}") from None
 
 
-def _array(draw: np.random.Generator, shape: tuple[int, ...], without_sign: bool, turn: int) -> Array:
+def _array(draw: np.random.Generator, shape: tuple[int, ...], without_sign: bool, iteration: int) -> Array:
     """Random numbers: of both signs, of one sign, of many sizes, and one with a nan or an infinity."""
     found = np.asarray(draw.normal(size=shape))
-    if turn % 4 == 1 or without_sign:
+    if iteration % 4 == 1 or without_sign:
         found = np.abs(found)
-    if turn % 4 == 2:
+    if iteration % 4 == 2:
         found = found * 10.0 ** draw.uniform(-3, 3, shape)
-    if turn in {5, 6} and found.size and not without_sign:
-        found.flat[int(draw.integers(found.size))] = np.nan if turn == 5 else np.inf
+    if iteration in {5, 6} and found.size and not without_sign:
+        found.flat[int(draw.integers(found.size))] = np.nan if iteration == 5 else np.inf
     return found
 
 

@@ -113,8 +113,8 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One turn of a loop, traced for carries whose types it does not change."""
+class Iteration:
+    """One iteration of a loop, traced for carries whose types it does not change."""
 
     stand_ins: list[Node]
     results: list[Node]
@@ -122,13 +122,13 @@ class Turn:
 
 
 def _steady(
-    label: str, starts: Sequence[Node], turn: Callable[[list[Node]], tuple[list[Node], list[Node]]]
-) -> tuple[list[Node], Turn]:
-    """The starts in types that a turn keeps, and the turn; a Python number takes the type that the turn gives it."""
+    label: str, starts: Sequence[Node], iteration: Callable[[list[Node]], tuple[list[Node], list[Node]]]
+) -> tuple[list[Node], Iteration]:
+    """The starts in types that an iteration keeps, and the iteration; a Python number takes the type that the iteration gives it."""
     types = [n.type for n in starts]
     while True:
         stand_ins = [input_node(Source(f"carry{k}"), t) for k, t in enumerate(types)]
-        results, rest = turn(stand_ins)
+        results, rest = iteration(stand_ins)
         if len(results) != len(starts):
             raise ShapeError(f"{label}: the function gives {len(results)} carries where {len(starts)} begin")
         grown = [
@@ -137,7 +137,7 @@ def _steady(
         ]
         if grown == types:
             begun = [of_type(s, t) for s, t in zip(starts, types, strict=True)]
-            return begun, Turn(stand_ins, [of_type(r, t) for r, t in zip(results, types, strict=True)], rest)
+            return begun, Iteration(stand_ins, [of_type(r, t) for r, t in zip(results, types, strict=True)], rest)
         types = grown
 
 
@@ -153,12 +153,12 @@ def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], start: An
     def run(start: Any) -> Any:
         leaves, build = flatten(start)
 
-        def turn(carries: list[Node]) -> tuple[list[Node], list[Node]]:
+        def iteration(carries: list[Node]) -> tuple[list[Node], list[Node]]:
             return _applied("while_loop", body, carries, build, start), _applied(
                 "while_loop", test, carries, build, None
             )
 
-        begun, traced = _steady("while_loop", [node_of(v) for v in leaves], turn)
+        begun, traced = _steady("while_loop", [node_of(v) for v in leaves], iteration)
         free = list(dict.fromkeys(n for part in (traced.results, traced.rest) for n in around(part, traced.stand_ins)))
         known = [*traced.stand_ins, *free]
         graphs = [graph_of([astype(r, bool) for r in traced.rest], known), graph_of(traced.results, known)]
@@ -196,23 +196,25 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], start: An
     def run(lower: Any, upper: Any, start: Any) -> Any:
         leaves, build = flatten(start)
         first = node_of(lower)
-        turns = size_node(apply("max", as_size(upper) - as_size(lower), 0))
-        index = index_node("index", 0, as_size(wrap(turns)))
+        iterations = size_node(apply("max", as_size(upper) - as_size(lower), 0))
+        index = index_node("index", 0, as_size(wrap(iterations)))
 
-        def turn(carries: list[Node]) -> tuple[list[Node], list[Node]]:
+        def iteration(carries: list[Node]) -> tuple[list[Node], list[Node]]:
             return _applied("fori_loop", body, carries, build, start, arithmetic(scalar.add, [index, first])), []
 
-        begun, traced = _steady("fori_loop", [node_of(v) for v in leaves], turn)
-        return _built(_looped(turns, index, begun, traced.stand_ins, traced.results), build)
+        begun, traced = _steady("fori_loop", [node_of(v) for v in leaves], iteration)
+        return _built(_looped(iterations, index, begun, traced.stand_ins, traced.results), build)
 
     return _run("fori_loop", run, lower, upper, start)
 
 
-def _looped(turns: Node, index: Node, begun: list[Node], carries: list[Node], results: list[Node]) -> tuple[Node, ...]:
+def _looped(
+    iterations: Node, index: Node, begun: list[Node], carries: list[Node], results: list[Node]
+) -> tuple[Node, ...]:
     free = around(results, [index, *carries])
     body = graph_of(results, [index, *carries, *free])
-    given = fitting(body, [*begun, *free], scalar.greater(turns, 0), first=1)
-    return control.loop(turns, body, given[: len(begun)], given[len(begun) :])
+    given = fitting(body, [*begun, *free], scalar.greater(iterations, 0), first=1)
+    return control.loop(iterations, body, given[: len(begun)], given[len(begun) :])
 
 
 def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length: Any = None) -> tuple[Any, Any]:
@@ -227,7 +229,7 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
     xs
         An array or a container of arrays with a common first axis; None for none.
     length
-        How many turns, where ``xs`` is None.
+        How many iterations, where ``xs`` is None.
 
     Examples
     --------
@@ -240,11 +242,11 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
         leaves, build = flatten(start)
         elements, build_element = flatten(xs)
         stacks = [node_of(v) for v in elements]
-        turns = _turns(stacks, length)
-        index = index_node("index", 0, turns)
+        iterations = _iterations(stacks, length)
+        index = index_node("index", 0, iterations)
         shape: list[Any] = []
 
-        def turn(carries: list[Node]) -> tuple[list[Node], list[Node]]:
+        def iteration(carries: list[Node]) -> tuple[list[Node], list[Node]]:
             x = _built([_element(s, index) for s in stacks], build_element)
             tensors = [stand_in_tensor(n, f"carry {k}") for k, n in enumerate(carries)]
             with Drawn("the function of scan"):
@@ -255,20 +257,20 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
             shape[:] = [again]
             return [node_of(v) for v in flatten(carry)[0]], [node_of(v) for v in results]
 
-        begun, traced = _steady("scan", [node_of(v) for v in leaves], turn)
-        empty = [_empty(y, turns) for y in traced.rest]
+        begun, traced = _steady("scan", [node_of(v) for v in leaves], iteration)
+        empty = [_empty(y, iterations) for y in traced.rest]
         filled = [input_node(Source(f"results{k}"), n.type) for k, n in enumerate(empty)]
         written = [_written(f, index, y) for f, y in zip(filled, traced.rest, strict=True)]
         ends = _looped(
-            size_node(turns), index, [*begun, *empty], [*traced.stand_ins, *filled], [*traced.results, *written]
+            size_node(iterations), index, [*begun, *empty], [*traced.stand_ins, *filled], [*traced.results, *written]
         )
         return _built(ends[: len(begun)], build), _built(ends[len(begun) :], shape[0])
 
     return _run("scan", run, start, xs)
 
 
-def _turns(stacks: Sequence[Node], length: Any) -> Size:
-    """How many turns a scan has."""
+def _iterations(stacks: Sequence[Node], length: Any) -> Size:
+    """How many iterations a scan has."""
     if any(not s.type.ndim for s in stacks):
         raise ShapeError("scan: xs holds a number: each part of it needs a first axis")
     sizes = [s.type.shape[0] for s in stacks] + ([] if length is None else [as_size(length)])
@@ -279,9 +281,9 @@ def _turns(stacks: Sequence[Node], length: Any) -> Size:
     return sizes[0]
 
 
-def _empty(y: Node, turns: Size) -> Node:
+def _empty(y: Node, iterations: Size) -> Node:
     """Zeros for a stack of results."""
-    return broadcast(constant(y.type.dtype.type(0)), (turns, *y.type.shape))
+    return broadcast(constant(y.type.dtype.type(0)), (iterations, *y.type.shape))
 
 
 def _written(stack: Node, index: Node, y: Node) -> Node:

@@ -65,7 +65,7 @@ def _traced(function: Function, args: tuple[Any, ...], options: dict[str, Any]) 
 def checkpoint(fun: Any) -> Function:
     """``fun``, of which a gradient keeps the arguments only: what is inside is computed again where the gradient reads it.
 
-    This trades time for memory: in a loop of many turns, each turn saves its arguments instead of every value on the way.
+    This trades time for memory: in a loop of many iterations, each iteration saves its arguments instead of every value on the way.
 
     Parameters
     ----------

@@ -124,8 +124,8 @@ def _operations(node: Node, kind: str) -> int:
 def _region(node: Node) -> Cost:
     """A region's bodies, as often as they run where that is known."""
     bodies = [v for v in node.params.values() if isinstance(v, Graph)]
-    turns = as_size(node.args[0]) if node.op.name == "loop" else 1
-    times = _UNSEEN if turns is None else elements_of(turns)
+    iterations = as_size(node.args[0]) if node.op.name == "loop" else 1
+    times = _UNSEEN if iterations is None else elements_of(iterations)
     return sum((cost_of_graph(g.results) for g in bodies), Cost()) * times
 
 

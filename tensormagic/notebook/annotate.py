@@ -41,7 +41,7 @@ class Line:
     ops
         The operations, by name.
     cost
-        What they are in numbers, loops as often as they turn.
+        What they are in numbers, loops as often as they run.
     kernels
         The numbers of the kernels that they have become a part of.
     calls

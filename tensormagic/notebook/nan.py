@@ -1,4 +1,4 @@
-"""Where a nan came from: the first node, and its line, that made one of numbers that were none; in a loop, in which turn.
+"""Where a nan came from: the first node, and its line, that made one of numbers that were none; in a loop, in which iteration.
 
 What is inside loops and branches is found by computing them again while somebody looks on, as for the graph view.
 """
@@ -31,13 +31,13 @@ Number = Callable[[Size], int]
 
 @dataclass(frozen=True)
 class _Made:
-    """A node that has made a nan of its operands' values, the turns that the loops around it were in, and the outermost."""
+    """A node that has made a nan of its operands' values, the iterations that the loops around it were in, and the outermost."""
 
     node: Node
     value: Any
     operands: tuple[Any, ...]
     names: tuple[str, ...]
-    turns: tuple[int, ...] = ()
+    iterations: tuple[int, ...] = ()
     around: Node | None = None
 
 
@@ -69,8 +69,8 @@ def _place(made: _Made, line: int, lines: Sequence[str]) -> str:
     if not made.node.args:
         return "input"
     text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
-    turn = f", iteration {', '.join(map(str, made.turns))}" if made.turns else ""
-    return f"{f'line {line}' if line else '–'}{turn}  {text}".strip()
+    iteration = f", iteration {', '.join(map(str, made.iterations))}" if made.iterations else ""
+    return f"{f'line {line}' if line else '–'}{iteration}  {text}".strip()
 
 
 def _operation(made: _Made) -> str:
@@ -104,50 +104,50 @@ def _made_in(graph: Graph, given: Sequence[Any], number: Number, names: Sequence
 
 
 def _made_inside(region: Node, operands: Sequence[Any], number: Number) -> list[_Made]:
-    """The nodes that make a nan in a region that ends in one; in a loop, in the first turn that does."""
+    """The nodes that make a nan in a region that ends in one; in a loop, in the first iteration that does."""
     finding = _Finding()
     with suppress(Enough):
         watched(region, operands, number, finding)
-    noting = _Noting(finding.turn)
+    noting = _Noting(finding.iteration)
     with suppress(Enough):
         watched(region, operands, number, noting)
     return noting.found
 
 
 class _Finding(Looking):
-    """Finds the first turn after which a carry holds a nan."""
+    """Finds the first iteration after which a carry holds a nan."""
 
-    turn = 0
+    iteration = 0
 
     def started(self, frame: Frame, table: Mapping[Node, Any]) -> None:
         if len(self.frames) > 1:
             return
-        if frame.turn > 1 and _is_spoilt(frame, table):
+        if frame.iteration > 1 and _is_spoilt(frame, table):
             raise Enough
-        self.turn = frame.turn
+        self.iteration = frame.iteration
 
 
 @dataclass
 class _Notes:
-    """What made a nan in a region, up to now; in a loop in this turn, or in the one that was the first."""
+    """What made a nan in a region, up to now; in a loop in this iteration, or in the one that was the first."""
 
     made: list[_Made] = field(default_factory=list[_Made])
     settled: bool = False
 
 
 class _Noting(Looking):
-    """Notes the nodes that make a nan in one turn of the outermost loop; what does not get beyond a turn is forgotten."""
+    """Notes the nodes that make a nan in one iteration of the outermost loop; what does not get beyond an iteration is forgotten."""
 
-    def __init__(self, turn: int) -> None:
+    def __init__(self, iteration: int) -> None:
         super().__init__()
-        self.turn = turn
+        self.iteration = iteration
         self.found: list[_Made] = []
         self._notes: list[_Notes] = []
         self._given: list[tuple[Any, ...] | None] = []
 
     def begins(self, node: Node, given: Sequence[Any]) -> None:
         super().begins(node, given)
-        notes = bool(self._notes) and self.frames[0].turn == self.turn and not any(map(has_nan, given))
+        notes = bool(self._notes) and self.frames[0].iteration == self.iteration and not any(map(has_nan, given))
         self._given.append(tuple(given) if notes else None)
         if is_region(node):
             self._notes.append(_Notes(self.found) if not self._notes else _Notes())
@@ -155,10 +155,10 @@ class _Noting(Looking):
     def started(self, frame: Frame, table: Mapping[Node, Any]) -> None:
         notes = self._notes[-1]
         if len(self.frames) == 1:
-            if frame.turn > self.turn:
+            if frame.iteration > self.iteration:
                 raise Enough
         elif frame.running == "body" and not notes.settled:
-            notes.settled = frame.turn > 1 and _is_spoilt(frame, table)
+            notes.settled = frame.iteration > 1 and _is_spoilt(frame, table)
             if not notes.settled:
                 notes.made.clear()
 
@@ -173,11 +173,11 @@ class _Noting(Looking):
         graph = self.frames[-1].graph
         called = dict(zip(graph.parameters, graph.names, strict=False)) if graph is not None else {}
         names = tuple(called.get(a, "") for a in node.args)
-        return _Made(node, value, given, names, tuple(frame.turn for frame in self.loops()), self.frames[0].node)
+        return _Made(node, value, given, names, tuple(frame.iteration for frame in self.loops()), self.frames[0].node)
 
 
 def _is_spoilt(frame: Frame, table: Mapping[Node, Any]) -> bool:
-    """Whether one of the operands of a turn holds a nan."""
+    """Whether one of the operands of an iteration holds a nan."""
     return frame.graph is not None and any(has_nan(table[p]) for p in frame.graph.parameters)
 
 

@@ -136,11 +136,11 @@ def _told(executable: session.Executable, since: float, expected: float) -> tupl
     tier = executable.tier_at_work
     parts = [f"{'compiling' if tier == 'compiler' else 'computing'} for {elapsed:.0f} s"]
     fraction = -1.0
-    turns = [tuple(turn) for turn in turning[:1]]
-    if tier == "numpy" and turns:
-        turn, count = turns[0]
-        parts.append(f"iteration {turn:,} of {count:,}" if count else f"iteration {turn:,}")
-        fraction = min(turn / count, 1.0) if count else -1.0
+    iterations = [tuple(iteration) for iteration in turning[:1]]
+    if tier == "numpy" and iterations:
+        iteration, count = iterations[0]
+        parts.append(f"iteration {iteration:,} of {count:,}" if count else f"iteration {iteration:,}")
+        fraction = min(iteration / count, 1.0) if count else -1.0
     elif expected > AFTER:
         parts.append(f"it took {expected:.0f} s before")
         fraction = min(elapsed / expected, 0.99)

@@ -62,7 +62,7 @@ class Schedule(NamedTuple):
     constants
         Values that are always the same.
     once
-        The steps that are the same at every turn of a loop.
+        The steps that are the same at every iteration of a loop.
     steps
         The others.
     """
@@ -82,7 +82,7 @@ def schedule(graph: Graph, moving: int | None = None) -> Schedule:
     graph
         A closed graph.
     moving
-        For the body of a loop, how many of its parameters change from turn to turn: the first ones.
+        For the body of a loop, how many of its parameters change from iteration to iteration: the first ones.
     """
     own = set(graph.parameters)
     constants = {n: n.op.evaluate(n, (), int) for n in graph.nodes if n.op is CONSTANT}  # type: ignore[attr-defined]
@@ -223,7 +223,7 @@ class Elsewhere(Protocol):
         ...
 
     def whole(self, graph: Graph, values: list[Value], moving: int | None) -> list[Value] | None:
-        """The results of a graph, of which the first ``moving`` parameters change from turn to turn; None to go step by step."""
+        """The results of a graph, of which the first ``moving`` parameters change from iteration to iteration; None to go step by step."""
         ...
 
 
@@ -236,15 +236,15 @@ def is_plain() -> bool:
 
 
 @dataclass
-class Turns:
-    """What the turns of a loop have in common.
+class Iterations:
+    """What the iterations of a loop have in common.
 
     Parameters
     ----------
     moving
-        How many parameters of the body change from turn to turn: the first ones.
+        How many parameters of the body change from iteration to iteration: the first ones.
     sizes
-        What :func:`bind` gave at the first turn.
+        What :func:`bind` gave at the first iteration.
     values
         What follows from the other parameters alone.
     """
@@ -254,30 +254,30 @@ class Turns:
     values: dict[Node, Value] | None = None
 
 
-def run(graph: Graph, values: list[Value], turns: Turns | None = None) -> list[Value]:
+def run(graph: Graph, values: list[Value], iterations: Iterations | None = None) -> list[Value]:
     """As :func:`interpret`; ``values`` is emptied, so that arrays that only it holds may be stored into."""
     other = elsewhere.get()
     if other is not None:
-        found = other.whole(graph, values, None if turns is None else turns.moving)
+        found = other.whole(graph, values, None if iterations is None else iterations.moving)
         if found is not None:
             return found
-    first, constants, once, steps = schedule(graph, None if turns is None else turns.moving)
-    sizes = bind(graph, values) if turns is None or turns.sizes is None else turns.sizes
+    first, constants, once, steps = schedule(graph, None if iterations is None else iterations.moving)
+    sizes = bind(graph, values) if iterations is None or iterations.sizes is None else iterations.sizes
     table: dict[Any, Value] = dict(constants)
     for p in reversed(graph.parameters):
         table[p] = values.pop() if p.type.shape else formed(values.pop(), p.type)
     size = sizer(sizes, table)
     for guard in first:
         check(guard, size.atom)
-    if turns is not None and turns.values is not None:
-        table.update(turns.values)
+    if iterations is not None and iterations.values is not None:
+        table.update(iterations.values)
     watch = watcher.get()
     if watch is not None:
         watch.starts(graph, table)
-    if turns is not None and turns.values is None:
+    if iterations is not None and iterations.values is None:
         _walk(once, table, size, watch)
-        turns.values = {step.node: table[step.node] for step in once}
-        turns.sizes = sizes
+        iterations.values = {step.node: table[step.node] for step in once}
+        iterations.sizes = sizes
     _walk(steps, table, size, watch)
     return [formed(table[r], r.type) for r in graph.results]
 

@@ -229,7 +229,7 @@ def _side(graph: Graph, operands: Sequence[Node], flags: Sequence[bool], chosen:
 
 
 def _moving(body: Graph, first: int, carries: int, flags: Sequence[bool], size: Size) -> list[bool]:
-    """Which operands are stacks at some turn: what makes a carry one keeps it one."""
+    """Which operands are stacks at some iteration: what makes a carry one keeps it one."""
     flags = list(flags)
     while True:
         parameters = _parameters(body, [*[False] * first, *flags], size)
@@ -271,8 +271,8 @@ def _loop(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
         parameters = (*parameters, counts)
         operands.append(count)
         count = constant(0) if size == 0 else fold(MAX, count, (0,))
-    turn = Graph(parameters, tuple(results), guards)
-    ends = loop(count, turn, operands[:carries], operands[carries:])
+    iteration = Graph(parameters, tuple(results), guards)
+    ends = loop(count, iteration, operands[:carries], operands[carries:])
     return tuple(lead(e, m, size) for e, m in zip(ends, moving, strict=False))
 
 
@@ -301,9 +301,9 @@ def _while(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) 
             for new, old, plain in zip(results, parameters, body.results, strict=False)
         ]
     operands = [lead(a, f, size) if m else a for a, f, m in zip(args, flags, moving, strict=True)]
-    turn = Graph(parameters, tuple(results), _guards(body, parameters, moving, inner))
+    iteration = Graph(parameters, tuple(results), _guards(body, parameters, moving, inner))
     going = Graph(parameters, (whole,), _guards(test, parameters, moving, inner))
-    ends = while_loop(going, turn, operands[:carries], operands[carries:])
+    ends = while_loop(going, iteration, operands[:carries], operands[carries:])
     return tuple(lead(e, m, size) for e, m in zip(ends, moving, strict=False))
 
 

@@ -1,8 +1,8 @@
-"""Parts of arrays that a loop reads in the middle of zeros at each turn and stores anew: carried in the middle of zeros.
+"""Parts of arrays that a loop reads in the middle of zeros at each iteration and stores anew: carried in the middle of zeros.
 
-The loop back over the turns of a stencil has such a body: what it carries is read at neighbours, as :mod:`.shifts` has it,
-the inner part is stored, and the rim is only added to. With the inner part in its frame of zeros from turn to turn, and the
-rim in an array of its own, nothing is copied into a frame, and a turn is one pass.
+The loop back over the iterations of a stencil has such a body: what it carries is read at neighbours, as :mod:`.shifts` has it,
+the inner part is stored, and the rim is only added to. With the inner part in its frame of zeros from iteration to iteration, and the
+rim in an array of its own, nothing is copied into a frame, and an iteration is one pass.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Elements of a stack that a branch or a turn does not concern: it runs with the operands of one that it does concern in their place.
+"""Elements of a stack that a branch or an iteration does not concern: it runs with the operands of one that it does concern in their place.
 
 So nothing is raised for them, no loop runs for ever, and no derivative is infinite.
 """

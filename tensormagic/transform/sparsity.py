@@ -24,8 +24,8 @@ from tensormagic.transform.dependence import EVERYTHING, Codes, Sets
 from tensormagic.transform.structures import RULES, Pool, pooled
 
 UNKNOWN: Any = object()  # a value that depends on what is differentiated
-_UNROLLED = 100_000  # nodes of all turns of a loop that are followed one by one
-_TURNS = 8  # of other loops, before what still grows is taken for everything
+_UNROLLED = 100_000  # nodes of all iterations of a loop that are followed one by one
+_ITERATIONS = 8  # of other loops, before what still grows is taken for everything
 Structure = Codes | Pool | None
 Thunk = Callable[[], Any]
 
@@ -182,25 +182,25 @@ def _cond(frame: Frame, node: Node) -> list[Structure]:
 
 def _loop(frame: Frame, node: Node) -> list[Structure]:
     count, *operands = node.args
-    turns = frame.value(count)
-    if turns is UNKNOWN or int(turns) * len(node["body"].nodes) > _UNROLLED:
+    iterations = frame.value(count)
+    if iterations is UNKNOWN or int(iterations) * len(node["body"].nodes) > _UNROLLED:
         return _closure(frame, node, operands, 1)
     body, carries = node["body"], node["carries"]
     structures, values = _given(frame, operands)
-    for k in range(int(turns)):
-        turn = _inner(frame, body, [count, *operands], [None, *structures], [lambda k=k: k, *values])
-        structures[:carries] = turn.run()
-        values[:carries] = [_carried(turn, r, body, values) for r in body.results]
+    for k in range(int(iterations)):
+        iteration = _inner(frame, body, [count, *operands], [None, *structures], [lambda k=k: k, *values])
+        structures[:carries] = iteration.run()
+        values[:carries] = [_carried(iteration, r, body, values) for r in body.results]
     return structures[:carries]
 
 
-def _carried(turn: Frame, result: Node, body: Graph, values: Sequence[Thunk]) -> Thunk:
-    """The value of a carry after a turn: what is not changed, and integers."""
+def _carried(iteration: Frame, result: Node, body: Graph, values: Sequence[Thunk]) -> Thunk:
+    """The value of a carry after an iteration: what is not changed, and integers."""
     if result in body.parameters[1:]:
         return values[body.parameters.index(result) - 1]
     if result.type.dtype.kind not in "biu":
         return lambda: UNKNOWN
-    value = turn.value(result)
+    value = iteration.value(result)
     return lambda: value
 
 
@@ -209,14 +209,14 @@ def _while(frame: Frame, node: Node) -> list[Structure]:
 
 
 def _closure(frame: Frame, node: Node, operands: Sequence[Node], first: int) -> list[Structure]:
-    """What is true of every turn: a turn is followed until nothing is added."""
+    """What is true of every iteration: an iteration is followed until nothing is added."""
     body, carries = node["body"], node["carries"]
     structures, values = _given(frame, operands)
     own = body.parameters[first:]
     fixed = [k >= carries or body.results[k] is own[k] for k in range(len(own))]
     values = [v if f else lambda: UNKNOWN for v, f in zip(values, fixed, strict=True)]
     extra = node.args[:first]
-    for turn in range(_TURNS + len(own) + 2):
+    for iteration in range(_ITERATIONS + len(own) + 2):
         ends = _inner(
             frame, body, [*extra, *operands], [None] * first + structures, [lambda: UNKNOWN] * first + values
         ).run()
@@ -224,7 +224,9 @@ def _closure(frame: Frame, node: Node, operands: Sequence[Node], first: int) -> 
         changed = [weight(frame.sets, a) != weight(frame.sets, b) for a, b in zip(grown, structures, strict=False)]
         if not any(changed):
             break
-        structures[:carries] = [_widened(g) if c and turn >= _TURNS else g for g, c in zip(grown, changed, strict=True)]
+        structures[:carries] = [
+            _widened(g) if c and iteration >= _ITERATIONS else g for g, c in zip(grown, changed, strict=True)
+        ]
     return structures[:carries]
 
 

@@ -1,7 +1,7 @@
-"""Carries of loops that are more than is read: stacks of which one turn is read, and carries that are equal at every turn.
+"""Carries of loops that are more than is read: stacks of which one iteration is read, and carries that are equal at every iteration.
 
-``states[k] = h`` at each turn and ``states[-1]`` after the loop: only that turn's value is carried. Where it is not the last
-turn and nothing else is read, there are no more turns than it takes.
+``states[k] = h`` at each iteration and ``states[-1]`` after the loop: only that iteration's value is carried. Where it is not the last
+iteration and nothing else is read, there are no more iterations than it takes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tensormagic.ops.regions.region import graph_over, matched, stand_in, witnes
 from tensormagic.ops.update import SET
 
 _SILENT = {"leaf", "pointwise", "move", "fold", "contract", "update"}
-"""Kinds of ops that raise nothing: turns that nothing is read of may be left out."""
+"""Kinds of ops that raise nothing: iterations that nothing is read of may be left out."""
 
 
 def loops_of(results: Sequence[Node]) -> dict[Node, list[Node]]:
@@ -34,32 +34,32 @@ def loops_of(results: Sequence[Node]) -> dict[Node, list[Node]]:
     return found
 
 
-# stacks of which one turn is read -------------------------------------------------------------------------------------
+# stacks of which one iteration is read -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Read:
-    """One turn of a stack: the carry, the node that reads it, the part that is stored, and whether that is the last one."""
+    """One iteration of a stack: the carry, the node that reads it, the part that is stored, and whether that is the last one."""
 
     carry: int
     reader: Node
     value: Node
-    turn: Size
+    iteration: Size
     last: bool
 
 
 def unstacked(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of reads of one turn of a stack that a loop stores turn by turn."""
+    """What takes the place of reads of one iteration of a stack that a loop stores iteration by iteration."""
     used = users(topological(results))
     for loop, ends in loops_of(results).items():
-        turns = size_of(loop.args[0])
-        if turns is None or nodes_of(turns):
+        iterations = size_of(loop.args[0])
+        if iterations is None or nodes_of(iterations):
             continue
         for end in ends:
             readers = used.get(end, [])
             if end in results or len(readers) != 1 or readers[0].op is not SLICE:
                 continue
-            found = _read(loop, end["index"] if end.op is ITEM else 0, readers[0], turns)
+            found = _read(loop, end["index"] if end.op is ITEM else 0, readers[0], iterations)
             if found is not None and (found.last or (len(ends) == 1 and _silent(loop["body"]))):
                 return _carried(loop, found)
     return {}
@@ -69,7 +69,7 @@ def _silent(body: Graph) -> bool:
     return not body.checked and all(getattr(n.op, "kind", "") in _SILENT for n in body.nodes)
 
 
-def _read(loop: Node, k: int, reader: Node, turns: Size) -> _Read | None:
+def _read(loop: Node, k: int, reader: Node, iterations: Size) -> _Read | None:
     body: Graph = loop["body"]
     carry, store, at = body.parameters[1 + k], body.results[k], as_size(body.parameters[0])
     if store.op is not SET or store.args[0] is not carry or at is None:
@@ -79,25 +79,29 @@ def _read(loop: Node, k: int, reader: Node, turns: Size) -> _Read | None:
     outside = [(0, s, 1) for s in reader.args[0].type.shape[1:]]
     if rest != whole or others != outside or first[1:] != (1, 1) or place[1:] != (1, 1):
         return None
-    offset, turn = first[0] - at, place[0]
-    if offset != 0 or nodes_of(turn) or not (is_at_least(turn, 0) and is_at_least(turns - 1 - turn, 0)):
+    offset, iteration = first[0] - at, place[0]
+    if (
+        offset != 0
+        or nodes_of(iteration)
+        or not (is_at_least(iteration, 0) and is_at_least(iterations - 1 - iteration, 0))
+    ):
         return None
     if carry in topological([store.args[1], *(r for j, r in enumerate(body.results) if j != k), *body.checked]):
         return None
-    return _Read(k, reader, store.args[1], turn, last=turn == turns - 1)
+    return _Read(k, reader, store.args[1], iteration, last=iteration == iterations - 1)
 
 
 def _carried(loop: Node, read: _Read) -> dict[Node, Node]:
-    """The loop with the value of one turn in the place of a stack, for as many turns as it takes."""
+    """The loop with the value of one iteration in the place of a stack, for as many iterations as it takes."""
     body: Graph = loop["body"]
     own, operands, nexts = list(body.parameters[1:]), list(loop.args[1:]), list(body.results)
     k = read.carry
-    own[k], nexts[k] = stand_in("turn", read.value.type), read.value
+    own[k], nexts[k] = stand_in("iteration", read.value.type), read.value
     operands[k] = slice_(operands[k], read.reader["slices"])
     sizes, _ = matched(unindexed(body, 1), loop.args[1:], "loop")
     saying, said = witnesses(nexts, own, sizes)
     inner = graph_over([body.parameters[0], *own, *saying], nexts, body)
-    count = loop.args[0] if read.last else size_node(read.turn + 1)
+    count = loop.args[0] if read.last else size_node(read.iteration + 1)
     ends = items(make(LOOP, [count, *operands, *said], body=inner, carries=loop["carries"]))
     others = {old: ends[j] for j, old in enumerate(items(loop)) if j != k}
     return others | {read.reader: ends[k]}
@@ -124,7 +128,7 @@ def united(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _classes(loop: Node, own: Sequence[Node]) -> list[int]:
-    """For each carry the first one that is equal to it at every turn: those that begin alike, as far as they go on alike."""
+    """For each carry the first one that is equal to it at every iteration: those that begin alike, as far as they go on alike."""
     body: Graph = loop["body"]
     keys: list[object] = [(loop.args[1 + k], p.type) for k, p in enumerate(own)]
     while True:

@@ -1,7 +1,7 @@
-"""Sums over the turns of a loop, of products of matrices: one product over all turns, after the loop.
+"""Sums over the iterations of a loop, of products of matrices: one product over all iterations, after the loop.
 
-``G = G + A_t.T @ D_t`` at each turn becomes one product of what lies side by side: of arrays that the loop reads turn by
-turn as they are, and of values that it computes by way of a stack. The weights' gradient of a recurrent net is such.
+``G = G + A_t.T @ D_t`` at each iteration becomes one product of what lies side by side: of arrays that the loop reads iteration by
+iteration as they are, and of values that it computes by way of a stack. The weights' gradient of a recurrent net is such.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tensormagic.ops.update import set_at
 
 @dataclass(frozen=True)
 class Turned:
-    """A value of each turn, side by side outside: for turn ``i`` at place ``i``, or from the end."""
+    """A value of each iteration, side by side outside: for iteration ``i`` at place ``i``, or from the end."""
 
     outside: Node
     backwards: bool
@@ -46,18 +46,18 @@ class _Loop:
         self.body, self.carries = self.node["body"], self.node["carries"]
         self.index, *self.own = self.body.parameters
         self.operands = self.node.args[1:]
-        self.turns = size_of(self.node.args[0])
+        self.iterations = size_of(self.node.args[0])
         self.sizes, _ = matched(unindexed(self.body, 1), self.operands, "loop")
         within = self.index.params.get("within") or (None, None)
         last: Size = -1 if within[1] is None else within[1]
         known = isinstance(last, int) or bare_symbol(last) is not None
-        self.inside: Size = last if known else -1  # how many turns there are, in the sizes of the body
+        self.inside: Size = last if known else -1  # how many iterations there are, in the sizes of the body
 
-    def read_by_turn(self, value: Node) -> Turned | None:
-        """What ``value`` is a part of, where it is the part of a constant that belongs to the turn; None for another value."""
+    def read_by_iteration(self, value: Node) -> Turned | None:
+        """What ``value`` is a part of, where it is the part of a constant that belongs to the iteration; None for another value."""
         while value.op.name == "reshape":
             value = value.args[0]
-        if value.op.name != "slice" or value.args[0] not in self.own[self.carries :] or self.turns is None:
+        if value.op.name != "slice" or value.args[0] not in self.own[self.carries :] or self.iterations is None:
             return None
         (first, extent, step), *rest = value["slices"]
         source = value.args[0]
@@ -72,16 +72,16 @@ class _Loop:
             return None
         operand = self.operands[self.own.index(source)]
         other = tuple((substitute(start, self.sizes), substitute(length, self.sizes), by) for start, length, by in rest)
-        slices = ((substitute(offset, self.sizes), self.turns, 1), *other)
+        slices = ((substitute(offset, self.sizes), self.iterations, 1), *other)
         return Turned(slice_(operand, slices), backwards)
 
 
 def summed_after(node: Node) -> dict[Node, Node]:
-    """What takes the place of the results of a loop that sums products over its turns; nothing where it does not."""
+    """What takes the place of the results of a loop that sums products over its iterations; nothing where it does not."""
     if node.op is not LOOP:
         return {}
-    turns = size_of(node.args[0])
-    if turns is None or nodes_of(turns) or not is_at_least(turns, 2):
+    iterations = size_of(node.args[0])
+    if iterations is None or nodes_of(iterations) or not is_at_least(iterations, 2):
         return {}
     loop = _Loop(node)
     return {} if loop.inside == -1 else _Sums(loop).goals()
@@ -105,7 +105,7 @@ class _Sums:
 
     def __init__(self, loop: _Loop) -> None:
         self.loop = loop
-        self.stacked: dict[Node, bool] = {}  # values of a turn that get a stack, and whether it goes backwards
+        self.stacked: dict[Node, bool] = {}  # values of an iteration that get a stack, and whether it goes backwards
         self.taken: dict[int, list[tuple[Node, Turned | None, Turned | None]]] = {}
         self.rest: dict[int, list[Node]] = {}
 
@@ -145,10 +145,10 @@ class _Sums:
         return bool(users)
 
     def _product(self, term: Node) -> tuple[Node, Turned | None, Turned | None] | None:
-        """A product of two values of a turn, one of which lies side by side already."""
+        """A product of two values of an iteration, one of which lies side by side already."""
         if term.op is not CONTRACT:
             return None
-        first, second = (self.loop.read_by_turn(a) for a in term.args)
+        first, second = (self.loop.read_by_iteration(a) for a in term.args)
         known = first or second
         if known is None or (first and second and first.backwards != second.backwards):
             return None
@@ -164,14 +164,14 @@ class _Sums:
     def _pays(self, value: Node, beside: Node, term: Node) -> bool:
         """Whether a stack of a value costs no more than the sums: it differs in each iteration, and is no larger than what is there.
 
-        What the loop only reads would be copied at each turn, and a matrix that meets a vector is larger than all else.
+        What the loop only reads would be copied at each iteration, and a matrix that meets a vector is larger than all else.
         """
         moving = {self.loop.index, *self.loop.own[: self.loop.carries]}
         larger = max(_elements(beside), _elements(term))
         return not moving.isdisjoint(topological([value])) and _elements(value) <= larger
 
     def _fits(self, value: Node) -> bool:
-        """Whether the size of a value is the same at every turn and known outside."""
+        """Whether the size of a value is the same at every iteration and known outside."""
         sizes = self.loop.sizes
         return not any(nodes_of(s) or any(a not in sizes for a in atoms(s)) for s in value.type.shape)
 
@@ -179,7 +179,7 @@ class _Sums:
 
     def _rebuilt(self) -> dict[Node, Node]:
         loop = self.loop
-        turns = loop.turns
+        iterations = loop.iterations
         values = list(self.stacked)
         slots = [stand_in("stack", Type(v.type.dtype, (loop.inside, *v.type.shape))) for v in values]
         kept = [k for k in range(loop.carries) if self.rest.get(k, [None])]
@@ -190,7 +190,7 @@ class _Sums:
         starts = [
             broadcast(
                 constant(v.type.dtype.type(0)),
-                (turns, *(substitute(s, loop.sizes) for s in v.type.shape)),  # type: ignore[arg-type]
+                (iterations, *(substitute(s, loop.sizes) for s in v.type.shape)),  # type: ignore[arg-type]
             )
             for v in values
         ]
@@ -215,7 +215,7 @@ class _Sums:
         return _sum([*before, *(self._whole(taken, stacks) for taken in self.taken[k])])
 
     def _whole(self, taken: tuple[Node, Turned | None, Turned | None], stacks: dict[Node, Node]) -> Node:
-        """One product over all turns."""
+        """One product over all iterations."""
         term, *turned = taken
         (a, b), out = split(term["subscripts"])
         letter = next(c for c in LETTERS if c not in a + b)

@@ -1,6 +1,6 @@
 """Regions give what is read of them and no more; one that does what a wider one does beside other things is not run beside it.
 
-Carries and branches' results that nothing reads go, with what they alone need; a carry that no turn changes is a constant.
+Carries and branches' results that nothing reads go, with what they alone need; a carry that no iteration changes is a constant.
 """
 
 from __future__ import annotations

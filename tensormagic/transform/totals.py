@@ -1,7 +1,7 @@
-"""Arrays that a loop adds to at each turn and that are summed after it: sums of a turn are added up, as numbers.
+"""Arrays that a loop adds to at each iteration and that are summed after it: sums of an iteration are added up, as numbers.
 
 The derivative by a number that is used at each element of an array is such a sum. Without this an array of its
-size is read and written at each turn.
+size is read and written at each iteration.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _is_added_up(value: Node) -> bool:
 
 
 def _only_adds(body: Graph, k: int) -> bool:
-    """Whether the turns of a loop add to carry ``k``, and do nothing else with it."""
+    """Whether the iterations of a loop add to carry ``k``, and do nothing else with it."""
     carry = body.parameters[1 + k]
     others = [r for j, r in enumerate(body.results) if j != k]
     return bool(_terms(body.results[k], carry)) and carry not in _read([*others, *body.checked])

@@ -21,7 +21,7 @@ from tests.backend.graphs import check, variable
 __all__ = ["branch", "compiled_alike", "element", "put", "repeat", "repeat_while", "total", "variable"]
 
 rng = np.random.default_rng(17)
-TURNS = [0, 1, 2, 5]
+ITERATIONS = [0, 1, 2, 5]
 V = variable("v", rng.normal(size=6))
 A = variable("A", rng.normal(size=(5, 6)))
 N, M = A.type.shape
@@ -47,10 +47,10 @@ def listed(results: Any) -> list[Node]:
 
 def repeat(count: Size | Node, starts: Sequence[Node], body: Callable[..., Any], *constants: Node) -> tuple[Node, ...]:
     """``body(k, *carries, *constants)`` for each k below ``count``."""
-    turns = count if isinstance(count, Node) else size_node(count)
+    iterations = count if isinstance(count, Node) else size_node(count)
     high = count if not isinstance(count, Node) else atom(count)
     index, inner = index_node("k", 0, high), stand_ins([*starts, *constants])
-    return control.loop(turns, closed_over(listed(body(index, *inner)), [index, *inner]), starts, constants)
+    return control.loop(iterations, closed_over(listed(body(index, *inner)), [index, *inner]), starts, constants)
 
 
 def repeat_while(starts: Sequence[Node], test: Any, body: Any, *constants: Node) -> tuple[Node, ...]:

@@ -19,18 +19,18 @@ def _numba_tier(monkeypatch):
     monkeypatch.setattr(config, "tier", "numba")
 
 
-def repeated(turn):
-    """A loop of three turns of ``turn``, as a function of NumPy arrays."""
+def repeated(iteration):
+    """A loop of three iterations of ``iteration``, as a function of NumPy arrays."""
 
     def function(x, y, h):
         for k in range(3):
-            h = np.tanh(turn(x, y, h, k))
+            h = np.tanh(iteration(x, y, h, k))
         return h
 
     return function
 
 
-TURNS = {
+ITERATIONS = {
     "plain": (lambda x, y, h, k: h @ y + k, lambda m, n: ((1, 1), (n, n), (m, n))),
     "right transposed": (lambda x, y, h, k: h @ y.T - h, lambda m, n: ((1, 1), (n, n), (m, n))),
     "left transposed": (lambda x, y, h, k: x.T @ h + k, lambda m, n: ((m, m), (1, 1), (m, n))),
@@ -50,13 +50,13 @@ def operands(shapes, dtype):
 @pytest.mark.share(3)
 @pytest.mark.parametrize("blas", [False, True], ids=["loops", "blas"])
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
-@pytest.mark.parametrize("name", TURNS)
+@pytest.mark.parametrize("name", ITERATIONS)
 def test_a_product_in_a_loop_is_numpys(name, dtype, blas, monkeypatch):
     limit = -1 if blas else 1 << 60
     monkeypatch.setattr(product_text, "SMALL", limit)
     monkeypatch.setattr(product_text, "TINY", limit)
-    turn, shapes = TURNS[name]
-    function = repeated(turn)
+    iteration, shapes = ITERATIONS[name]
+    function = repeated(iteration)
     captured = tm.tensor(function)
     for m, n in SIZES:
         values = operands(shapes(m, n), dtype)
@@ -67,9 +67,9 @@ def test_a_product_in_a_loop_is_numpys(name, dtype, blas, monkeypatch):
     assert any(is_product(n) for loop in graph.nodes if loop.op.name == "loop" for n in loop["body"].nodes)
 
 
-def test_no_turn_is_run_by_numpy():
+def test_no_iteration_is_run_by_numpy():
     values = operands(((1, 1), (9, 9), (4, 9)), "f8")
-    graph = tm.tensor(repeated(TURNS["plain"][0])).graph(*values)
+    graph = tm.tensor(repeated(ITERATIONS["plain"][0])).graph(*values)
     plan = executable(graph).plan
     assert not plan.library_steps
     assert any("gemm(" in k.source for k in plan.kernels)
@@ -98,8 +98,8 @@ def test_integers_are_summed_as_they_are():
     np.testing.assert_array_equal(tm.tensor(function)(x, y), function(x, y))
 
 
-def test_what_is_stored_over_by_its_turns_is_not_filled_before():
-    """The record of a loop is written turn by turn into memory that holds nothing yet."""
+def test_what_is_stored_over_by_its_iterations_is_not_filled_before():
+    """The record of a loop is written iteration by turn into memory that holds nothing yet."""
 
     def function(x):
         kept = np.zeros((50, 6))

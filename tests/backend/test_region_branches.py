@@ -10,7 +10,7 @@ from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import flip, reshape
 from tensormagic.ops.scalars import scalar
 from tests.backend.regions import (
-    TURNS,
+    ITERATIONS,
     L,
     V,
     branch,
@@ -46,7 +46,7 @@ def test_branches_in_loops_store_in_place():
         return branch(positive, then, lambda x, c, j: (x, c), a, count, k)
 
     plan = compiled_alike(*repeat(L, [V, constant(np.int64(0))], body))
-    assert "for k_" not in plan.kernels[-1].printed.source.partition("for turn")[2]
+    assert "for k_" not in plan.kernels[-1].printed.source.partition("for iteration")[2]
 
 
 def test_one_branch_makes_what_the_other_leaves():
@@ -54,8 +54,8 @@ def test_one_branch_makes_what_the_other_leaves():
         even = scalar.equal(scalar.remainder(k, 2), 0)
         return branch(even, lambda x: flip(x, (0,)) * 2.0, lambda x: x, a)[0]
 
-    for turns in TURNS:
-        compiled_alike(*repeat(turns, [V], body))
+    for iterations in ITERATIONS:
+        compiled_alike(*repeat(iterations, [V], body))
 
 
 def test_a_search_whose_branches_give_sizes_and_operands():

@@ -13,7 +13,7 @@ from tensormagic.ops.move import transpose
 from tensormagic.ops.scalars import scalar
 from tests.backend.graphs import closed, prepared
 from tests.backend.regions import (
-    TURNS,
+    ITERATIONS,
     A,
     L,
     V,
@@ -28,7 +28,7 @@ from tests.backend.regions import (
     variable,
 )
 
-# what Python runs turn by turn -----------------------------------------------------------------------------------------------
+# what Python runs iteration by iteration -----------------------------------------------------------------------------------------------
 
 
 SQUARE = variable("S", rng.normal(size=(4, 4)) / 4)
@@ -39,7 +39,7 @@ def called(a, c):
     return sort(a * c, 0)
 
 
-@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize(
     "body",
     [
@@ -52,8 +52,8 @@ def called(a, c):
         lambda k, a, b, c: (c, b + called(b, c)),
     ],
 )
-def test_library_calls_in_loops(turns, body):
-    found = repeat(turns, [SQUARE, SQUARE + 1], body, SQUARE * 2)
+def test_library_calls_in_loops(iterations, body):
+    found = repeat(iterations, [SQUARE, SQUARE + 1], body, SQUARE * 2)
     plan = compiled_alike(*found, SQUARE, library=3, ulps=256, scale=1.0)
     assert plan.regions
 
@@ -100,7 +100,7 @@ def test_a_kernel_that_does_not_compile_is_left_to_numpy():
             np.testing.assert_allclose(ours, others, rtol=1e-13)
 
 
-def test_a_turn_that_does_not_compile_still_changes_what_it_carries():
+def test_a_iteration_that_does_not_compile_still_changes_what_it_carries():
     results = repeat(3, [SQUARE, V], lambda k, a, v: (solve(a, a) + a * 2 + k, put(v, total(a) + k, 1)))
     graph, values = closed(results)
     plan = plan_graph(graph)

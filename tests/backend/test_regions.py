@@ -13,7 +13,7 @@ from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import add_at, set_at
 from tests.backend.graphs import prepared
 from tests.backend.regions import (
-    TURNS,
+    ITERATIONS,
     A,
     L,
     M,
@@ -33,12 +33,12 @@ from tests.backend.regions import (
 # numbers --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("turns", TURNS)
-def test_numbers_are_carried(turns):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_numbers_are_carried(iterations):
     def body(k, a, b):
         return scalar.add(a, k), b * 0.5 + astype(a, np.float64)
 
-    compiled_alike(*repeat(turns, [constant(np.int64(3)), number(1.0)], body))
+    compiled_alike(*repeat(iterations, [constant(np.int64(3)), number(1.0)], body))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "float32", "bool"])
@@ -65,7 +65,7 @@ def test_a_python_loop_variable_is_an_integer():
 
 
 @pytest.mark.share(3)
-@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize(
     "body",
     [
@@ -83,15 +83,15 @@ def test_a_python_loop_variable_is_an_integer():
         lambda k, a, b: (broadcast(number(1), a.type.shape), b + a),
     ],
 )
-def test_arrays_are_carried(turns, body):
-    found = repeat(turns, [V, V + 1], body)
+def test_arrays_are_carried(iterations, body):
+    found = repeat(iterations, [V, V + 1], body)
     compiled_alike(*found, found[0] + V, ulps=256, scale=1.0)
 
 
-@pytest.mark.parametrize("turns", TURNS)
-def test_the_same_array_begins_two_carries_and_is_a_constant(turns):
+@pytest.mark.parametrize("iterations", ITERATIONS)
+def test_the_same_array_begins_two_carries_and_is_a_constant(iterations):
     start = V * 3
-    found = repeat(turns, [start, start], lambda _k, a, b, c: (a + c, b * 0.5 + a), start)
+    found = repeat(iterations, [start, start], lambda _k, a, b, c: (a + c, b * 0.5 + a), start)
     compiled_alike(*found, start)
 
 
@@ -116,12 +116,12 @@ def test_the_stencil_copies_nothing_but_its_beginning():
 
     plan = compiled_alike(*repeat(6, [A, A * 2.0], body))
     text = plan.kernels[-1].printed.source
-    before, _, turn = text.partition("for turn")
+    before, _, iteration = text.partition("for iteration")
     assert before.count("for k_") == 1  # A, which is an input, is copied once; A * 2.0 is nobody else's
-    assert turn.count("for i in") == 2
+    assert iteration.count("for i in") == 2
 
 
-@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize("iterations", ITERATIONS)
 @pytest.mark.parametrize(
     "body",
     [
@@ -137,8 +137,8 @@ def test_the_stencil_copies_nothing_but_its_beginning():
         lambda k, a: put(put(a, number(1), 0), element(a, 0) + 2, 1) * 0.5,
     ],
 )
-def test_a_store_never_reads_what_it_has_written(turns, body):
-    compiled_alike(*repeat(turns, [V], body), ulps=16, scale=1.0)
+def test_a_store_never_reads_what_it_has_written(iterations, body):
+    compiled_alike(*repeat(iterations, [V], body), ulps=16, scale=1.0)
 
 
 def test_rows_are_stored_and_exchanged():
@@ -195,7 +195,7 @@ def test_nested_loops_over_empty_ranges(count):
     compiled_alike(*repeat(count, [V], lambda k, a: repeat(atom(k), [a], inner, k)[0]))
 
 
-def test_zeros_from_outside_begin_an_inner_loop_at_every_turn():
+def test_zeros_from_outside_begin_an_inner_loop_at_every_iteration():
     def body(k, a, zeros):
         (around,) = repeat(2, [zeros], lambda j, s, x: s + x * astype(j, np.float64), a)
         return put(a, total(around), k)
@@ -211,9 +211,9 @@ def test_an_outer_array_that_an_inner_loop_replaces():
         (b,) = repeat(3, [a], inner)
         return b + a * astype(k, np.float64)
 
-    for turns in TURNS:
-        compiled_alike(*repeat(turns, [V], body))
-        compiled_alike(*repeat(turns, [V], lambda k, a: repeat(3, [a], inner)[0]))
+    for iterations in ITERATIONS:
+        compiled_alike(*repeat(iterations, [V], body))
+        compiled_alike(*repeat(iterations, [V], lambda k, a: repeat(3, [a], inner)[0]))
 
 
 # while ----------------------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_while_with_several_carries():
     compiled_alike(*repeat_while([number(9.0), constant(0), V], test, body), ulps=64)
 
 
-def test_while_that_never_turns():
+def test_while_that_never_iterations():
     compiled_alike(*repeat_while([V], lambda a: scalar.less(total(a * a), -1.0), lambda a: a * 2))
 
 

@@ -1,4 +1,4 @@
-"""Loops that record what each turn begins with keep all states in one array; others are as they were."""
+"""Loops that record what each iteration begins with keep all states in one array; others are as they were."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ PROGRAMS = {
     "a store of a slice": (stored, (U, 0.2)),
     "a value that is new": (replaced, (U, 0.9)),
     "a recurrent net": (recurrent, (W, B, X)),
-    "turns by a size": (of_any_length, (W, B, X)),
+    "iterations by a size": (of_any_length, (W, B, X)),
 }
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -108,7 +108,7 @@ def test_a_record_that_is_a_result_stays_as_it_is():
     assert in_states(simple)[0] == simple
 
 
-def test_no_turns_leave_what_was_there(monkeypatch):
+def test_no_iterations_leave_what_was_there(monkeypatch):
     def function(W, B, X):
         h = W * 1.5
         for t in range(X.shape[0]):

@@ -1,4 +1,4 @@
-"""Gradients of loops whose length data decide, compiled: what turns record is kept in arrays that grow."""
+"""Gradients of loops whose length data decide, compiled: what iterations record is kept in arrays that grow."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_all_of_it_is_machine_code(function: Any, arguments: Any, wanted: Any) -
     assert not plan.library_steps
 
 
-def test_a_loop_without_a_turn_records_nothing() -> None:
+def test_a_loop_without_a_iteration_records_nothing() -> None:
     assert tm.grad(walk)(np.array([0.3, 0.4]), np.array([0])).tolist() == [1.0, 1.0]
 
 
@@ -106,9 +106,9 @@ def test_a_long_loop_gets_memory_as_it_goes() -> None:
         return x
 
     x, rate = 1.0, 0.9999
-    turns = int(np.ceil(np.log(1e-9) / np.log(rate)))
+    iterations = int(np.ceil(np.log(1e-9) / np.log(rate)))
     slope = tm.grad(decay, 1)(x, rate)
-    np.testing.assert_allclose(slope, turns * rate ** (turns - 1), rtol=1e-9)
+    np.testing.assert_allclose(slope, iterations * rate ** (iterations - 1), rtol=1e-9)
 
 
 def test_second_derivatives() -> None:

@@ -1,4 +1,4 @@
-"""What the graph's page tells of nodes inside loops and branches, and the slider through the turns."""
+"""What the graph's page tells of nodes inside loops and branches, and the slider through the iterations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Open:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_slider_goes_through_the_turns(opened: Any, scheme: str) -> None:
+def test_a_slider_goes_through_the_iterations(opened: Any, scheme: str) -> None:
     page = opened(Open(demo_scenes.turning()), color_scheme=scheme)
     details, slider = page.locator(".tm-details"), page.get_by_role("slider", name="iteration")
     assert not slider.is_visible()

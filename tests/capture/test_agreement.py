@@ -51,7 +51,7 @@ def test_who_is_told_a_size_waits_for_the_check(lines: str, tier: str, monkeypat
             ours(x, y, y + 1, np.array(k))
 
 
-def test_turns_over_what_does_not_fit():
+def test_iterations_over_what_does_not_fit():
     """A loop over an array is told its length, too."""
     source = "v = y[y > 2]\nw = y[y > 1]\nn = 0\nfor _ in v + w:\n    n = n + 1"
     check(source, y=np.array([0.0, 3.0, 4.0]))

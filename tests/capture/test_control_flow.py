@@ -331,7 +331,7 @@ def another_function(x):
 
 
 @case(V)
-def last_turn(x):
+def last_iteration(x):
     """What the last iteration leaves depends on its index alone: it is worked out behind the loop, which is none."""
     for k in range(x.shape[0]):
         y = x[k] * 2
@@ -339,7 +339,7 @@ def last_turn(x):
 
 
 @case(V, loop=1)
-def last_turn_of_arrays(x):
+def last_iteration_of_arrays(x):
     for k in range(x.shape[0]):
         y = x * x[k]
     return y * k
@@ -380,12 +380,12 @@ def test_a_name_that_is_not_bound():
         f(-3.0)
     assert isinstance(error.value, UndefinedError)
 
-    def no_turn(x):
+    def no_iteration(x):
         for k in range((x > 0).sum()):
             y = x[k]
         return y
 
-    f = tm.tensor(no_turn)
+    f = tm.tensor(no_iteration)
     assert f(V) == V[2]
     with pytest.raises(UndefinedError, match="y is not bound"):
         f(-np.abs(V))
@@ -473,5 +473,5 @@ def test_assert():
         "v = np.array([z])\nn = sum(1 for r in v if not v.sort())\nlast = v[0]",
     ],
 )
-def test_a_loop_asks_at_each_turn_how_much_there_is(code):
+def test_a_loop_asks_at_each_iteration_how_much_there_is(code):
     check(code, z=np.arange(3.0))

@@ -177,7 +177,7 @@ def test_a_function_that_is_handed_back_is_as_it_was_written():
     assert at_home(found.outputs["g"], {})(0.5) == -0.5
 
 
-def test_errors_are_at_the_line_of_the_turn():
+def test_errors_are_at_the_line_of_the_iteration():
     source = "y = 0.0\nfor k in range(3):\n    if x.sum() > 0:\n        y = y + x @ x\n"
     with pytest.raises(ValueError, match=r"matmul|shapes") as error:
         cell(source, {"x": X, "np": np})
@@ -186,7 +186,7 @@ def test_errors_are_at_the_line_of_the_turn():
     assert error.value.__cause__ is None
 
 
-def test_nodes_are_at_the_line_of_the_turn():
+def test_nodes_are_at_the_line_of_the_iteration():
     found = cell("y = x\nfor k in range(3):\n    y = np.sin(y)\n", {"x": X, "np": np})
     (loop,) = [n for n in found.outputs["y"].graph.nodes if n.op.name == "loop"]
     (sine,) = [n for n in loop["body"].nodes if n.op.name == "sin"]
@@ -205,8 +205,8 @@ def test_a_loop_that_python_runs_has_a_limit(monkeypatch):
 
 def test_frames_made_here_are_marked():
     found = cell("for k in range(3):\n    y = x * k\n", {"x": X})
-    turn = found.values["__tensor_turn__"]
-    assert turn.__code__.co_name == PART_NAME
+    iteration = found.values["__tensor_iteration__"]
+    assert iteration.__code__.co_name == PART_NAME
 
 
 def test_recursion_where_values_are_there():

@@ -102,7 +102,7 @@ def caught_way(x: Any, k: Any) -> Any:
     return y
 
 
-def caught_turn(x: Any, k: Any) -> Any:
+def caught_iteration(x: Any, k: Any) -> Any:
     try:
         for _ in range(k[0]):
             x[9] = 1
@@ -155,7 +155,7 @@ def caught_float(x: Any, k: Any) -> Any:
 @pytest.mark.parametrize("k", [FEW, MANY])
 @pytest.mark.parametrize(
     "program",
-    [caught_index, caught_way, caught_turn, caught_matrix, caught_power, caught_float],
+    [caught_index, caught_way, caught_iteration, caught_matrix, caught_power, caught_float],
 )
 def test_what_data_decide_is_not_caught_in_a_function(program: Callable[..., Any], k: np.ndarray):
     with pytest.raises(CaptureError, match=r"in a `try`|a `try` around what may fail"):

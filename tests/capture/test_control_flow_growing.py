@@ -288,7 +288,7 @@ def test_another_length_runs_the_same_graph():
     assert f(4 * X).shape == (8, 6)
 
 
-def test_no_turn_leaves_a_list_empty():
+def test_no_iteration_leaves_a_list_empty():
     def f(x):
         out = []
         while x < 10:

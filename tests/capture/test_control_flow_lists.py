@@ -1,4 +1,4 @@
-"""Lists that loops and comprehensions fill: one region with an array for what turns append, and what Python gives."""
+"""Lists that loops and comprehensions fill: one region with an array for what iterations append, and what Python gives."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _total(result: Any) -> Any:
     return found
 
 
-def test_ten_thousand_turns_are_one_region():
+def test_ten_thousand_iterations_are_one_region():
     found = cell(
         "out = []\nv = x\nfor k in range(10000):\n    v = np.sin(v) + 0.5\n    out.append(v)\ny = np.stack(out)",
         {"x": X, "np": np},
@@ -124,12 +124,12 @@ def test_ten_thousand_turns_are_one_region():
 
 CELLS = {
     "alias of a list": "out = []\nother = out\nfor k in range(20):\n    out.append(x * k)\ny = other[3] + len(out)",
-    "read in the turn": "out = [x[0]]\nfor k in range(20):\n    out.append(out[-1] * x[1])\ny = out[-1]",
+    "read in the iteration": "out = [x[0]]\nfor k in range(20):\n    out.append(out[-1] * x[1])\ny = out[-1]",
     "stored into after": "out = []\nfor k in range(20):\n    out.append(x * k)\nout[3][1] = 7\ny = np.stack(out) + out[3]",
     "item replaced": "out = [x * k for k in range(20)]\nout[2] = x\ny = np.stack(out)\nz = sum(out)",
     "shorter": "out = [x * k for k in range(20)]\nout.pop()\ny = np.stack(out)\nw = out[-1]",
     "the same array": "out = []\nv = x.copy()\nfor k in range(20):\n    v += 1\n    out.append(v)\ny = np.stack(out)",
-    "stored into in the next turn": (
+    "stored into in the next iteration": (
         "out = []\nv = x * 1\nfor k in range(20):\n    v[0] = k\n    v = v * 0.5\n    out.append(v)\ny = np.stack(out)"
     ),
     "views": "out = []\nfor k in range(10):\n    out.append(x[k:])\ny = out[3] * 2\nout[2][0] = 5.0\nz = x * 1",

@@ -67,7 +67,7 @@ for i in range(n):
 """
 
 
-def test_what_inner_loops_leave_goes_from_turn_to_turn():
+def test_what_inner_loops_leave_goes_from_iteration_to_iteration():
     for n, m in ((4, 3), (1, 0), (4, 0), (1, 1)):
         check(LARGEST + "r = s + t" * (m > 0 or n > 1), n=n, m=m, s=0.5, x=np.arange(5.0))
 

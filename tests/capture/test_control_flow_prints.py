@@ -20,7 +20,7 @@ case = CASES.enter
 
 
 @case(V, any_regions=True)
-def every_tenth_turn(x):
+def every_tenth_iteration(x):
     total = 0.0
     for k in range(30):
         total = total + (x**2).sum() * 0.1
@@ -40,7 +40,7 @@ def either_way(x):
 
 
 @case(V, while_=1)
-def each_turn_of_a_while(x):
+def each_iteration_of_a_while(x):
     v = x.sum()
     while v > 0.5:
         v = v * 0.5
@@ -156,7 +156,7 @@ def test_gradient(name):
     check_gradient(CASES[name])
 
 
-PRINTING = ["every_tenth_turn", "either_way", "each_turn_of_a_while", "texts_of_all_kinds", "in_a_helper"]
+PRINTING = ["every_tenth_iteration", "either_way", "each_iteration_of_a_while", "texts_of_all_kinds", "in_a_helper"]
 
 
 @pytest.mark.parametrize("name", PRINTING)

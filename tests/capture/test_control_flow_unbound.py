@@ -27,16 +27,16 @@ READS = {
     "rows": "for r in v:\n        x = x + r\n    return x",
     "given_back_on_one_way": "if k[1] > 0:\n        return v\n    return x",
     "given_back_from_a_loop": "for j in range(k[1]):\n        if x.sum() > j:\n            return v, j\n    return x, 0",
-    "given_back_from_a_turn": "for j in range(k[1]):\n        return v\n    return x",
-    "asked_in_a_turn": "for j in range(k[1]):\n        if s < 0 or v.sum() < s:\n            return v\n    return x * 2",
-    "bound_again_in_a_turn": "t = x\n    for j in range(k[1]):\n        t = v\n    return t",
-    "added_in_a_turn": "t = x\n    for j in range(k[1]):\n        t = t + v\n    return t",
-    "changed_in_a_turn": "for j in range(k[1]):\n        v = v + 1\n    return v",
+    "given_back_from_a_iteration": "for j in range(k[1]):\n        return v\n    return x",
+    "asked_in_a_iteration": "for j in range(k[1]):\n        if s < 0 or v.sum() < s:\n            return v\n    return x * 2",
+    "bound_again_in_a_iteration": "t = x\n    for j in range(k[1]):\n        t = v\n    return t",
+    "added_in_a_iteration": "t = x\n    for j in range(k[1]):\n        t = t + v\n    return t",
+    "changed_in_a_iteration": "for j in range(k[1]):\n        v = v + 1\n    return v",
     "perhaps_bound_anew": "if k[1] > 1:\n        v = x\n    return v",
     "after_a_break": "for j in range(k[1]):\n        if j == 1:\n            break\n        x = v\n    return x",
     "called": "h = lambda: v\n    if k[1] > 0:\n        return h()\n    return x",
     "appended": "found = [x]\n    for j in range(k[1]):\n        found.append(v)\n    return np.sum(found, axis=0)",
-    "asked_between_turns": "n = 0\n    while n < k[1] and v.sum() < 99:\n        n = n + 1\n    return n",
+    "asked_between_iterations": "n = 0\n    while n < k[1] and v.sum() < 99:\n        n = n + 1\n    return n",
     "counted": """n = 0
     for j in range(k[1]):
         if v[0] > j:
@@ -81,7 +81,7 @@ def test_a_name_that_may_be_unbound_is_asked_for_where_it_is_read(bind: str, rea
 
 
 def test_what_data_leave_unbound_is_an_array_of_its_own():
-    """A turn that may bind it anew has no other name for it: it may be stored into behind the loop."""
+    """An iteration that may bind it anew has no other name for it: it may be stored into behind the loop."""
 
     def f(x: Any, k: Any, s: Any) -> Any:
         for i in range(k[0]):

@@ -323,14 +323,14 @@ def test_sizes_that_differ_within_a_batch_are_refused():
 def back_substitution(U, b):
     n = U.shape[0]
 
-    def turn(k, x):
+    def iteration(k, x):
         i = n - 1 - k
         new = (b[i] - U[i, i + 1 :] @ x[i + 1 :]) / U[i, i]
         x = x.copy()
         x[i] = new
         return x
 
-    return tm.fori_loop(0, n, turn, np.zeros_like(b))
+    return tm.fori_loop(0, n, iteration, np.zeros_like(b))
 
 
 def test_a_loop_over_rows():
@@ -456,7 +456,7 @@ def test_an_index_out_of_bounds_on_a_way_that_is_not_taken(tier, monkeypatch):
                     np.testing.assert_array_equal(given, expected)
 
 
-def test_an_index_out_of_bounds_in_a_loop_without_a_turn():
+def test_an_index_out_of_bounds_in_a_loop_without_a_iteration():
     def summed(x, n):
         total = 0.0
         for _ in range(n):

@@ -23,7 +23,7 @@ def _tier(request: pytest.FixtureRequest) -> Iterator[None]:
     "divide", [lambda a, b: a // b, lambda a, b: a % b, lambda a, b: a / b, lambda a, b: divmod(a, b)[0]]
 )
 @pytest.mark.usefixtures("_tier")
-def test_by_the_number_of_a_turn(divide: Any):
+def test_by_the_number_of_a_iteration(divide: Any):
     def folded(k):
         v = 0
         for i in range(k[0]):
@@ -31,8 +31,8 @@ def test_by_the_number_of_a_turn(divide: Any):
         return v
 
     captured = tm.tensor(folded)
-    for turns in (0, 1, 2, 3):
-        given = np.array([turns])
+    for iterations in (0, 1, 2, 3):
+        given = np.array([iterations])
         try:
             expected: Any = folded(given)
         except ZeroDivisionError as error:

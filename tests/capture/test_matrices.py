@@ -342,7 +342,7 @@ def test_one_function_serves_tall_and_wide_matrices():
             np.testing.assert_allclose(ours, numpys, rtol=1e-10)
 
 
-def test_a_principal_value_that_turns_complex_is_an_error():
+def test_a_principal_value_that_iterations_complex_is_an_error():
     function = tm.tensor(lambda a: scipy.linalg.sqrtm(a))
     np.testing.assert_allclose(function(NAMES["spd"]), scipy.linalg.sqrtm(NAMES["spd"]), rtol=1e-12)
     with pytest.raises(tm.GuardError, match="principal value of sqrtm of this matrix is complex"):

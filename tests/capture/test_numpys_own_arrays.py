@@ -27,7 +27,7 @@ def test_a_store_in_a_branch_is_no_error_of_the_users(value: float):
         tm.tensor(store_in_a_branch)(np.full((4, 2), value), True)
 
 
-def test_a_store_in_a_loop_of_a_varying_number_of_turns():
+def test_a_store_in_a_loop_of_a_varying_number_of_iterations():
     def stored(x, flag):
         for i in range(2):
             for _ in range(i, x.shape[-1]):

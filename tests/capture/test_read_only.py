@@ -15,8 +15,8 @@ READ_ONLY = {
     "of both ways": (
         "if x[0, 0] < 1:\n    v = np.broadcast_to(x[0, 0], (2,))\nelse:\n    v = np.broadcast_to(x[0, 1], (2,))\nv[0] = 5"
     ),
-    "before and after a turn": "w = np.broadcast_to(x[0, 0], (2,))\nfor i in range(k[0]):\n    w = w.T\nw[0] = 4",
-    "in a later turn": "v = np.ones(2)\nfor i in range(k[0]):\n    v[0] = 3\n    v = np.broadcast_to(v, (2,))",
+    "before and after an iteration": "w = np.broadcast_to(x[0, 0], (2,))\nfor i in range(k[0]):\n    w = w.T\nw[0] = 4",
+    "in a later iteration": "v = np.ones(2)\nfor i in range(k[0]):\n    v[0] = 3\n    v = np.broadcast_to(v, (2,))",
     "of NumPy's own in a loop": "for i in range(2):\n    v = np.broadcast_to(3, (2,))\n    if x[0, 0] > 4:\n        break\nv[0] = 5",
     "of NumPy's own on both ways": (
         "if x[0, 0] > 4:\n    v = np.broadcast_to(3, (2,))\nelse:\n    v = np.broadcast_to(4, (2,))\nv[0] = 5"
@@ -40,8 +40,8 @@ def test_a_store_is_the_error_of_numpy(name: str):
 
 
 def test_a_loop_that_does_not_store_twice():
-    for turns in (0, 1):
-        check(READ_ONLY["in a later turn"], x=X, k=np.array([turns]))
+    for iterations in (0, 1):
+        check(READ_ONLY["in a later iteration"], x=X, k=np.array([iterations]))
 
 
 def test_sums_into_places_of_read_only_arrays_which_numpy_stores_into():

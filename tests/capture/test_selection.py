@@ -230,11 +230,11 @@ def test_batches():
 
 
 def test_in_loops_and_branches():
-    def turn(k, s):
+    def iteration(k, s):
         row = X[k]
         return s + row[row > 0].sum()
 
-    assert tm.fori_loop(0, 3, turn, 0.0) == pytest.approx(X[X > 0].sum())
+    assert tm.fori_loop(0, 3, iteration, 0.0) == pytest.approx(X[X > 0].sum())
     f = tm.tensor(lambda x: tm.cond(x.sum() > 0, lambda: x[x > 0].sum(), lambda: x[x < 0].prod()))
     assert f(V) == V[V > 0].sum()
     assert f(-V) == (-V)[-V < 0].prod()

@@ -31,11 +31,11 @@ def two_symbols(x: Any, chosen: Any, k: Any, y: Any) -> Any:
 
 
 def conditional(x: Any, chosen: Any, k: Any, y: Any) -> Any:
-    found, turns = x[:0].sum(), 0
-    while turns < y.sum():
+    found, iterations = x[:0].sum(), 0
+    while iterations < y.sum():
         found = found + (x[chosen] + x[k]).sum()
-        x[:turns:2] = 0
-        turns += 1
+        x[:iterations:2] = 0
+        iterations += 1
     return found
 
 
@@ -52,8 +52,8 @@ def function(x: Any, chosen: Any, k: Any, y: Any) -> Any:
     return tm.cond(y[0] > 0, lambda a: (part * a[0, 0] + a).sum(), lambda a: part.sum() * 1.0, x[k])
 
 
-def given(chosen: list[int], turns: int) -> tuple[Any, ...]:
-    return np.arange(12.0).reshape(3, 4) + 1, np.array(chosen) > 0, np.array([0, 1]), np.array([turns, 0])
+def given(chosen: list[int], iterations: int) -> tuple[Any, ...]:
+    return np.arange(12.0).reshape(3, 4) + 1, np.array(chosen) > 0, np.array([0, 1]), np.array([iterations, 0])
 
 
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
@@ -97,33 +97,33 @@ def test_they_are_not_checked_where_nothing_reads_them(
 none, several = np.array([0, 0]), np.array([2, 0])
 
 
-def part_in_loop(x: Any, turns: Any) -> Any:
+def part_in_loop(x: Any, iterations: Any) -> Any:
     part, found = x[x > 0], np.zeros(3)
-    for i in range(turns[0]):
+    for i in range(iterations[0]):
         found = found + part[:1:-1] * (i + 1)
     return found
 
 
-def part_in_nested_loops(x: Any, turns: Any) -> Any:
+def part_in_nested_loops(x: Any, iterations: Any) -> Any:
     part, found = x[x > 0], np.zeros(3)
-    for i in range(turns[0]):
-        for j in range(turns[0]):
+    for i in range(iterations[0]):
+        for j in range(iterations[0]):
             found = found + part[2:] * (i + j)
     return found
 
 
-def part_in_while(x: Any, turns: Any) -> Any:
+def part_in_while(x: Any, iterations: Any) -> Any:
     part, found = x[x > 0], np.zeros(3)
-    left = turns[0]
+    left = iterations[0]
     while left > 0:
         found = found + part[2:] * left
         left -= 1
     return found
 
 
-def part_in_branch(x: Any, turns: Any) -> Any:
+def part_in_branch(x: Any, iterations: Any) -> Any:
     part = x[x > 0]
-    return (part[2:] + x[:3]) * 2 if turns[0] > 0 else x[:3] * 0
+    return (part[2:] + x[:3]) * 2 if iterations[0] > 0 else x[:3] * 0
 
 
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
@@ -146,11 +146,11 @@ def test_the_length_of_a_part_is_checked_like_that_of_the_whole(
 
 
 def test_a_size_that_is_too_small_inside_a_loop_is_an_error(monkeypatch: pytest.MonkeyPatch):
-    """Where there is a turn; compiled code sums a negative number of elements to 0, which is known."""
+    """Where there is an iteration; compiled code sums a negative number of elements to 0, which is known."""
 
-    def program(x: Any, turns: Any) -> Any:
+    def program(x: Any, iterations: Any) -> Any:
         part, found = x[x > 0], 0.0
-        for i in range(turns[0]):
+        for i in range(iterations[0]):
             found = found + np.ones(len(part) - 1).sum() * (i + 1)
         return found
 
@@ -163,15 +163,15 @@ def test_a_size_that_is_too_small_inside_a_loop_is_an_error(monkeypatch: pytest.
         captured(np.zeros(4), several)
 
 
-def broadcast(x: Any, turns: Any) -> Any:
+def broadcast(x: Any, iterations: Any) -> Any:
     part, found = x[x > 0], 0.0
-    for i in range(turns[0]):
+    for i in range(iterations[0]):
         found = found + (part + x).sum() * (i + 1)
     return found
 
 
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_what_no_turn_changes_is_checked_where_there_is_a_turn(tier: str, monkeypatch: pytest.MonkeyPatch):
+def test_what_no_iteration_changes_is_checked_where_there_is_a_iteration(tier: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tm.config, "tier", tier)
     captured = tm.tensor(broadcast)
     assert captured(np.arange(1.0, 5), several) == broadcast(np.arange(1.0, 5), several)
@@ -212,8 +212,8 @@ def test_an_index_in_a_branch_is_checked_for_other_sizes_of_what_the_loop_goes_o
 ):
     monkeypatch.setattr(tm.config, "tier", tier)
     captured = tm.tensor(as_far_as)
-    for rows, turns, most in [(6, 6, 6), (40, 90, 30), (9, 7, 7)]:
-        given = np.arange(float(rows)), np.zeros(turns), np.array([most, 0])
+    for rows, iterations, most in [(6, 6, 6), (40, 90, 30), (9, 7, 7)]:
+        given = np.arange(float(rows)), np.zeros(iterations), np.array([most, 0])
         assert captured(*given) == as_far_as(*given)
     with pytest.raises(IndexError):
         captured(np.ones(40), np.zeros(90), np.array([90, 0]))
@@ -477,8 +477,8 @@ def test_a_mask_of_no_elements_in_a_loop():
 
 
 @pytest.mark.parametrize("kind", ["for", "while"])
-def test_what_only_a_later_turn_raises_is_refused(kind: str):
-    """Whether there is a second turn is known when the graph runs, and what it would raise is no error of the first."""
+def test_what_only_a_later_iteration_raises_is_refused(kind: str):
+    """Whether there is a second iteration is known when the graph runs, and what it would raise is no error of the first."""
 
     def each(y: Any, flag: Any, z: Any, k: Any) -> Any:
         for _ in range(k.max()):

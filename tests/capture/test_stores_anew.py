@@ -14,7 +14,7 @@ INSIDE = "    for i in range(5):\n        x[...] = i\n        x = x + 1\n"
 CALLED = f"def f(a):\n    global x\n{INSIDE}    return a + 0\n"
 
 
-def test_rows_of_an_array_that_a_turn_stores_into_and_binds_anew():
+def test_rows_of_an_array_that_a_iteration_stores_into_and_binds_anew():
     check("x = x + 0\nfor r in x:\n    x[...] = r * 2\n    x = x + 1\n", x=X)
     check("x = x + 0\nv = 0\nfor r, q in zip(x, x):\n    v += r.sum()\n    x[...] = v\n    x = x + 1\n", x=X)
 

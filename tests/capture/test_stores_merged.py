@@ -18,17 +18,17 @@ from tests.programs.growing import compiled
 SAME = {
     "one array with two names on both ways": "if s > 0:\n    u = v = x + 1\nelse:\n    u = v = x * 2\nu[0] = 5\nw = v + 0",
     "one array twice in a tuple": "if s > 0:\n    p = (x + 1,) * 2\nelse:\n    p = (x + 2,) * 2\np[0][0] = 5\nw = p[1] + 0",
-    "a part that an earlier turn took": "v = y\nfor i in range(4):\n    x[0] += 1\n    if i == 1: v = x[0:]\n    y = v + 0",
-    "the array itself, from an earlier turn": "v = y\nfor i in range(4):\n    x[0] += 1\n    y = v + 0\n    if i == 1: v = x",
-    "an array before the first turn": "v = x\nfor i in range(4):\n    x[0] += 1\n    z = v + 0\n    v = z",
-    "a view of a view in every turn": "v = x\nfor i in range(4):\n    v = v[::-1]\n    x[0] += 1\nw = v + 0",
+    "a part that an earlier iteration took": "v = y\nfor i in range(4):\n    x[0] += 1\n    if i == 1: v = x[0:]\n    y = v + 0",
+    "the array itself, from an earlier iteration": "v = y\nfor i in range(4):\n    x[0] += 1\n    y = v + 0\n    if i == 1: v = x",
+    "an array before the first iteration": "v = x\nfor i in range(4):\n    x[0] += 1\n    z = v + 0\n    v = z",
+    "a view of a view in every iteration": "v = x\nfor i in range(4):\n    v = v[::-1]\n    x[0] += 1\nw = v + 0",
     "a way that stores, and one that binds": (
         "for i in range(3):\n    x = x + 1\n    if i % 2:\n        v = x.T\n    else:\n        x[0] = 4\nw = v + 1"
     ),
     "one of two parts, in a way that stores into both behind it": (
         "if s > 1:\n    v = x[0] if x[0, 0] > 5 else x[-1]\n    x[1:][...] = -3\nw = v + 1"
     ),
-    "one of two, in a turn that stores into both behind it": (
+    "one of two, in an iteration that stores into both behind it": (
         "for i in range(2):\n    v = y[0] if x[0, 0] > 5 else x[0] + 0\n    y[...] = v[::-1]\nw = v + 1"
     ),
     "a way that stores after another name was bound": "if s > 9:\n    v = x.T\nelse:\n    x[0] = 4\n    v = x[:1]\nw = v + 1",
@@ -44,10 +44,10 @@ def test_as_in_numpy(source: str):
 CHOSEN = "    if i % 2:\n        v = x.T\n    else:\n        v = x[:, ::-1]\n"
 HELD = {
     "a view of one way and a view of the other": "if s > 0:\n    u = x + 1\n    v = u[0]\nelse:\n    u = x + 2\n    v = y[0]\n",
-    "a view of what a turn has made": f"for i in range(3):\n    x = x + 1\n{CHOSEN}u = x\n",
-    "the same, over a loop that may have no turn": f"v = y\nfor i in range(n):\n    x = x + 1\n{CHOSEN}u = x\n",
+    "a view of what an iteration has made": f"for i in range(3):\n    x = x + 1\n{CHOSEN}u = x\n",
+    "the same, over a loop that may have no iteration": f"v = y\nfor i in range(n):\n    x = x + 1\n{CHOSEN}u = x\n",
     "the same, over a loop that data end": f"for i in range(3):\n    x = x + 1\n    if s > 9:\n        break\n{CHOSEN}u = x\n",
-    "what was there before a loop without turns": "v = x\nfor i in range(n - 2):\n    v = x + 1\nu = x\n",
+    "what was there before a loop without iterations": "v = x\nfor i in range(n - 2):\n    v = x + 1\nu = x\n",
     "a view of a view of what a way has made": "u = x + 1\nv = u if s > 0 else u[::-1]\nif s > 1:\n    u = u.T\nelse:\n    u = u[1:2].T\n",
 }
 
@@ -74,7 +74,7 @@ def exact_or_refused(function: Any, *arguments: Any) -> None:
     assert_equal(list(ours), list(theirs), "arguments")
 
 
-def test_a_function_that_reads_what_a_turn_has_changed():
+def test_a_function_that_reads_what_a_iteration_has_changed():
     def stale(x: Any, y: Any, n: int) -> Any:
         v = y
         for i in range(n):
@@ -118,7 +118,7 @@ def rows(x: Any, y: Any, s: float) -> Any:
     return v, w
 
 
-def in_turn(x: Any, y: Any, s: float) -> Any:
+def in_iteration(x: Any, y: Any, s: float) -> Any:
     if s > 0:
         v = x
     elif s > -2:
@@ -153,14 +153,14 @@ def in_a_loop(x: Any, y: Any, s: float) -> Any:
     return v, v.sum()
 
 
-def three_turns(x: Any, y: Any, s: float) -> Any:
+def three_iterations(x: Any, y: Any, s: float) -> Any:
     for i in range(3):
         v = x if x[0, 0] > i else y
         v[i] = v[0] + s
     return x
 
 
-CHOSEN_PLACES = [one_of_two, rows, in_turn, clipped, beyond, in_a_loop, three_turns]
+CHOSEN_PLACES = [one_of_two, rows, in_iteration, clipped, beyond, in_a_loop, three_iterations]
 
 
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
@@ -315,10 +315,10 @@ def test_stores_go_on_through_all_that_an_array_may_be(k: tuple[int, ...], tier:
 
 def test_a_store_through_many_choices_goes_into_each_once(monkeypatch: pytest.MonkeyPatch):
     choose, counts = alternatives._choose, []
-    for turns in (4, 8):
+    for iterations in (4, 8):
         made = []
         monkeypatch.setattr(alternatives, "_choose", lambda *a, made=made: made.append(1) or choose(*a))
-        code = "v = x\n" + "if k[0] > 1:\n    v, x = x, y[::-1]\n" * turns + "v[0] = 9\na = v + x"
+        code = "v = x\n" + "if k[0] > 1:\n    v, x = x, y[::-1]\n" * iterations + "v[0] = 9\na = v + x"
         check(code, x=np.arange(3.0), y=np.arange(3.0) * 2, k=np.array([2]))
         counts.append(len(made))
     assert counts[0] > 4
@@ -360,8 +360,8 @@ def test_a_store_by_a_mask_of_a_part_of_the_array_itself_is_refused():
 
 def test_a_view_of_an_array_of_numpys_own_that_a_loop_binds():
     source = "flag = np.expand_dims(0, 0)\nfor i in {}:\n    e = np.atleast_2d(flag)\ne[0] += 1"
-    for turns in ("range(3)", "range(k[0])"):
-        check(source.format(turns), k=np.array([2]))
+    for iterations in ("range(3)", "range(k[0])"):
+        check(source.format(iterations), k=np.array([2]))
 
 
 @pytest.mark.parametrize("store", ["v[0] = 9", "x[0] = 9", "y[0] = 9"])
@@ -370,9 +370,9 @@ def test_a_store_into_one_of_many_places_takes_a_time_in_proportion(store: str, 
     made = alternatives._choose
     monkeypatch.setattr(alternatives, "_choose", lambda *given: (calls.append(1), made(*given))[1])
 
-    def counted(turns: int) -> int:
+    def counted(iterations: int) -> int:
         calls.clear()
-        source = "v = x" + "\nif k[0] > {0}:\n    v, x = x, y[::-1]" * turns + f"\n{store}\na = v + x"
+        source = "v = x" + "\nif k[0] > {0}:\n    v, x = x, y[::-1]" * iterations + f"\n{store}\na = v + x"
         check(source.replace("{0}", "1"), x=np.arange(3.0), y=np.arange(3.0) * 2, k=np.array([2]))
         return len(calls)
 

@@ -1,4 +1,4 @@
-"""What is traced, and does not run: turns of loops that have none, what follows an error in a ``try``, ways that are complex."""
+"""What is traced, and does not run: iterations of loops that have none, what follows an error in a ``try``, ways that are complex."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rows(y: Any) -> Any:
 
 
 @pytest.mark.parametrize("y", [np.array([1.0, 2.0]), np.array([8.0, 9.0, 1.0])])
-def test_what_a_turn_reads_may_not_be_there_where_there_is_no_turn(y: Any):
+def test_what_a_iteration_reads_may_not_be_there_where_there_is_no_iteration(y: Any):
     assert np.array_equal(tm.tensor(rows)(y), rows(y))
 
 
@@ -33,7 +33,7 @@ def solved(a: Any, n: Any) -> Any:
     return total
 
 
-def test_what_is_singular_is_no_error_where_there_is_no_turn():
+def test_what_is_singular_is_no_error_where_there_is_no_iteration():
     f = tm.tensor(solved)
     assert np.array_equal(f(np.eye(2), 3), solved(np.eye(2), 3))
     assert np.array_equal(f(np.zeros((2, 2)), 0), np.zeros(2))
@@ -42,9 +42,9 @@ def test_what_is_singular_is_no_error_where_there_is_no_turn():
 
 
 TRIED = """
-turn = 0
-while turn < 3:
-    turn += 1
+iteration = 0
+while iteration < 3:
+    iteration += 1
     try:
         x += np.diff(y[1:k[-1]:-1])
     except (TypeError, ValueError):
@@ -100,7 +100,7 @@ def test_a_way_that_is_complex_does_not_warn():
     assert found == 2 + 4j
 
 
-def test_a_while_of_one_turn_makes_an_empty_list_as_python_does():
+def test_a_while_of_one_iteration_makes_an_empty_list_as_python_does():
     code = "t = 0\nwhile t < 1:\n    t += 1\n    v = np.array([y for i in range(k.max())])\n"
     found = cell(code, {"np": np, "y": np.ones(3), "k": np.zeros(2, int)}).outputs["v"]
     assert found.shape == (0,)

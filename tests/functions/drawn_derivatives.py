@@ -248,10 +248,10 @@ def replaced(f: Function, x: Any) -> Any:
 
 def counted(f: Function, x: Any) -> Any:
     def run(x: Any, k: int) -> Any:
-        found, turn = np.zeros(3), 0
-        while turn < k:
-            found[turn] = f(x)
-            turn += 1
+        found, iteration = np.zeros(3), 0
+        while iteration < k:
+            found[iteration] = f(x)
+            iteration += 1
         return found.sum()
 
     return _parts(tm.grad(run)(x, 2)) / 2

@@ -101,11 +101,11 @@ def peak(function, x):
 
 
 def test_c8_checkpoints_keep_the_root_of_what_a_chain_keeps():
-    def turn(_k, y):
+    def iteration(_k, y):
         return np.sin(np.exp(np.cos(y)))
 
     def chain(y):
-        return tm.fori_loop(0, 20, turn, y)
+        return tm.fori_loop(0, 20, iteration, y)
 
     def plain(x):
         return tm.fori_loop(0, 20, lambda _k, y: chain(y), x).sum()

@@ -54,14 +54,16 @@ def plain_power(x, n):
     return v
 
 
-@pytest.mark.parametrize("turns", [0, 1, 4])
-def test_fori_loop(turns):
-    np.testing.assert_allclose(tm.tensor(power)(X, turns), plain_power(X, turns))
-    found = tm.jvp(lambda x: power(x, turns), (X,), (A[0],))[1]
-    expected = (plain_power(X + 1e-6 * A[0], turns) - plain_power(X - 1e-6 * A[0], turns)) / 2e-6
+@pytest.mark.parametrize("iterations", [0, 1, 4])
+def test_fori_loop(iterations):
+    np.testing.assert_allclose(tm.tensor(power)(X, iterations), plain_power(X, iterations))
+    found = tm.jvp(lambda x: power(x, iterations), (X,), (A[0],))[1]
+    expected = (plain_power(X + 1e-6 * A[0], iterations) - plain_power(X - 1e-6 * A[0], iterations)) / 2e-6
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
     stack = RNG.normal(size=(4, 3))
-    np.testing.assert_allclose(tm.vmap(lambda x: power(x, turns))(stack), [plain_power(x, turns) for x in stack])
+    np.testing.assert_allclose(
+        tm.vmap(lambda x: power(x, iterations))(stack), [plain_power(x, iterations) for x in stack]
+    )
 
 
 def test_the_bounds_of_a_loop_are_data_or_sizes():
@@ -73,7 +75,7 @@ def test_the_bounds_of_a_loop_are_data_or_sizes():
     assert g(np.array([2.0, 3.0])) == 32.0
 
 
-def test_numbers_take_the_type_that_a_turn_gives_them():
+def test_numbers_take_the_type_that_a_iteration_gives_them():
     found = tm.fori_loop(0, 3, lambda _k, s: s + X.astype(np.float32).sum(), 0)
     assert type(found) is np.float32
     assert type(tm.fori_loop(0, 3, lambda _k, s: s * 2, 1.5)) is float
@@ -95,11 +97,11 @@ def test_while_loop():
 
 
 def recurrence(w, xs):
-    def turn(h, x):
+    def iteration(h, x):
         h = np.tanh(w @ h + x)
         return h, (h.sum(), h * 2)
 
-    return tm.scan(turn, np.zeros(3), xs)
+    return tm.scan(iteration, np.zeros(3), xs)
 
 
 def plain_recurrence(w, xs):

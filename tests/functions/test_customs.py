@@ -36,10 +36,10 @@ def test_checkpoint_has_the_same_derivatives():
 
 def test_a_loop_of_checkpoints_saves_the_carries_alone():
     def deep(wrapped):
-        def turn(_k, y):
+        def iteration(_k, y):
             return wrapped(y)
 
-        return tm.grad(lambda x: tm.fori_loop(0, 5, turn, x).sum())
+        return tm.grad(lambda x: tm.fori_loop(0, 5, iteration, x).sum())
 
     def step(y):
         return np.sin(np.exp(np.cos(np.exp(np.sin(y)))))

@@ -26,7 +26,7 @@ def in_a_loop(f, x):
     return tm.grad(looped)(x, 1)
 
 
-def in_the_last_turn(f, x):
+def in_the_last_iteration(f, x):
     def looped(x, k):
         result = 0.0
         for _ in range(k):
@@ -39,11 +39,11 @@ def in_the_last_turn(f, x):
 
 def in_a_while_loop(f, x):
     def looped(x, k):
-        turn, result = 0, 0.0
-        while turn < k:
+        iteration, result = 0, 0.0
+        while iteration < k:
             x = x * 1.0
             result = f(x)
-            turn += 1
+            iteration += 1
         return result
 
     return tm.grad(looped)(x, 2)
@@ -84,7 +84,7 @@ def ahead(f, x):
 
 
 @pytest.mark.parametrize(
-    "how", [in_a_loop, in_the_last_turn, in_a_while_loop, stored_in_a_loop, in_a_branch, in_a_batch, ahead]
+    "how", [in_a_loop, in_the_last_iteration, in_a_while_loop, stored_in_a_loop, in_a_branch, in_a_batch, ahead]
 )
 def test_the_same_everywhere(how):
     for name in SHARED:
@@ -92,7 +92,7 @@ def test_the_same_everywhere(how):
         assert np.allclose(how(f, x), expected, rtol=1e-6, atol=1e-9), name
 
 
-def test_what_the_next_turn_replaces_has_no_slope():
+def test_what_the_next_iteration_replaces_has_no_slope():
     def rooted(x, k):
         result = 0.0
         for _ in range(k):

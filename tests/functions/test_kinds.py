@@ -6,7 +6,7 @@ import pytest
 import tensormagic as tm
 
 REAL = np.diag([3.0, 1.0, 2.0]) + 0.1
-TURN = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+ITERATION = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
 RNG = np.random.default_rng(5)
 
 
@@ -42,31 +42,33 @@ def roots(a):
 def test_the_dtype_follows_the_values_call_by_call(function):
     captured = tm.tensor(function)
     drawn = [RNG.normal(size=(n, n)).astype(t) for n in (2, 3) for t in (np.float64, np.float32) for _ in range(4)]
-    for matrix in [REAL, TURN, REAL, TURN, TURN.astype(np.float32), np.eye(2), *drawn]:
+    for matrix in [REAL, ITERATION, REAL, ITERATION, ITERATION.astype(np.float32), np.eye(2), *drawn]:
         same(captured(matrix), function(matrix))
 
 
 def test_each_way_is_traced_once():
     f = tm.tensor(values)
     graphs = set()
-    for matrix in [REAL, TURN] * 5:
+    for matrix in [REAL, ITERATION] * 5:
         f(matrix)
         graphs |= {id(p.graph) for programs in f._kinds.values() for p, _ in programs}
-    assert len(graphs) == len({np.linalg.eigvals(m).dtype for m in (REAL, TURN)})  # NumPy 2.5 has complex ones alone
+    assert len(graphs) == len(
+        {np.linalg.eigvals(m).dtype for m in (REAL, ITERATION)}
+    )  # NumPy 2.5 has complex ones alone
 
 
 def test_gradients_and_batches():
     def largest(a):
         return np.abs(np.linalg.eigvals(a)).max()
 
-    for matrix in (REAL, TURN * 1.5 + REAL / 7, REAL):
+    for matrix in (REAL, ITERATION * 1.5 + REAL / 7, REAL):
         differences = np.zeros_like(matrix)
         for k in np.ndindex(matrix.shape):
             step = np.zeros_like(matrix)
             step[k] = 1e-6
             differences[k] = (largest(matrix + step) - largest(matrix - step)) / 2e-6
         np.testing.assert_allclose(tm.grad(largest)(matrix), differences, atol=1e-7)
-    stack = np.stack([TURN, TURN + np.eye(3)])
+    stack = np.stack([ITERATION, ITERATION + np.eye(3)])
     np.testing.assert_allclose(tm.vmap(values)(stack), np.linalg.eigvals(stack))
 
 
@@ -96,8 +98,8 @@ def test_what_is_both_in_the_iterations_of_a_loop_is_an_error():
             total = total + np.abs(np.linalg.eigvals(a[k])).sum()
         return total
 
-    assert f(np.stack([TURN, TURN])) == pytest.approx(8.0)
-    both = np.stack([TURN, REAL])
+    assert f(np.stack([ITERATION, ITERATION])) == pytest.approx(8.0)
+    both = np.stack([ITERATION, REAL])
     try:
         assert f(both) == pytest.approx(np.abs(np.linalg.eigvals(both)).sum())
     except tm.GuardError as error:
@@ -113,10 +115,10 @@ def test_nothing_is_printed_twice(capfd):
     f(REAL)
     capfd.readouterr()
     if np.iscomplexobj(np.linalg.eigvals(REAL)):
-        same(f(TURN), np.linalg.eigvals(TURN))
+        same(f(ITERATION), np.linalg.eigvals(ITERATION))
     else:
         with pytest.raises(tm.GuardError, match="is complex, and was real"):
-            f(TURN)
+            f(ITERATION)
     assert capfd.readouterr().out.count("once") == 1
 
 
@@ -132,7 +134,7 @@ def test_stores_are_done_once():
         a[0, 0] += 1.0
         return found
 
-    for matrix in (REAL, TURN):
+    for matrix in (REAL, ITERATION):
         ours, numpys = matrix.copy(), matrix.copy()
         assert f(ours) == pytest.approx(g(numpys))
         np.testing.assert_array_equal(ours, numpys)

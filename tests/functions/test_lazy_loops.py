@@ -32,7 +32,7 @@ height = tm.tensor(loss)
 X = np.arange(5.0)
 
 
-def test_where_only_a_number_is_asked_for_each_turn_starts_from_a_value(run_sizes):
+def test_where_only_a_number_is_asked_for_each_iteration_starts_from_a_value(run_sizes):
     w, expected, found = tm.tensor(X), X, []
     for _ in range(70):
         w = w - 0.01 * slope(w)

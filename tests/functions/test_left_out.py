@@ -85,7 +85,7 @@ PROGRAMS = {
 }
 
 
-def stored_in_turns(x):
+def stored_in_iterations(x):
     y = np.log(x)
     for i in range(3):
         y[0] = x[1] * i
@@ -101,7 +101,7 @@ def stored_while(x):
     return y.sum()
 
 
-def stored_by_indices_in_turns(x):
+def stored_by_indices_in_iterations(x):
     y = np.log(x)
     places = np.array([[0, 1], [0, 2]])
     for i in range(2):
@@ -109,7 +109,7 @@ def stored_by_indices_in_turns(x):
     return y.sum()
 
 
-def computed_in_turns(x):
+def computed_in_iterations(x):
     y = x
     for i in range(3):
         y = np.sqrt(x) * i
@@ -126,7 +126,7 @@ def turned(x):
     return (y + z).sum()
 
 
-def read_by_indices_in_turns(x):
+def read_by_indices_in_iterations(x):
     y = np.log(x)
     places = np.array([[1, 2], [2, 1], [1, 1]])
     total = 0.0
@@ -142,7 +142,7 @@ def shifted(x):
     return y.sum()
 
 
-def scalar_in_turns(x):
+def scalar_in_iterations(x):
     y = np.log(x[0])
     for i in range(3):
         y = x[1] * i
@@ -156,7 +156,7 @@ def chosen(x):
     return y.sum()
 
 
-def chosen_in_turns(x):
+def chosen_in_iterations(x):
     y = np.log(x)
     for i in range(3):
         if x[i] < 0.5:
@@ -185,20 +185,20 @@ def long(x):
 
 
 REGIONS = {
-    "stored in turns": (stored_in_turns, [0, 3, 0.5]),
+    "stored in iterations": (stored_in_iterations, [0, 3, 0.5]),
     "stored while": (stored_while, [0, 1, 0.5]),
-    "stored by indices in turns": (stored_by_indices_in_turns, [0, 3, 0]),
-    "computed in turns": (computed_in_turns, [0, 3, 1 / ROOT]),
+    "stored by indices in iterations": (stored_by_indices_in_iterations, [0, 3, 0]),
+    "computed in iterations": (computed_in_iterations, [0, 3, 1 / ROOT]),
     "turned": (turned, [0, 6, 2 + 1 / ROOT]),
-    "read by indices in turns": (read_by_indices_in_turns, [0, 5, 0.5]),
+    "read by indices in iterations": (read_by_indices_in_iterations, [0, 5, 0.5]),
     "shifted": (shifted, [0, 2, 0.5]),
-    "a number in turns": (scalar_in_turns, [0, 2, 1]),
+    "a number in iterations": (scalar_in_iterations, [0, 2, 1]),
     "chosen": (chosen, [0, 2, 0.5]),
-    "chosen in turns": (chosen_in_turns, [0, 2, 0.5]),
+    "chosen in iterations": (chosen_in_iterations, [0, 2, 0.5]),
     "loops in loops": (loops_in_loops, [0, 2, 0.5]),
     "a checkpoint": (checkpointed, [0, 2, 0.5]),
 }
-COMPILED_REGIONS = ["stored in turns", "chosen in turns"]
+COMPILED_REGIONS = ["stored in iterations", "chosen in iterations"]
 COMPILED = ["slices apart", "indices that repeat", "sort", "maximum", "diff", "a store", "cumsum", "outer"]
 
 

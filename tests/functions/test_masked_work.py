@@ -1,4 +1,4 @@
-"""Work that is done for all turns of a loop, or for both branches, and has no finite derivative where none takes it."""
+"""Work that is done for all iterations of a loop, or for both branches, and has no finite derivative where none takes it."""
 
 import numpy as np
 import pytest
@@ -31,11 +31,11 @@ def by_hand(x):
 
 
 def while_it_lasts(x):
-    def turn(state):
+    def iteration(state):
         k, s = state
         return k + 1, s + tm.cond(x * k > 0, lambda: np.log(x) * k, lambda: x)
 
-    return tm.while_loop(lambda state: state[0] < 3, turn, (0, 0.0))[1]
+    return tm.while_loop(lambda state: state[0] < 3, iteration, (0, 0.0))[1]
 
 
 def two_ways(x):
@@ -52,7 +52,7 @@ def _tier(request, monkeypatch):
 
 @pytest.mark.usefixtures("_tier")
 @pytest.mark.parametrize("function", [in_a_branch, in_a_where, by_hand, while_it_lasts])
-def test_a_loop_of_which_no_turn_takes_it(function):
+def test_a_loop_of_which_no_iteration_takes_it(function):
     with np.errstate(all="ignore"):
         captured = tm.tensor(function)
         for x, first, second in [(0.0, 3.0, 0.0), (2.0, 1 + 3 / 2, -3 / 4), (-1.0, 3.0, 0.0)]:

@@ -207,13 +207,13 @@ def test_three_orders_against_high_precision(name):
 # shapes, sizes, masks -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("turns", [0, 1, 2])
-def test_few_turns(turns):
+@pytest.mark.parametrize("iterations", [0, 1, 2])
+def test_few_iterations(iterations):
     def f(x, c):
-        return tm.fori_loop(0, turns, lambda _k, y: np.sin(y) * c, x).sum()
+        return tm.fori_loop(0, iterations, lambda _k, y: np.sin(y) * c, x).sum()
 
     def plain(x, c):
-        for _ in range(turns):
+        for _ in range(iterations):
             x = np.sin(x) * c
         return x.sum()
 
@@ -225,12 +225,12 @@ def test_few_turns(turns):
             np.testing.assert_allclose(gradient[i], (plain(*up) - plain(*down)) / 2e-6, rtol=1e-6, atol=1e-9)
 
 
-def test_a_loop_that_never_turns_passes_the_cotangent_on():
+def test_a_loop_that_never_iterations_passes_the_cotangent_on():
     f = tm.grad(lambda x: tm.while_loop(lambda z: (z * z).sum() < 0.0, lambda z: z * x, x).sum())
     np.testing.assert_array_equal(f(X), np.ones(3))
 
 
-def test_the_number_of_turns_is_an_argument():
+def test_the_number_of_iterations_is_an_argument():
     power = tm.grad(lambda x, n: tm.fori_loop(0, n, lambda _k, y: y * x, 1.0))
     for n in (0, 1, 2, 7):
         np.testing.assert_allclose(power(1.5, n), n * 1.5 ** (n - 1), rtol=1e-14)

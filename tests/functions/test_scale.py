@@ -85,7 +85,7 @@ def test_a_chain_of_elementwise_operations_is_one_kernel(links):
     assert len(plan_graph(rewrite(graph).graph).kernels) == 1
 
 
-def test_a_million_turns_are_one_loop_and_one_back():
+def test_a_million_iterations_are_one_loop_and_one_back():
     def function(x, a):
         for _ in range(1_000_000):
             x = np.sin(x) * a + 0.1

@@ -207,7 +207,7 @@ def test_stacks_of_stacks(name, monkeypatch):
     np.testing.assert_allclose(found, np.stack([expected, expected[::-1]], axis=-1), rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::tensormagic.ir.errors.ConstantGradientWarning")  # one counts its turns
+@pytest.mark.filterwarnings("ignore::tensormagic.ir.errors.ConstantGradientWarning")  # one counts its iterations
 @pytest.mark.parametrize("name", [n for n, (_, a) in CASES.items() if any(v.dtype.kind == "f" for v in a)])
 def test_gradients_of_each_and_of_all(name, monkeypatch):
     monkeypatch.setattr(tm.config, "tier", "numpy")
@@ -232,7 +232,7 @@ def test_gradients_of_each_and_of_all(name, monkeypatch):
     np.testing.assert_allclose([blocks[k, k] for k in range(len(curved))], curved, rtol=1e-9, atol=1e-12)
 
 
-def test_gradients_of_a_stack_that_records_turns_are_compiled(monkeypatch):
+def test_gradients_of_a_stack_that_records_iterations_are_compiled(monkeypatch):
     stack = abs(X)
     monkeypatch.setattr(tm.config, "tier", "numpy")
     expected = np.stack([tm.grad(lambda x: recorded(x).sum())(row) for row in stack])

@@ -275,9 +275,9 @@ def test_a_size_that_is_computed_inside_does_not_leave():
     with pytest.raises(ShapeError, match="depends on data"):
         control.call(body, [x])
     index, carry = index_node("index", 0, 3), input_node(Source("carry"), array(np.int64))
-    turn = region([iota((atom(carry),), 0)], [index, carry])
+    iteration = region([iota((atom(carry),), 0)], [index, carry])
     with pytest.raises(ShapeError, match="depends on data"):
-        control.loop(constant(3), turn, [constant(np.int64(1))])
+        control.loop(constant(3), iteration, [constant(np.int64(1))])
 
 
 def test_hints_are_of_shapes_alone():

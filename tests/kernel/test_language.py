@@ -10,7 +10,7 @@ from tests.kernel.running import Running, running
 
 SETUP = "import numpy as np\nX, w, b, y = np.ones((40, 3)), np.zeros(3), 0.5, np.ones(40)"
 CELL = "%%tensor --grad w --quiet\nz = X @ w + b\nloss = np.mean(np.log(1 + np.exp(-y * z)))\nloss"
-LOOP = "%%tensor --show none\nu = w * 1.0\nfor k in range({turns}):\n    u = np.sin(u) + 0.1\nu.sum()"
+LOOP = "%%tensor --show none\nu = w * 1.0\nfor k in range({iterations}):\n    u = np.sin(u) + 0.1\nu.sum()"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -63,13 +63,13 @@ def test_options_and_values(kernel: Running):
 
 def test_a_quick_cell_shows_no_bar(kernel: Running):
     kernel.run("import tensormagic as tm\ntm.config.tier = 'numpy'")
-    ran = kernel.run(LOOP.format(turns=10))
+    ran = kernel.run(LOOP.format(iterations=10))
     assert not [m for m in ran.messages if m["msg_type"] in {"comm_open", "display_data"}]
 
 
 def test_a_slow_one_shows_a_bar_which_goes(kernel: Running):
     kernel.run("tm.config.tier = 'numpy'")
-    ran, seconds, _ = kernel.interrupted(LOOP.format(turns=10_000_000), 2.0)
+    ran, seconds, _ = kernel.interrupted(LOOP.format(iterations=10_000_000), 2.0)
     assert ran.status == "KeyboardInterrupt"
     assert seconds < 5
     (shown,) = ran.displays
@@ -84,8 +84,8 @@ def test_a_slow_one_shows_a_bar_which_goes(kernel: Running):
 
 def test_an_interrupt_inside_compiled_code(kernel: Running):
     kernel.run("import tensormagic as tm\ntm.config.tier = 'numba'")
-    assert kernel.run(LOOP.format(turns=11)).status == "ok"
-    ran, seconds, _ = kernel.interrupted(LOOP.format(turns=2_000_000_000), 1.5)
+    assert kernel.run(LOOP.format(iterations=11)).status == "ok"
+    ran, seconds, _ = kernel.interrupted(LOOP.format(iterations=2_000_000_000), 1.5)
     assert ran.status == "KeyboardInterrupt"
     assert seconds < 2
     assert kernel.run("tm.config.tier = 'numpy'\nprint(float(tm.tensor(X).sum()))").text == "120.0\n"

@@ -224,10 +224,10 @@ def nested() -> Scene:
 
 
 def turning() -> Scene:
-    """The same, with what is told of the turns: one way ran in two of three turns, the other one never."""
+    """The same, with what is told of the iterations: one way ran in two of three iterations, the other one never."""
     squares = [summary(np.arange(6.0).reshape(2, 3) ** power) for power in (1, 2)]
     told = {"seconds": 3e-6, "ran": "2 of 3 times", "over": "min 0, max 25"}
-    told["turns"] = [["iteration 1 of 3", squares[0]], ["iteration 3 of 3", squares[1]]]
+    told["iterations"] = [["iteration 1 of 3", squares[0]], ["iteration 3 of 3", squares[1]]]
     return replace(nested(), later=lambda: Details({1: told, 2: {"ran": "did not run"}}))
 
 

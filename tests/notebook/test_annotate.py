@@ -34,7 +34,7 @@ def test_lines_with_their_operations_and_where_they_run(notebook):
     rows, _, _ = annotated(notebook)
     assert re.search(r"@, broadcast, \+ +280 +kernel 1$", row_of(rows, "z = X @ w + b"))  # 2 * 40 * 3 and 40
     assert row_of(rows, "# & nothing").rstrip().endswith("# & nothing")
-    assert re.search(r"sin, ×, − +180 ", row_of(rows, "u - 0.1"))  # three, for three numbers, in 20 turns
+    assert re.search(r"sin, ×, − +180 ", row_of(rows, "u - 0.1"))  # three, for three numbers, in 20 iterations
     assert re.search(r"loop × 20", row_of(rows, "for k in"))
     solve = row_of(rows, "np.linalg.solve")
     assert solve.startswith("*")
@@ -67,7 +67,7 @@ def test_yellow_is_said_and_not_only_shown(notebook):
     assert len([e for e in picture.iter() if e.get("class") == "yellow"]) == 1
 
 
-def test_a_loop_that_python_turns(notebook):
+def test_a_loop_that_python_iterations(notebook):
     notebook["A"] = np.eye(3)
     rows, page, _ = annotated(notebook, "v = w\nfor k in range(5):\n    v = np.exp(-np.linalg.solve(A, v))\nv.sum()")
     row = row_of(rows, "np.linalg.solve")

@@ -25,7 +25,7 @@ def shown(ran):
     return ran.data["text/plain"]
 
 
-def test_a_cell_at_each_level_in_turn(notebook):
+def test_a_cell_at_each_level_in_iteration(notebook):
     for level in ("stable", "exact", "real", "exact", "stable", ""):
         ran = notebook.ok(f"%%tensor {'--math ' * bool(level)}{level}\n{TEXT}")
         wanted = SEEN[level or "stable"]
@@ -98,7 +98,7 @@ def test_other_options_leave_values_alone(notebook, option):
             assert "loss" not in notebook.shell.user_ns
 
 
-def test_dtypes_in_turn(notebook):
+def test_dtypes_in_iteration(notebook):
     notebook["third"] = np.array([1.0, 2.0]) / 3
     for dtype in ("float32", "float64", "float32", ""):
         value = notebook.ok(f"%%tensor {'--dtype ' * bool(dtype)}{dtype}\nthird * 2").value.numpy()

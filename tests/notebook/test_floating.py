@@ -63,9 +63,9 @@ def test_what_compiled_code_prints_is_printed_once(notebook, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         notebook.ok(
-            "%%tensor\ndef f(v, n):\n    for k in range(n):\n        print('turn', v[1] + k)\n    return np.sum(1 / v)\nv"
+            "%%tensor\ndef f(v, n):\n    for k in range(n):\n        print('iteration', v[1] + k)\n    return np.sum(1 / v)\nv"
         )
-        assert notebook.ok("g = tm.tensor(f)\ng(v, n)").out.count("turn 3.0") == 1
+        assert notebook.ok("g = tm.tensor(f)\ng(v, n)").out.count("iteration 3.0") == 1
 
 
 def test_a_warning_is_told_once(told, notebook):

@@ -95,25 +95,25 @@ def test_a_plain_cell_with_gradients_runs_once(notebook, tmp_path):
         "def once():\n    global n\n    n += 1\n    return n"
     )
     ran = notebook.ok(
-        "%%tensor --plain --grad w\ncalls.append(1); print('told')\nfile.write('x'\n    'y'); first = next(turns)\nonce()\n"
+        "%%tensor --plain --grad w\ncalls.append(1); print('told')\nfile.write('x'\n    'y'); first = next(iterations)\nonce()\n"
         "u = rng.normal(size=3)\nif True:\n    file.write('z')\nq = np.sum(u * w) * first"
     )
     notebook["file"].close()
     assert notebook["calls"] == [1]
     assert notebook["n"] == 1
     assert notebook["first"] == 1.0
-    assert next(notebook["turns"]) == 2.0
+    assert next(notebook["iterations"]) == 2.0
     assert (tmp_path / "log").read_text() == "xyz"
     assert ran.out.count("told") == 1
     assert notebook["u"].tolist() == notebook["expected"].tolist() == notebook["grad_w"].tolist()
 
 
 def test_a_plain_cell_with_gradients_refuses_a_generator(notebook):
-    notebook.ok("turns = (k for k in range(3))")
-    ran = notebook("%%tensor --plain --grad w\nnp.sum(w) * next(turns)")
+    notebook.ok("iterations = (k for k in range(3))")
+    ran = notebook("%%tensor --plain --grad w\nnp.sum(w) * next(iterations)")
     assert type(ran.error).__name__ == "UsageError"
-    assert "turns is a generator" in ran.out
-    assert next(notebook["turns"]) == 0
+    assert "iterations is a generator" in ran.out
+    assert next(notebook["iterations"]) == 0
 
 
 @pytest.mark.parametrize("draw", ["rng.normal(size=3)", "box['rng'].normal(size=3)", "old.normal(size=3)", "legacy(3)"])

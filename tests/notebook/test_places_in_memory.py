@@ -110,8 +110,12 @@ def test_what_is_not_known_is_refused():
 @pytest.mark.parametrize("kinds", [(float, float, complex), (float, complex, float), (complex, float, complex)])
 def test_sylvester_is_solved_whatever_is_complex(kinds):
     """SciPy itself gives no solution where a real matrix with complex eigenvalues meets a complex right side."""
-    turn = np.array([[0.0, -2.0, 0.1], [2.0, 0.5, 0.3], [0.2, 0.0, 3.0]])
-    a, b, q = turn.astype(kinds[0]), (turn[:2, :2] + 1).astype(kinds[1]), np.arange(6.0).reshape(3, 2).astype(kinds[2])
+    iteration = np.array([[0.0, -2.0, 0.1], [2.0, 0.5, 0.3], [0.2, 0.0, 3.0]])
+    a, b, q = (
+        iteration.astype(kinds[0]),
+        (iteration[:2, :2] + 1).astype(kinds[1]),
+        np.arange(6.0).reshape(3, 2).astype(kinds[2]),
+    )
     q = q * (1 - 2j) if kinds[2] is complex else q
     x = tm.tensor(scipy.linalg.solve_sylvester)(a, b, q)
     assert x.dtype == complex

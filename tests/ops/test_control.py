@@ -124,7 +124,7 @@ def test_forward_mode_through_a_loop_and_through_its_tangents():
         np.testing.assert_allclose(ours, numeric, rtol=1e-8)
 
 
-def test_a_carry_that_moves_only_after_the_first_turn_has_a_tangent():
+def test_a_carry_that_moves_only_after_the_first_iteration_has_a_tangent():
     swap = graph_of(lambda k, a, b, c: (b, c, a), np.int64(0), *np.float64([1, 2, 3]))
 
     def function(x):

@@ -100,7 +100,7 @@ def chosen(x, c, at):
 
 
 @pytest.mark.parametrize("build", [first_and_own, chosen])
-def test_stores_of_elements_take_memory_for_the_array_and_the_turns(build):
+def test_stores_of_elements_take_memory_for_the_array_and_the_iterations(build):
     n = 3000
     _, backward = stores(n, build)
     values = [np.zeros(n), np.linspace(-1, 1, n)]
@@ -111,4 +111,4 @@ def test_stores_of_elements_take_memory_for_the_array_and_the_turns(build):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 100 * 8 * n  # carries for every turn would take n * n
+    assert peak < 100 * 8 * n  # carries for every iteration would take n * n

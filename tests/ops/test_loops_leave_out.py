@@ -1,4 +1,4 @@
-"""Elements that the turns of a loop leave out have the slope 0, also where that of what they follow from is infinite."""
+"""Elements that the iterations of a loop leave out have the slope 0, also where that of what they follow from is infinite."""
 
 import numpy as np
 import pytest

@@ -108,13 +108,13 @@ def test_draws_by_rejection_have_first_derivatives_only(name: str) -> None:
     def f(a: Any) -> Any:
         return REJECTED[name](np.random.default_rng(7), a)
 
-    def turns(a: Any) -> Any:
+    def iterations(a: Any) -> Any:
         total, r = 0.0, np.random.default_rng(7)
         for _ in range(3):
             total = total + REJECTED[name](r, a)
         return total
 
-    for function in (f, turns):
+    for function in (f, iterations):
         assert np.isfinite(tm.grad(function)(1.5))
         for derive in (tm.hessian, lambda g: tm.grad(tm.grad(g)), lambda g: lambda a: tm.hvp(g, a, 1.0)):
             with pytest.raises(DifferentiationError, match="first derivatives only"):

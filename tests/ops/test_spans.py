@@ -1,4 +1,4 @@
-"""Long loops whose gradients keep what blocks of turns begin with: the same numbers, and memory near the root of the turns."""
+"""Long loops whose gradients keep what blocks of iterations begin with: the same numbers, and memory near the root of the iterations."""
 
 import tracemalloc
 
@@ -24,13 +24,13 @@ def divided(monkeypatch):
     monkeypatch.setattr(spans, "MOST_BYTES", 10_000)
 
 
-def constant_turns(u, c):
+def constant_iterations(u, c):
     for t in range(150):
         u = u + c * np.sin(u) * (t + 1) / 150
     return np.sum(u**2)
 
 
-def turns_by_data(u, c, drive):
+def iterations_by_data(u, c, drive):
     for t in range(drive.shape[0]):
         u = u + c * np.sin(u) * drive[t]
     return np.sum(u**2)
@@ -50,7 +50,7 @@ def kept(graph):
     return text.count(" checkpoint(")
 
 
-CASES = [(constant_turns, (U, 0.3)), (turns_by_data, (U, 0.2, DRIVE)), (stencil, (U, 0.05))]
+CASES = [(constant_iterations, (U, 0.3)), (iterations_by_data, (U, 0.2, DRIVE)), (stencil, (U, 0.05))]
 
 
 @pytest.mark.parametrize(("function", "values"), CASES, ids=lambda v: getattr(v, "__name__", ""))
@@ -69,24 +69,24 @@ def test_blocks_change_no_number(function, values, monkeypatch):
 
 
 @pytest.mark.usefixtures("divided")
-@pytest.mark.parametrize("turns", [1, 2, 11, 12, 13, 150])
-def test_the_length_of_a_block_does_not_fix_the_number_of_turns(turns):
-    both = tm.value_and_grad(turns_by_data, (0, 1))
+@pytest.mark.parametrize("iterations", [1, 2, 11, 12, 13, 150])
+def test_the_length_of_a_block_does_not_fix_the_number_of_iterations(iterations):
+    both = tm.value_and_grad(iterations_by_data, (0, 1))
     both(U, 0.2, DRIVE)
-    value, (slope, _) = both(U, 0.2, DRIVE[:turns])
+    value, (slope, _) = both(U, 0.2, DRIVE[:iterations])
     step = 1e-6
     along = rng.normal(size=U.shape)
-    ends = [turns_by_data(U + s * along, 0.2, DRIVE[:turns]) for s in (step, -step)]
-    np.testing.assert_allclose(value, turns_by_data(U, 0.2, DRIVE[:turns]), rtol=1e-12)
+    ends = [iterations_by_data(U + s * along, 0.2, DRIVE[:iterations]) for s in (step, -step)]
+    np.testing.assert_allclose(value, iterations_by_data(U, 0.2, DRIVE[:iterations]), rtol=1e-12)
     np.testing.assert_allclose(np.vdot(slope, along), (ends[0] - ends[1]) / (2 * step), rtol=1e-6)
 
 
 @pytest.mark.usefixtures("divided")
 def test_second_derivatives_go_through_blocks():
     direction = rng.normal(size=U.shape)
-    found = tm.hvp(lambda u: constant_turns(u, 0.1), (U,), (direction,))
+    found = tm.hvp(lambda u: constant_iterations(u, 0.1), (U,), (direction,))
     found = found[0] if isinstance(found, tuple) else found
-    slope = tm.grad(lambda u: constant_turns(u, 0.1))
+    slope = tm.grad(lambda u: constant_iterations(u, 0.1))
     step = 1e-6
     expected = (slope(U + step * direction) - slope(U - step * direction)) / (2 * step)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
@@ -102,19 +102,19 @@ def peak(function, *values):
         tracemalloc.stop()
 
 
-def test_memory_is_near_the_root_of_the_turns(monkeypatch):
+def test_memory_is_near_the_root_of_the_iterations(monkeypatch):
     u = rng.normal(size=(100, 100))
     monkeypatch.setattr(spans, "MOST_BYTES", 1 << 40)
-    whole = peak(tm.grad(constant_turns), u, 0.3)
+    whole = peak(tm.grad(constant_iterations), u, 0.3)
     monkeypatch.setattr(spans, "MOST_BYTES", 1 << 20)
-    blocks = peak(tm.grad(constant_turns), u, 0.3)
+    blocks = peak(tm.grad(constant_iterations), u, 0.3)
     assert whole > 150 * u.nbytes
     assert blocks < 45 * u.nbytes
 
 
 @pytest.mark.usefixtures("divided")
 def test_a_loop_that_stores_elements_is_not_divided():
-    """It records an element a turn: what a block begins with, the whole array, would be more."""
+    """It records an element an iteration: what a block begins with, the whole array, would be more."""
 
     def running(x, a):
         x = x.copy()

@@ -1,4 +1,4 @@
-"""What a turn of a loop stores and nobody reads has the slope 0, also where that of what is stored is infinite."""
+"""What an iteration of a loop stores and nobody reads has the slope 0, also where that of what is stored is infinite."""
 
 import numpy as np
 import pytest

@@ -124,11 +124,11 @@ class Grower:
             found.append(dict(names))
             raise Reached
 
-        turns = iter(range(50))
+        iterations = iter(range(50))
         space: dict[str, Any] = {
             "np": np,
             "_reached": reached,
-            "_turns": lambda: next(turns) >= 0,
+            "_iterations": lambda: next(iterations) >= 0,
         }  # it stops by raising
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -243,7 +243,7 @@ class Grower:
         if not self.add(f"{counter} = 0", here):
             return False
         test = self.pick(f"{counter} < 4 and ({self.test()})", f"{counter} < {self.size()}", f"{counter} < 3")
-        block = Block(f"while {test}:", [f"{counter} += 1"], forced="while _turns():")
+        block = Block(f"while {test}:", [f"{counter} += 1"], forced="while _iterations():")
         if self._loop(block, here, depth, [counter]):
             return True
         here.pop()
@@ -285,7 +285,7 @@ class Grower:
         return self.add(Block(f"if {self.test()}:", [self.pick("break", "continue")]), here)
 
     def _collect(self, here: list[str | Block], depth: int) -> bool:
-        """A list that grows by one element a turn, and is stacked."""
+        """A list that grows by one element an iteration, and is stacked."""
         self.count += 1
         found = f"t{self.count}"
         if not self.add(f"{found} = []", here):
@@ -352,7 +352,7 @@ class Grower:
         return "1" if found == "1j" or isinstance(self.space.get(found), complex | np.complexfloating) else found
 
     def size(self) -> str:
-        """A count of turns."""
+        """A count of iterations."""
         return self.pick("n", "m", "2", "3", f"len({self.array()})", f"{self.array()}.shape[-1]", "k[0]", "k.max()")
 
     def position(self) -> str:

@@ -35,7 +35,7 @@ JOINS = [
     "x = [h_or(x, y, q) for q in (y[0], s)][0]",
     "l = [x, y]\nif {t}:\n    l[0] = l[1]\nx = l[0]",
     "d = {{'a': x}}\nif {t}:\n    d['a'] = {view}\nx = d['a']",
-    "def turn():\n    nonlocal x\n    x = {view}\nif {t}:\n    turn()",
+    "def iteration():\n    nonlocal x\n    x = {view}\nif {t}:\n    iteration()",
     "w = x\nif {t}:\n    w = {copy}\nif {t}:\n    x = w",
     "w = y\nif {t}:\n    x, w = w, x\n    if {t}:\n        w = {copy}\nw[1:] = 0.5",
     "for r in (x, y):\n    if r[0] > s:\n        break\nx = r",

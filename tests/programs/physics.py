@@ -37,14 +37,14 @@ def mandelbrot(xmin, xmax, ymin, ymax, n, most, horizon):
     x = np.linspace(xmin, xmax, n, dtype=np.float64)
     y = np.linspace(ymin, ymax, n, dtype=np.float64)
     c = x + y[:, None] * 1j
-    turns = np.zeros(c.shape, dtype=np.int64)
+    iterations = np.zeros(c.shape, dtype=np.int64)
     z = np.zeros(c.shape, dtype=np.complex128)
     for k in range(most):
         inside = np.less(abs(z), horizon)
-        turns[inside] = k
+        iterations[inside] = k
         z[inside] = z[inside] ** 2 + c[inside]
-    turns[turns == most - 1] = 0
-    return z, turns
+    iterations[iterations == most - 1] = 0
+    return z, iterations
 
 
 def mandelbrot_compressed(xmin, xmax, ymin, ymax, n, most, horizon):
@@ -52,7 +52,7 @@ def mandelbrot_compressed(xmin, xmax, ymin, ymax, n, most, horizon):
     x = np.linspace(xmin, xmax, n)[xi]
     y = np.linspace(ymin, ymax, n)[yi]
     c = x + y * 1j
-    turns = np.zeros(c.shape, dtype=np.int64)
+    iterations = np.zeros(c.shape, dtype=np.int64)
     z_end = np.zeros(c.shape, dtype=np.complex128)
     xi.shape = yi.shape = c.shape = n * n
     z = np.zeros(c.shape, np.complex128)
@@ -62,14 +62,14 @@ def mandelbrot_compressed(xmin, xmax, ymin, ymax, n, most, horizon):
         np.multiply(z, z, z)
         np.add(z, c, z)
         gone = abs(z) > horizon
-        turns[xi[gone], yi[gone]] = k + 1
+        iterations[xi[gone], yi[gone]] = k + 1
         z_end[xi[gone], yi[gone]] = z[gone]
         stays = ~gone
         z = z[stays]
         c = c[stays]
         xi = xi[stays]
         yi = yi[stays]
-    return z_end, turns
+    return z_end, iterations
 
 
 def escape_time(c_real, c_imag, most):
@@ -80,8 +80,8 @@ def escape_time(c_real, c_imag, most):
     return k
 
 
-def _pressure(p, dx, dy, b, turns):
-    for _ in range(turns):
+def _pressure(p, dx, dy, b, iterations):
+    for _ in range(iterations):
         pn = p.copy()
         p[1:-1, 1:-1] = ((pn[1:-1, 2:] + pn[1:-1, 0:-2]) * dy**2 + (pn[2:, 1:-1] + pn[0:-2, 1:-1]) * dx**2) / (
             2 * (dx**2 + dy**2)
@@ -92,7 +92,7 @@ def _pressure(p, dx, dy, b, turns):
         p[-1, :] = 0
 
 
-def cavity_flow(steps, turns, u, v, p, dt, dx, dy, rho, nu):
+def cavity_flow(steps, iterations, u, v, p, dt, dx, dy, rho, nu):
     b = np.zeros_like(u)
     for _ in range(steps):
         un = u.copy()
@@ -101,7 +101,7 @@ def cavity_flow(steps, turns, u, v, p, dt, dx, dy, rho, nu):
         dv = (v[2:, 1:-1] - v[0:-2, 1:-1]) / (2 * dy)
         cross = (u[2:, 1:-1] - u[0:-2, 1:-1]) / (2 * dy) * (v[1:-1, 2:] - v[1:-1, 0:-2]) / (2 * dx)
         b[1:-1, 1:-1] = rho * ((du + dv) / dt - du**2 - 2 * cross - dv**2)
-        _pressure(p, dx, dy, b, turns)
+        _pressure(p, dx, dy, b, iterations)
         u[1:-1, 1:-1] = (
             un[1:-1, 1:-1]
             - un[1:-1, 1:-1] * dt / dx * (un[1:-1, 1:-1] - un[1:-1, 0:-2])

@@ -284,7 +284,7 @@ def line_of(error: BaseException) -> int | None:
 
 
 def _on_a_way(error: BaseException) -> bool:
-    """Whether something does not fit in a branch or a turn that is traced, and that Python does not run, or not with these shapes."""
+    """Whether something does not fit in a branch or an iteration that is traced, and that Python does not run, or not with these shapes."""
     trace, found = error.__traceback__, False
     while trace is not None:
         found |= trace.tb_frame.f_code.co_name in {"staged_branch", "staged_value", "staged_each", "staged_repeat"}

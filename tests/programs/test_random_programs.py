@@ -118,13 +118,13 @@ def refused(source: str, **names: Any) -> None:
         assert isinstance(error, CaptureError), error
 
 
-@pytest.mark.parametrize("turns", ["for j in range(2):", "for j in range(2):\n  for l in range(2):"])
-def test_the_last_row_of_an_inner_loop_is_a_part_of_its_array(turns: str):
-    depth = "    " * turns.count(":")
-    refused(f"{turns}\n{depth}for row in z: v = row.sum()\nrow[0] //= 2", z=np.arange(6.0).reshape(2, 3))
+@pytest.mark.parametrize("iterations", ["for j in range(2):", "for j in range(2):\n  for l in range(2):"])
+def test_the_last_row_of_an_inner_loop_is_a_part_of_its_array(iterations: str):
+    depth = "    " * iterations.count(":")
+    refused(f"{iterations}\n{depth}for row in z: v = row.sum()\nrow[0] //= 2", z=np.arange(6.0).reshape(2, 3))
 
 
-def test_an_array_of_one_branch_goes_from_turn_to_turn():
+def test_an_array_of_one_branch_goes_from_iteration_to_iteration():
     swap = "def swap(p, q):\n    t = p.copy()\n    p[...] = q\n    return q, t\n"
     branch = "if s > 2:\n    pass\nelse:\n    v = x[::-1]\n"
     for loop in (
@@ -134,7 +134,7 @@ def test_an_array_of_one_branch_goes_from_turn_to_turn():
         refused(swap + branch + loop, x=np.arange(6.0).reshape(2, 3), s=1.5, n=2)
 
 
-def test_an_argument_that_no_turn_has_bound_anew_is_still_the_argument():
+def test_an_argument_that_no_iteration_has_bound_anew_is_still_the_argument():
     def left(y: Any, s: float) -> None:
         for _ in range(3):
             if s > 0:
@@ -154,7 +154,7 @@ def test_an_argument_that_no_turn_has_bound_anew_is_still_the_argument():
 
 @pytest.mark.parametrize("head", ["for i in range(2):", "for i in range(2):\n  for j in range(2):"])
 @pytest.mark.parametrize("limit", ["i", "x[0, 0]"])
-def test_a_size_of_one_turn_does_not_leave_the_loop(head: str, limit: str):
+def test_a_size_of_one_iteration_does_not_leave_the_loop(head: str, limit: str):
     depth = "    " * head.count(":")
     refused(f"{head}\n{depth}x[0] = 0\n{depth}v = x[~(x > {limit})]\nw = v + 1", x=np.arange(8.0).reshape(4, 2))
 
@@ -163,7 +163,7 @@ def test_a_number_in_dot_has_a_dtype_of_its_own():
     check("a = np.dot(x, 1j)\nb = np.dot(2.0, x)\nc = np.dot(x, 2)", x=np.arange(3, dtype=np.float32))
 
 
-def test_a_while_whose_first_turn_python_runs_asks_its_test_again():
+def test_a_while_whose_first_iteration_python_runs_asks_its_test_again():
     check("t = 0\nwhile t < k.max():\n    t += 1\n    s = x + 1\nr = s + 0", x=np.ones(2), k=np.array([1, 0]), s=1.5)
 
 

@@ -128,14 +128,14 @@ def region(types, build):
     return Graph(parameters, tuple(build(*parameters)))
 
 
-TURN = region([COUNT, VECTOR, NUMBER, VECTOR], lambda k, x, s, c: [sin(x) * c + multiply(s, k), s * 0.9])
+ITERATION = region([COUNT, VECTOR, NUMBER, VECTOR], lambda k, x, s, c: [sin(x) * c + multiply(s, k), s * 0.9])
 PLAIN = region([VECTOR, VECTOR], lambda x, y: [sin(x) * y, add(y, y)])
 BACK = region([VECTOR] * 4, lambda x, y, a, b: [a * cos(x) * y, a * sin(x) + b * 2.0])
 OTHER = region([VECTOR, VECTOR], lambda x, y: [cos(x), multiply(y, 3.0)])
 LOSS = region([VECTOR, VECTOR], lambda x, y: [fold(registry["sum"], sin(x) * y, (0,))])
 GROWS = region([NUMBER, VECTOR], lambda s, x: [s * 1.5, x + 1.0])
 SMALL = region([NUMBER, VECTOR], lambda s, x: [less(s, 9.0)])
-TURNS = region([COUNT, VECTOR], lambda k, x: [k + 1, x * 0.5])
+ITERATIONS = region([COUNT, VECTOR], lambda k, x: [k + 1, x * 0.5])
 END = region([NUMBER, VECTOR], lambda s, x: [x * s])
 AGAIN = region([NUMBER, VECTOR], lambda s, x: [sin(itself("f_own", [s - 1.0, x], [VECTOR])[0]) + x])
 OWN = region([NUMBER, VECTOR], lambda s, x: control.cond(less(s, 1.0), END, AGAIN, [s, x]))
@@ -326,13 +326,13 @@ CASES = {
     "loop": [
         (
             [integers(5), normal(3), normal(), normal(3)],
-            lambda n, x, s, c: list(control.loop(n, TURN, (x, s), (c,))),
+            lambda n, x, s, c: list(control.loop(n, ITERATION, (x, s), (c,))),
             False,
         )
     ],
     "while": [
         ([unit(), normal(3)], lambda s, x: list(control.while_loop(SMALL, GROWS, (s, x))), False),
-        ([integers(3), normal(3)], lambda k, x: list(control.while_loop(EARLY, TURNS, (k, x))), False),
+        ([integers(3), normal(3)], lambda k, x: list(control.while_loop(EARLY, ITERATIONS, (k, x))), False),
     ],
 }
 AXES = {"cumsum": (1,), "cumprod": (1,), "cummax": (1,), "cummin": (1,), "argmax": (1,), "argmin": (1,)}

@@ -75,7 +75,7 @@ EDGES = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0)
 
 
 def finite_samples(dtype: object, count: int, seed: int) -> np.ndarray:
-    """Finite numbers of all magnitudes, and many near where functions turn."""
+    """Finite numbers of all magnitudes, and many near where functions iteration."""
     r = np.random.default_rng(seed)
     info = np.finfo(dtype)
     exponents = np.log10(float(info.max)), np.log10(float(info.smallest_subnormal))

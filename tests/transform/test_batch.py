@@ -173,10 +173,10 @@ def test_where_keeps_its_condition():
 def test_a_while_whose_body_knows_more_of_a_number_than_its_test():
     x, k = parameter(0, array(float)), parameter(1, array(np.int64), (0, None))
     loose = parameter(1, array(np.int64))
-    turn, going = Graph((x, k), (x * 2.0,)), Graph((x, loose), (less(x, loose),))
+    iteration, going = Graph((x, k), (x * 2.0,)), Graph((x, loose), (less(x, loose),))
     stack, limit = place(np.ones(3), "s"), place(np.array(9), "k")
     single = input_node(Source("x"), array(float))
-    (result,) = control.while_loop(going, turn, (single,), (limit,))
+    (result,) = control.while_loop(going, iteration, (single,), (limit,))
     (moved,) = batch([result], {single: stack}, stack.type.shape[0])
     (value,) = evaluate([moved], [stack, limit], [np.array([1.0, 3.0, 20.0]), np.array(9)])
     np.testing.assert_array_equal(value, [16.0, 12.0, 20.0])

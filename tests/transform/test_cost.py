@@ -93,4 +93,4 @@ def test_sums_in_loops(name, monkeypatch):
     kept = any(n.op.name == "contract" for n in inner)
     assert kept is not leaves or not any(
         n.op.name == "loop" for n in topological(after)
-    )  # all turns at once: no loop is left
+    )  # all iterations at once: no loop is left

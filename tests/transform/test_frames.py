@@ -1,4 +1,4 @@
-"""What a loop reads in the middle of zeros stays there from turn to turn; other carries are as they were."""
+"""What a loop reads in the middle of zeros stays there from iteration to iteration; other carries are as they were."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def both_of(function, values):
 
 
 def padded(body):
-    """The parts that a turn puts in the middle of zeros."""
+    """The parts that an iteration puts in the middle of zeros."""
     zeros = [n for n in body.nodes if n.op.name == "set" and n.args[0].op.name == "broadcast"]
     return [n for n in zeros if n not in body.results]
 
@@ -76,12 +76,12 @@ def test_the_frame_is_carried_and_what_is_multiplied_with_an_array_is_not():
     assert any(map(padded, bodies))
 
 
-def test_a_turn_back_is_one_pass_and_fills_no_array():
+def test_a_iteration_back_is_one_pass_and_fills_no_array():
     plan = plan_graph(executable(both_of(waves, (U, 0.1, 0.03))[0].graph(U, 0.1, 0.03)).graph)
     (source,) = [
         k.printed.source
         for k in plan.kernels
-        if k.printed.source.count("add_reassoc") == 2 and "turn" in k.printed.source
+        if k.printed.source.count("add_reassoc") == 2 and "iteration" in k.printed.source
     ]
     lines = source.splitlines()
     last = max(k for k, line in enumerate(lines) if "add_reassoc" in line)
@@ -89,8 +89,8 @@ def test_a_turn_back_is_one_pass_and_fills_no_array():
     same = [line for line in lines[last:] if line.startswith(" " * depth) and line.strip().startswith("a")]
     assert any(line.strip().endswith(")") and "[" in line.partition(" = ")[0] for line in same)
     zeros = [k for k, line in enumerate(lines) if line.strip().endswith("= np.float64(0.0)") and "[" in line]
-    turn = next(k for k, line in enumerate(lines) if "for turn" in line)
-    assert sum(k > turn for k in zeros) == 4  # the rim of the frame: all of it would be one loop
+    iteration = next(k for k, line in enumerate(lines) if "for iteration" in line)
+    assert sum(k > iteration for k in zeros) == 4  # the rim of the frame: all of it would be one loop
 
 
 def test_numbers_that_are_stretched_before_a_loop_are_numbers_within():

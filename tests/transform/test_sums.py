@@ -1,4 +1,4 @@
-"""Sums of products over the turns of a loop are one product after it; what has another use of the sums stays as it is."""
+"""Sums of products over the iterations of a loop are one product after it; what has another use of the sums stays as it is."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def loops(graph):
 
 
 def products_in_loops(function, *values):
-    """How many products the turns of the loops of a rewritten graph have."""
+    """How many products the iterations of the loops of a rewritten graph have."""
     graph = executable(function.graph(*values)).graph
     return sum(n.op.name == "contract" for loop in loops(graph) for n in loop["body"].nodes)
 

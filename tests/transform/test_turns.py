@@ -1,4 +1,4 @@
-"""Loops without what is not read: turns that need no other one at once, one turn of a stack, carries that are equal."""
+"""Loops without what is not read: iterations that need no other one at once, one iteration of a stack, carries that are equal."""
 
 import numpy as np
 import pytest
@@ -92,7 +92,7 @@ def test_loops_give_what_they_give(run, level):
     assert loops == (run in LEFT or level == "exact")
 
 
-def test_a_turn_that_may_raise_is_not_left_out():
+def test_a_iteration_that_may_raise_is_not_left_out():
     done = rewrite(tm.trace(raising, X, W), "exact").graph
     with pytest.raises(np.linalg.LinAlgError):
         evaluate_graph(done, [X, W])

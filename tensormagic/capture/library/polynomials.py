@@ -82,11 +82,11 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
     if not m:
         return done(to_form(node_of(p), "array"))
     result = _counted(p)
-    for turn in range(m):
+    for iteration in range(m):
         n = result.type.shape[0]
         result = node_of(
             concatenate_(
-                [done(result / (size_node(n) - iota((n,), 0))), constants[turn if count > 1 else 0].reshape(1)]
+                [done(result / (size_node(n) - iota((n,), 0))), constants[iteration if count > 1 else 0].reshape(1)]
             )
         )
     return done(result)

@@ -34,7 +34,7 @@ _MACHINERY = {"tensormagic.capture.context", "tensormagic.capture.staging.trial"
 
 @contextmanager
 def holding(value: Any) -> Generator[None]:
-    """Say that what is gone over knows its arrays, while a turn runs: no variable may lead to it."""
+    """Say that what is gone over knows its arrays, while an iteration runs: no variable may lead to it."""
     capture = context.current()
     if capture is None:
         yield

@@ -345,12 +345,12 @@ def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) ->
     """``functools.reduce`` over what one loop has made, by another loop."""
     from tensormagic.capture.staging.repeating import each
 
-    def turn(item: Any) -> None:
+    def iteration(item: Any) -> None:
         nonlocal total
         total = step(total, item)
 
     own = ("total",)
-    each(items, turn, None, (own, own, own, own, ()))
+    each(items, iteration, None, (own, own, own, own, ()))
     return total
 
 

@@ -1,4 +1,4 @@
-"""What goes from turn to turn of a loop: numbers, arrays, arrays whose length differs, and names that hold these."""
+"""What goes from iteration to iteration of a loop: numbers, arrays, arrays whose length differs, and names that hold these."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tensormagic.ops.reverse.tape_stack import boxed, unboxed
 
 
 class Varies(NeedsPython):
-    """What a loop carries has another length from turn to turn: a region can hold it, at a price."""
+    """What a loop carries has another length from iteration to iteration: a region can hold it, at a price."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,19 @@ class Names:
     Parameters
     ----------
     bound
-        Names that a turn binds.
+        Names that an iteration binds.
     entering
-        Those whose value before a turn matters.
+        Those whose value before an iteration matters.
     leaving
         Those that are needed behind the loop.
     anew
-        Those that a turn binds otherwise than in place.
+        Those that an iteration binds otherwise than in place.
     stored
-        Names of what a turn stores into.
+        Names of what an iteration stores into.
     grown
-        Names of which a turn calls ``append``, and does nothing else with them.
+        Names of which an iteration calls ``append``, and does nothing else with them.
     lists
-        Names of what a turn may append to, or of what holds that.
+        Names of what an iteration may append to, or of what holds that.
     """
 
     bound: tuple[str, ...]
@@ -58,7 +58,7 @@ class Names:
 
 @dataclass(eq=False)
 class Carry:
-    """One number or array that goes from turn to turn.
+    """One number or array that goes from iteration to iteration.
 
     Parameters
     ----------
@@ -67,11 +67,11 @@ class Carry:
     start
         What it begins as.
     type
-        What it is taken to be at the beginning of a turn.
+        What it is taken to be at the beginning of an iteration.
     axes
         Those whose length differs from iteration to iteration: it is carried on a tape then.
     stand_in, value, end
-        In the last tracing: what it was in the turn, for the graph and for the code; and what the turn made of it.
+        In the last tracing: what it was in the iteration, for the graph and for the code; and what the iteration made of it.
     question
         Whether it is there, where a name may be unbound.
     """
@@ -87,7 +87,7 @@ class Carry:
 
     @classmethod
     def of_buffer(cls, label: str, node: Node) -> Carry:
-        """The carry of what an array holds that turns store into."""
+        """The carry of what an array holds that iterations store into."""
         question = Question.of(node)
         return cls(label, question.unasked(node), node.type, question=question)
 
@@ -108,7 +108,7 @@ class Carry:
         return boxed(start) if self.axes else start
 
     def settle(self, loop: str, end: Node, *, varies: bool = False) -> bool:
-        """Note what a turn made of it; whether its type stays as it is. Where it ``varies``, lengths may differ."""
+        """Note what an iteration made of it; whether its type stays as it is. Where it ``varies``, lengths may differ."""
         axes = differing(self.type, end.type)
         if axes and not varies:
             raise Varies(
@@ -133,7 +133,7 @@ class Carry:
 
 
 def differing(before: Type, after: Type) -> tuple[int, ...]:
-    """The axes of an array that are of another length after a turn."""
+    """The axes of an array that are of another length after an iteration."""
     if before.form != "array" or after.form != "array" or before.ndim != after.ndim:
         return ()
     pairs = enumerate(zip(before.shape, after.shape, strict=True))
@@ -142,7 +142,7 @@ def differing(before: Type, after: Type) -> tuple[int, ...]:
 
 @dataclass(eq=False)
 class CarriedSlot:
-    """A slot whose value goes from turn to turn: carries for its numbers, and conditions for what may be unbound."""
+    """A slot whose value goes from iteration to iteration: carries for its numbers, and conditions for what may be unbound."""
 
     slot: Slot
     parts: Parts

@@ -1,4 +1,4 @@
-"""Comprehensions and generator expressions: loops that fill an array, where their turns are alike."""
+"""Comprehensions and generator expressions: loops that fill an array, where their iterations are alike."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ from tensormagic.ir.size import nodes_of
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.scalars import scalar
 
-Turn = Callable[..., Any]
+Iteration = Callable[..., Any]
 
 
-def comprehended(iterable: Any, turn: Turn, single: bool, test: Turn | None = None) -> Any:
-    """``[turn(item) for item in iterable if test(item)]``: a loop that fills an array, where the turns are alike."""
-    one = _of_one(turn, single)
+def comprehended(iterable: Any, iteration: Iteration, single: bool, test: Iteration | None = None) -> Any:
+    """``[iteration(item) for item in iterable if test(item)]``: a loop that fills an array, where the iterations are alike."""
+    one = _of_one(iteration, single)
     if test is not None:
-        return _chosen(iterable, (turn, test), one, _of_one(test, single))
-    found = _filled(iterable, turn, one)
+        return _chosen(iterable, (iteration, test), one, _of_one(test, single))
+    found = _filled(iterable, iteration, one)
     if found is not None:
         return found
     with holding(iterable):
         return [one(item) for item in iterable]
 
 
-def _of_one(turn: Turn, single: bool) -> Turn:
-    return turn if single else lambda item: turn(*item)
+def _of_one(iteration: Iteration, single: bool) -> Iteration:
+    return iteration if single else lambda item: iteration(*item)
 
 
-def generated(iterable: Any, turn: Turn, single: bool, test: Turn | None = None) -> Any:
-    """``(turn(item) for item in iterable if test(item))``."""
-    return Generated(iterable, turn, _of_one(turn, single), test, None if test is None else _of_one(test, single))
+def generated(iterable: Any, iteration: Iteration, single: bool, test: Iteration | None = None) -> Any:
+    """``(iteration(item) for item in iterable if test(item))``."""
+    return Generated(
+        iterable, iteration, _of_one(iteration, single), test, None if test is None else _of_one(test, single)
+    )
 
 
 class Generated(StandIn):
@@ -55,14 +57,16 @@ class Generated(StandIn):
     ----------
     iterable
         What it goes over.
-    turn, test
+    iteration, test
         The user's expression and condition, for what they reach.
     one, holds
         The same of an item.
     """
 
-    def __init__(self, iterable: Any, turn: Turn, one: Turn, test: Turn | None, holds: Turn | None) -> None:
-        self.turn, self.one = turn, one
+    def __init__(
+        self, iterable: Any, iteration: Iteration, one: Iteration, test: Iteration | None, holds: Iteration | None
+    ) -> None:
+        self.iteration, self.one = iteration, one
         self.test, self.holds = test, holds
         self.iterable = iterable if items_of(iterable) is not None else iter(iterable)
         self.running: Any = None
@@ -90,25 +94,25 @@ class Generated(StandIn):
         if self.running is not None:
             return self
         if self.test is not None and self.holds is not None:
-            return _chosen(self.iterable, (self.turn, self.test), self.one, self.holds)
-        found = _filled(self.iterable, self.turn, self.one)
+            return _chosen(self.iterable, (self.iteration, self.test), self.one, self.holds)
+        found = _filled(self.iterable, self.iteration, self.one)
         return self if found is None else found
 
 
-def _filled(iterable: Any, turn: Callable[..., Any], one: Callable[[Any], Any]) -> Any:
-    """A list of what the turns give, made by a region; None where Python makes it."""
+def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], Any]) -> Any:
+    """A list of what the iterations give, made by a region; None where Python makes it."""
     items = items_of(iterable) if context.current() is not None else None
     count = 0 if items is None else items.count()
     if items is None or (isinstance(count, int) and count <= FEW):
         return None
     if nodes_of(count) and not values_are_there():
-        return _grown(items, (turn,), one, None)
+        return _grown(items, (iteration,), one, None)
     found: list[Any] = []
 
     def run(item: Any) -> None:
         found.append(one(item))
 
-    run.__wrapped__ = turn  # type: ignore[attr-defined]  (what it reaches is what the user's function reaches)
+    run.__wrapped__ = iteration  # type: ignore[attr-defined]  (what it reaches is what the user's function reaches)
     try:
         staged_each(items, run, None, Names((), (), (), (), ()), [found])
     except Exception:  # noqa: BLE001 (Python goes over it, and meets the same error, if it is one)
@@ -117,8 +121,8 @@ def _filled(iterable: Any, turn: Callable[..., Any], one: Callable[[Any], Any]) 
     return found
 
 
-def _chosen(iterable: Any, users: tuple[Turn, Turn], one: Turn, holds: Turn) -> Any:
-    """A list of what the turns give where a condition holds; ``users`` are the user's functions behind these."""
+def _chosen(iterable: Any, users: tuple[Iteration, Iteration], one: Iteration, holds: Iteration) -> Any:
+    """A list of what the iterations give where a condition holds; ``users`` are the user's functions behind these."""
 
     def plainly() -> list[Any]:
         with holding(iterable):
@@ -134,7 +138,7 @@ def _chosen(iterable: Any, users: tuple[Turn, Turn], one: Turn, holds: Turn) -> 
         return _grown(iterable, users, one, holds)
 
 
-def _grown(iterable: Any, users: tuple[Turn, ...], one: Turn, holds: Turn | None) -> Any:
+def _grown(iterable: Any, users: tuple[Iteration, ...], one: Iteration, holds: Iteration | None) -> Any:
     """A list as long as data say."""
     items, found = items_of(iterable), GrownList([])
 
@@ -157,7 +161,7 @@ def _grown(iterable: Any, users: tuple[Turn, ...], one: Turn, holds: Turn | None
     try:
         until_typed([found], go_over)
     except Exception as error:
-        if items is None or not raising.turns_raise(error, scalar.greater(size_node(items.count()), 0)):
+        if items is None or not raising.iterations_raise(error, scalar.greater(size_node(items.count()), 0)):
             raise
         return []
     raising.settle()

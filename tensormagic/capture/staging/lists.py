@@ -1,4 +1,4 @@
-"""Lists that a rolled loop appends to: each value that a turn appends goes into an array with an axis for the turns."""
+"""Lists that a rolled loop appends to: each value that an iteration appends goes into an array with an axis for the iterations."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tensormagic.ir.type import Type, hint
 from tensormagic.ops.move import reshape
 from tensormagic.ops.update import set_at
 
-FEW = 8  # turns up to which a list is filled by Python: its elements are values of their own then
-MOST = 64  # values that one turn appends
+FEW = 8  # iterations up to which a list is filled by Python: its elements are values of their own then
+MOST = 64  # values that one iteration appends
 
 
 @dataclass(frozen=True, eq=False)
 class Append:
-    """One value that every turn appends.
+    """One value that every iteration appends.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Append:
 def own_lists(
     world: World, functions: Sequence[Any], names: Sequence[str], more: Sequence[list[Any] | Journaled]
 ) -> None:
-    """Have lists grow in a turn: those that the running code reaches by one of ``names`` alone, and ``more``."""
+    """Have lists grow in an iteration: those that the running code reaches by one of ``names`` alone, and ``more``."""
     inside = {
         id(v)
         for container, _ in world.containers
@@ -72,7 +72,7 @@ def _items(container: Any) -> list[Any]:
 
 
 def appended(outcome: Outcome) -> list[Append]:
-    """What a turn has appended, in order."""
+    """What an iteration has appended, in order."""
     found = [outcome.seen(lambda value=v, into=into: _taken(into, value)) for into, new in outcome.grown for v in new]
     if len(found) > MOST:
         raise NeedsPython(f"an iteration appends more than {MOST} values to a list", "Append one array of them.")
@@ -96,19 +96,19 @@ def _taken(into: list[Any], value: Any) -> Append:
 
 
 def start_of(value: Node, count: Size) -> Node:
-    """The array that a value of every turn goes into, before the first turn."""
+    """The array that a value of every iteration goes into, before the first iteration."""
     return zeros_of(Type(value.type.dtype, (count, *value.type.shape)))
 
 
 def put(stack: Node, value: Node, index: Node) -> Node:
-    """A stack with the value of one turn in it."""
+    """A stack with the value of one iteration in it."""
     place: Any = as_size(index)
     whole = tuple((0, s, 1) for s in value.type.shape)
     return set_at(stack, reshape(value, (1, *value.type.shape)), ((place, 1, 1), *whole))
 
 
 def extend(found: Sequence[Append], ends: Sequence[Node]) -> dict[Buffer, list[Buffer]]:
-    """Have the lists hold what all turns have appended; gives where the arrays of the last turn are now."""
+    """Have the lists hold what all iterations have appended; gives where the arrays of the last iteration are now."""
     given, count = iter(ends), int(hint(ends[0].type.shape[0]) or 0)
     columns: dict[int, tuple[list[Any], list[list[Any]]]] = {}
     kept: dict[Buffer, list[Buffer]] = {}
@@ -120,5 +120,5 @@ def extend(found: Sequence[Append], ends: Sequence[Node]) -> dict[Buffer, list[B
         rows = [one.parts.build([s.elements[k] for s in stacks]) for k in range(count)]
         columns.setdefault(id(one.into), (one.into, []))[1].append(rows)
     for into, rows in columns.values():
-        into.extend(value for turn in zip(*rows, strict=True) for value in turn)
+        into.extend(value for iteration in zip(*rows, strict=True) for value in iteration)
     return kept

@@ -262,23 +262,23 @@ def _augmented(statement: ast.stmt) -> set[str]:
 
 def before_loop(loop: ast.For | ast.While, after: set[str]) -> set[str]:
     """The names that are needed before a loop."""
-    return before_turn(loop, after) | _read_once(loop.iter if isinstance(loop, ast.For) else loop.test)
+    return before_iteration(loop, after) | _read_once(loop.iter if isinstance(loop, ast.For) else loop.test)
 
 
 def entering(loop: ast.For | ast.While, after: set[str]) -> set[str]:
-    """The names whose value before a turn matters in it or in a later one, or behind the loop where a turn leaves it."""
+    """The names whose value before an iteration matters in it or in a later one, or behind the loop where an iteration leaves it."""
     targets = set(bound_once(loop.target)) if isinstance(loop, ast.For) else set[str]()
     test = _asked(loop)
-    return (before_block(loop.body, before_turn(loop, after)) - targets) | test
+    return (before_block(loop.body, before_iteration(loop, after)) - targets) | test
 
 
 def _asked(loop: ast.For | ast.While) -> set[str]:
-    """The names that decide whether there is another turn."""
+    """The names that decide whether there is another iteration."""
     return _read_once(loop.test) if isinstance(loop, ast.While) else set(getattr(loop, STOPS, []))
 
 
-def before_turn(loop: ast.For | ast.While, after: set[str]) -> set[str]:
-    """The names that are needed at the beginning of a turn, some turns still to come."""
+def before_iteration(loop: ast.For | ast.While, after: set[str]) -> set[str]:
+    """The names that are needed at the beginning of an iteration, some iterations still to come."""
     needed = set(after)
     test = _asked(loop)
     targets = set(bound_once(loop.target)) if isinstance(loop, ast.For) else set[str]()

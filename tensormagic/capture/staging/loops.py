@@ -1,6 +1,6 @@
-"""Loops as regions: a turn is traced over stand-ins for what it changes, until their types stay as they are.
+"""Loops as regions: an iteration is traced over stand-ins for what it changes, until their types stay as they are.
 
-What a loop carries are the names that a turn binds and that a later turn, or the code behind the loop, reads, the items
+What a loop carries are the names that an iteration binds and that a later iteration, or the code behind the loop, reads, the items
 of containers that it replaces, and the arrays made before it that it stores into. All else is constant.
 """
 
@@ -17,8 +17,8 @@ from tensormagic.capture.staging.lists import Append, appended, extend, own_list
 from tensormagic.capture.staging.merged import Parts, apart
 from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
 from tensormagic.capture.staging.sharing import (
+    Iterations,
     Leaf,
-    Turns,
     arrays_of,
     follow,
     keep_out,
@@ -44,7 +44,7 @@ from tensormagic.ops.leaf import CONSTANT, constant, size_node
 from tensormagic.ops.regions import control
 from tensormagic.ops.scalars import scalar
 
-PASSES = 12  # tracings of one turn, at most
+PASSES = 12  # tracings of one iteration, at most
 
 
 class Loop:
@@ -53,19 +53,19 @@ class Loop:
     Parameters
     ----------
     functions
-        The turn and what is asked between turns, for what they can reach.
+        The iteration and what is asked between iterations, for what they can reach.
     names
         What the syntax says of it.
     run
-        Runs one turn; gives whether to go on, as ``(before the turn, after it)``.
+        Runs one iteration; gives whether to go on, as ``(before the iteration, after it)``.
     once
-        Whether at least one turn is known to run.
+        Whether at least one iteration is known to run.
     lists
-        Lists that a turn appends to, beside those that the syntax names.
+        Lists that an iteration appends to, beside those that the syntax names.
     over
         What the loop goes over.
     varies
-        Whether arrays may have another length from turn to turn.
+        Whether arrays may have another length from iteration to iteration.
     """
 
     def __init__(
@@ -89,20 +89,20 @@ class Loop:
         self.slots = {n: self.world.slot(functions[0], n) for n in names.bound}
         self.carried: dict[Slot, CarriedSlot] = {}
         self.buffers: dict[Buffer, Carry] = {}
-        self.dropped: set[Slot | Buffer] = set()  # what was carried, and is not changed by a turn after all
+        self.dropped: set[Slot | Buffer] = set()  # what was carried, and is not changed by an iteration after all
         self.settled = False
-        self.index: Node | None = None  # of a turn
+        self.index: Node | None = None  # of an iteration
         self.outcome = Outcome()
         self.appended: list[Append] = []
-        self.kept: dict[Buffer, list[Buffer]] = {}  # where the arrays that the last turn has appended are
-        self.shares = Turns(self._is_known)
+        self.kept: dict[Buffer, list[Buffer]] = {}  # where the arrays that the last iteration has appended are
+        self.shares = Iterations(self._is_known)
         own_lists(self.world, functions, names.grown, lists)
         self._begin()
 
     # what is carried --------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """A first guess: numbers and arrays that a turn reads and binds anew, and what it stores into by name."""
+        """A first guess: numbers and arrays that an iteration reads and binds anew, and what it stores into by name."""
         for name in self.names.entering:
             value = self.slots[name].get()
             in_place = isinstance(value, Tensor) and value.type.form == "array" and name not in self.names.anew
@@ -143,10 +143,10 @@ class Loop:
     # tracing ----------------------------------------------------------------------------------------------------------
 
     def trace(self) -> None:
-        """Trace turns until nothing new is carried and no type changes."""
+        """Trace iterations until nothing new is carried and no type changes."""
         for _ in range(PASSES):
             self.settled = True
-            self.outcome = attempt(self.world, self._turn)
+            self.outcome = attempt(self.world, self._iteration)
             learnt = self._learn()
             self._slots()
             self._stores()
@@ -161,13 +161,13 @@ class Loop:
         )
 
     def _unshared(self) -> None:
-        """Raise where a turn stores into an array that the turn before may have appended to a list."""
+        """Raise where an iteration stores into an array that the iteration before may have appended to a list."""
         arrays = any(b is not None for a in self.appended for b in a.buffers)
         if arrays and any(t.place.buffer.version for c in self.carried.values() for t in c.given):
             raise NeedsPython(f"{self.label} stores into what it appends to a list", "Append a copy of it.")
 
     def _none_lost(self) -> None:
-        """Raise where a turn needs what a store has changed in a way that is not known."""
+        """Raise where an iteration needs what a store has changed in a way that is not known."""
         appended = [n for a in self.appended for n in a.parts.nodes]
         said = lost([*(c.end for c in self._carries() if c.end is not None), *appended], self.world.nodes())
         if said is not None:
@@ -197,7 +197,7 @@ class Loop:
         """Whether others than what is carried know an array."""
         return not is_own(buffer, list(self.carried), [self.over])
 
-    def _turn(self) -> tuple[Any, Any]:
+    def _iteration(self) -> tuple[Any, Any]:
         why = f"{self.label} binds it only in some iterations"
         for buffer, carry in self.buffers.items():
             buffer.put(carry.question.asked(carry.fresh()))
@@ -211,7 +211,7 @@ class Loop:
         return self.run()
 
     def _slots(self) -> None:
-        """Compare what slots hold after a turn with what they held before."""
+        """Compare what slots hold after an iteration with what they held before."""
         changed = dict(self.outcome.slots)
         for slot, carried in list(self.carried.items()):
             self._compare(carried, changed.pop(slot, slot.get()))
@@ -243,7 +243,7 @@ class Loop:
             raise NeedsPython(f"an iteration unbinds {slot.name}", "Leave the del out.")
         parts = self._apart(slot, value)
         if parts.form != carried.parts.form:
-            raise merged.unlike(slot.name, f"{self.label} turns", (slot.get(), value))
+            raise merged.unlike(slot.name, f"{self.label} iterations", (slot.get(), value))
         unchanged = all(e is c.value for e, c in zip(parts.nodes, carried.values, strict=True))
         if unchanged and slot not in self.dropped and slot.get() is not UNBOUND and not any(carried.conditions):
             del self.carried[slot]  # traced again with what it is
@@ -260,7 +260,7 @@ class Loop:
                 self.settled = False
 
     def _stores(self) -> None:
-        """Carry the arrays that a turn stores into."""
+        """Carry the arrays that an iteration stores into."""
         for buffer, (node, *_) in self.outcome.buffers.items():
             carry = self.buffers.get(buffer)
             if carry is None:
@@ -277,7 +277,7 @@ class Loop:
                 self._stored_into_carry(carried)
 
     def _stored_into_carry(self, carried: CarriedSlot) -> None:
-        """A name that a turn both stores into and binds anew: right only where nobody else knows the array."""
+        """A name that an iteration both stores into and binds anew: right only where nobody else knows the array."""
         after = self.outcome.slots.get(carried.slot)
         value = carried.slot.get()
         if isinstance(value, Tensor) and isinstance(after, Tensor) and after.place is carried.given[0].place:
@@ -320,7 +320,7 @@ class Loop:
     # what it gives ----------------------------------------------------------------------------------------------------
 
     def stacks(self, count: Size, index: Node) -> list[Carry]:
-        """The carries of what turns append."""
+        """The carries of what iterations append."""
         found: list[Carry] = []
         for value in (n for a in self.appended for n in a.parts.nodes):
             start = start_of(value, count)
@@ -334,8 +334,8 @@ class Loop:
     ) -> None:
         """Build the region, and do what the loop has done: all of it, or nothing where an array refuses a store.
 
-        ``build`` makes the region for the carries; ``ran`` says whether any turn has run, None where one has for sure;
-        ``stacks`` hold what turns append.
+        ``build`` makes the region for the carries; ``ran`` says whether any iteration has run, None where one has for sure;
+        ``stacks`` hold what iterations append.
         """
         attempt(self.world, lambda: self._emit(build, ran, stacks), lambda _result: True)
 
@@ -381,7 +381,7 @@ class Loop:
         found: list[tuple[Tensor, set[Buffer], set[Buffer]]] = []
         for start, end, tensors in made:
             first = [reached(a) for a in arrays_of(start)] if not self.once else []
-            first += [set()] * (len(tensors) - len(first))  # it is that very array where no turn has run
+            first += [set()] * (len(tensors) - len(first))  # it is that very array where no iteration has run
             found += zip(tensors, first, map(reached, arrays_of(end)), strict=True)
         shared: list[list[Buffer]] = []
         for _, first, last in found:
@@ -399,9 +399,9 @@ class Loop:
                 value.place.buffer.writeable = writeable(*(held[1:] if self.once else held))
 
     def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry], list[Node | None]]], list[tuple[Slot, Any]]]:
-        """What the last turn leaves in names that no turn reads: numbers with a carry each, and other values.
+        """What the last iteration leaves in names that no iteration reads: numbers with a carry each, and other values.
 
-        With the carries goes what says whether a name is bound without a turn, None where it is for sure.
+        With the carries goes what says whether a name is bound without an iteration, None where it is for sure.
         """
         found: list[tuple[Slot, Parts, list[Carry], list[Node | None]]] = []
         plain: list[tuple[Slot, Any]] = []
@@ -411,27 +411,27 @@ class Loop:
             if slot.name not in self.names.leaving:
                 plain.append((slot, UNBOUND))
             elif self.once and (value is None or type(value) in {bool, int, float, complex, str}):
-                plain.append((slot, value))  # the same in every turn
-            elif (last := self._of_last_turn(parts := self._apart(slot, value, asked=True))) is not None:
+                plain.append((slot, value))  # the same in every iteration
+            elif (last := self._of_last_iteration(parts := self._apart(slot, value, asked=True))) is not None:
                 plain.append((slot, last))
-            else:  # every turn binds it
+            else:  # every iteration binds it
                 found.append((slot, parts, *self._ends(slot, parts)))
         return found, plain
 
-    def _of_last_turn(self, parts: Parts) -> Any:
-        """What the last turn leaves, where that is numbers that depend on its index alone: worked out behind the loop."""
+    def _of_last_iteration(self, parts: Parts) -> Any:
+        """What the last iteration leaves, where that is numbers that depend on its index alone: worked out behind the loop."""
         if not self.once or self.index is None or self.outcome.result[1] is not False or not parts.numeric:
             return None
         within = topological(parts.nodes)
-        turns = self._own_leaves() - {self.index}
+        iterations = self._own_leaves() - {self.index}
         plain = all(not n.type.shape and n.type.form != "array" for n in parts.nodes) and not any(parts.defined)
-        if not plain or any(n in turns or context.may_fail(n) for n in within):
+        if not plain or any(n in iterations or context.may_fail(n) for n in within):
             return None
         last = scalar.subtract(size_node(self.index["within"][1]), constant(1))
         return parts.build([wrap(n) for n in site.substituted(parts.nodes, {self.index: last})])
 
     def _check_sizes(self, slot: Slot, parts: Parts) -> None:
-        """Refuse a shape that mentions what is known in one turn only."""
+        """Refuse a shape that mentions what is known in one iteration only."""
         sizes = [a for n in parts.nodes for s in n.type.shape for a in nodes_of(s)]
         if self._own_leaves() & set(topological(sizes)):
             raise NeedsPython(
@@ -445,7 +445,7 @@ class Loop:
         return {n for n in (self.index, *(c.stand_in for c in (*carries, *self.buffers.values()))) if n is not None}
 
     def _ends(self, slot: Slot, parts: Parts) -> tuple[list[Carry], list[Node | None]]:
-        """The carries of what the last turn leaves, and whether its name is bound without a turn."""
+        """The carries of what the last iteration leaves, and whether its name is bound without an iteration."""
         if not parts.numeric:
             raise NeedsPython(f"{slot.said} is no number, and is read behind {self.label}", "Use numbers and arrays.")
         self._check_sizes(slot, parts)
@@ -478,7 +478,7 @@ def _either(defined: Node | None, ran: Node | None) -> Node | None:
 
 
 def counted(loop: Loop, count: Node, index: Node) -> None:
-    """A ``loop`` region: as many turns as ``count`` says."""
+    """A ``loop`` region: as many iterations as ``count`` says."""
 
     def build(carries: list[Carry]) -> Sequence[Node]:
         stand_ins, ends, starts = split(carries)
@@ -492,9 +492,9 @@ def counted(loop: Loop, count: Node, index: Node) -> None:
 
 
 def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Node] | None = None) -> None:
-    """A ``while`` region: turns as long as ``test`` holds before them.
+    """A ``while`` region: iterations as long as ``test`` holds before them.
 
-    ``index`` counts the turns: what it is in a turn, and what it is where ``test`` is asked.
+    ``index`` counts the iterations: what it is in an iteration, and what it is where ``test`` is asked.
     """
     if loop.appended:
         raise Grows(

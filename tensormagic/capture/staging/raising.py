@@ -265,8 +265,8 @@ def way_raised(predicate: Node, way: int, outcome: Outcome, choose: Callable[[An
     note(choose(*((own, checks[CHECKS]) if way == 0 else (checks[CHECKS], own))))
 
 
-def turns_raise(error: Exception, ran: Node) -> bool:
-    """Have the graph raise what any turn of a loop raises, where one has ``ran``; whether that can wait."""
+def iterations_raise(error: Exception, ran: Node) -> bool:
+    """Have the graph raise what any iteration of a loop raises, where one has ``ran``; whether that can wait."""
     place = None if isinstance(error, CaptureError) else place_of(error)
     if place is None:
         return False

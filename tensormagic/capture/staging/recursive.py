@@ -280,7 +280,7 @@ def _traced(traced: Traced, function: Callable[..., Any], args: Any, options: An
     traced.moving = {k: v.type for k, v in enumerate(leaves) if isinstance(v, Tensor)}
     for _ in range(PASSES):
         try:
-            stand_ins, results = _turn(traced, world, function, leaves, build)
+            stand_ins, results = _iteration(traced, world, function, leaves, build)
         except _Again:
             continue
         if results is None:
@@ -301,7 +301,7 @@ def _traced(traced: Traced, function: Callable[..., Any], args: Any, options: An
     )
 
 
-def _turn(
+def _iteration(
     traced: Traced, world: World, function: Callable[..., Any], leaves: list[Any], build: Callable[..., Any]
 ) -> tuple[list[Node], list[Node] | None]:
     """Trace the function once; gives the stand-ins for its arguments and its results, None where something new was found out."""

@@ -171,9 +171,9 @@ def common_type(what: str, left: Type, right: Type) -> Type:
 
 
 def grown_type(label: str, carry: str, start: Type, before: Type, after: Type) -> Type:
-    """The type of a carry that begins as ``start`` and went as ``before`` into the turn that made ``after`` of it.
+    """The type of a carry that begins as ``start`` and went as ``before`` into the iteration that made ``after`` of it.
 
-    A Python number takes the type that the turn gives it; arrays and NumPy's numbers keep theirs.
+    A Python number takes the type that the iteration gives it; arrays and NumPy's numbers keep theirs.
     """
     if len(before.shape) != len(after.shape) or not all(map(same, before.shape, after.shape)):
         raise UnlikeShapesError(

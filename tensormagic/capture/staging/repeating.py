@@ -1,4 +1,4 @@
-"""``for`` and ``while`` of staged code: regions of the graph, or Python's, turn by turn."""
+"""``for`` and ``while`` of staged code: regions of the graph, or Python's, iteration by iteration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tensormagic.ops.leaf import Source, index_node, input_node, size_node
 from tensormagic.ops.scalars import scalar
 
 Thunk = Callable[[], Any]
-UNROLLED = 32  # turns up to which Python runs a loop in which arrays change their length
+UNROLLED = 32  # iterations up to which Python runs a loop in which arrays change their length
 
 
 class PlainPython(Exception):  # noqa: N818 (no error: a loop over Python's own numbers)
@@ -45,7 +45,7 @@ class PlainPython(Exception):  # noqa: N818 (no error: a loop over Python's own 
 
 def each(
     iterable: Any,
-    turn: Callable[[Any], None],
+    iteration: Callable[[Any], None],
     stop: Thunk | None,
     told: tuple[Sequence[str], ...],
     simple: bool = False,
@@ -55,12 +55,12 @@ def each(
     names = Names(*map(tuple, told))
     failed: Exception | None = None
     if items is not None and _may_stage(items):
-        functions = [getattr(turn, "__wrapped__", turn), *([stop] if stop else [])]
+        functions = [getattr(iteration, "__wrapped__", iteration), *([stop] if stop else [])]
         known = _known(items.count())
         rest = _rest(functions[0].__code__, known)
         failed = rest.reason() or rest.noted(
             _staged_as_needed(
-                lambda varies: staged_each(items, turn, stop, names, varies=varies),
+                lambda varies: staged_each(items, iteration, stop, names, varies=varies),
                 functions,
                 names,
                 stop is not None or known is None or known > UNROLLED,
@@ -70,7 +70,7 @@ def each(
             return ()
     if simple and isinstance(failed, PlainPython) and failed.alone and not is_lazy(iterable):
         return iterable
-    _go_over(iterable, items, failed, turn, stop, names)
+    _go_over(iterable, items, failed, iteration, stop, names)
     return ()
 
 
@@ -107,7 +107,7 @@ def _rest(code: CodeType, known: int | None) -> Rest:
 
 
 def _known(count: Size) -> int | None:
-    """How many turns there were when the code was captured; None where data say it."""
+    """How many iterations there were when the code was captured; None where data say it."""
     return None if nodes_of(count) else hint(count)
 
 
@@ -153,7 +153,7 @@ def _go_over(
     iterable: Any,
     items: Items | None,
     failed: Exception | None,
-    turn: Callable[[Any], None],
+    iteration: Callable[[Any], None],
     stop: Thunk | None,
     names: Names,
 ) -> None:
@@ -161,13 +161,15 @@ def _go_over(
     if items is not None and failed is not None and not isinstance(failed, PlainPython):
         count = items.count()
         if nodes_of(count) and not values_are_there():
-            if turns_raise(failed, scalar.greater(size_node(count), 0), lambda: turn(items.at(0)), (turn,)):
+            if iterations_raise(
+                failed, scalar.greater(size_node(count), 0), lambda: iteration(items.at(0)), (iteration,)
+            ):
                 return
             raise failed
         unstaged(failed)
     over: Iterable[Any] = _listed(items) if items is not None and is_lazy(iterable) else iterable
     with holding(over):
-        _turns(over, turn, stop, names)
+        _iterations(over, iteration, stop, names)
 
 
 def _listed(items: Items) -> Iterable[Any]:
@@ -182,48 +184,50 @@ def _listed(items: Items) -> Iterable[Any]:
         yield items.at(k)
 
 
-def _turns(items: Iterable[Any], turn: Callable[[Any], None], stop: Thunk | None, names: Names) -> None:
+def _iterations(items: Iterable[Any], iteration: Callable[[Any], None], stop: Thunk | None, names: Names) -> None:
     if stop is None:
         for item in items:
-            turn(item)
+            iteration(item)
         return
     for item in items:
         condition = truth(stop())
         if isinstance(condition, bool):
             if condition:
                 break
-            turn(item)
-        elif _guarded(condition, turn, item, names):
+            iteration(item)
+        elif _guarded(condition, iteration, item, names):
             break
 
 
-def _guarded(stopped: Node, turn: Callable[[Any], None], item: Any, names: Names) -> bool:
-    """A turn that runs unless the loop was left before, which depends on data; gives whether it is known that it was."""
+def _guarded(stopped: Node, iteration: Callable[[Any], None], item: Any, names: Names) -> bool:
+    """An iteration that runs unless the loop was left before, which depends on data; gives whether it is known that it was."""
 
     def nothing() -> None:
         """The loop was left."""
 
     try:
-        staged_branch(stopped, (nothing, lambda: turn(item)), names.bound, (*names.entering, *names.leaving), (turn,))
+        staged_branch(
+            stopped, (nothing, lambda: iteration(item)), names.bound, (*names.entering, *names.leaving), (iteration,)
+        )
     except Exception:
         if not values_are_there():
             raise
         if computed(stopped):
             return True
-        turn(item)
+        iteration(item)
     return False
 
 
 def staged_each(
     items: Items,
-    turn: Callable[[Any], None],
+    iteration: Callable[[Any], None],
     stop: Thunk | None,
     names: Names,
     lists: Sequence[list[Any] | Journaled] = (),
     *,
     varies: bool = False,
 ) -> None:
-    """A ``for`` as a region: a ``loop``, or a ``while`` where data may end it early; ``lists`` are what turns append to."""
+    """A ``for`` as a region: a ``loop``, or a ``while`` where data may end it early; ``lists`` are what iterations append to."""
     count: Size = items.count()
     once = is_at_least(count, 1)
     index = index_node("index", 0, count)
@@ -231,11 +235,11 @@ def staged_each(
     def run() -> tuple[Any, Any]:
         with holding(items):
             before = stop() if stop is not None else False
-            turn(items.at(wrap(index)))
+            iteration(items.at(wrap(index)))
             return before, stop() if stop is not None else False
 
     loop = Loop(
-        [getattr(turn, "__wrapped__", turn), *([stop] if stop else [])],
+        [getattr(iteration, "__wrapped__", iteration), *([stop] if stop else [])],
         names,
         run,
         once=once,
@@ -250,7 +254,7 @@ def staged_each(
     if loop.appended and not isinstance(count, int):
         if nodes_of(count):
             raise Grows("a list grows a data-dependent number of times", "Fill an array of the largest size.")
-        staged_each(First(items, int(extent(count))), turn, stop, names, lists, varies=varies)
+        staged_each(First(items, int(extent(count))), iteration, stop, names, lists, varies=varies)
         return
     if loop.appended and isinstance(count, int) and count <= FEW:
         raise NeedsPython(f"a list gets no more than {FEW} values", "They stay values of their own.")
@@ -266,45 +270,45 @@ def staged_each(
     conditional(loop, to_form(going, "python"), None if once else scalar.greater(number, 0), (index, asked))
 
 
-def repeat(test: Thunk, turn: Thunk, told: tuple[Sequence[str], ...]) -> None:
+def repeat(test: Thunk, iteration: Thunk, told: tuple[Sequence[str], ...]) -> None:
     """``while``."""
     condition = truth(test())
     names = Names(*map(tuple, told))
     failed: Exception | None = None
-    turns, due = 0, 0 if context.current() is not None else math.inf
+    iterations, due = 0, 0 if context.current() is not None else math.inf
     while condition is not False:
         if not isinstance(condition, bool) and failed is None:
-            failed = _staged(test, turn, names, condition)
+            failed = _staged(test, iteration, names, condition)
             if failed is None:
                 return
-        elif failed is None and turns >= due and condition is True:
-            due = 3 * turns + 1 if turns <= UNROLLED else math.inf
-            if turns > UNROLLED and _staged_while_known(test, turn, names):
+        elif failed is None and iterations >= due and condition is True:
+            due = 3 * iterations + 1 if iterations <= UNROLLED else math.inf
+            if iterations > UNROLLED and _staged_while_known(test, iteration, names):
                 return
-            if turns <= UNROLLED:  # what is known of these iterations may depend on data in later ones
-                condition, failed = _first_turn(test, turn, names)
+            if iterations <= UNROLLED:  # what is known of these iterations may depend on data in later ones
+                condition, failed = _first_iteration(test, iteration, names)
                 if condition is None:
                     return
                 if failed is None:
-                    turns += 1
+                    iterations += 1
                     continue
-        if not isinstance(condition, bool) and _is_over(condition, failed, turn):
+        if not isinstance(condition, bool) and _is_over(condition, failed, iteration):
             return
-        turn()
-        turns += 1
+        iteration()
+        iterations += 1
         condition = truth(test())
 
 
-def _staged_while_known(test: Thunk, turn: Thunk, names: Names) -> bool:
+def _staged_while_known(test: Thunk, iteration: Thunk, names: Names) -> bool:
     """Stage what is left of a long ``while`` whose test is known so far; gives whether that was done."""
     capture = context.current()
-    rest = Rest() if capture is None else capture.rests.setdefault(turn.__code__, Rest())
-    stage = partial(staged_repeat, test, turn, names, True, known=True)
-    return (rest.reason() or rest.noted(_staged_as_needed(lambda _: stage(), [turn, test], names, False))) is None
+    rest = Rest() if capture is None else capture.rests.setdefault(iteration.__code__, Rest())
+    stage = partial(staged_repeat, test, iteration, names, True, known=True)
+    return (rest.reason() or rest.noted(_staged_as_needed(lambda _: stage(), [iteration, test], names, False))) is None
 
 
-def turns_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequence[Any]) -> bool:
-    """Have the graph raise what the ``first`` turn of a loop raises, where one has ``ran``; whether that can wait."""
+def iterations_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequence[Any]) -> bool:
+    """Have the graph raise what the ``first`` iteration of a loop raises, where one has ``ran``; whether that can wait."""
     if raising.place_of(failed) is None or isinstance(failed, CaptureError):
         return False
     world = World([getattr(f, "__wrapped__", f) for f in functions])
@@ -313,12 +317,12 @@ def turns_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequence[
             f"the first iteration of the loop leaves what ends in an error in another one, and their number depends on data ({failed})",
             "Let each iteration leave what the next one takes: numbers and arrays of one dtype and shape.",
         ) from failed
-    return raising.turns_raise(failed, ran)
+    return raising.iterations_raise(failed, ran)
 
 
-def _is_over(condition: Node, failed: Exception | None, turn: Thunk) -> bool:
-    """Whether a ``while`` that no region can hold has no further turn: known, or told by an error that a turn would be."""
-    if failed is not None and turns_raise(failed, condition, turn, (turn,)):
+def _is_over(condition: Node, failed: Exception | None, iteration: Thunk) -> bool:
+    """Whether a ``while`` that no region can hold has no further iteration: known, or told by an error that an iteration would be."""
+    if failed is not None and iterations_raise(failed, condition, iteration, (iteration,)):
         return True
     if not values_are_there() or failed is None:
         raise failed or AssertionError
@@ -326,29 +330,29 @@ def _is_over(condition: Node, failed: Exception | None, turn: Thunk) -> bool:
     return not computed(condition)
 
 
-def _staged(test: Thunk, turn: Thunk, names: Names, condition: bool | Node) -> Exception | None:
+def _staged(test: Thunk, iteration: Thunk, names: Names, condition: bool | Node) -> Exception | None:
     """Stage a ``while``; gives what stands in the way."""
     return _staged_as_needed(
-        lambda varies: staged_repeat(test, turn, names, condition, varies=varies), [turn, test], names, True
+        lambda varies: staged_repeat(test, iteration, names, condition, varies=varies), [iteration, test], names, True
     )
 
 
-def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | None, Exception | None]:
-    """One turn of a ``while`` whose test is known: it stands, if the test is known after it, else the loop is staged.
+def _first_iteration(test: Thunk, iteration: Thunk, names: Names) -> tuple[bool | Node | None, Exception | None]:
+    """One iteration of a ``while`` whose test is known: it stands, if the test is known after it, else the loop is staged.
 
     Gives whether to go on, None where the loop is done; and what stands in the way of staging it.
     """
     checks, computes = raising.noted(), values_are_there()
 
     def run() -> tuple[bool | Node, bool]:
-        turn()
+        iteration()
         return truth(test()), raising.noted() is checks or not computes
 
     def stands(found: tuple[bool | Node, bool]) -> bool:
         return isinstance(found[0], bool) and found[1]  # Python runs what relies on something that it can look at
 
     try:
-        going, sure = attempt(World((turn, test)), run, stands).result
+        going, sure = attempt(World((iteration, test)), run, stands).result
         if isinstance(going, bool):
             return (going, None) if sure else (True, NeedsPython("an iteration relies on what depends on data"))
     except Grows as error:
@@ -356,21 +360,21 @@ def _first_turn(test: Thunk, turn: Thunk, names: Names) -> tuple[bool | Node | N
             return True, error
     except Exception as error:  # noqa: BLE001 (as above)
         return True, error
-    failed = _staged(test, turn, names, True)
+    failed = _staged(test, iteration, names, True)
     return (None, None) if failed is None else (True, failed)
 
 
 def staged_repeat(
-    test: Thunk, turn: Thunk, names: Names, first: bool | Node, *, varies: bool = False, known: bool = False
+    test: Thunk, iteration: Thunk, names: Names, first: bool | Node, *, varies: bool = False, known: bool = False
 ) -> None:
     """A ``while`` as a region; one whose test is ``known`` so far, only if there is something lazy in it."""
 
     def run() -> tuple[Any, Any]:
         before = test()
-        turn()
+        iteration()
         return before, None
 
-    loop = Loop([turn, test], names, run, once=first is True, varies=varies)
+    loop = Loop([iteration, test], names, run, once=first is True, varies=varies)
     loop.trace()
     if known and not loop.is_lazy(None):
         raise PlainPython(alone=loop.world.has_no_tensors)

@@ -118,8 +118,8 @@ def lost(results: Iterable[Node], known: set[Node]) -> str | None:
     return None
 
 
-class Turns:
-    """What the values that a loop carries may share memory with at the beginning of a turn: found out turn by turn.
+class Iterations:
+    """What the values that a loop carries may share memory with at the beginning of an iteration: found out iteration by iteration.
 
     Parameters
     ----------
@@ -143,9 +143,9 @@ class Turns:
         )
 
     def learn(self, before: dict[Any, Leaf], given: dict[Any, Tensor], after: dict[Any, Leaf], opened: int) -> bool:
-        """Add what arrays share that are carried ``before`` the loop and ``after`` a turn; whether there was anything new.
+        """Add what arrays share that are carried ``before`` the loop and ``after`` an iteration; whether there was anything new.
 
-        ``opened`` is when the turn began, in the count of buffers.
+        ``opened`` is when the iteration began, in the count of buffers.
         """
         keys = [*given]
         own = {t.place.buffer for t in given.values()}

@@ -273,7 +273,7 @@ class Staging(ast.NodeTransformer):
 
     def _for(self, node: ast.For, after: set[str]) -> list[ast.stmt]:
         names, told = self._loop_names(node, after)
-        behind = liveness.before_turn(node, after)
+        behind = liveness.before_iteration(node, after)
         written = cloned(node) if not getattr(node, STOPS, []) and all(map(_simple, node.body)) else None
         body = self.block(node.body, behind)
         take = _at(ast.Assign([node.target], ast.Name("__tensor_next__", ast.Load())), node.target)
@@ -284,9 +284,9 @@ class Staging(ast.NodeTransformer):
             either = flags[0] if len(flags) == 1 else _at(ast.BoolOp(ast.Or(), flags), node)
             stop = _thunk(self.visit(either))
         call = _call(
-            "each", node.iter, self.visit(node.iter), ast.Name("__tensor_turn__", ast.Load()), stop, told
+            "each", node.iter, self.visit(node.iter), ast.Name("__tensor_iteration__", ast.Load()), stop, told
         )  # fmt: skip
-        part = self._part("__tensor_turn__", [self._within(take), *body], names, node, "__tensor_next__")
+        part = self._part("__tensor_iteration__", [self._within(take), *body], names, node, "__tensor_next__")
         if written is None:
             return [part, _at(ast.Expr(call), node.iter)]
         call.args.append(_constant(True))  # type: ignore[attr-defined]
@@ -295,10 +295,10 @@ class Staging(ast.NodeTransformer):
 
     def _while(self, node: ast.While, after: set[str]) -> list[ast.stmt]:
         names, told = self._loop_names(node, after)
-        body = self.block(node.body, liveness.before_turn(node, after))
+        body = self.block(node.body, liveness.before_iteration(node, after))
         test = _thunk(self.visit(node.test))
-        call = _call("repeat", node.test, test, ast.Name("__tensor_turn__", ast.Load()), told)
-        return [self._part("__tensor_turn__", body, names, node), _at(ast.Expr(call), node.test)]
+        call = _call("repeat", node.test, test, ast.Name("__tensor_iteration__", ast.Load()), told)
+        return [self._part("__tensor_iteration__", body, names, node), _at(ast.Expr(call), node.test)]
 
     # scopes -----------------------------------------------------------------------------------------------------------
 
@@ -386,14 +386,14 @@ class Staging(ast.NodeTransformer):
         self.generic_visit(node)
         if more or first.is_async or names is None or not inside or self.scope.kind == "class":
             return node
-        turn = _at(ast.Lambda(_arguments(*names), node.elt), node.elt)
+        iteration = _at(ast.Lambda(_arguments(*names), node.elt), node.elt)
         tests: list[ast.expr] = []
         if first.ifs:
             test = (
                 first.ifs[0] if len(first.ifs) == 1 else self.visit_BoolOp(_at(ast.BoolOp(ast.And(), first.ifs), node))
             )
             tests = [_at(ast.Lambda(_arguments(*names), test), test)]
-        return _call(name, node, first.iter, turn, _constant(isinstance(first.target, ast.Name)), *tests)
+        return _call(name, node, first.iter, iteration, _constant(isinstance(first.target, ast.Name)), *tests)
 
     def visit_Call(self, node: ast.Call) -> Any:
         framed = _looks_at_frame(node)

@@ -1,4 +1,4 @@
-"""What decides: truth values, known or in the graph; and Python's turn, where no region can hold what is asked for."""
+"""What decides: truth values, known or in the graph; and Python's iteration, where no region can hold what is asked for."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def unstaged(error: Exception) -> None:
 
 
 def _said(error: Exception) -> str:
-    lazy = any(isinstance(a, Tensor) for a in error.args)  # of a turn that was tried out
+    lazy = any(isinstance(a, Tensor) for a in error.args)  # of an iteration that was tried out
     return "" if lazy else getattr(error, "message", str(error))

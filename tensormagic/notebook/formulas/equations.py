@@ -255,11 +255,11 @@ class _Page:
             kind = name.partition("#")[0]
             places = lens.of(node)
             if node in here and places:
-                turns = (
+                iterations = (
                     f", {node.args[0]['bits'].array()} times" if kind == "loop" and node.args[0].op is CONSTANT else ""
                 )
                 role = "" if places[0].role == "value" else " backward" if places[0].role == "adjoint" else ""
-                self.notes.setdefault(f"{name.replace('#', ' ')} is the {kind} at {places[0]}{turns}{role}")
+                self.notes.setdefault(f"{name.replace('#', ' ')} is the {kind} at {places[0]}{iterations}{role}")
 
 
 def _names(shown: _Shown, named: Mapping[str, Node]) -> dict[Node, str]:

@@ -320,7 +320,7 @@ class Writer:
         factors = matrix_factors(node)
         if factors is not None and all(map(self._is_whole, node.args)):
             made = [self.write(x, None, depth + 1) for x, _ in factors]
-            turned = [transposed(e) if turn else e for e, (_, turn) in zip(made, factors, strict=True)]
+            turned = [transposed(e) if iteration else e for e, (_, iteration) in zip(made, factors, strict=True)]
             scaled = not all(x.type.shape for x in node.args)
             return self._part(times(turned, "" if scaled else "matrix"), index)
         return self._einsum(node, index, depth) if index is not None else self._call(node, index, depth)

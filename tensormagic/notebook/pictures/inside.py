@@ -1,6 +1,6 @@
-"""What is measured of nodes inside loops, branches and calls: in some of the turns, with the first and the last, and over all.
+"""What is measured of nodes inside loops, branches and calls: in some of the iterations, with the first and the last, and over all.
 
-A region is computed twice: first to count and to time, then to look at the values in the turns that are told.
+A region is computed twice: first to count and to time, then to look at the values in the iterations that are told.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tensormagic.ops.regions.recursion import RECURSIVE
 
 __all__ = ["Inside", "Region"]
 
-MOST_TURNS = 9  # that are told of one graph inside
+MOST_ITERATIONS = 9  # that are told of one graph inside
 MOST_TOLD = 2_000  # values in all: each is some hundred bytes of the page
 LONGEST = 1.5  # seconds for counting, and for looking at the values, beyond what NumPy itself needs for all regions
 LONGEST_EXTREMES = 0.4  # seconds for keeping count in one region; then the least and the greatest are not looked for
@@ -73,7 +73,7 @@ class Inside:
     def region(self, node: Node, operands: Sequence[Any], end: float) -> Region:
         """Compute a region, until ``end`` at the latest, and once more to look at what is inside."""
         begun, count = time.perf_counter(), max(_count_inside(node), 1)
-        most = min(MOST_TURNS, max(self.room // (2 * count), min(self.room // count, 1)))
+        most = min(MOST_ITERATIONS, max(self.room // (2 * count), min(self.room // count, 1)))
         if most < 1 or self.left <= 0:
             self.note = "Values inside loops and branches are told of the first ones only: there are many."
             value, whole = self._run(node, operands, Looking(end))
@@ -84,7 +84,7 @@ class Inside:
         self._run(node, operands, looking)
         self.left -= time.perf_counter() - begun - counting.clock
         inside = dict(_told(node, counting, looking, whole=whole))
-        self.room -= sum(len(one.get("turns", ())) for one in inside.values())
+        self.room -= sum(len(one.get("iterations", ())) for one in inside.values())
         if not whole:
             self.note = "Of a long loop the first iterations are told: NumPy needs too long for all of them."
         return Region(value, whole, {**_seconds(counting.clock), "ran": _ran(counting, whole=whole)}, inside)
@@ -204,19 +204,22 @@ class _Counting(Looking):
 
 @dataclass(frozen=True)
 class _Seen:
-    """What is told of a value, and when it was there: the turns of the loops around it, and the run of its graph."""
+    """What is told of a value, and when it was there: the iterations of the loops around it, and the run of its graph."""
 
-    turns: Sequence[tuple[Frame, int]]
+    iterations: Sequence[tuple[Frame, int]]
     graph: str
     run: int
     told: Mapping[str, Any]
 
     def when(self, runs: int, *, calls: bool) -> str:
         """``iteration 3 of 200``, the outermost loop first; of functions that call themselves the call; nothing outside loops."""
-        parts = [f"iteration {turn}{'' if loop.turns is None else f' of {loop.turns}'}" for loop, turn in self.turns]
-        if self.graph == "test" and self.turns:  # it comes before the turn, and once more
-            loop, turn = self.turns[-1]
-            parts[-1] = f"test {turn + 1}{'' if loop.turns is None else f' of {loop.turns + 1}'}"
+        parts = [
+            f"iteration {iteration}{'' if loop.iterations is None else f' of {loop.iterations}'}"
+            for loop, iteration in self.iterations
+        ]
+        if self.graph == "test" and self.iterations:  # it comes before the iteration, and once more
+            loop, iteration = self.iterations[-1]
+            parts[-1] = f"test {iteration + 1}{'' if loop.iterations is None else f' of {loop.iterations + 1}'}"
         return ", ".join([*parts, *([f"call {self.run} of {runs}"] if calls and runs > 1 else [])])
 
 
@@ -249,8 +252,8 @@ class _Looking(Looking):
     def made(self, node: Node, value: Any) -> None:
         if self.frames and self.frames[-1].shown:
             frame = self.frames[-1]
-            turns = [(loop, loop.turn) for loop in self.loops()]
-            seen = _Seen(turns, frame.running, frame.run, self.summary(value))
+            iterations = [(loop, loop.iteration) for loop in self.loops()]
+            seen = _Seen(iterations, frame.running, frame.run, self.summary(value))
             self.seen.setdefault((*(frame.inside or ()), node), []).append(seen)
 
 
@@ -283,18 +286,20 @@ def _count_inside(region: Node) -> int:
 
 
 def _ran(counting: _Counting, *, whole: bool) -> str:
-    """How many turns a loop had; which way a branch went."""
+    """How many iterations a loop had; which way a branch went."""
     root = counting.root
     if root is None:
         return ""
     if root.is_loop:
-        turns = root.count if root.count is not None else root.turn
-        return f"{'' if whole or root.count is not None else 'more than '}{turns} iteration{'s' * (turns != 1)}"
+        iterations = root.count if root.count is not None else root.iteration
+        return (
+            f"{'' if whole or root.count is not None else 'more than '}{iterations} iteration{'s' * (iterations != 1)}"
+        )
     return {"then": "then", "otherwise": "else"}.get(root.way, "")
 
 
 def _ways(place: Place, counting: _Counting) -> str:
-    """The turns of a loop inside, in all; how often each way of a branch was taken."""
+    """The iterations of a loop inside, in all; how often each way of a branch was taken."""
     op, runs = place[-1].op, counting.runs
     if op in {LOOP, WHILE}:
         return f"{runs((*place, 'body'))} iterations"
@@ -342,7 +347,7 @@ def _node(node: Node, inside: Place, counting: _Counting, looking: _Looking, *, 
         told["over"] = f"min {record.low:.4g}, max {record.high:.4g}"
     calls = inside[-2].op is RECURSIVE
     seen = looking.seen.get(place, ())
-    return told | ({"turns": [[s.when(runs, calls=calls), dict(s.told)] for s in seen]} if seen else {})
+    return told | ({"iterations": [[s.when(runs, calls=calls), dict(s.told)] for s in seen]} if seen else {})
 
 
 def _seconds(seconds: float) -> dict[str, Any]:

@@ -296,8 +296,8 @@ def _coordinates(net: _Net, rows: list[list[int]]) -> list[float]:
         for item in row:
             x[item] -= edge / 2
     rounds = 10 if len(net.widths) <= SMALL else 4
-    for turn in range(rounds):
-        settle = turn >= rounds - 2
+    for iteration in range(rounds):
+        settle = iteration >= rounds - 2
         for row in rows:
             _place(net, row, x, use_above=True, use_below=settle)
         for row in reversed(rows):

@@ -165,8 +165,8 @@ def _details(scene: Scene) -> dict[str, Any]:
 def _in_words(told: Mapping[str, Any]) -> dict[str, Any]:
     """What is told of a vertex, with times and sizes in their units."""
     found = {key: _UNITS[key](value) if key in _UNITS else value for key, value in told.items()}
-    if "turns" in told:
-        found["turns"] = [[when, _in_words(one)] for when, one in told["turns"]]
+    if "iterations" in told:
+        found["iterations"] = [[when, _in_words(one)] for when, one in told["iterations"]]
     return found
 
 

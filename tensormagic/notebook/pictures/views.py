@@ -96,16 +96,16 @@ class Scope:
         names: list[str] = []
         fixed: dict[int, Node] = {}
         for k in range(len(graph.parameters)):
-            turn = k - counted
+            iteration = k - counted
             if counted and not k:
                 names.append(naming.counter(node) or "index")
                 continue
-            carried = 0 <= turn < carries
+            carried = 0 <= iteration < carries
             source = unfolded(given[k]) if k < len(given) else None
             if source is not None and source.op is CONSTANT and not carried:
                 fixed[k] = source
-            result = graph.results[turn] if carried and turn < len(graph.results) else None
-            usual = f"carried {turn + 1}" if carried else f"operand {k + 1}"
+            result = graph.results[iteration] if carried and iteration < len(graph.results) else None
+            usual = f"carried {iteration + 1}" if carried else f"operand {k + 1}"
             named = called.get(result, "") if result is not None else ""
             names.append(named or (self.given(given[k], naming, carried=carried) if k < len(given) else "") or usual)
         return Scope(graph, tuple(names), numbers, called, fixed)

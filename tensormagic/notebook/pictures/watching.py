@@ -1,4 +1,4 @@
-"""A loop, a branch or a call computed once more in NumPy while somebody looks on: which graph inside runs, in which turn.
+"""A loop, a branch or a call computed once more in NumPy while somebody looks on: which graph inside runs, in which iteration.
 
 Nothing is printed again.
 """
@@ -38,9 +38,9 @@ class Frame:
     place
         The graphs around it, and the region.
     count
-        Of a loop, how many turns there will be, where that is known.
-    turn
-        How many turns have begun.
+        Of a loop, how many iterations there will be, where that is known.
+    iteration
+        How many iterations have begun.
     ended
         Whether all have ended.
     way
@@ -48,7 +48,7 @@ class Frame:
     running, graph
         The graph that runs, and its name; nothing for one that no picture has.
     run
-        How often that graph has started, in all turns of the loops around it. Told by who looks on.
+        How often that graph has started, in all iterations of the loops around it. Told by who looks on.
     shown
         Whether the values in it are looked at. Told by who looks on.
     """
@@ -56,7 +56,7 @@ class Frame:
     node: Node
     place: Place
     count: int | None = None
-    turn: int = 0
+    iteration: int = 0
     ended: bool = False
     way: str = ""
     running: str = ""
@@ -71,13 +71,13 @@ class Frame:
 
     @property
     def is_loop(self) -> bool:
-        """Whether there are turns."""
+        """Whether there are iterations."""
         return self.node.op in {LOOP, WHILE}
 
     @property
-    def turns(self) -> int | None:
-        """How many turns there are; None where nobody has seen the end."""
-        return self.turn if self.ended else self.count
+    def iterations(self) -> int | None:
+        """How many iterations there are; None where nobody has seen the end."""
+        return self.iteration if self.ended else self.count
 
 
 class Looking:
@@ -88,13 +88,13 @@ class Looking:
         self.end = end
 
     def starts(self, graph: Graph, table: Mapping[Node, Any]) -> None:
-        """A graph starts: a turn, a way of a branch, a call."""
+        """A graph starts: an iteration, a way of a branch, a call."""
         if time.perf_counter() > self.end:
             raise Enough
         if self.frames:
             frame = self.frames[-1]
             frame.graph, frame.running = graph, _name(frame, graph)
-            frame.turn += frame.running == "body"
+            frame.iteration += frame.running == "body"
             self.started(frame, table)
 
     def begins(self, node: Node, given: Sequence[Any]) -> None:

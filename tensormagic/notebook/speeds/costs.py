@@ -54,7 +54,7 @@ class Cost:
     moved
         Bytes of the arrays that are read and written: in each pass over arrays each of them once.
     known
-        Whether that is all: how often a ``while`` turns nobody knows before.
+        Whether that is all: how often a ``while`` iterations nobody knows before.
 
     Examples
     --------
@@ -75,9 +75,9 @@ class Cost:
             self.known and other.known,
         )
 
-    def times(self, turns: int) -> Cost:
+    def times(self, iterations: int) -> Cost:
         """So many times the same."""
-        return Cost(self.operations * turns, self.flops * turns, self.moved * turns, self.known)
+        return Cost(self.operations * iterations, self.flops * iterations, self.moved * iterations, self.known)
 
 
 NONE = Cost()
@@ -110,7 +110,7 @@ def of_graph(nodes: Iterable[Node], number: Number) -> Cost:
 def by_node(nodes: Iterable[Node], number: Number) -> Iterator[tuple[Node, Cost, Node]]:
     """Each node with what NumPy does for it and the outermost region that it is in; without one, itself.
 
-    In loops it is as often as these turn. Of a choice both branches are given, and of a ``while`` one turn, as costs that
+    In loops it is as often as these iteration. Of a choice both branches are given, and of a ``while`` one iteration, as costs that
     are not all.
     """
     for node in nodes:
@@ -119,10 +119,10 @@ def by_node(nodes: Iterable[Node], number: Number) -> Iterator[tuple[Node, Cost,
             yield node, of_node(node, number), node
             continue
         yield node, NONE, node
-        turns = _turns(node, number)
+        iterations = _iterations(node, number)
         for graph in graphs:
             for inner, cost, _ in by_node(graph.nodes, _within(graph, node, number)):
-                yield inner, cost + Cost(known=False) if turns is None else cost.times(turns), node
+                yield inner, cost + Cost(known=False) if iterations is None else cost.times(iterations), node
 
 
 def _graphs(node: Node) -> list[Graph]:
@@ -219,7 +219,7 @@ class _Sizes:
             return size
         try:
             return self._number(size)
-        except (TensorError, LookupError, TypeError, ValueError):  # it depends on the turn of a loop
+        except (TensorError, LookupError, TypeError, ValueError):  # it depends on the iteration of a loop
             self.known = False
             return hint(size) or 1
 
@@ -325,7 +325,7 @@ class _Counter:
         return found
 
     def _bytes(self, node: Node, index: IndexTuple, stage: Stage, sizes: _Sizes) -> int:
-        """The bytes of the elements that an index goes through: where it is read elsewhere, as many as there are turns."""
+        """The bytes of the elements that an index goes through: where it is read elsewhere, as many as there are iterations."""
         taken = {int(i.variable[1:]) for i in index if i.variable is not None}
         anywhere = node in self.gathered or (
             node is stage.root and "slices" not in node.params and stage.written is not None
@@ -368,14 +368,14 @@ class _Counter:
         return cost
 
 
-def _own(stage: Stage, turns: int) -> Cost:
+def _own(stage: Stage, iterations: int) -> Cost:
     """What a stage does itself: a fold's step, the product in a contraction, the sum into an array."""
     if stage.kind == "map":
         return NONE
     if stage.kind == "store":
         adds = "set" not in stage.root.op.name
-        return Cost(turns, turns) if adds else NONE
-    return Cost(turns * len(stage.body), turns * len(stage.body))
+        return Cost(iterations, iterations) if adds else NONE
+    return Cost(iterations * len(stage.body), iterations * len(stage.body))
 
 
 def _with_operands(node: Node, number: Number) -> Cost:
@@ -393,12 +393,12 @@ def _parts_in(blocks: Iterable[Block]) -> list[Any]:
 
 
 def _repeated(region: Node, inner: Sequence[Cost], number: Number) -> Cost:
-    """A loop as often as it turns, where that is known before; of a choice the branch that costs more."""
+    """A loop as often as it runs, where that is known before; of a choice the branch that costs more."""
     if region.op is COND:
         found = max(inner, key=lambda c: (c.flops, c.moved), default=NONE)
         return found + Cost(known=False)
-    turns = _turns(region, number)
-    return total(inner) + Cost(known=False) if turns is None else total(inner).times(turns)
+    iterations = _iterations(region, number)
+    return total(inner) + Cost(known=False) if iterations is None else total(inner).times(iterations)
 
 
 def _within(graph: Graph, region: Node, number: Number) -> Number:
@@ -412,13 +412,13 @@ def _within(graph: Graph, region: Node, number: Number) -> Number:
     return lambda size: evaluate(size, known.__getitem__)
 
 
-def _turns(node: Node, number: Number) -> int | None:
-    """How often a region turns, where that is known before: what is no loop and no choice, once."""
+def _iterations(node: Node, number: Number) -> int | None:
+    """How often a region iterations, where that is known before: what is no loop and no choice, once."""
     if node.op is not LOOP:
         return None if node.op in {WHILE, COND} else 1
     count = as_size(node.args[0])
     if count is None:
         return None
     sizes = _Sizes(number)
-    turns = sizes(count)
-    return turns if sizes.known else None
+    iterations = sizes(count)
+    return iterations if sizes.known else None

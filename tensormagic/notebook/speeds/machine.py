@@ -26,7 +26,7 @@ from tensormagic.config import config
 __all__ = ["Machine", "measured"]
 
 _CHAIN = 16  # multiply-adds on a number before it is stored
-_FEW, _TURNS = 256, 4_000
+_FEW, _ITERATIONS = 256, 4_000
 _SMALL, _LARGE = 8_000, 4_000_000  # elements of each of three arrays: 192 kB, and 96 MB
 _REPEATS = 7
 _WAIT = 30.0
@@ -122,7 +122,7 @@ def _by_numpy() -> Machine:
 _FMA = (
     "def kernel(table):\n    n = table[1]\n"
     '    a = array(table, 2, "float64", 0)\n    b = array(table, 3, "float64", 1)\n'
-    f"    for turn in range(n):\n        for i in range({_FEW}):\n            x = a[i]\n            y = b[i]\n"
+    f"    for iteration in range(n):\n        for i in range({_FEW}):\n            x = a[i]\n            y = b[i]\n"
     + "            x = multiply_add(x, y, y)\n" * _CHAIN
     + "            a[i] = x\n"
 )
@@ -159,6 +159,6 @@ def _by_machine_code() -> Machine | None:
     if not handle.wait(_WAIT) or None in programs.functions:
         return None
     few, factor = np.full(_FEW, 0.5), np.full(_FEW, 0.5)
-    seconds = _best(lambda: programs.call(0, _TURNS, few, factor))
+    seconds = _best(lambda: programs.call(0, _ITERATIONS, few, factor))
     cached, memory = _streams(lambda a, b, c: programs.call(1, len(a), a, b, c))
-    return Machine(2 * _CHAIN * _FEW * _TURNS / seconds, cached, memory, "compiled code")
+    return Machine(2 * _CHAIN * _FEW * _ITERATIONS / seconds, cached, memory, "compiled code")

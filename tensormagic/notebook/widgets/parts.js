@@ -15,8 +15,8 @@ function addParts(graph, body) {
   [graph.frameLayer, graph.edgeLayer, graph.boxLayer, graph.headingLayer] = graph.layers;
   graph.tip = node("div", { class: "tm-tip", role: "presentation" });
   graph.side = node("div", { class: "tm-side" });
-  graph.turns = node("label", { class: "tm-turns" }, "iteration");
-  graph.turns.appendChild(node("input", { type: "range", min: 0 }));
+  graph.iterations = node("label", { class: "tm-iterations" }, "iteration");
+  graph.iterations.appendChild(node("input", { type: "range", min: 0 }));
   graph.card = node("div", { class: "tm-details" });
   graph.source = node("ol", { class: "tm-source", "aria-label": "the cell" });
   graph.rules = node("details", { class: "tm-rules" });
@@ -24,10 +24,10 @@ function addParts(graph, body) {
   graph.tree = node("ul", { role: "tree", "aria-label": "nodes of the graph" });
   graph.live = node("div", { class: "tm-live", role: "status", "aria-live": "polite" });
   graph.outline.append(node("summary", {}, "Outline"), graph.tree);
-  graph.side.append(graph.turns, graph.card, graph.source, graph.rules, graph.outline);
+  graph.side.append(graph.iterations, graph.card, graph.source, graph.rules, graph.outline);
   graph.stage.appendChild(graph.tip);
   graph.main.append(graph.stage, graph.side);
-  graph.tip.hidden = graph.turns.hidden = graph.stepBar.hidden = graph.rules.hidden = graph.canvas.hidden = true;
+  graph.tip.hidden = graph.iterations.hidden = graph.stepBar.hidden = graph.rules.hidden = graph.canvas.hidden = true;
 
   graph.counted = ({ ops, kernels }) => `${ops} op${ops === 1 ? "" : "s"}${kernels ? `, ${kernels} kernel${kernels === 1 ? "" : "s"}` : ""}`;
   graph.viewButtons = graph.scene.views.map((each) => {

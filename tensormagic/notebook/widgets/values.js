@@ -33,34 +33,34 @@ function heatOf(told) {
 }
 
 function addValues(graph) {
-  // inside a loop, of one of the turns that were looked at: the last one, or where the slider is
-  graph.turn = Infinity;
+  // inside a loop, of one of the iterations that were looked at: the last one, or where the slider is
+  graph.iteration = Infinity;
   graph.told = (vertex) => {
-    const told = (graph.details && vertex && graph.details.measured[vertex.number]) || {}, { turns } = told;
-    if (!turns) return told;
-    const [turn, values] = turns[Math.min(graph.turn, turns.length - 1)];
-    return { ...told, ...values, turn };
+    const told = (graph.details && vertex && graph.details.measured[vertex.number]) || {}, { iterations } = told;
+    if (!iterations) return told;
+    const [iteration, values] = iterations[Math.min(graph.iteration, iterations.length - 1)];
+    return { ...told, ...values, iteration };
   };
-  const slider = graph.turns.lastChild;
+  const slider = graph.iterations.lastChild;
   slider.addEventListener("input", () => {
-    graph.turn = slider.value === slider.max ? Infinity : slider.valueAsNumber;
+    graph.iteration = slider.value === slider.max ? Infinity : slider.valueAsNumber;
     graph.panel();
-    graph.say(graph.told(graph.vertexOf(graph.selected)).turn);
+    graph.say(graph.told(graph.vertexOf(graph.selected)).iteration);
   });
-  graph.turned = function turned({ turns = [], turn }) {
+  graph.turned = function turned({ iterations = [], iteration }) {
     graph.tip.dataset.key = ""; // what the pointer tells is told anew
-    graph.turns.hidden = turns.length < 2;
-    slider.max = turns.length - 1;
-    slider.value = Math.min(graph.turn, slider.max);
-    slider.setAttribute("aria-valuetext", turn);
+    graph.iterations.hidden = iterations.length < 2;
+    slider.max = iterations.length - 1;
+    slider.value = Math.min(graph.iteration, slider.max);
+    slider.setAttribute("aria-valuetext", iteration);
   };
   graph.extremes = (told) => (told.min === undefined ? "" : `min ${told.min}, max ${told.max}, mean ${told.mean}`);
   graph.missing = (told) => [told.nan ? `${told.nan} nan` : "", told.inf ? `${told.inf} infinite` : ""].filter(Boolean).join(", ");
   // the rows that tell it
   graph.measures = function measures(vertex) {
     const told = graph.told(vertex);
-    const some = told.of ? ` (of ${told.of} of them)` : "", many = (told.turns || []).length > 1;
-    return [["ran", told.ran], ["time", told.seconds && `${told.seconds} in NumPy${many ? ", all together" : ""}`], ["all runs", told.over], ["when", told.turn],
+    const some = told.of ? ` (of ${told.of} of them)` : "", many = (told.iterations || []).length > 1;
+    return [["ran", told.ran], ["time", told.seconds && `${told.seconds} in NumPy${many ? ", all together" : ""}`], ["all runs", told.over], ["when", told.iteration],
       ["memory", told.bytes && told.bytes + (many ? " each" : "")], ["values", told.value || vertex.preview || ""], ["range", graph.extremes(told) && graph.extremes(told) + some],
       ["not finite", told.nan === undefined || told.value === undefined ? "" : graph.missing(told) || "none"]];
   };

@@ -66,8 +66,8 @@ def _student(x: Node, given: Given, moving: Given) -> Tangent:
 
 
 def _von_mises(x: Node, given: Given, moving: Given) -> Tangent:
-    turn = x - given["mu"]
-    around = arctan2(sin(turn), cos(turn))
+    iteration = x - given["mu"]
+    around = arctan2(sin(iteration), cos(iteration))
     return _along({"mu": lambda: 0 * x + 1, "kappa": lambda: by_concentration(given["kappa"], around)}, moving)
 
 

@@ -13,7 +13,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type, python
-from tensormagic.ops.interpret import Turns, formed, is_plain, run
+from tensormagic.ops.interpret import Iterations, formed, is_plain, run
 from tensormagic.ops.loop_text import Given, Scope, Text, is_heavy
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import items
@@ -34,7 +34,9 @@ from tensormagic.ops.regions.region import (
     unused,
 )
 
-turning: list[list[int]] = []  # of each loop that NumPy runs, the outermost first: its turn, and how many there will be
+turning: list[
+    list[int]
+] = []  # of each loop that NumPy runs, the outermost first: its iteration, and how many there will be
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -84,15 +86,15 @@ class Repeat(Region):
         constants = [formed(v, t) for v, t in zip(values[carries:], entry[carries:], strict=True)]
         del values[carries:]
         state = [formed(values.pop(), t) for t in reversed(entry[:carries])][::-1]
-        turn = [0, count or 0]
-        turning.append(turn)
+        iteration = [0, count or 0]
+        turning.append(iteration)
         try:
-            return packed(self._repeated(node, state, constants, turn, count))
+            return packed(self._repeated(node, state, constants, iteration, count))
         finally:
             turning.pop()
 
     def _repeated(
-        self, node: Node, state: list[Value], constants: list[Value], turn: list[int], count: int | None
+        self, node: Node, state: list[Value], constants: list[Value], iteration: list[int], count: int | None
     ) -> list[Value]:
         """The state after the iterations: few are interpreted, many run as Python."""
         body, first = node["body"], int(self.counted)
@@ -100,19 +102,19 @@ class Repeat(Region):
         loop = self, test, body, len(state)
         known = _runs.get(loop, 0)  # the function, or how often that was interpreted
         if is_plain() and (callable(known) or (count or 0) + known > FEW):
-            return _run_of(*loop)(state, constants, turn, count)
-        turns, tests = Turns(first + len(state)), Turns(len(state))
-        while count is None or turn[0] < count:
-            if count is None and turn[0] >= FEW and is_plain():
-                return _run_of(*loop)(state, constants, turn, 0)
+            return _run_of(*loop)(state, constants, iteration, count)
+        iterations, tests = Iterations(first + len(state)), Iterations(len(state))
+        while count is None or iteration[0] < count:
+            if count is None and iteration[0] >= FEW and is_plain():
+                return _run_of(*loop)(state, constants, iteration, 0)
             if test is not None and not run(test, [*state, *constants], tests)[0]:
                 break
-            given = [turn[0], *state, *constants] if first else [*state, *constants]
-            turn[0] += 1
+            given = [iteration[0], *state, *constants] if first else [*state, *constants]
+            iteration[0] += 1
             state.clear()
-            state += run(body, given, turns)
+            state += run(body, given, iterations)
         if not callable(known):
-            _remember(loop, known + turn[0])
+            _remember(loop, known + iteration[0])
         return state
 
     def written(self, node: Node, text: Text, given: Sequence[Given], targets: Sequence[str]) -> None:
@@ -223,7 +225,7 @@ class Repeat(Region):
     def _moved(
         self, body: Graph, moving: list[int], carries: int
     ) -> tuple[list[int], list[Node], list[Node], list[Tangent]]:
-        """The operands that have tangents at some turn, these, and a turn: what moves a carry moves it from then on."""
+        """The operands that have tangents at some iteration, these, and an iteration: what moves a carry moves it from then on."""
         own = body.parameters[int(self.counted) :]
         while True:
             extra = {k: stand_in("tangent", tangent_type(own[k].type)) for k in moving}
@@ -242,7 +244,7 @@ class Repeat(Region):
 
 
 def _kept(begin: Type, end: Type, entry: Type, outside: Type) -> Type:
-    """What a carry is from ``outside`` after the turns: of a size that no turn changes it is what it was."""
+    """What a carry is from ``outside`` after the iterations: of a size that no iteration changes it is what it was."""
     if begin.ndim != end.ndim or entry.ndim != end.ndim:
         return outside
     sizes = zip(begin.shape, end.shape, entry.shape, outside.shape, strict=True)
@@ -294,11 +296,11 @@ def _written(op: Repeat, test: Graph | None, body: Graph, carries: int) -> Calla
     state = [Given(name, p.type, owned=True) for name, p in zip(names, own, strict=False)]
     constants = [Given(name, p.type, owned=False) for name, p in zip(others, own[carries:], strict=True)]
     if test is None:
-        op.counted_text(text, body, state, constants, "count", "turn[0] += 1")
+        op.counted_text(text, body, state, constants, "count", "iteration[0] += 1")
     else:
-        op.tested_text(text, test, body, state, constants, "turn[0] += 1")
+        op.tested_text(text, test, body, state, constants, "iteration[0] += 1")
     text.line(f"return [{', '.join(names)}]")
-    return text.function("run", "state, constants, turn, count")
+    return text.function("run", "state, constants, iteration, count")
 
 
 FEW = 8  # iterations that are interpreted: a text takes longer to make
@@ -308,10 +310,10 @@ WHILE = Repeat(name="while", counted=False, doc="A graph repeated on its own res
 
 
 def loop(count: Node, body: Graph, carries: Sequence[Node], constants: Sequence[Node] = ()) -> tuple[Node, ...]:
-    """The carries after ``count`` turns of ``body(index, *carries, *constants)``."""
+    """The carries after ``count`` iterations of ``body(index, *carries, *constants)``."""
     return items(make(LOOP, (count, *carries, *constants), body=body, carries=len(carries)))
 
 
 def while_loop(test: Graph, body: Graph, carries: Sequence[Node], constants: Sequence[Node] = ()) -> tuple[Node, ...]:
-    """The carries when ``test(*carries, *constants)`` is first false; a turn is ``body(*carries, *constants)``."""
+    """The carries when ``test(*carries, *constants)`` is first false; an iteration is ``body(*carries, *constants)``."""
     return items(make(WHILE, (*carries, *constants), test=test, body=body, carries=len(carries)))

@@ -85,7 +85,7 @@ def bytes_of(t: Type, sizes: Mapping[Any, Size]) -> int:
 
 
 def _is_leaf(node: Node) -> bool:
-    """Whether a node without operands is the same at every turn: a constant, a size, an index ramp."""
+    """Whether a node without operands is the same at every iteration: a constant, a size, an index ramp."""
     return not node.needs and node.op.name not in {"input", "parameter", "seed"}
 
 

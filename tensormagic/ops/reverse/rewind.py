@@ -1,7 +1,7 @@
 """Reverse mode of a loop: the loop, which also records what its derivative reads, and a loop that goes back over that.
 
-What is recorded lies in stacks, arrays with an axis for the turns, where their sizes are known before the loop runs; elsewhere on
-tapes. Cotangents of constants are gathered in carries of the loop back, so that what a turn reads is added to in place.
+What is recorded lies in stacks, arrays with an axis for the iterations, where their sizes are known before the loop runs; elsewhere on
+tapes. Cotangents of constants are gathered in carries of the loop back, so that what an iteration reads is added to in place.
 """
 
 from __future__ import annotations
@@ -63,21 +63,21 @@ class History:
     value: Node
     shape: tuple[Size, ...] | None
 
-    def start(self, turns: Size | None) -> Node:
-        """What the record is before the first turn."""
-        if self.shape is None or turns is None:
+    def start(self, iterations: Size | None) -> Node:
+        """What the record is before the first iteration."""
+        if self.shape is None or iterations is None:
             return empty_tape(self.value.type)
-        return broadcast(constant(self.value.type.dtype.type(0)), (turns, *self.shape))
+        return broadcast(constant(self.value.type.dtype.type(0)), (iterations, *self.shape))
 
-    def slot(self, turns: Size | None) -> Node:
-        """A stand-in for it inside a body, where the number of turns is ``turns``."""
+    def slot(self, iterations: Size | None) -> Node:
+        """A stand-in for it inside a body, where the number of iterations is ``iterations``."""
         t = self.value.type
-        if self.shape is None or turns is None:
+        if self.shape is None or iterations is None:
             return stand_in("record", tape_type(t))
-        return stand_in("record", Type(t.dtype, (turns, *t.shape)))
+        return stand_in("record", Type(t.dtype, (iterations, *t.shape)))
 
     def written(self, slot: Node, index: Node) -> Node:
-        """The record with the value of a turn."""
+        """The record with the value of an iteration."""
         if is_tape(slot):
             return record(slot, index, self.value)
         shape = self.value.type.shape
@@ -85,7 +85,7 @@ class History:
         return set_at(slot, reshape(self.value, (1, *shape)), place)
 
     def read(self, slot: Node, index: Node, shape: tuple[Size, ...]) -> Node:
-        """The value of a turn, which has this shape."""
+        """The value of an iteration, which has this shape."""
         t = self.value.type
         if is_tape(slot):
             return read_tape(slot, index, Type(t.dtype, shape, t.form))
@@ -199,11 +199,13 @@ class Rewind:
             self.sizes.pop(p, None)  # differs from iteration to iteration
         self.counter = None if self.counted else self._counter()
         flags = [w and p.type.inexact for w, p in zip(wanted[self.first :], self.own, strict=True)]
-        self.newest = stand_in("newest", Type(np.dtype(bool), (), "scalar"))  # whether a turn back is the first
+        self.newest = stand_in(
+            "newest", Type(np.dtype(bool), (), "scalar")
+        )  # whether an iteration of the way back is the first
         self.back, self.fixed, self.replaced = self._active([k for k, flag in enumerate(flags) if flag])
 
     def _counter(self) -> int | None:
-        """The carry that counts the turns of a while loop from zero, where there is one."""
+        """The carry that counts the iterations of a while loop from zero, where there is one."""
         for k, (p, result) in enumerate(zip(self.own, self.body.results, strict=False)):
             if size_of(self.operands[k]) == 0 and result.op.name == "add" and p in result.args:
                 steps = [size_of(a) for a in result.args if a is not p]
@@ -212,7 +214,7 @@ class Rewind:
         return None
 
     def _active(self, moving: list[int]) -> tuple[list[int], list[int], set[int]]:
-        """The carries and the constants that derivatives go through, and the carries that every turn replaces."""
+        """The carries and the constants that derivatives go through, and the carries that every iteration replaces."""
         results, count = self.body.results, self.carries
         while True:
             nodes = derivatives().active(results, [self.own[k] for k in moving])
@@ -254,37 +256,37 @@ class Rewind:
         pulled = [stand_in("cotangent", tangent_type(self.body.results[k].type)) for k in self.back]
         totals = [stand_in("sum", tangent_type(self.own[k].type)) for k in self.fixed]
         wrt = [self.own[k] for k in (*self.back, *self.fixed)]
-        found, outputs, left_out = self._turn_back(pulled, totals, wrt)
+        found, outputs, left_out = self._iteration_back(pulled, totals, wrt)
         masks = self._masks(outputs[len(self.back) :], totals)
         marks = self._marks(outputs[len(self.back) :], totals, masks)
         outputs += [*(after for _, _, after in left_out), *(after for _, after in marks.values())]
         linear = [*pulled, *totals, *(mark for mark, _, _ in left_out), *(mark for mark, _ in marks.values())]
         index = self.body.parameters[: self.first] if self.counter is None else [self.own[self.counter]]
         saved = residuals(outputs, [*linear, self.newest], [*index, *self.own[self.carries :]], self.sizes)
-        turns = size_of(node.args[0]) if self.counted else None
-        turns = None if turns is None or nodes_of(turns) else turns
-        length = block_length(turns, self.body, self.own[: self.carries], saved, self.sizes)
-        if length and turns is not None:
-            return self._divided(turns, length)
+        iterations = size_of(node.args[0]) if self.counted else None
+        iterations = None if iterations is None or nodes_of(iterations) else iterations
+        length = block_length(iterations, self.body, self.own[: self.carries], saved, self.sizes)
+        if length and iterations is not None:
+            return self._divided(iterations, length)
         histories = [History(value, self._outside(value)) for value in saved]
-        ends, records, count = self._forward(found[: self.carries], histories, turns)
+        ends, records, count = self._forward(found[: self.carries], histories, iterations)
         hidden = {*masks, *marks}
         self.sums = [None if k - self.first in hidden else s for k, s in enumerate(self.sums)]
         starts = [start for _, start, _ in left_out]
         starts += [broadcast(constant(np.False_), self.operands[k].type.shape) for k in marks]
-        last = self._backward(outputs, histories, records, turns, count, linear, starts)
+        last = self._backward(outputs, histories, records, iterations, count, linear, starts)
         masks |= {k: partial(masked_by, end) for k, end in zip(marks, last[len(wrt) + len(left_out) :], strict=True)}
         for k, end in zip((*self.back, *self.fixed), last, strict=False):
             back[self.first + k] = masks[k](end) if k in masks else end
         return Pulled(ends, back, {self.first + k for k in self.fixed if k not in masks})
 
-    def _turn_back(
+    def _iteration_back(
         self, pulled: Sequence[Node], totals: Sequence[Node], wrt: Sequence[Node]
     ) -> tuple[Sequence[Node], list[Node], list[tuple[Node, Node, Node]]]:
-        """The results of the body, the cotangents that a turn gives, and where those of carries may differ from zero.
+        """The results of the body, the cotangents of an iteration, and where those of carries may differ from zero.
 
-        What later turns and what comes after the loop leave out of an array is left out of what a turn has stored there, also where
-        the slope of that is infinite: a mark for each such array, what it is at first, and after a turn.
+        What later iterations and what comes after the loop leave out of an array is left out of what one has stored there, also where
+        the slope of that is infinite: a mark for each such array, what it is at first, and after an iteration.
         """
         found, outputs = self._pulled_through(pulled, totals, wrt, {})
         seen = {k: (c, mark(c)) for k, c in zip(self.back, pulled, strict=True) if self._may_leave_out(k, c)}
@@ -301,7 +303,7 @@ class Rewind:
     def _left_out(
         self, outputs: Sequence[Node], marks: Mapping[int, tuple[Node, Node]], among: Sequence[int]
     ) -> dict[int, Node]:
-        """Where cotangents may differ from zero after a turn, by the marks before it: those of which something is left out."""
+        """Where cotangents may differ from zero after an iteration, by the marks before it: those of which something is left out."""
         look = Search(2 * DEEPEST, steep=True, known=dict(marks.values()))
         found = {k: support(outputs[self.back.index(k)], look) for k in among}
         return {k: s for k, s in found.items() if s is not None}
@@ -329,7 +331,7 @@ class Rewind:
         return not whole and _has_steep(self.body)
 
     def _seed(self, carry: int, cotangent: Node, left_out: Node | None) -> Node:
-        """The cotangent of what a turn gives: what is not read is left out, and no number that is 0."""
+        """The cotangent of what an iteration gives: what is not read is left out, and no number that is 0."""
         result = self.body.results[carry]
         if left_out is not None:
             return masked_by(left_out, like(cotangent, result))
@@ -338,12 +340,12 @@ class Rewind:
         seed = like(cotangent, result)
         return masked_by(broadcast(self.newest, seed.type.shape), seed)
 
-    def _divided(self, turns: Size, length: int) -> Pulled:
+    def _divided(self, iterations: Size, length: int) -> Pulled:
         """The same for the loop in blocks, of which it keeps what they begin with."""
         moving = [*self.back, *self.fixed]
         standing = {k: stand_in("operand", self.operands[k].type) for k in moving}
         operands = [standing.get(k, v) for k, v in enumerate(self.operands)]
-        results = in_blocks(self.node, operands, turns, length)
+        results = in_blocks(self.node, operands, iterations, length)
         found, parts = derivatives().pull(results, self.cotangents, list(standing.values()))
         there = {n: n for n in (*self.cotangents, *self.node.args) if n is not None}
         there.update((stand, self.operands[k]) for k, stand in standing.items())
@@ -355,7 +357,7 @@ class Rewind:
         return Pulled(tuple(every[: len(found)]), back, set())
 
     def _masks(self, outputs: Sequence[Node], totals: Sequence[Node]) -> dict[int, Callable[[Node], Node]]:
-        """The constants whose cotangents one condition masks at every turn, and what masks these as a whole."""
+        """The constants whose cotangents one condition masks at every iteration, and what masks these as a whole."""
         found: dict[int, Callable[[Node], Node]] = {}
         known = dict(zip(self.own[self.carries :], self.operands[self.carries :], strict=True))
         for k, output, total in zip(self.fixed, outputs, totals, strict=True):
@@ -371,7 +373,7 @@ class Rewind:
     def _marks(
         self, outputs: Sequence[Node], totals: Sequence[Node], masks: Mapping[int, Any]
     ) -> dict[int, tuple[Node, Node]]:
-        """For constants whose cotangents are masked by conditions that change: where something has been added, before and after a turn."""
+        """For constants whose cotangents are masked by conditions that change: where something has been added, before and after one."""
         found: dict[int, tuple[Node, Node]] = {}
         for k, output, total in zip(self.fixed, outputs, totals, strict=True):
             if k in masks or not self.operands[k].args or is_tape(total):
@@ -386,28 +388,28 @@ class Rewind:
         return found
 
     def _outside(self, value: Node) -> tuple[Size, ...] | None:
-        """The shape of a value, where it is the same at every turn and known outside; None where it is not, and for a tape."""
+        """The shape of a value, where it is the same at every iteration and known outside; None where it is not, and for a tape."""
         inner = value.type.shape
         if is_tape(value) or any(nodes_of(s) or any(a not in self.sizes for a in atoms(s)) for s in inner):
             return None
         shape = tuple(substitute(s, self.sizes) for s in inner)
         return None if any(nodes_of(s) for s in shape) else shape
 
-    def _turns_inside(self, turns: Size | None) -> Size | None:
-        """The number of turns as a size of the body: a symbol that it does not use."""
-        if turns is None or isinstance(turns, int):
-            return turns
-        return next(unused(self.body.nodes, is_at_least(turns, 2)))
+    def _iterations_inside(self, iterations: Size | None) -> Size | None:
+        """The number of iterations as a size of the body: a symbol that it does not use."""
+        if iterations is None or isinstance(iterations, int):
+            return iterations
+        return next(unused(self.body.nodes, is_at_least(iterations, 2)))
 
     def _forward(
-        self, results: Sequence[Node], histories: Sequence[History], turns: Size | None
+        self, results: Sequence[Node], histories: Sequence[History], iterations: Size | None
     ) -> tuple[tuple[Node, ...], list[Node], Node]:
-        """The results of the loop that records, the records, and the number of turns."""
+        """The results of the loop that records, the records, and the number of iterations."""
         node, carries = self.node, self.carries
         zero = constant(0)
-        counter = [stand_in("turn", zero.type)] if not self.counted and self.counter is None else []
+        counter = [stand_in("iteration", zero.type)] if not self.counted and self.counter is None else []
         index = counter[0] if counter else self.body.parameters[0] if self.counted else self.own[self.counter or 0]
-        inside = self._turns_inside(turns)
+        inside = self._iterations_inside(iterations)
         slots = [h.slot(inside) for h in histories]
         extra = [*counter, *slots]
         order = [*self.own[:carries], *extra, *self.own[carries:]]
@@ -419,7 +421,7 @@ class Rewind:
         }
         if not self.counted:
             params["test"] = widened(node["test"], self.own, order)
-        starts = [*(zero for _ in counter), *(h.start(turns) for h in histories)]
+        starts = [*(zero for _ in counter), *(h.start(iterations) for h in histories)]
         arguments = [*node.args[: self.first], *self.operands[:carries], *starts, *self.operands[carries:]]
         ends = items(make(node.op, arguments, **params))
         count = node.args[0] if self.counted else ends[carries] if counter else ends[self.counter or 0]
@@ -430,13 +432,13 @@ class Rewind:
         outputs: Sequence[Node],
         histories: Sequence[History],
         records: Sequence[Node],
-        turns: Size | None,
+        iterations: Size | None,
         count: Node,
         linear: Sequence[Node],
         marks: Sequence[Node],
     ) -> tuple[Node, ...]:
-        """The cotangents of the carries, and of the constants, after the last turn back."""
-        inside = self._turns_inside(turns)
+        """The cotangents of the carries, and of the constants, after the last iteration of the way back."""
+        inside = self._iterations_inside(iterations)
         slots = [h.slot(inside) for h in histories]
         number = [stand_in("count", count.type)] if inside is None else []
         extent = _size(number[0]) if inside is None else inside
@@ -452,7 +454,7 @@ class Rewind:
         constants = self.own[self.carries :]
         fixed = [*number, *slots, *constants]
         given = [*(count for _ in number), *records, *self.operands[self.carries :]]
-        inner, outer = witnesses(results, [*linear, *fixed], self._sizes_with(inside, turns))
+        inner, outer = witnesses(results, [*linear, *fixed], self._sizes_with(inside, iterations))
         graph = graph_over([index, *linear, *fixed, *inner], results)
         starts = [
             *(like(self.cotangents[k], self.operands[k]) for k in self.back),
@@ -461,8 +463,8 @@ class Rewind:
         starts += marks
         return items(make(LOOP, [count, *starts, *given, *outer], body=graph, carries=len(starts)))
 
-    def _sizes_with(self, inside: Size | None, turns: Size | None) -> dict[Any, Size]:
+    def _sizes_with(self, inside: Size | None, iterations: Size | None) -> dict[Any, Size]:
         sizes = dict(self.sizes)
-        if turns is not None:
-            sizes.update((a, turns) for a in symbols_in([inside]))
+        if iterations is not None:
+            sizes.update((a, iterations) for a in symbols_in([inside]))
         return sizes

@@ -1,6 +1,6 @@
-"""Long loops in blocks of turns, of which a gradient keeps what they begin with: memory near the square root of the turns.
+"""Long loops in blocks of iterations, of which a gradient keeps what they begin with: memory near the square root of the iterations.
 
-The turns of a block run again when the derivative comes to it, and what they record lives as long as the block.
+The iterations of a block run again when the derivative comes to it, and what they record lives as long as the block.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from tensormagic.ops.regions.region import graph_over
 from tensormagic.ops.reverse.residuals import bytes_of
 
 MOST_BYTES = 16 << 20  # that a loop records without being divided
-FEWEST_TURNS = 64
+FEWEST_ITERATIONS = 64
 
 
 def block_length(
-    turns: Size | None, body: Graph, carries: Sequence[Node], saved: Sequence[Node], sizes: Mapping[Any, Size]
+    iterations: Size | None, body: Graph, carries: Sequence[Node], saved: Sequence[Node], sizes: Mapping[Any, Size]
 ) -> int:
-    """How many turns go into a block, so that least is kept; 0 where a loop is better left as it is.
+    """How many iterations go into a block, so that least is kept; 0 where a loop is better left as it is.
 
-    It is where it records little in all, and where a turn records less than half of what it begins with: a loop that
-    stores one element a turn into a long array records that element.
+    It is where it records little in all, and where an iteration records less than half of what it begins with: a loop that
+    stores one element an iteration into a long array records that element.
     """
-    seen = 0 if turns is None or extent(body) is None else hint(turns) or 0
-    if seen < FEWEST_TURNS or body.checked:
+    seen = 0 if iterations is None or extent(body) is None else hint(iterations) or 0
+    if seen < FEWEST_ITERATIONS or body.checked:
         return 0
     recorded = sum(bytes_of(t, sizes) for n in saved for t in n.types)
     begun = sum(bytes_of(p.type, sizes) for p in carries)
@@ -44,31 +44,36 @@ def block_length(
 
 
 def extent(body: Graph) -> Size | None:
-    """The number of turns in the sizes of a body; None where its index does not say it."""
+    """The number of iterations in the sizes of a body; None where its index does not say it."""
     within = body.parameters[0].params.get("within") or (None, None)
     return within[1]
 
 
-def in_blocks(node: Node, operands: Sequence[Node], turns: Size, length: int) -> list[Node]:
-    """The results of a counted loop over ``operands``, in blocks of ``length`` turns and one of what is left."""
+def in_blocks(node: Node, operands: Sequence[Node], iterations: Size, length: int) -> list[Node]:
+    """The results of a counted loop over ``operands``, in blocks of ``length`` iterations and one of what is left."""
     body, carries = node["body"], node["carries"]
     own = list(body.parameters[1:])
     within = extent(body) or 0
-    block, turn = index_node("block", 0, within // length), index_node("turn", 0, length)
+    block, iteration = index_node("block", 0, within // length), index_node("iteration", 0, length)
     inside = graph_over(
-        [turn, *own[:carries], block, *own[carries:]], _shifted(body, _at(block) * length + _at(turn)), body
+        [iteration, *own[:carries], block, *own[carries:]], _shifted(body, _at(block) * length + _at(iteration)), body
     )
     ends = make(LOOP, [constant(length), *own[:carries], block, *own[carries:]], body=inside, carries=carries)
     again = checkpoint(graph_over([block, *own], items(ends)), [block, *own])
     found = items(
         make(
-            LOOP, [size_node(turns // length), *operands], body=graph_over([block, *own], again, body), carries=carries
+            LOOP,
+            [size_node(iterations // length), *operands],
+            body=graph_over([block, *own], again, body),
+            carries=carries,
         )
     )
-    if turns % length != 0:
-        last = index_node("turn", 0, within % length)
+    if iterations % length != 0:
+        last = index_node("iteration", 0, within % length)
         rest = graph_over([last, *own], _shifted(body, _at(last) + within // length * length), body)
-        found = items(make(LOOP, [size_node(turns % length), *found, *operands[carries:]], body=rest, carries=carries))
+        found = items(
+            make(LOOP, [size_node(iterations % length), *found, *operands[carries:]], body=rest, carries=carries)
+        )
     return list(found)
 
 

@@ -70,7 +70,7 @@ def _of_branches(region: Node, place: int, search: Search) -> Node | None:
 
 
 def _of_loop(region: Node, place: int, search: Search) -> Node | None:
-    """A loop over marks alone, where these follow from the turn and from what is the same at every turn."""
+    """A loop over marks alone, where these follow from the iteration and from what is the same at every iteration."""
     body: Graph = region["body"]
     carries: int = region["carries"]
     count, *operands = region.args
@@ -78,7 +78,7 @@ def _of_loop(region: Node, place: int, search: Search) -> Node | None:
     given = _of_operands(operands, search)
     fixed = {p: mark(p) for p, s in zip(own[carries:], given[carries:], strict=True) if s is not None}
     moving = {k: mark(own[k]) for k in range(carries) if own[k].type.inexact and not is_tape(own[k])}
-    found = _over_turns(body, own[:carries], moving, fixed, search)
+    found = _over_iterations(body, own[:carries], moving, fixed, search)
     if place not in found:
         return None
     starts = [marked(given[k], own_operand) for k, own_operand in enumerate(operands[:carries]) if k in found]
@@ -89,10 +89,10 @@ def _of_loop(region: Node, place: int, search: Search) -> Node | None:
     return results[list(found).index(place)]
 
 
-def _over_turns(
+def _over_iterations(
     body: Graph, own: Sequence[Node], moving: Mapping[int, Node], fixed: Mapping[Node, Node], search: Search
 ) -> dict[int, Node]:
-    """The marks after a turn of those carries of which they are seen, from the marks of these before it."""
+    """The marks after an iteration of those carries of which they are seen, from the marks of these before it."""
     kept = dict(moving)
     while True:
         known = {**fixed, **{own[k]: m for k, m in kept.items()}}

@@ -1,7 +1,7 @@
-"""Tapes: what a loop records at each turn for its derivative, where the number of turns or the sizes are not known before it runs.
+"""Tapes: what a loop records for its derivative, where the number of iterations or the sizes are not known before it runs.
 
 A tape is a list of values of one dtype. Each place is written once; what is not written counts as zero. Its entries may differ
-in shape, and may be tapes themselves, which the inner loops of a turn recorded.
+in shape, and may be tapes themselves, which the inner loops of an iteration recorded.
 """
 
 from __future__ import annotations

@@ -220,8 +220,10 @@ def _rgamma_slope(out: Node, x: Node) -> Node:
     """By the reflection formula below one half, where the digamma function has poles."""
     left = less(x, 0.5)
     below, above = 1 - where(left, x, 0), where(left, 1, x)
-    turn = x * math.pi
-    return where(left, (cos(turn) - sin(turn) / math.pi * digamma(below)) * gamma(below), -out * digamma(above))
+    iteration = x * math.pi
+    return where(
+        left, (cos(iteration) - sin(iteration) / math.pi * digamma(below)) * gamma(below), -out * digamma(above)
+    )
 
 
 rgamma = real_function("rgamma", _rgamma_slope, "The reciprocal of the gamma function.")

@@ -13,9 +13,9 @@ from tensormagic.ir.driver import rewrite_nodes as _rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import LEVELS, Rule
+from tensormagic.transform.iterations import at_once
 from tensormagic.transform.rewriting import algebra, constants, explog, linalg, parts, reductions, structure, structured
 from tensormagic.transform.tidy import followed, tidied
-from tensormagic.transform.turns import at_once
 
 THEMES: tuple[ModuleType, ...] = (constants, structure, algebra, explog, reductions, parts, structured, linalg)
 

@@ -12,7 +12,7 @@ from tensormagic.notebook.export.files import export
 from tests.notebook.export.conftest import assert_same, run_programs, write_notebook
 from tests.notebook.export.programs import HARD
 
-SHORTER = {"1_000_000": "10_000", "range(120)": "range(12)", "size, turns = 30, 400": "size, turns = 12, 40"}
+SHORTER = {"1_000_000": "10_000", "range(120)": "range(12)", "size, iterations = 30, 400": "size, iterations = 12, 40"}
 RESIDUES = {"scipy_agrees", "newton_agrees"}  # differences of results that agree: what is left is rounding
 NOTEBOOKS = sorted(Path(__file__).parents[3].glob("notebooks/*.ipynb"))  # the course asks values for their graphs
 

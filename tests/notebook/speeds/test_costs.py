@@ -52,7 +52,7 @@ def test_counts_agree_with_those_by_hand(given, name):
     assert (graph.operations, graph.moved, graph.known) == (by_numpy, moved_by_numpy, True)
 
 
-def test_a_loop_counts_as_often_as_it_turns(given):
+def test_a_loop_counts_as_often_as_it_iterations(given):
     @tm.tensor
     def repeated(h):
         for _ in range(7):
@@ -79,7 +79,7 @@ def test_stores_in_a_loop_move_what_is_stored(given):
     assert graph.moved < 50 * 8 * 20  # and not 50 copies of the whole
 
 
-def test_a_while_is_known_for_one_turn_only(notebook):
+def test_a_while_is_known_for_one_iteration_only(notebook):
     notebook["x"] = np.ones(1000)
     notebook.ok("%%tensor -q\nh = x\nwhile h.sum() > 5:\n    h = np.sin(h) * 0.5\nr = h + 0")
     plan, graph = counted(notebook["r"])

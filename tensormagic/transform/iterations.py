@@ -1,7 +1,7 @@
-"""What each turn of a loop computes from its index and from constants alone: for all turns at once, without the loop.
+"""What each iteration of a loop computes from its index and from constants alone: for all iterations at once, without the loop.
 
-``y[k] = exp(x[k])`` at each turn stores one array of all of them, and ``total += x[k] * w[k]`` adds them up after. That is
-done where no turn holds more than what it gives: nothing grows with the number of turns but what is stored or read anyway.
+``y[k] = exp(x[k])`` at each iteration stores one array of all of them, and ``total += x[k] * w[k]`` adds them up after. That is
+done where no iteration holds more than what it gives: nothing grows with the number of iterations but what is stored or read anyway.
 """
 
 from __future__ import annotations
@@ -28,20 +28,22 @@ _SILENT = {"leaf", "pointwise", "move", "fold", "contract"}
 
 
 def at_once(results: Sequence[Node], *, real: bool = False) -> dict[Node, Node]:
-    """What takes the place of the results of loops that no turn needs another one for, where it costs no more.
+    """What takes the place of the results of loops that no iteration needs another one for, where it costs no more.
 
     Where rules of the level ``real`` follow, products are no objection: a sum of them becomes one of sums.
     """
     goals: dict[Node, Node] = {}
     for node in topological(results):
-        turns = size_of(node.args[0]) if node.op is LOOP else None
-        if turns is not None and not nodes_of(turns) and is_at_least(turns, 2):
-            goals |= {old: new for old, new in _Turns(node, turns).goals().items() if _pays(old, new, real=real)}
+        iterations = size_of(node.args[0]) if node.op is LOOP else None
+        if iterations is not None and not nodes_of(iterations) and is_at_least(iterations, 2):
+            goals |= {
+                old: new for old, new in _Iterations(node, iterations).goals().items() if _pays(old, new, real=real)
+            }
     return goals
 
 
 def _pays(old: Node, new: Node, *, real: bool) -> bool:
-    """Whether ``new`` costs no more, but for what was there before the first turn being stored or added to."""
+    """Whether ``new`` costs no more, but for what was there before the first iteration being stored or added to."""
     before, after = cost_of_graph([old]), cost_of_graph([new])
     bytes_ = elements(new) * new.type.dtype.itemsize
     room = _BEGIN * elements(new)
@@ -51,11 +53,11 @@ def _pays(old: Node, new: Node, *, real: bool) -> bool:
 _BEGIN = 4  # an addition and a store
 
 
-class _Turns:
+class _Iterations:
     """One counted loop."""
 
-    def __init__(self, loop: Node, turns: Size) -> None:
-        self.loop, self.turns = loop, turns
+    def __init__(self, loop: Node, iterations: Size) -> None:
+        self.loop, self.iterations = loop, iterations
         self.body: Graph = loop["body"]
         self.index, *self.own = self.body.parameters
         self.carries = self.own[: loop["carries"]]
@@ -80,8 +82,8 @@ class _Turns:
                 return None
             stack = self._stack(value)
             start = self.loop.args[1 + k]
-            slices = ((0, self.turns, 1), *((0, s, 1) for s in start.type.shape[1:]))
-            shape = (self.turns, *start.type.shape[1:])
+            slices = ((0, self.iterations, 1), *((0, s, 1) for s in start.type.shape[1:]))
+            shape = (self.iterations, *start.type.shape[1:])
             return None if stack is None else set_at(start, reshape(stack, shape), slices)
         if result.op is add and carry in result.args and result.type.dtype.kind == "f":
             value = result.args[1 - result.args.index(carry)]
@@ -92,39 +94,39 @@ class _Turns:
         return None
 
     def _is_there(self, value: Node) -> bool:
-        """Whether a stack of ``value`` is no larger than an array that the turns read."""
+        """Whether a stack of ``value`` is no larger than an array that the iterations read."""
         nodes = set(topological([value]))
         read = [a for a, p in zip(self.loop.args[1:], self.own, strict=True) if p in nodes]
-        whole = elements(value) * max(elements_of(self.turns), 1)
+        whole = elements(value) * max(elements_of(self.iterations), 1)
         return any(elements(a) >= whole for a in read)
 
     def _stack(self, value: Node) -> Node | None:
-        """The values of all turns, along a first axis; None where a turn needs another one or holds more than it gives."""
+        """The values of all iterations, along a first axis; None where an iteration needs another one or holds more than it gives."""
         nodes = topological([value])
         if not self._alone(value, nodes):
             return None
         operands = self.loop.args[1:]
         try:
             sizes, _ = matched(unindexed(self.body, 1), operands, "loop")
-            turn = index_node("turn", 0, self.turns)
-            sizes[self.index] = as_size(turn)  # type: ignore[assignment] (a size)
-            known = {self.index: turn, **dict(zip(self.own, operands, strict=True))}
+            iteration = index_node("iteration", 0, self.iterations)
+            sizes[self.index] = as_size(iteration)  # type: ignore[assignment] (a size)
+            known = {self.index: iteration, **dict(zip(self.own, operands, strict=True))}
             if any(a not in sizes for n in nodes for s in n.type.shape for a in atoms(s)):
                 return None
             (outside,) = instantiated([value], known, sizes)
-            stacks = {n: one for n in topological([outside]) if (one := self._side_by_side(n, turn)) is not None}
-            (found,) = batch([outside], {turn: iota((self.turns,), 0), **stacks}, self.turns)
+            stacks = {n: one for n in topological([outside]) if (one := self._side_by_side(n, iteration)) is not None}
+            (found,) = batch([outside], {iteration: iota((self.iterations,), 0), **stacks}, self.iterations)
         except (TensorError, NotImplementedError):
             return None
         return found
 
-    def _side_by_side(self, node: Node, turn: Node) -> Node | None:
-        """The parts of all turns, along a first axis, of an array of which each turn reads one place along an axis."""
-        at: Any = as_size(turn)
-        if node.op is not SLICE or turn in topological([node.args[0]]):
+    def _side_by_side(self, node: Node, iteration: Node) -> Node | None:
+        """The parts of all iterations, along a first axis, of an array of which each iteration reads one place along an axis."""
+        at: Any = as_size(iteration)
+        if node.op is not SLICE or iteration in topological([node.args[0]]):
             return None
         slices = list(node["slices"])
-        axes = [k for k, s in enumerate(slices) if turn in {a for e in s[:2] for a in nodes_of(e)}]
+        axes = [k for k, s in enumerate(slices) if iteration in {a for e in s[:2] for a in nodes_of(e)}]
         if len(axes) != 1 or slices[axes[0]][1:] != (1, 1):
             return None
         (k,) = axes
@@ -133,7 +135,7 @@ class _Turns:
         first = start - at if step == 1 else start + at
         if nodes_of(first):
             return None
-        slices[k] = (first, self.turns, step)
+        slices[k] = (first, self.iterations, step)
         whole = slice_(node.args[0], tuple(slices))
         front = transpose(whole, (k, *(j for j in range(whole.type.ndim) if j != k)))
         return expand_dims(front, (k + 1,))

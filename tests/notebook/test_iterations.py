@@ -37,9 +37,9 @@ class Told:
         return self.details.measured.get(found.number, {})
 
 
-def turns(told) -> dict:
-    """What is told of each turn."""
-    return dict(map(tuple, told["turns"]))
+def iterations(told) -> dict:
+    """What is told of each iteration."""
+    return dict(map(tuple, told["iterations"]))
 
 
 @pytest.fixture(autouse=True)
@@ -52,28 +52,28 @@ LOOP = "v = w\nfor k in range(200):\n    v = v * 0.99 + np.exp(-v)\nv.sum()"
 
 
 def states(w, count):
-    """The carry before each turn of the loop above, and after the last."""
+    """The carry before each iteration of the loop above, and after the last."""
     found = [w]
     for _ in range(count):
         found.append(found[-1] * 0.99 + np.exp(-found[-1]))
     return found
 
 
-def test_of_a_loop_turns_are_told_with_the_first_and_the_last(notebook):
+def test_of_a_loop_iterations_are_told_with_the_first_and_the_last(notebook):
     told = Told(notebook, LOOP)
     exp = told("exp")
     known = [np.exp(-v) for v in states(notebook["w"], 200)]
-    by_turn = turns(exp)
-    assert next(iter(by_turn)) == "iteration 1 of 200"
-    assert list(by_turn)[-1] == "iteration 200 of 200"
-    assert len(by_turn) == looking_inside.MOST_TURNS
-    for when, seen in by_turn.items():
+    by_iteration = iterations(exp)
+    assert next(iter(by_iteration)) == "iteration 1 of 200"
+    assert list(by_iteration)[-1] == "iteration 200 of 200"
+    assert len(by_iteration) == looking_inside.MOST_ITERATIONS
+    for when, seen in by_iteration.items():
         assert seen == summary(known[int(when.split()[1]) - 1])
     assert exp["ran"] == "200 times"
     assert exp["over"] == f"min {np.min(known[:200]):.4g}, max {np.max(known[:200]):.4g}"
     assert exp["seconds"] > 0
     carry = told("v")
-    assert turns(carry)["iteration 1 of 200"] == summary(notebook["w"])
+    assert iterations(carry)["iteration 1 of 200"] == summary(notebook["w"])
     assert "seconds" not in carry
     whole = told("loop", "")
     assert whole["ran"] == "200 iterations"
@@ -83,20 +83,20 @@ def test_of_a_loop_turns_are_told_with_the_first_and_the_last(notebook):
 
 def test_every_view_and_every_step_tells_the_same_values(notebook):
     told = Told(notebook, LOOP.replace("np.exp(-v)", "np.exp(-(-(-v)))"))
-    captured, *others = (turns(told("exp", view=k)) for k in range(len(told.scene.views)))
+    captured, *others = (iterations(told("exp", view=k)) for k in range(len(told.scene.views)))
     assert len(others) == 2
     assert all(other == captured for other in others)
     steps = told.details.steps["rewritten"]
     assert len(steps) > 1
     for step in steps:
         exp = next(v for v in step.view.everything() if v.label == "exp")
-        assert turns(told.details.measured[exp.number]) == captured
+        assert iterations(told.details.measured[exp.number]) == captured
 
 
 def test_of_a_branch_the_way_that_ran_is_told(notebook):
     told = Told(notebook, "s = w.sum()\nif s > 0:\n    s = s * 2\nelse:\n    s = np.exp(s) - 1\ns")
     total = notebook["w"].sum()
-    assert turns(told("multiply", "/then/")) == {"": summary(total * 2)}
+    assert iterations(told("multiply", "/then/")) == {"": summary(total * 2)}
     assert "ran" not in told("multiply", "/then/")
     assert told("exp", "/otherwise/") == {"ran": "did not run"}
     assert told("branch", "")["ran"] == "then"
@@ -104,8 +104,8 @@ def test_of_a_branch_the_way_that_ran_is_told(notebook):
 
 def test_a_parameter_inside_is_not_taken_for_an_input_of_the_cell(notebook):
     told = Told(notebook, "v = np.exp(w)\nif v.sum() > 0:\n    v = v * 2\nelse:\n    v = v - 1\nv")
-    assert turns(told("v", "/then/")) == {"": summary(np.exp(notebook["w"]))}
-    assert told("w", "")["value"] != turns(told("v", "/then/"))[""]["value"]
+    assert iterations(told("v", "/then/")) == {"": summary(np.exp(notebook["w"]))}
+    assert told("w", "")["value"] != iterations(told("v", "/then/"))[""]["value"]
 
 
 def test_a_branch_in_a_loop_tells_how_often_it_ran_and_when(notebook):
@@ -113,52 +113,52 @@ def test_a_branch_in_a_loop_tells_how_often_it_ran_and_when(notebook):
     told = Told(notebook, cell)
     double, third = told("multiply", "/then/"), told("divide", "/otherwise/")
     assert double["ran"] == "1 of 20 times"
-    assert turns(double) == {"iteration 14 of 20": summary(notebook["w"] / 3 / 3**12 * 2)}
+    assert iterations(double) == {"iteration 14 of 20": summary(notebook["w"] / 3 / 3**12 * 2)}
     assert third["ran"] == "19 of 20 times"
-    assert list(turns(third))[-1] == "iteration 20 of 20"
+    assert list(iterations(third))[-1] == "iteration 20 of 20"
     assert told("branch")["ran"] == "20 times: then once, else 19 times"
-    assert not [when for when in turns(third) if when.startswith("iteration 14")]
+    assert not [when for when in iterations(third) if when.startswith("iteration 14")]
 
 
 def test_the_test_of_a_while_loop_comes_once_more_than_its_body(notebook):
     told = Told(notebook, "s = w.sum()\nwhile s < 100:\n    s = s * 3\ns + 1")
     count = 4  # 3.5, 10.5, 31.5, 94.5, 283.5
     body, test = told("multiply", "/body/"), told("less", "/test/")
-    assert list(turns(body))[-1] == f"iteration {count} of {count}"
-    assert list(turns(test))[-1] == f"test {count + 1} of {count + 1}"
-    assert [seen["value"] for seen in turns(test).values()] == ["True"] * count + ["False"]
+    assert list(iterations(body))[-1] == f"iteration {count} of {count}"
+    assert list(iterations(test))[-1] == f"test {count + 1} of {count + 1}"
+    assert [seen["value"] for seen in iterations(test).values()] == ["True"] * count + ["False"]
     assert told("while", "")["ran"] == f"{count} iterations"
 
 
-def test_nested_loops_tell_the_turns_of_each(notebook):
+def test_nested_loops_tell_the_iterations_of_each(notebook):
     told = Told(
         notebook, "v = w\nfor i in range(3):\n    for j in range(4):\n        v = np.sin(v) + i * np.cos(w)\nv.sum()"
     )
     sin, cos = told("sin"), told("multiply")
-    assert next(iter(turns(sin))) == "iteration 1 of 3, iteration 1 of 4"
-    assert list(turns(sin))[-1] == "iteration 3 of 3, iteration 4 of 4"
+    assert next(iter(iterations(sin))) == "iteration 1 of 3, iteration 1 of 4"
+    assert list(iterations(sin))[-1] == "iteration 3 of 3, iteration 4 of 4"
     assert sin["ran"] == "12 times"
     assert told("loop")["ran"] == "3 times: 12 iterations"
     v = notebook["w"]
     for k in range(12):
         last, v = v, np.sin(v) + k // 4 * np.cos(notebook["w"])
-    assert list(turns(sin).values())[-1] == summary(np.sin(last))
+    assert list(iterations(sin).values())[-1] == summary(np.sin(last))
     assert cos["ran"] == "3 times"
 
 
-def test_what_is_the_same_in_every_turn_says_so():
+def test_what_is_the_same_in_every_iteration_says_so():
     body = _region([python(int), VECTOR, VECTOR], lambda _k, x, c: [add(x, multiply(c, c))])
     graph = _region([VECTOR, VECTOR], lambda x, c: control.loop(constant(4), body, [x], [c]))
     found, _ = measure([graph], dict(zip(graph.parameters, (np.ones(3), np.full(3, 2.0)), strict=True)), int)
     square = next(one for place, one in found.items() if isinstance(place, tuple) and place[-1].op.name == "multiply")
     assert square["ran"] == "once, for all iterations"
-    assert {one["value"] for one in turns(square).values()} == {"[4, 4, 4]"}
+    assert {one["value"] for one in iterations(square).values()} == {"[4, 4, 4]"}
 
 
 def test_a_value_that_is_stored_into_later_is_told_as_it_was(notebook):
     told = Told(notebook, "h = np.zeros(4)\nfor k in range(4):\n    h[k] = k + 1\nh.sum()")
     carry = told("h")
-    assert [one["value"] for one in turns(carry).values()] == [
+    assert [one["value"] for one in iterations(carry).values()] == [
         "[0, 0, 0, 0]",
         "[1, 0, 0, 0]",
         "[1, 2, 0, 0]",
@@ -166,7 +166,7 @@ def test_a_value_that_is_stored_into_later_is_told_as_it_was(notebook):
     ]
 
 
-def test_a_loop_without_turns_did_not_run():
+def test_a_loop_without_iterations_did_not_run():
     body = _region([python(int), VECTOR], lambda k, x: [add(multiply(x, x), k)])
     graph = _region([python(int), VECTOR], lambda n, x: control.loop(n, body, [x]))
     found, note = measure([graph], dict(zip(graph.parameters, (0, np.ones(3)), strict=True)), int)
@@ -179,8 +179,8 @@ def test_a_loop_without_turns_did_not_run():
 # limits ---------------------------------------------------------------------------------------------------------------
 
 
-def test_of_a_long_loop_the_first_turns_are_told(notebook, monkeypatch):
-    """A clock that goes on by a second with each turn: a hundred of them are allowed."""
+def test_of_a_long_loop_the_first_iterations_are_told(notebook, monkeypatch):
+    """A clock that goes on by a second with each iteration: a hundred of them are allowed."""
     region = looking_inside.Inside.region
     begin = time.perf_counter()
     monkeypatch.setattr(watching, "time", SimpleNamespace(perf_counter=itertools.count(begin).__next__))
@@ -192,10 +192,10 @@ def test_of_a_long_loop_the_first_turns_are_told(notebook, monkeypatch):
     assert "Of a long loop the first iterations are told" in told.details.note
     assert "Values below were not computed" in told.details.note
     exp = told("exp")
-    assert next(iter(turns(exp))) == "iteration 1 of 3000"
-    assert list(turns(exp))[-1] == "iteration 100 of 3000"
+    assert next(iter(iterations(exp))) == "iteration 1 of 3000"
+    assert list(iterations(exp))[-1] == "iteration 100 of 3000"
     assert exp["ran"] == "at least 100 times"
-    assert turns(exp)["iteration 100 of 3000"] == summary(np.exp(-states(notebook["w"], 99)[-1]))
+    assert iterations(exp)["iteration 100 of 3000"] == summary(np.exp(-states(notebook["w"], 99)[-1]))
     assert told("loop", "") == {"ran": "3000 iterations"}
 
 
@@ -207,10 +207,10 @@ def test_where_there_is_no_room_the_loop_alone_is_told(notebook, monkeypatch):
     assert "of the first ones only" in told.details.note
 
 
-def test_few_turns_are_told_where_much_is_inside(notebook, monkeypatch):
+def test_few_iterations_are_told_where_much_is_inside(notebook, monkeypatch):
     monkeypatch.setattr(looking_inside, "MOST_TOLD", 12)
     told = Told(notebook, LOOP)
-    assert list(turns(told("exp"))) == ["iteration 200 of 200"]
+    assert list(iterations(told("exp"))) == ["iteration 200 of 200"]
 
 
 # nothing happens twice ------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_what_a_loop_prints_it_has_printed(capsys):
     assert capsys.readouterr().out == ""
     assert note == ""
     double = next(one for place, one in found.items() if isinstance(place, tuple) and place[-1].op.name == "multiply")
-    assert [one["value"] for one in turns(double).values()] == ["[2, 2, 2]", "[4, 4, 4]", "[8, 8, 8]"]
+    assert [one["value"] for one in iterations(double).values()] == ["[2, 2, 2]", "[4, 4, 4]", "[8, 8, 8]"]
 
 
 def test_looking_stores_and_draws_nothing(notebook):
@@ -255,13 +255,13 @@ def test_who_looks_on_sees_each_value_and_changes_none():
 
     class Noting(Looking):
         def made(self, node, value):
-            seen.append((node.op.name, [frame.turn for frame in self.loops()]))
+            seen.append((node.op.name, [frame.iteration for frame in self.loops()]))
 
     given = [5, np.array([0.1, 0.2, 0.3])]
     value = watched(loop, given, int, Noting())
     np.testing.assert_array_equal(value, loop.op.evaluate(loop, given, int))
     assert given[1].tolist() == [0.1, 0.2, 0.3]
-    assert [turn for name, turn in seen if name == "multiply"] == [[k] for k in range(1, 6)]
+    assert [iteration for name, iteration in seen if name == "multiply"] == [[k] for k in range(1, 6)]
     assert seen[-1] == ("loop", [])
 
 
@@ -273,8 +273,8 @@ def test_of_a_function_that_calls_itself_calls_are_told():
     found, note = measure([graph], dict(zip(graph.parameters, (3.5, np.ones(3)), strict=True)), int)
     assert note == ""
     names = {place[-1].op.name: one for place, one in found.items() if isinstance(place, tuple)}
-    assert list(turns(names["less"])) == ["call 1 of 4", "call 2 of 4", "call 3 of 4", "call 4 of 4"]
-    assert [one["value"] for one in turns(names["less"]).values()] == ["False", "False", "False", "True"]
+    assert list(iterations(names["less"])) == ["call 1 of 4", "call 2 of 4", "call 3 of 4", "call 4 of 4"]
+    assert [one["value"] for one in iterations(names["less"]).values()] == ["False", "False", "False", "True"]
     assert names["add"]["ran"] == "3 of 4 times"
     assert names["multiply"]["ran"] == "1 of 4 times"
 
@@ -287,7 +287,7 @@ def test_a_page_gets_times_and_sizes_with_their_units(notebook):
     exp = next(v for v in told.scene.views[0].everything() if v.label == "exp")
     message = part(told.scene, ["details"])["content"]["measured"][str(exp.number)]
     assert message["seconds"].split()[1] in {"ns", "µs", "ms", "s"}
-    assert message["turns"][-1][1]["bytes"] == "24 B"
+    assert message["iterations"][-1][1]["bytes"] == "24 B"
 
 
 # nan ------------------------------------------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def test_a_page_gets_times_and_sizes_with_their_units(notebook):
         ),
     ],
 )
-def test_a_nan_inside_is_told_with_its_line_and_turn(notebook, cell, told):
+def test_a_nan_inside_is_told_with_its_line_and_iteration(notebook, cell, told):
     with np.errstate(all="ignore"):
         notebook.ok(f"%%tensor -q\n{cell}")
         row = notebook.ok("%tensor_nan q").data["text/plain"].splitlines()[2]

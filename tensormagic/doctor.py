@@ -20,7 +20,7 @@ import numpy as np
 
 PACKAGES = (
     *("tensormagic", "numpy", "numba", "llvmlite", "scipy", "ipython", "ipykernel", "ipywidgets", "anywidget"),
-    *("jupyterlab", "numba-cuda", "cupy-cuda13x", "dask"),
+    *("jupyterlab", "numba-cuda", "cupy-cuda13x"),
 )
 
 # What the compiler has to be able to do, in a process of its own: a crash of it is a line of the report. Numba is asked, too:

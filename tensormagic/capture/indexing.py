@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.context import settle, trying
-from tensormagic.capture.stores.place import Layout
+from tensormagic.capture.stores.layout import Layout
 from tensormagic.ir.bounds import floor_of_nodes
 from tensormagic.ir.errors import BoundsError, CaptureError, DTypeError
 from tensormagic.ir.node import Node

@@ -21,7 +21,7 @@ from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.powers import exponent_of
 from tensormagic.capture.refusal import needs_value, not_own, refuse, values_are_there
-from tensormagic.capture.stores.place import is_region
+from tensormagic.capture.stores.layout import is_region
 from tensormagic.capture.value import Tensor, build, node_of, static_int, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError

@@ -19,7 +19,8 @@ from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.living import held, hold
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import abstract, needs_value, refuse, refuse_positions, values_are_there
-from tensormagic.capture.stores.place import Buffer, EveryOther, Place, reshapes_in_place
+from tensormagic.capture.stores.layout import EveryOther
+from tensormagic.capture.stores.place import Buffer, Place, reshapes_in_place
 from tensormagic.capture.stores.uncertain import apart_in_numpy
 from tensormagic.capture.words import said
 from tensormagic.config import config

@@ -15,7 +15,8 @@ from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import derived
-from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.sequential import one_by_one
 from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker

@@ -25,7 +25,8 @@ from tensormagic.capture.staging.regions import (
 )
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import as_size, node_of, wrap
-from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node

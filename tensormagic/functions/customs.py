@@ -13,7 +13,8 @@ from tensormagic.capture.staging.regions import around, graph_of, of_type
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import derived, lazily_read, normal_form
-from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, DifferentiationError

@@ -23,8 +23,9 @@ from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, build, node_of, owned, wrap
 from tensormagic.config import config
 from tensormagic.functions.constant import warn_constant
-from tensormagic.functions.function import Function, of_callable, refuse_stores
+from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.left import left_behind
+from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker
 from tensormagic.ir import site

@@ -6,26 +6,25 @@ import functools
 import inspect
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import context, door, floating, random
-from tensormagic.capture.context import Capture
-from tensormagic.capture.hooks import hooks
-from tensormagic.capture.staging.raising import checked, refusing
-from tensormagic.capture.stores.place import Buffer
+from tensormagic.capture import context, door, random
+from tensormagic.capture.staging.raising import checked
 from tensormagic.capture.traces import users_alone
-from tensormagic.capture.tree import computed, flatten, structure
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.tree import flatten, structure
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
-from tensormagic.functions.inside import Inside, arrays_in, placed, refuse_kept, taken_back
-from tensormagic.functions.left import give_values, held_by, left_behind, rescued, young
+from tensormagic.functions.given import Given, fixed_of, held, kind_of, signature
+from tensormagic.functions.inside import Inside, arrays_in, refuse_kept, taken_back
+from tensormagic.functions.left import give_values, held_by, left_behind, young
 from tensormagic.functions.moving import agree, arrays_of, choices_of, moved
+from tensormagic.functions.program import Known, Specialisation, Trace, evaluated, fits, is_single, trace
 from tensormagic.functions.reading import (
     Body,
     Read,
@@ -35,12 +34,11 @@ from tensormagic.functions.reading import (
     parameters_of,
     reads_of,
 )
-from tensormagic.functions.record import Record, bits
+from tensormagic.functions.record import Record
 from tensormagic.functions.space import place_of
-from tensormagic.functions.stand_ins import abstract_tensor
-from tensormagic.functions.stores import Stores, committed, stores_of, unchanged
+from tensormagic.functions.stores import committed
 from tensormagic.functions.travel import Made
-from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, KindError
+from tensormagic.ir.errors import CaptureError, ForeignStoreError, KindError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.outside import Changed, Log, logged
@@ -51,207 +49,6 @@ _EXACT = 128  # argument shapes whose sizes are remembered
 _STATES = 8  # states of what is read for which programs are kept, for one kind of arguments
 _AGAIN = 15  # calls that trace again, where what is read could not be followed, before that is asked anew
 Completing = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
-
-
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """What a body gave: nodes of arguments, of results and then of stores, how results are put together, and what it relies on.
-
-    ``new`` are the reads that were not known before, and ``again`` says that they have to be known for a trace to be right.
-    """
-
-    leaves: list[Node]
-    results: list[Node]
-    stores: Stores
-    build: Callable[[Any], Any]
-    guards: list[Any]
-    new: list[Read]
-    again: bool
-    raising: bool  # floating-point errors, where it asks for that
-    caught: bool  # those, in a `try`, where a call asks for them
-    values: dict[Node, Any]  # what each input was
-    inside: list[Buffer]  # of arrays inside of containers and objects
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """The values of one call: those that become inputs of the trace, and how the others stand between them.
-
-    Parameters
-    ----------
-    leaves, moving, build
-        The parts of the arguments, which of them become inputs, and how arguments are put together again.
-    held
-        The reads that hold something, and what they hold.
-    """
-
-    leaves: list[Any]
-    moving: list[bool]
-    build: Callable[[Any], Any]
-    held: list[tuple[Read, Any]]
-
-    @property
-    def reads(self) -> list[Read]:
-        """The reads that become inputs."""
-        return [read for read, value in self.held if is_moving(value)]
-
-    @property
-    def values(self) -> list[Any]:
-        """What the inputs are: arguments, then reads."""
-        return [random.state_of(v) if random.is_generator(v) else v for v in self.objects]
-
-    @property
-    def objects(self) -> list[Any]:
-        """What stands behind the inputs: for the state of a generator, the generator."""
-        own = [v for v, m in zip(self.leaves, self.moving, strict=True) if m]
-        return own + [value for _, value in self.held if is_moving(value)]
-
-    def with_reads(self, new: Sequence[Read]) -> Given:
-        """With what more was found to be read."""
-        return Given(self.leaves, self.moving, self.build, [*self.held, *((r, _held(r)) for r in new)])
-
-
-def _held(read: Read) -> Any:
-    """What a name holds, as captured code computes with it."""
-    value = read[1][read[0]]
-    return door.variable(value, read[0]) if is_moving(value) else value
-
-
-def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
-    """Raise where a function has stored into an argument."""
-    for tensor in tensors:
-        if tensor.place.buffer.version:
-            name = tensor.place.buffer.name
-            raise CaptureError(
-                f"{label} stores into its argument {name}, which is not captured in functions yet",
-                f"Begin with {name} = {name}.copy(), and return it.",
-            )
-
-
-def trace(
-    body: Body, given: Given, names: Sequence[str], label: str, complex_sites: frozenset[int] = frozenset()
-) -> Trace:
-    """Run ``body`` over abstract arguments of the types of the values that are given."""
-    capture = Capture(label, abstract=True, complex_sites=complex_sites)
-    tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
-    leaves = [t.node for t in tensors]
-    capture.values.update(zip(leaves, given.values, strict=True))
-    count = sum(given.moving)
-    seen = [random.over(o, t, capture) for o, t in zip(given.objects, tensors, strict=True)]
-    capture.lifted.update(zip(map(place_of, given.reads), seen[count:], strict=True))
-    own = iter(seen[:count])
-    with context.capturing(capture), placed(given.reads, seen[count:]):
-        args, options = given.build(
-            iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)])
-        )
-        with refusing(label), rescued(capture.values):
-            result = unchanged((args, options), label, lambda: body(*args, **options))
-        found, build = computed(result)
-        nodes = [node_of(v) for v in found]
-        known = {place_of(read) for read, _ in given.held}
-        new = [read for place, read in capture.noted.items() if place not in known]
-        fresh = [capture.lifted[p] for p in map(place_of, new) if isinstance(capture.lifted.get(p), Tensor)]
-        tensors += fresh
-        leaves += [t.node for t in fresh]
-        matters = capture.by_layout or (capture.stores and capture.ordered)
-        known = [*given.values, *(capture.values.get(t.node) for t in fresh)]
-        stores = stores_of(label, tensors, found, known if matters else None)
-    nodes += [tensors[k].place.buffer.node for k in stores.inputs]
-    again = any(t.place.buffer.version for t in fresh) or any(random.is_generator(r[1][r[0]]) for r in new)
-    return Trace(
-        leaves, nodes, stores, build, capture.guards, new, again, capture.raising, capture.caught, capture.values,
-        [t.place.buffer for t, r in zip(tensors[count:], given.reads, strict=False) if isinstance(r[1], Inside)],
-    )  # fmt: skip
-
-
-@dataclass(eq=False)
-class Specialisation:
-    """A function for one kind of arguments."""
-
-    graph: Graph
-    program: session.Executable
-    build: Callable[[Any], Any]
-    extra: list[Node]
-    single: bool
-    stores: Stores
-    raising: bool
-    caught: bool
-    names: tuple[str, ...] = ()
-    held: list[Any] | None = None  # what is behind ``extra``
-
-    def whole(self, values: Sequence[Any]) -> Sequence[Any]:
-        """The values of all parameters of the graph, where ``values`` are those of arguments and reads."""
-        if not self.extra:
-            return values
-        if self.held is None:
-            self.held = [*map(session.value_of, self.extra)]
-        return [*values, *self.held]
-
-    def sizes(self, values: Sequence[Any]) -> dict[Any, int]:
-        """The sizes of a call."""
-        return self.graph.bind([np.shape(v) for v in self.whole(values)])
-
-    def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any]) -> Any:
-        """The result as the user's function would give it, with its stores done in the arrays that were ``given``."""
-        values = self.whole(values)
-        if not self.stores:
-            asks = self.raising or self.caught or floating.raises()
-            results = None if asks else self.program.plainly(sizes, values)
-            if results is None:
-                results = self.results(sizes, values)
-            return results[0] if self.single else self.build(iter(results))
-        self.stores.check(values, given)
-        results = self.stores.commit(self.results(sizes, values), values)
-        return results[0] if self.single else self.build(iter(results))
-
-    def results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
-        """What the graph gives: by the tier that is ready; by NumPy, where floating-point errors are to raise."""
-        if not self.program.calls:
-            return self._results(sizes, values)
-        with logged():
-            return self._results(sizes, values)
-
-    def _results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
-        try:
-            if self.caught:
-                self._refuse_errors()
-            if self.raising:
-                with floating.inside():
-                    return self.program.by_numpy(sizes, *values)
-            if floating.raises():
-                return self.program.by_numpy(sizes, *values)
-            return self.program.run(sizes, *values, names=self.names)
-        except BaseException as error:
-            if isinstance(error, KindError) and self.program.tells:
-                error.site = -1  # what was printed is not to be printed twice
-            hooks.failed(error)
-            raise
-
-    def _refuse_errors(self) -> None:
-        """Refuse a call that asks for floating-point errors, which a ``try`` of the function would catch."""
-        if floating.raises():
-            raise context.uncaught()
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """A program for values of known types and shapes: the sizes, what has to be as it was, what keys know by its id, and its reads."""
-
-    program: Specialisation
-    sizes: dict[Any, int]
-    holds: Callable[[], bool]
-    kept: list[Any]
-    reads: tuple[tuple[Read, Any], ...]
-
-    def values(self, args: Sequence[Any]) -> list[Any]:
-        """The arguments and what the reads hold; a KeyError where that is of another kind."""
-        found = list(args)
-        for (name, space), signature in self.reads:
-            value = space[name]
-            if _signature(value) != signature:
-                raise KeyError(name)
-            found.append(value)
-        return found
 
 
 @dataclass(eq=False, repr=False)
@@ -450,7 +247,7 @@ class Function(Made):
             sizes = program.sizes(given.values)
             if record.why:
                 return program.run(sizes, given.values, _own_arrays(args, options, given) if program.stores else ())
-            reads = tuple([(r, _signature(v)) for r, v in given.held if is_moving(v)])
+            reads = tuple([(r, signature(v)) for r, v in given.held if is_moving(v)])
             known = Known(program, sizes, record.holds, given.leaves, reads)
             self._remember(args, options, given, known)
         program = known.program
@@ -459,7 +256,7 @@ class Function(Made):
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
         """The values of a call, and the key of the programs for values of their types and shapes."""
         given = self._given(args, options)
-        return given, (structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values]))
+        return given, (structure((args, options)), *self._key(given), tuple([signature(v) for v in given.values]))
 
     def stored(self, args: tuple[Any, ...]) -> tuple[Given, bool]:
         """The values of a call, with all that it reads, and whether it stores into some of these."""
@@ -484,14 +281,14 @@ class Function(Made):
 
     def _among(self, leaves: list[Any], moving: list[bool], build: Callable[[Any], Any]) -> Given:
         reads = (*self.reads, *self._moving_of(leaves, moving)) if self._moving else self.reads
-        return Given(leaves, moving, build, [(read, _held(read)) for read in reads if read[0] in read[1]])
+        return Given(leaves, moving, build, [(read, held(read)) for read in reads if read[0] in read[1]])
 
     def _moving_of(self, leaves: list[Any], moving: list[bool]) -> tuple[Read, ...]:
         """The places in objects that are inputs of calls with these arguments."""
-        return self._moving.get(_objects(leaves, moving), ())
+        return self._moving.get(fixed_of(leaves, moving), ())
 
     def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Known) -> None:
-        key = structure((args, options)), *self._key(given), tuple([_signature(v) for v in given.values])
+        key = structure((args, options)), *self._key(given), tuple([signature(v) for v in given.values])
         found = self._exact.setdefault(key, [])
         found.insert(0, known)
         del found[_STATES:]
@@ -504,11 +301,11 @@ class Function(Made):
 
     def _specialise(self, key: Any, given: Given, call: Any) -> tuple[Specialisation, Given, Record]:
         """The program for values of this kind, one that is there or a new one; and what it has read."""
-        kind = (*key[:-1], tuple([_kind(v) for v in given.values]))
+        kind = (*key[:-1], tuple([kind_of(v) for v in given.values]))
         for program, record in self._kinds.get(kind, ()):
-            if program.stores.fits(given.values) and record.holds() and _fits(program, given.values):
+            if program.stores.fits(given.values) and record.holds() and fits(program, given.values):
                 return program, given, record
-        objects = _objects(given.leaves, given.moving)
+        objects = fixed_of(given.leaves, given.moving)
         before, reads = self.record(call), (self.reads, self._moving.get(objects))
         whole = self._whole(call) if before.why and not self._settled else before
         try:
@@ -539,7 +336,7 @@ class Function(Made):
         return program, given, record
 
     def _keep(self, key: Any, program: Specialisation, given: Given, record: Record) -> None:
-        kind = (key[0], *self._key(given), tuple([_kind(v) for v in given.values]))
+        kind = (key[0], *self._key(given), tuple([kind_of(v) for v in given.values]))
         found = self._kinds.setdefault(kind, [])
         found.insert(0, (program, record))
         del found[_STATES:]
@@ -563,20 +360,20 @@ class Function(Made):
         self, changed: tuple[Inside, ...], program: Specialisation, given: Given, record: Record, call: Any
     ) -> tuple[Specialisation, Given, Record]:
         """The program with inputs for these places in objects, where it is to be had; else the one that there is."""
-        key, reads = _objects(given.leaves, given.moving), self.reads
+        key, reads = fixed_of(given.leaves, given.moving), self.reads
         before = self._moving.get(key, ())
         while len(self._moving) > _EXACT:
             self._moving.popitem(last=False)
         if program.program.calls or program.program.tells or any(map(random.is_generator, given.objects)):
             return program, given, record
-        expected = _evaluated(program, given)
+        expected = evaluated(program, given)
         for chosen in choices_of(changed):
             spots = {space.spot for space in chosen}
             others = [read for read in before if read[1].spot not in spots]
             self._moving[key] = (*others, *((space.name, space) for space in chosen))
             try:
                 found = self._trial(given, call)
-                if found is not None and agree(expected, _evaluated(*found[:2])):
+                if found is not None and agree(expected, evaluated(*found[:2])):
                     return found
             except Exception:  # noqa: BLE001, S110 (the other program is right)
                 pass
@@ -659,23 +456,13 @@ class Function(Made):
 
     def _key(self, given: Given) -> tuple[Any, ...]:
         """What a program depends on beside the types of its inputs."""
-        fixed = tuple([_fixed(v) for v, m in zip(given.leaves, given.moving, strict=True) if not m])
-        held = tuple([place_of(read) for read in given.reads])
-        return choices(self.math), tuple(given.moving), fixed, held, random.pattern(given.objects)
+        places = tuple([place_of(read) for read in given.reads])
+        fixed = fixed_of(given.leaves, given.moving)
+        return choices(self.math), tuple(given.moving), fixed, places, random.pattern(given.objects)
 
     def graph(self, *args: Any, **options: Any) -> Graph:
         """The graph for arguments of these types, before rewriting."""
         return self.specialise(self._given(*self._completed(args, options)))[0].graph
-
-
-def _objects(leaves: Sequence[Any], moving: Sequence[bool]) -> tuple[Any, ...]:
-    """The arguments that are no inputs, as a key."""
-    return tuple([_fixed(v) for v, m in zip(leaves, moving, strict=True) if not m])
-
-
-def _evaluated(program: Specialisation, given: Given) -> list[Any]:
-    """What the graph of a program gives, without its stores."""
-    return program.results(program.sizes(given.values), program.whole(given.values))
 
 
 def _own_arrays(args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:
@@ -683,42 +470,7 @@ def _own_arrays(args: tuple[Any, ...], options: dict[str, Any], given: Given) ->
     return [*flatten((args, options))[0], *(value for _, value in given.held)]
 
 
-def is_single(count: int, build: Callable[[Any], Any]) -> bool:
-    """Whether results are put together to the one that there is."""
-    marker = object()
-    return count == 1 and build(iter([marker])) is marker
-
-
-def _signature(value: Any) -> Any:
-    return (value.dtype, value.shape) if isinstance(value, np.ndarray) else type(value)
-
-
-def _kind(value: Any) -> Any:
-    return (value.dtype, tuple([min(n, 2) for n in value.shape])) if isinstance(value, np.ndarray) else type(value)
-
-
-def _fixed(value: Any) -> Any:
-    """A key of a value that becomes no input: equal where it is the same in every respect."""
-    if type(value) in _PLAIN:
-        return (type(value), value)
-    if type(value) is tuple:
-        return tuple([_fixed(v) for v in value])
-    if type(value) in {range, slice}:
-        return type(value), _fixed(value.start), _fixed(value.stop), _fixed(value.step)
-    found = bits(value)
-    return ("object", id(value)) if found is None else (type(value), found)
-
-
 _OWN = {np.ndarray, float, complex, np.float64, np.float32}  # inputs that are taken as they are
-_PLAIN = {type(None), bool, int, str, bytes, type(...)}
-
-
-def _fits(program: Specialisation, values: Sequence[Any]) -> bool:
-    try:
-        program.sizes(values)
-    except GuardError:
-        return False
-    return True
 
 
 # functions of the user ------------------------------------------------------------------------------------------------
@@ -766,4 +518,4 @@ def _unless_met_again(error: KindError) -> None:
         raise error
 
 
-__all__ = ["Function", "Specialisation", "of_callable"]
+__all__ = ["Function", "of_callable"]

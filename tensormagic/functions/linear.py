@@ -22,7 +22,8 @@ from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.derivatives import Closed, jvp, kept, lazily_read, like, normal_form, pushed
-from tensormagic.functions.function import Function, Given, of_callable
+from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.given import Given
 from tensormagic.functions.inside import taken_back
 from tensormagic.functions.moving import moved
 from tensormagic.functions.record import Record

@@ -14,8 +14,9 @@ from tensormagic.capture import context
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, normal_form
-from tensormagic.functions.function import Function, Specialisation
+from tensormagic.functions.function import Function
 from tensormagic.functions.left import bare
+from tensormagic.functions.program import Specialisation
 from tensormagic.functions.record import Record
 from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError

@@ -23,8 +23,9 @@ from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import constants_of, record_of
-from tensormagic.functions.function import Function, is_single, of_callable, refuse_stores
+from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.left import bare, left_behind
+from tensormagic.functions.program import is_single, refuse_stores
 from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record, same
 from tensormagic.functions.space import Read

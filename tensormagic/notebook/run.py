@@ -405,25 +405,21 @@ def _follow(outcome: Outcome, mark: Tensor, shell: Any) -> None:
     """
     if outcome.options.dtype:  # parts of copies
         return
-    shown = {n: wrap(v.node) if _is_part(v) else v for n, v in outcome.outputs.items()}
-    outcome.outputs, outcome.result, outcome.target = (
-        shown,
-        wrap(outcome.result.node) if _is_part(outcome.result) else outcome.result,
-        wrap(outcome.target.node) if _is_part(outcome.target) else outcome.target,
-    )
-    outcome.inputs = {n: Tensor(t.place) if _is_part(t) else t for n, t in outcome.inputs.items()}
     made = [(v, outside(v.place, _holds)) for v in living.since(mark) if type(v) is Tensor]
-    for value, place in made:
-        value.place = place or undecided(value.place, outcome.code.cell.label) or value.place
+    places = {id(v): (v, place or undecided(v.place, outcome.code.cell.label)) for v, place in made}
+
+    def still(value: Any) -> Any:
+        return Tensor(value.place) if places.get(id(value), (None, None))[1] is not None else value
+
+    outcome.inputs = {n: still(t) for n, t in outcome.inputs.items()}
+    outcome.outputs = {n: still(v) for n, v in outcome.outputs.items()}
+    outcome.result, outcome.target = still(outcome.result), still(outcome.target)
+    for value, place in places.values():
+        value.place = place or value.place
     if any(place is not None for _, place in made):
         real = _identified(outcome)
         for name in outcome.code.parsed.reads:
             handed_back(shell.user_ns.get(name), real, attributes=attributes_of)
-
-
-def _is_part(value: Any) -> bool:
-    """Whether a value is one that is in an array of the notebook."""
-    return type(value) is Tensor and outside(value.place, _holds) is not None
 
 
 def _holds(condition: Node) -> bool:

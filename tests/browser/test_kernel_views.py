@@ -110,7 +110,7 @@ def test_what_the_kernel_says(request: pytest.FixtureRequest, shown: OpenNoteboo
     page.evaluate(RUN, 5)
     expect(page.locator(".jp-Cell").nth(5).locator(".jp-OutputArea-output").first).to_contain_text("Tensor")
 
-    first.get_by_role("button", name="Iteration %tensor_default off").press("Enter")
+    first.get_by_role("button", name="Turn %tensor_default off").press("Enter")
     expect(first).to_contain_text("Cells run as they are written")
     assert page.evaluate(METADATA) == {"default": False}
     page.evaluate(RUN, 5)

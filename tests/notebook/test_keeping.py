@@ -90,7 +90,7 @@ def test_deleting_a_name(notebook):
 
 def test_a_plain_cell_with_gradients_runs_once(notebook, tmp_path):
     notebook.ok(
-        f"calls, n, file = [], 0, open({str(tmp_path / 'log')!r}, 'w')\nturns = iter([1.0, 2.0, 3.0])\n"
+        f"calls, n, file = [], 0, open({str(tmp_path / 'log')!r}, 'w')\niterations = iter([1.0, 2.0, 3.0])\n"
         "rng = np.random.default_rng(0); expected = np.random.default_rng(0).normal(size=3)\n"
         "def once():\n    global n\n    n += 1\n    return n"
     )

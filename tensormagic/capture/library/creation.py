@@ -12,7 +12,7 @@ from tensormagic.capture.arguments import order_letter, shape_of, tensor
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
-from tensormagic.capture.stores.place import lies_as
+from tensormagic.capture.stores.layout import lies_as
 from tensormagic.capture.value import Tensor, as_converted, as_size, has_lazy, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node

@@ -43,8 +43,20 @@ def sliding_window_view(
         if axis is not None:
             what = f"the axes; got {len(windows)} window_shape elements and {len(axes)} axes elements"
         raise ValueError(f"Must provide window_shape for {what}.")
+    array = _long_enough(array, axes, windows)
+    return array.view_of(
+        lambda node: _windows(wrap(node), axes, windows).node,
+        None,
+        lambda a: np.lib.stride_tricks.sliding_window_view(a, windows, axes),
+    )
+
+
+def _long_enough(array: Tensor, axes: Sequence[int], windows: Sequence[int]) -> Tensor:
+    """The array, checked to hold a window of each axis, of which the same one may be there twice."""
+    left = list(array.type.shape)
     for at, window in zip(axes, windows, strict=True):
-        length = array.type.shape[at]
+        length = left[at]
+        left[at] = length - window + 1
         if (seen := hint(length)) is not None and seen < window:
             raise ShapeError(_TOO_LARGE)
         if nodes_of(length):
@@ -52,11 +64,7 @@ def sliding_window_view(
             array = wrap(require(array.node, enough, _TOO_LARGE))
         elif not isinstance(length, int) and (capture := context.current()) is not None:
             capture.guards.append((length, ">=", window))
-    return array.view_of(
-        lambda node: _windows(wrap(node), axes, windows).node,
-        None,
-        lambda a: np.lib.stride_tricks.sliding_window_view(a, windows, axes),
-    )
+    return array
 
 
 def _windows(x: Tensor, axes: Sequence[int], windows: Sequence[int]) -> Tensor:

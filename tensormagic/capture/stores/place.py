@@ -7,25 +7,34 @@ import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.stores.layout import (
+    NOWHERE,
+    EveryOther,
+    Layout,
+    as_given,
+    given_for,
+    in_c_order,
+    is_dense,
+    lies_as,
+    may_have_gaps,
+    note_all,
+    note_extents,
+)
 from tensormagic.config import config
 from tensormagic.ir.alive import Alive
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Size, hint, product
+from tensormagic.ir.type import Size, hint
 from tensormagic.ops.form import to_form
-from tensormagic.ops.move import squeezes
 
 Forward = Callable[[Node], Node]
 Backward = Callable[[Node, Node], Node]
 serials = itertools.count(1)
 _ANYWHERE = ("", "")
-Layout = np.ndarray[Any, Any]  # an array that is never read: what is where in memory
 
 
 class Choice(Protocol):
@@ -138,13 +147,13 @@ class Buffer:
         shape = [hint(s) or 7 for s in self.node.type.shape]
         if isinstance(self.array, np.ndarray):
             strides = [s // self.array.itemsize for s in self.array.strides]
-            return np.lib.stride_tricks.as_strided(_NOWHERE, self.array.shape, strides)
+            return np.lib.stride_tricks.as_strided(NOWHERE, self.array.shape, strides)
         given = given_for(self.first) if self.argument else None
         if given is not None and not given.flags.c_contiguous:
-            return _as_given(self.first, given)
-        if not (self.ordered or in_c_order(self.first)) or (self.merged and _may_have_gaps(self.first)):
+            return as_given(self.first, given)
+        if not (self.ordered or in_c_order(self.first)) or (self.merged and may_have_gaps(self.first)):
             return None
-        return np.lib.stride_tricks.as_strided(_NOWHERE, shape, [math.prod(shape[k + 1 :]) for k in range(len(shape))])
+        return np.lib.stride_tricks.as_strided(NOWHERE, shape, [math.prod(shape[k + 1 :]) for k in range(len(shape))])
 
     def store(self, node: Node) -> None:
         """Replace the value."""
@@ -274,7 +283,7 @@ class Place:
             return self.buffer.layout()
         base = self.parent.layout()
         if base is not None:
-            _note_extents(self.read().type.shape, self.parent.read().type.shape)
+            note_extents(self.read().type.shape, self.parent.read().type.shape)
         try:
             return None if base is None else self.moved(base)
         except (IndexError, ValueError):  # an extent that is not known yet
@@ -328,205 +337,6 @@ class Place:
         return Place(self.buffer, self, forward, backward, moved)
 
 
-@dataclass(frozen=True)
-class EveryOther:
-    """Where the real parts lie, or the imaginary ones: a number of the other kind lies between two of them."""
-
-    name: str
-
-    def __call__(self, layout: Layout) -> Layout:
-        """The layout for that of the complex numbers."""
-        return np.lib.stride_tricks.as_strided(layout, layout.shape, [2 * s for s in layout.strides])
-
-    def of(self, array: np.ndarray[Any, Any], number: Callable[[Size], int]) -> np.ndarray[Any, Any]:
-        """The parts of an array."""
-        del number
-        return getattr(array, self.name)
-
-
-def _note_extents(part: Sequence[Size], whole: Sequence[Size]) -> None:
-    """Note which axes of a part are as long as those of the whole, and which have one element: that decides what is contiguous."""
-    capture = context.current()
-    if capture is None or product(tuple(part)) == product(tuple(whole)):  # all of it
-        return
-    if len(part) != len(whole):
-        _note_all((*part, *whole))
-        return
-    for own, all_of_it in zip(part, whole, strict=True):
-        n, most = hint(own), hint(all_of_it)
-        if n is None or most is None:
-            continue
-        more, less = (own, all_of_it) if n > most else (all_of_it, own)  # a view may be longer: reshaped, or broadcast
-        capture.decides((own, "==", all_of_it) if n == most else (more, ">=", less + 1))
-        capture.decides((own, "==", n) if n < 2 else (own, ">=", 2))
-
-
-def _note_all(extents: Sequence[Size]) -> None:
-    """Note extents, each as the number that it was."""
-    capture = context.current()
-    if capture is not None:
-        for size in extents:
-            capture.decides((size, "==", hint(size) or 0))
-
-
-_NOWHERE = np.zeros(1, np.int8)
-_lies_as: WeakKeyDictionary[Node, list[Node]] = WeakKeyDictionary()
-
-
-def given_for(leaf: Node) -> np.ndarray[Any, Any] | None:
-    """The array of the call that a function is captured for, for an argument; what is made of how it lies is for such arrays alone."""
-    capture = context.current()
-    if capture is None or leaf.op.name != "input":
-        return None
-    while leaf in capture.behind:
-        leaf = capture.behind[leaf]
-    value = capture.values.get(leaf) if leaf.op.name == "input" else None
-    if not isinstance(value, np.ndarray):
-        return None
-    capture.ordered = True
-    return value
-
-
-def _as_given(leaf: Node, given: np.ndarray[Any, Any]) -> Layout | None:
-    """The layout of an argument that is not in C order: then its sizes are those of the call, too."""
-    capture = context.current()
-    for size in leaf.type.shape if capture is not None else ():
-        capture.specialise(size)  # type: ignore[union-attr]
-    if any(s % given.itemsize for s in given.strides):
-        return None
-    return np.lib.stride_tricks.as_strided(_NOWHERE, given.shape, [s // given.itemsize for s in given.strides])
-
-
-def lies_as(node: Node, other: Node) -> None:
-    """Note that a value was stored into an array that was made as ``other``, which decides where its elements lie."""
-    known = _lies_as.setdefault(node, [])
-    if other is not node and other not in known:
-        known.append(other)
-
-
-def in_c_order(node: Node) -> bool:
-    """Whether NumPy's array for ``node`` has its elements in C order for sure: most operations keep the order of their operands."""
-    pending, seen = [node], set[Node]()
-    while pending:
-        found = pending.pop()
-        if found in seen or (len(found.types) == 1 and found.type.ndim < 2):
-            continue
-        seen.add(found)
-        pending += _lies_as.get(found, ())
-        if not _keeps_order(found):
-            return False
-        pending += _of_order(found)
-        pending += [r for graph in found.params.values() if isinstance(graph, Graph) for r in graph.results]
-    return True
-
-
-def _may_have_gaps(first: Node) -> bool:
-    """Whether what a branch or a loop gives may be a part of another array, whose elements lie apart."""
-    pending: list[tuple[Node, Any]] = [(first, None)]
-    seen: set[tuple[Node, Any]] = set()
-    while pending:
-        node, around = found = pending.pop()
-        if found in seen or not node.types[0].shape:
-            continue
-        seen.add(found)
-        name = node.op.name
-        if name == "slice" and _is_run(node):
-            pending.append((node.args[0], around))
-        elif name in {"slice", "transpose"} or (name == "broadcast" and node.args[0].type.shape):
-            return True
-        given = given_for(node)
-        if name == "input" and not (_has_no_gaps(node["source"]) if given is None else given.flags.c_contiguous):
-            return True
-        if name == "parameter" and around is not None:
-            pending += _handed_on(node["index"], *around)
-        elif is_region(node):
-            region, number = _result_of(node)
-            graphs = [g for n, g in region.params.items() if isinstance(g, Graph) and n != "test"]
-            pending += [(graph.results[number], (region, around)) for graph in graphs]
-        elif name in {"reshape", "require"} or getattr(node.op, "kind", "") == "update":
-            pending.append((node.args[0], around))
-    return False
-
-
-def _is_run(part: Node) -> bool:
-    """Whether a slice of what lies in C order without gaps does so, too: a row, or rows that follow each other."""
-    pairs = zip(part["slices"], part.args[0].type.shape, strict=True)
-    parts = [k for k, (taken, extent) in enumerate(pairs) if taken != (0, extent, 1)]
-    last = max(parts, default=0)
-    single = all(length == 1 for _, length, _ in part["slices"][:last])
-    return not parts or (single and (part["slices"][last][1] == 1 or part["slices"][last][2] == 1))
-
-
-def _result_of(node: Node) -> tuple[Node, int]:
-    return (node.args[0], node["index"]) if node.op.name == "item" else (node, 0)
-
-
-def is_region(node: Node) -> bool:
-    """Whether a branch or a loop gives a value."""
-    return any(isinstance(p, Graph) for p in _result_of(node)[0].params.values())
-
-
-def _handed_on(number: int, region: Node, around: Any) -> Generator[tuple[Node, Any]]:
-    """What parameter ``number`` of the graphs of a region is: an operand; where it is carried, what an iteration gives, too."""
-    yield region.args[number + (region.op.name == "cond")], around
-    body, first = region.params.get("body"), int(region.op.name == "loop")
-    if body is not None and first <= number < first + len(body.results):
-        yield body.results[number - first], (region, around)
-
-
-def _has_no_gaps(source: Any) -> bool:
-    """Whether the elements of an input follow each other: of an argument that is checked at the call, where it matters."""
-    original = getattr(source, "original", None)
-    value = original() if callable(original) else getattr(source, "value", None)  # the value may be a copy without gaps
-    return bool(value.flags.c_contiguous) if isinstance(value, np.ndarray) else original is None
-
-
-def _keeps_order(node: Node) -> bool:
-    """Whether a result lies in C order where the operands do."""
-    if node.op.name in {"input", "parameter"}:
-        return _leaf_in_order(node)
-    kind = getattr(node.op, "kind", "")
-    if node.op.name == "gather":  # what several axes leave behind, NumPy lays out as it likes
-        return node.args[0].type.ndim == 1
-    if node.op.name == "transpose" or (kind == "opaque" and not node.op.name.startswith("scatter")):
-        return False
-    if kind == "contract":
-        left, _, right = node["subscripts"].partition("->")
-        return sorted(right, key=left.index) == list(right)
-    return True
-
-
-def _leaf_in_order(leaf: Node) -> bool:
-    value = getattr(leaf.params.get("source"), "value", None)
-    value = given_for(leaf) if value is None else value
-    capture = context.current()
-    if value is None and capture is not None:
-        capture.ordered = True  # arguments are taken to be in C order: checked at the call, where it matters
-    return value is None or in_memory_order(value)
-
-
-def _of_order(node: Node) -> tuple[Node, ...]:
-    """The operands whose order in memory decides that of the result."""
-    kind = getattr(node.op, "kind", "")
-    if kind == "update" or node.op.name.startswith("scatter"):
-        return node.args[:1]
-    if node.op.name == "gather":
-        return node.args[1:]
-    if kind in {"pointwise", "fold", "move", "region"} or node.op.name == "item":
-        return node.args if node.op.name != "reshape" or squeezes(node) else ()
-    return ()
-
-
-def in_memory_order(value: Any) -> bool:
-    """Whether the axes of an array stand in memory in their order."""
-    steps = (
-        [abs(s) for s, n in zip(value.strides, value.shape, strict=True) if n > 1]
-        if isinstance(value, np.ndarray)
-        else []
-    )
-    return steps == sorted(steps, reverse=True)
-
-
 def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
     """Whether NumPy reshapes what lies there without a copy; None where data decide."""
     layout = place.layout()
@@ -541,8 +351,8 @@ def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
     extents = (*after, *_extents_of(place))
     if any(hint(s) is None for s in extents):
         return None
-    if len(after) > 1 or not _is_dense(layout):  # then extents decide which axes NumPy can merge
-        _note_all(extents)
+    if len(after) > 1 or not is_dense(layout):  # then extents decide which axes NumPy can merge
+        note_all(extents)
     try:
         np.reshape(layout, tuple(hint(s) or 7 for s in after), copy=False)
     except ValueError:
@@ -561,13 +371,3 @@ def _extents_of(place: Place) -> Generator[Size]:
     """The extents of a place, and of all that it is a view of."""
     for one in _upwards(place):
         yield from one.read().type.shape
-
-
-def _is_dense(layout: Layout) -> bool:
-    """Whether an array fills its memory, its axes in any order and direction."""
-    filled = 1
-    for step, extent in sorted((abs(step), n) for step, n in zip(layout.strides, layout.shape, strict=True) if n > 1):
-        if step != filled:
-            return False
-        filled *= extent
-    return True

@@ -16,7 +16,8 @@ from tensormagic.capture import random
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
-from tensormagic.functions.function import Function, of_callable, trace
+from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.program import trace
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.graph import Closed, Graph

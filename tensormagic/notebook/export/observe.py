@@ -20,7 +20,9 @@ from tensormagic import session
 from tensormagic.capture import inputs
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
-from tensormagic.functions.function import Function, Given, Specialisation
+from tensormagic.functions.function import Function
+from tensormagic.functions.given import Given
+from tensormagic.functions.program import Specialisation
 from tensormagic.notebook.export.source import Cell, ExportError
 from tensormagic.notebook.run import Outcome, Source, compiled, run, run_plain
 

@@ -1,0 +1,89 @@
+"""What one call gives: values that become inputs of a trace, and keys of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import door, random
+from tensormagic.functions.reading import (
+    Read,
+    is_moving,
+)
+from tensormagic.functions.record import bits
+
+_PLAIN = {type(None), bool, int, str, bytes, type(...)}
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The values of one call: those that become inputs of the trace, and how the others stand between them.
+
+    Parameters
+    ----------
+    leaves, moving, build
+        The parts of the arguments, which of them become inputs, and how arguments are put together again.
+    held
+        The reads that hold something, and what they hold.
+    """
+
+    leaves: list[Any]
+    moving: list[bool]
+    build: Callable[[Any], Any]
+    held: list[tuple[Read, Any]]
+
+    @property
+    def reads(self) -> list[Read]:
+        """The reads that become inputs."""
+        return [read for read, value in self.held if is_moving(value)]
+
+    @property
+    def values(self) -> list[Any]:
+        """What the inputs are: arguments, then reads."""
+        return [random.state_of(v) if random.is_generator(v) else v for v in self.objects]
+
+    @property
+    def objects(self) -> list[Any]:
+        """What stands behind the inputs: for the state of a generator, the generator."""
+        own = [v for v, m in zip(self.leaves, self.moving, strict=True) if m]
+        return own + [value for _, value in self.held if is_moving(value)]
+
+    def with_reads(self, new: Sequence[Read]) -> Given:
+        """With what more was found to be read."""
+        return Given(self.leaves, self.moving, self.build, [*self.held, *((r, held(r)) for r in new)])
+
+
+def held(read: Read) -> Any:
+    """What a name holds, as captured code computes with it."""
+    value = read[1][read[0]]
+    return door.variable(value, read[0]) if is_moving(value) else value
+
+
+def signature(value: Any) -> Any:
+    """The dtype and shape of an array, the class of anything else."""
+    return (value.dtype, value.shape) if isinstance(value, np.ndarray) else type(value)
+
+
+def kind_of(value: Any) -> Any:
+    """The same, but of extents only whether they are 0, 1, or more."""
+    return (value.dtype, tuple([min(n, 2) for n in value.shape])) if isinstance(value, np.ndarray) else type(value)
+
+
+def fixed(value: Any) -> Any:
+    """A key of a value that becomes no input: equal where it is the same in every respect."""
+    if type(value) in _PLAIN:
+        return (type(value), value)
+    if type(value) is tuple:
+        return tuple([fixed(v) for v in value])
+    if type(value) in {range, slice}:
+        return type(value), fixed(value.start), fixed(value.stop), fixed(value.step)
+    found = bits(value)
+    return ("object", id(value)) if found is None else (type(value), found)
+
+
+def fixed_of(leaves: Sequence[Any], moving: Sequence[bool]) -> tuple[Any, ...]:
+    """The arguments that are no inputs, as a key."""
+    return tuple([fixed(v) for v, m in zip(leaves, moving, strict=True) if not m])

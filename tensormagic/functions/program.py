@@ -1,0 +1,209 @@
+"""Traces, and programs for one kind of arguments: what a body gave for abstract arguments, and how that is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensormagic import session
+from tensormagic.capture import context, floating, random
+from tensormagic.capture.context import Capture
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.staging.raising import refusing
+from tensormagic.capture.stores.place import Buffer
+from tensormagic.capture.tree import computed
+from tensormagic.capture.value import Tensor, node_of
+from tensormagic.functions.given import Given, signature
+from tensormagic.functions.inside import Inside, placed
+from tensormagic.functions.left import rescued
+from tensormagic.functions.reading import (
+    Body,
+    Read,
+)
+from tensormagic.functions.space import place_of
+from tensormagic.functions.stand_ins import abstract_tensor
+from tensormagic.functions.stores import Stores, stores_of, unchanged
+from tensormagic.ir.errors import CaptureError, GuardError, KindError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ops.effects.outside import logged
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What a body gave: nodes of arguments, of results and then of stores, how results are put together, and what it relies on.
+
+    ``new`` are the reads that were not known before, and ``again`` says that they have to be known for a trace to be right.
+    """
+
+    leaves: list[Node]
+    results: list[Node]
+    stores: Stores
+    build: Callable[[Any], Any]
+    guards: list[Any]
+    new: list[Read]
+    again: bool
+    raising: bool  # floating-point errors, where it asks for that
+    caught: bool  # those, in a `try`, where a call asks for them
+    values: dict[Node, Any]  # what each input was
+    inside: list[Buffer]  # of arrays inside of containers and objects
+
+
+def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
+    """Raise where a function has stored into an argument."""
+    for tensor in tensors:
+        if tensor.place.buffer.version:
+            name = tensor.place.buffer.name
+            raise CaptureError(
+                f"{label} stores into its argument {name}, which is not captured in functions yet",
+                f"Begin with {name} = {name}.copy(), and return it.",
+            )
+
+
+def trace(
+    body: Body, given: Given, names: Sequence[str], label: str, complex_sites: frozenset[int] = frozenset()
+) -> Trace:
+    """Run ``body`` over abstract arguments of the types of the values that are given."""
+    capture = Capture(label, abstract=True, complex_sites=complex_sites)
+    tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
+    leaves = [t.node for t in tensors]
+    capture.values.update(zip(leaves, given.values, strict=True))
+    count = sum(given.moving)
+    seen = [random.over(o, t, capture) for o, t in zip(given.objects, tensors, strict=True)]
+    capture.lifted.update(zip(map(place_of, given.reads), seen[count:], strict=True))
+    own = iter(seen[:count])
+    with context.capturing(capture), placed(given.reads, seen[count:]):
+        args, options = given.build(
+            iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)])
+        )
+        with refusing(label), rescued(capture.values):
+            result = unchanged((args, options), label, lambda: body(*args, **options))
+        found, build = computed(result)
+        nodes = [node_of(v) for v in found]
+        known = {place_of(read) for read, _ in given.held}
+        new = [read for place, read in capture.noted.items() if place not in known]
+        fresh = [capture.lifted[p] for p in map(place_of, new) if isinstance(capture.lifted.get(p), Tensor)]
+        tensors += fresh
+        leaves += [t.node for t in fresh]
+        matters = capture.by_layout or (capture.stores and capture.ordered)
+        known = [*given.values, *(capture.values.get(t.node) for t in fresh)]
+        stores = stores_of(label, tensors, found, known if matters else None)
+    nodes += [tensors[k].place.buffer.node for k in stores.inputs]
+    again = any(t.place.buffer.version for t in fresh) or any(random.is_generator(r[1][r[0]]) for r in new)
+    return Trace(
+        leaves, nodes, stores, build, capture.guards, new, again, capture.raising, capture.caught, capture.values,
+        [t.place.buffer for t, r in zip(tensors[count:], given.reads, strict=False) if isinstance(r[1], Inside)],
+    )  # fmt: skip
+
+
+@dataclass(eq=False)
+class Specialisation:
+    """A function for one kind of arguments."""
+
+    graph: Graph
+    program: session.Executable
+    build: Callable[[Any], Any]
+    extra: list[Node]
+    single: bool
+    stores: Stores
+    raising: bool
+    caught: bool
+    names: tuple[str, ...] = ()
+    held: list[Any] | None = None  # what is behind ``extra``
+
+    def whole(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values of all parameters of the graph, where ``values`` are those of arguments and reads."""
+        if not self.extra:
+            return values
+        if self.held is None:
+            self.held = [*map(session.value_of, self.extra)]
+        return [*values, *self.held]
+
+    def sizes(self, values: Sequence[Any]) -> dict[Any, int]:
+        """The sizes of a call."""
+        return self.graph.bind([np.shape(v) for v in self.whole(values)])
+
+    def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any]) -> Any:
+        """The result as the user's function would give it, with its stores done in the arrays that were ``given``."""
+        values = self.whole(values)
+        if not self.stores:
+            asks = self.raising or self.caught or floating.raises()
+            results = None if asks else self.program.plainly(sizes, values)
+            if results is None:
+                results = self.results(sizes, values)
+            return results[0] if self.single else self.build(iter(results))
+        self.stores.check(values, given)
+        results = self.stores.commit(self.results(sizes, values), values)
+        return results[0] if self.single else self.build(iter(results))
+
+    def results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
+        """What the graph gives: by the tier that is ready; by NumPy, where floating-point errors are to raise."""
+        if not self.program.calls:
+            return self._results(sizes, values)
+        with logged():
+            return self._results(sizes, values)
+
+    def _results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
+        try:
+            if self.caught:
+                self._refuse_errors()
+            if self.raising:
+                with floating.inside():
+                    return self.program.by_numpy(sizes, *values)
+            if floating.raises():
+                return self.program.by_numpy(sizes, *values)
+            return self.program.run(sizes, *values, names=self.names)
+        except BaseException as error:
+            if isinstance(error, KindError) and self.program.tells:
+                error.site = -1  # what was printed is not to be printed twice
+            hooks.failed(error)
+            raise
+
+    def _refuse_errors(self) -> None:
+        """Refuse a call that asks for floating-point errors, which a ``try`` of the function would catch."""
+        if floating.raises():
+            raise context.uncaught()
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A program for values of known types and shapes: the sizes, what has to be as it was, what keys know by its id, and its reads."""
+
+    program: Specialisation
+    sizes: dict[Any, int]
+    holds: Callable[[], bool]
+    kept: list[Any]
+    reads: tuple[tuple[Read, Any], ...]
+
+    def values(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments and what the reads hold; a KeyError where that is of another kind."""
+        found = list(args)
+        for (name, space), before in self.reads:
+            value = space[name]
+            if signature(value) != before:
+                raise KeyError(name)
+            found.append(value)
+        return found
+
+
+def evaluated(program: Specialisation, given: Given) -> list[Any]:
+    """What the graph of a program gives, without its stores."""
+    return program.results(program.sizes(given.values), program.whole(given.values))
+
+
+def fits(program: Specialisation, values: Sequence[Any]) -> bool:
+    """Whether the sizes of values are ones that a program was made for."""
+    try:
+        program.sizes(values)
+    except GuardError:
+        return False
+    return True
+
+
+def is_single(count: int, build: Callable[[Any], Any]) -> bool:
+    """Whether results are put together to the one that there is."""
+    marker = object()
+    return count == 1 and build(iter([marker])) is marker

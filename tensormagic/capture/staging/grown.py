@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from tensormagic.capture import context, undecided
-from tensormagic.capture.elements import Outgrown
+from tensormagic.capture.elements import Outgrown, Stack
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.aliases import is_held_elsewhere
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.ranges import Items
@@ -285,19 +287,44 @@ def given_back(value: Any) -> Any:
 # in place of Python's lists -------------------------------------------------------------------------------------------
 
 
-def growing(functions: Sequence[Any], names: Sequence[str], stage: Callable[[], None]) -> None:
+@dataclass(frozen=True, eq=False)
+class Replaced:
+    """Python's lists, and what stands in their places: the variables, what these held, and lists without a known length."""
+
+    slots: list[Slot]
+    before: list[list[Any]]
+    made: list[GrownList]
+
+    def back(self) -> None:
+        """Have the variables hold Python's lists again."""
+        for slot, value in zip(self.slots, self.before, strict=True):
+            slot.set(value)
+
+    def listed(self) -> None:
+        """Have Python's lists, where values are there, hold what was appended: elements of arrays, of which the length is computed."""
+        stacks = [m.stacks if m.like is not None else [] for m in self.made]
+        hooks.compute([*(m.count.node for m in self.made), *(n for nodes in stacks for n in nodes)])
+        self.back()
+        for value, made, nodes in zip(self.before, self.made, stacks, strict=True):
+            count = int(made.count.numpy())
+            if made.like is not None and count > len(made.first):
+                rows = [Stack(n, t.form, count).elements for n, t in zip(nodes, made.types, strict=True)]
+                value.extend(made.like.build(list(parts)) for parts in [*zip(*rows, strict=True)][len(made.first) :])
+
+
+def growing(functions: Sequence[Any], names: Sequence[str], stage: Callable[[], None]) -> Replaced:
     """Run ``stage`` with the lists of ``names`` as lists without a known length; they are put back where it fails."""
     slots = _lists(World(functions), names)
-    before = [(s, s.get()) for s in slots]
-    made = [GrownList(v) for _, v in before]
-    for slot, value in zip(slots, made, strict=True):
+    before = [s.get() for s in slots]
+    found = Replaced(slots, before, [GrownList(v) for v in before])
+    for slot, value in zip(slots, found.made, strict=True):
         slot.set(value)
     try:
-        until_typed(made, stage)
+        until_typed(found.made, stage)
     except BaseException:
-        for slot, value in before:
-            slot.set(value)
+        found.back()
         raise
+    return found
 
 
 def until_typed(made: Sequence[GrownList], stage: Callable[[], None]) -> None:

@@ -126,16 +126,22 @@ def _staged_as_needed(
     else:
         raising.settle()
         return None
-    if values_are_there() or isinstance(found, PlainPython) or not isinstance(found, NeedsPython | TensorError):
+    if isinstance(found, PlainPython) or not isinstance(found, NeedsPython | TensorError) or not long:
         return found
-    return found if not long else _staged_with_lists(stage, functions, names, found)
+    if values_are_there():  # then Python runs the rest
+        return (
+            _staged_with_lists(lambda _: stage(False), functions, names, found) if isinstance(found, Grows) else found
+        )
+    return _staged_with_lists(stage, functions, names, found)
 
 
 def _staged_with_lists(
     stage: Callable[[bool], None], functions: Sequence[Any], names: Names, failed: Exception
 ) -> Exception | None:
     try:
-        growing(functions, names.lists, lambda: stage(True))
+        lists = growing(functions, names.lists, lambda: stage(True))
+        if values_are_there():
+            lists.listed()
     except Untyped as error:
         return error
     except Exception as error:  # noqa: BLE001 (what it failed for at first says more, but of lists)
@@ -355,9 +361,8 @@ def _first_iteration(test: Thunk, iteration: Thunk, names: Names) -> tuple[bool 
         going, sure = attempt(World((iteration, test)), run, stands).result
         if isinstance(going, bool):
             return (going, None) if sure else (True, NeedsPython("an iteration relies on what depends on data"))
-    except Grows as error:
-        if values_are_there():
-            return True, error
+    except Grows:
+        pass
     except Exception as error:  # noqa: BLE001 (as above)
         return True, error
     failed = _staged(test, iteration, names, True)

@@ -1,0 +1,67 @@
+"""Lists that loops of cells fill as often as data decide: the loop is a region, and the list Python's, as long as in Python."""
+
+import io
+from contextlib import redirect_stdout
+
+import numpy as np
+import pytest
+
+from tensormagic.capture.elements import Element
+
+START = (
+    "import numpy as np\nx = np.array(3.0)\ny = np.array([3.0, 1.0])\nD, old, k = {'a': []}, [1.5, 2.5], 0\nalias = old"
+)
+CELLS = {  # what a cell does, what is looked at, and a list whose elements are those of a region
+    "h = []; e = []\nwhile x > 1e-3:\n  x = x * 0.7\n  h.append(x); e.append(x**2)": ("[h, e]", "e"),
+    "while x > 1e-3:\n  x = x * 0.7\n  old.append(x)": ("[alias, old is alias, sum(old)]", ""),
+    "h = []\nwhile y.sum() > 1e-3 and k < 50:\n  y = y * 0.7\n  h.append((k, y.sum()))\n  k += 1": (
+        "[list(v) for v in h]",
+        "",
+    ),
+    "h = [y]\nwhile np.abs(y).max() > 1e-2:\n  y = y * 0.7\n  h.append(y.copy())": ("np.array(h)", "h[1:]"),
+    "h = []\nwhile np.abs(y).max() > 1e-2:\n  y *= 0.7\n  h.append(y)": ("np.array(h)", ""),
+    "h = []\nfor k in range(200):\n  x = x * 0.7\n  h.append(x)\n  if x < 1e-3: break": ("[h, k]", "h"),
+    "h = []\nwhile True:\n  x = x * 0.7\n  h.append(x)\n  if x < 1e-3: break": ("h", "h"),
+    "h = []\nwhile x > 1e-4:\n  x = x * 0.7\n  if x < 1: h.append(x)": ("h", ""),
+    "h = []\nwhile x > 10:\n  x = x * 0.7\n  h.append(x)": ("h", ""),
+    "h = [1.0]\nwhile x > 1e-3:\n  x = x * 0.7 * h[-1] / h[-1]\n  h.append(x)": ("h", ""),
+    "h = []\nwhile x > 1e-3 and len(h) < 7:\n  x = x * 0.7\n  h.append(x)": ("h", "h"),
+    "h = []\nwhile x > 1e-3:\n  x = x * 0.7\n  h.append(x)\nn = len(h)\nq = [v * 2 for v in h[::2]]\nh.append(7.0)": (
+        "[n, q, h]",
+        "",
+    ),
+    "while x > 1e-3:\n  x = x * 0.7\n  D['a'].append(x)": ("D['a']", ""),
+    "h = []\nwhile x > 1:\n  x = x * 0.7\n  h.append(f'{float(x):.3f}')": ("h", ""),
+    "h = []\nwhile x > 0.5:\n  x = x * 0.7\n  h.append(x if k else None)\n  k += 1": ("[v is None for v in h]", ""),
+}
+SHOW = """
+def plain(v):
+    return [plain(a) for a in v] if isinstance(v, list) else np.asarray(v).tolist()
+print(plain({}))
+"""
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_list_holds_what_python_appends(notebook, cell):
+    shown, of_region = CELLS[cell]
+    look, out = SHOW.replace("{}", shown), io.StringIO()
+    space: dict[str, object] = {}
+    with redirect_stdout(out):
+        exec(f"{START}\n{cell}\n{look}", space)
+    notebook.ok(START)
+    notebook.ok(f"%%tensor -q\n{cell}")
+    assert notebook.ok(look).out == out.getvalue()
+    if of_region:
+        assert all(type(v) is Element for v in notebook.ok(of_region).value)
+
+
+def test_a_gradient_goes_through_such_a_list(notebook):
+    notebook["w"] = np.array(0.7)
+    notebook.ok(
+        "%%tensor -q --grad w\nh = []\nx = w * 3\nwhile x > 1e-2:\n  x = x * w\n  h.append(x)\nnp.sum(np.array(h))"
+    )
+    count = len(notebook["h"])
+    assert count == 15
+    assert float(notebook["grad_w"]) == pytest.approx(
+        sum(3 * (k + 2) * 0.7 ** (k + 1) for k in range(count)), rel=1e-13
+    )

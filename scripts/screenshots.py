@@ -109,7 +109,7 @@ def live(expression: str, *acts: Act, cell: str = "") -> Shot:
 
 NODE = ".tm-boxes > g"
 BACK = ".tm-backprop input[type=range]"
-LONG = "%%tensor --show none\ntotal = 0.0\nfor k in range(60):\n    total += float(np.sum(np.sort(rng.normal(size=2_000_000))))\ntotal"
+LONG = "%%tensor --show none\ntotal = 0.0\nfor k in range(600):\n    total += float(np.sum(np.sort(rng.normal(size=2_000_000))))\ntotal"
 LOOPS = (
     "%%tensor --grad w\nh = X[0]\nfor k in range(20):\n    h = np.tanh(8 * w * h + 0.1)\n"
     "if h.sum() > 0:\n    r = h @ h\nelse:\n    r = 0.0\nr"
@@ -149,7 +149,9 @@ SHOTS = {
     "backprop-of-numbers": Shot(
         ("x, w, b, target = 0.5, 1.5, 0.1, 1.0", NUMBERS), ".tm-backprop", press(BACK, "Home", *["ArrowRight"] * 14)
     ),
-    "backprop-of-arrays": Shot((DATA, f"%%tensor --show backprop\n{LOSS}"), ".tm-backprop"),
+    "backprop-of-arrays": Shot(
+        (DATA, f"%%tensor --show backprop\n{LOSS}"), ".tm-backprop", press(BACK, "Home", *["ArrowRight"] * 17)
+    ),
     "live-curve": live("tm.live(lambda a: np.sin(a) * a, a=(0, 10))", press(SLIDER, *["ArrowRight"] * 27)),
     "live-contours-descent": live(
         "tm.live(lambda u, v: (1 - u) ** 2 + 2 * (v - u**2) ** 2, u=(-2, 2), v=(-1, 3))",
@@ -175,7 +177,10 @@ SHOTS = {
         press(SLIDER, *["ArrowRight"] * 27),
         press(".tm-elements", *["ArrowRight"] * 14),
     ),
-    "speed-view": Shot((ROWS, f"%%tensor -t --show none\n{SOFTMAX}"), ".tm-panel"),
+    "speed-view": Shot(
+        (f"tm.config.tier = 'numba'\n{ROWS}", f"%%tensor -t --show none\n{SOFTMAX}"),
+        ".jp-OutputArea-output:has(.tm-panel)",
+    ),
     "annotated-lines": Shot(
         (DATA, f"%%tensor -a --show none --grad w,b\n{LOSS}"), ".tm-lines", click(".tm-lines summary", number=1)
     ),

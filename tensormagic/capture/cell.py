@@ -214,8 +214,9 @@ def run_cell(
 def _bound(space: Mapping[str, Any], start: Mapping[str, Any], order: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """The names that hold something else than before, whatever has bound them: those of ``exec`` and ``import *``, too."""
     for name in dict.fromkeys([*(n for n in order if n in space), *space]):
-        ours = name.startswith(INTERNAL) or name in {"__builtins__", "__warningregistry__"}
-        if not ours and (name not in start or space[name] is not start[name]):
+        if name in start and space[name] is start[name]:  # most of them, after many cells
+            continue
+        if not name.startswith(INTERNAL) and name not in {"__builtins__", "__warningregistry__"}:
             yield name, space[name]
 
 

@@ -91,7 +91,7 @@ class Reach:
 
     def _function(self, function: FunctionType) -> None:
         for cell in function.__closure__ or ():
-            self._pending.append(_content(cell))
+            self._pending.append(content(cell))
         self._pending += [*(function.__defaults__ or ()), getattr(function, "__wrapped__", None)]
         if function.__globals__ is self.home:
             self.binds |= named(function.__code__, "STORE_GLOBAL", "DELETE_GLOBAL")
@@ -123,7 +123,7 @@ def functions_of(values: Iterable[Any], home: Mapping[str, Any]) -> Iterator[Fun
         if isinstance(value, FunctionType):
             if value.__globals__ is home:
                 yield value
-            pending += [_content(cell) for cell in value.__closure__ or ()]
+            pending += [content(cell) for cell in value.__closure__ or ()]
             pending += [*(value.__defaults__ or ()), getattr(value, "__wrapped__", None)]
         elif isinstance(value, type) and value.__module__ == "__main__":
             pending += vars(value).values()
@@ -144,7 +144,8 @@ def _is_users(kind: type) -> bool:
     return package_of(kind) not in _LIBRARIES
 
 
-def _content(cell: CellType) -> Any:
+def content(cell: CellType) -> Any:
+    """What a closure's cell holds; None for one that is not filled yet."""
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet

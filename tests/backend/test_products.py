@@ -99,7 +99,7 @@ def test_integers_are_summed_as_they_are():
 
 
 def test_what_is_stored_over_by_its_iterations_is_not_filled_before():
-    """The record of a loop is written iteration by turn into memory that holds nothing yet."""
+    """The record of a loop is written iteration by iteration into memory that holds nothing yet."""
 
     def function(x):
         kept = np.zeros((50, 6))

@@ -1,4 +1,4 @@
-"""Lists that loops of cells fill as often as data decide: the loop is a region, and the list Python's, as long as in Python."""
+"""Lists that loops of cells fill a data-dependent number of times: the loop is a region, and the list Python's, as long as in Python."""
 
 import io
 from contextlib import redirect_stdout

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import inputs
+from tensormagic.capture.home import content
 from tensormagic.capture.staging.attributes import Attributes, containers_of, is_users_class, is_users_module
 from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.steps import is_in_place
@@ -198,7 +199,7 @@ def _led_to(value: Any) -> list[Any]:
         if not _is_users(value.__code__.co_filename):
             return []
         named = [value.__globals__.get(n) for n in _global_names(value.__code__)]
-        cells = [_content(cell) for cell in value.__closure__ or ()]
+        cells = [content(cell) for cell in value.__closure__ or ()]
         return [*named, *cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
     if isinstance(value, partial):
         return [value.func, *value.args, *value.keywords.values()]
@@ -217,13 +218,6 @@ def _led_to(value: Any) -> list[Any]:
 
 def _part(name: str) -> Callable[[Any], str]:
     return lambda key: f"{name}.{key}"
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
 
 
 def _is_of_users_file(kind: type) -> bool:

@@ -112,7 +112,7 @@ class Outside(_Looking):
 
 
 class Undecided(_Looking):
-    """What may be a part of the notebook's arrays, as data decide: a value for as long as these are what they were."""
+    """What may be a part of the notebook's arrays, depending on data: a value for as long as these are what they were."""
 
     def __init__(self, node: Node, arrays: dict[str, np.ndarray[Any, Any]], label: str) -> None:
         self._held, self._label = node, label
@@ -123,7 +123,7 @@ class Undecided(_Looking):
     def may_store(self) -> None:
         """Refuse: it is not known where a store would go."""
         raise CaptureError(
-            f"{self._label} bound this to what may be a part of {' or '.join(self._names)}, as data decide: it is not stored into",
+            f"{self._label} bound this to what may be a part of {' or '.join(self._names)}, depending on data: it is not stored into",
             f"Store into {self._names[0]} itself, or into a copy.",
         )
 

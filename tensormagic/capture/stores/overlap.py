@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot, same_bits
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.ir.errors import DifferentiationError
@@ -88,7 +89,7 @@ def through_memory(result: Node, leaf: Node) -> Node:
                 f"Work on a copy, {name} = {name}.copy().",
             )
         moved, was = transfer(array, held)(other, leaf), other["source"].value
-        if same_bits(_value(moved, {leaf: leaf["source"].value, other: was}), was):  # else it was read at another time
+        if same_bits(hooks.compute([moved])[0], was):  # else it was read at another time
             mapping[other] = moved
     return substituted([result], mapping)[0] if mapping else result
 
@@ -98,14 +99,6 @@ def _read_from(node: Node) -> Array | None:
     source = node.params.get("source") if node.op is INPUT else None
     array = source.original() if isinstance(source, Snapshot) and source.original is not None else None
     return array if isinstance(array, np.ndarray) else None
-
-
-def _value(node: Node, known: dict[Node, Any]) -> Any:
-    table = dict(known)
-    for n in topological([node], stop=known.__contains__):
-        if n not in table:
-            table[n] = n.op.evaluate(n, [table[a] for a in n.args], lambda s: hint(s) or 0)  # type: ignore[attr-defined]
-    return table[node]
 
 
 def _addresses(array: Array) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -196,7 +196,7 @@ def run_cell(
             start = {**notebook, **visible}
             result, space = execute(code, start, capture, inside, moving)
     outputs = {n: held.original(restored(known(v))) for n, v in _bound(space, start, code.parsed.binds)}
-    deleted = [n for n in start if n not in space]
+    deleted = sorted(start.keys() - space.keys())
     read = [t for t in capture.lifted.values() if isinstance(t, Tensor)]  # by functions of the notebook, too
     buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh, *read)}
     stores = [b for b in buffers.values() if b.array is not None and b.version and b.stored]
@@ -213,11 +213,13 @@ def run_cell(
 
 def _bound(space: Mapping[str, Any], start: Mapping[str, Any], order: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """The names that hold something else than before, whatever has bound them: those of ``exec`` and ``import *``, too."""
-    for name in dict.fromkeys([*(n for n in order if n in space), *space]):
-        if name in start and space[name] is start[name]:  # most of them, after many cells
-            continue
-        if not name.startswith(INTERNAL) and name not in {"__builtins__", "__warningregistry__"}:
-            yield name, space[name]
+    missing = object()
+    names = {*home.variables(space), *order} - {"__builtins__", "__warningregistry__"}
+    changed = {n for n in names if n in space and space[n] is not start.get(n, missing) and not n.startswith(INTERNAL)}
+    own = [name for name in dict.fromkeys(order) if name in changed]
+    others = changed.difference(own)
+    for name in (*own, *(n for n in (space if others else ()) if n in others)):
+        yield name, space[name]
 
 
 def known(value: Any) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import weakref
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
+from itertools import filterfalse, islice
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -44,6 +45,24 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what these lead to, by at
 _LIBRARIES = {"numpy", "scipy", "pandas", "matplotlib", "IPython", "builtins"}
 _WHOLE = {"globals", "vars", "eval", "exec", "get_ipython"}  # lead to every variable
 _MISSING: Any = object()
+_HISTORY = re.compile(r"_i?\d+")
+_history: set[str] = set()  # such names, that were met
+
+
+def variables(space: Mapping[str, Any]) -> list[str]:
+    """The names of a notebook's variables, less those of IPython's history (``_i12``, ``_12``): thousands, after as many cells."""
+    found = list(filterfalse(_history.__contains__, space))
+    new = {name for name in found if name.startswith("_") and _HISTORY.fullmatch(name)}
+    _history.update(new)
+    return [name for name in found if name not in new] if new else found
+
+
+def seen(space: Mapping[str, Any], reads: Collection[str]) -> dict[str, Any]:
+    """The variables that code with these names in it sees: of IPython's history, what it asks for."""
+    if not (_WHOLE | {"locals", "dir"}).isdisjoint(reads):
+        return dict(space)
+    own = variables(space)
+    return {name: space[name] for name in (*own, *(n for n in reads if n in _history and n in space))}
 
 
 def bound(code: CodeType) -> frozenset[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from IPython.core.error import UsageError
 from tensormagic.capture import taken
 from tensormagic.capture.cell import Captured, Code
 from tensormagic.capture.items import input_of, lifted
+from tensormagic.capture.stores.holding import Recast
 from tensormagic.capture.stores.overlap import through_memory
 from tensormagic.capture.tables import Labelled
 from tensormagic.capture.tree import flatten
@@ -52,7 +52,7 @@ class Parted:
     @classmethod
     def of(cls, names: Iterable[str], notebook: dict[str, Any]) -> Parted:
         """Take the containers among ``names`` apart."""
-        space, parts = copy.copy(notebook), dict[str, dict[str, Tensor]]()
+        space, parts = Recast(notebook), dict[str, dict[str, Tensor]]()
         for name in names:
             value = notebook.get(name)
             own: dict[str, Tensor] = {}

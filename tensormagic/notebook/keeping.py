@@ -64,13 +64,13 @@ class Kept:
             pending += (keep or _keep_object)(self, value)
 
     def _keep_names(self, space: dict[str, Any]) -> None:
-        before = {name: value for name, value in space.items() if not name.startswith("_")}
+        before = {**space}  # a copy, and no loop: a notebook of a thousand cells has thousands of names
 
         def undo() -> None:
             for name in [n for n in space if n not in before and not n.startswith("_")]:
                 del space[name]
             for name, value in before.items():
-                if name not in space or space[name] is not value:
+                if not name.startswith("_") and (name not in space or space[name] is not value):
                     space[name] = value
 
         self.undo.append(undo)

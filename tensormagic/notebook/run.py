@@ -21,6 +21,7 @@ from tensormagic.capture.context import Cell
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.stand_ins import handed_back
+from tensormagic.capture.home import seen
 from tensormagic.capture.stores.holding import Recast, attributes_of, notebooks_array
 from tensormagic.capture.stores.outside import outside, undecided
 from tensormagic.capture.tree import flatten, tensors_in
@@ -165,7 +166,7 @@ def compiled(source: Source, shell: Any) -> Code:
 
 def run(code: Code, shell: Any, options: Options) -> Outcome:
     """Capture the cell and change the notebook's variables, all or none of them."""
-    before = dict(shell.user_ns)
+    before = seen(shell.user_ns, code.parsed.reads)
     checked(code, options, before)
     notebook = cast(code, before, options)
     placed = config.using(math=options.math, device=options.device, transfers=options.transfers)

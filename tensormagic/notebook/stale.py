@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import inputs
+from tensormagic.capture import home, inputs
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import StaleGradientWarning
 from tensormagic.ir.node import Node, topological
@@ -106,9 +106,10 @@ class Origins:
     def after(self, cell: str, text: str, space: Mapping[str, Any]) -> None:
         """A cell of this text has run: what it has bound, and what it has stored into, is from there."""
         stored = stored_in(text)
-        for name, value in list(space.items()):
-            if not name.startswith("_") and (self._held.get(name) != id(value) or name in stored):
-                self._held[name] = id(value)
+        for name in home.variables(space):
+            value = id(space[name])
+            if not name.startswith("_") and (self._held.get(name) != value or name in stored):
+                self._held[name] = value
                 self._cells[name] = cell
 
     def note(self, node: Node, cell: str, space: Mapping[str, Any]) -> str:

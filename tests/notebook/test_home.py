@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tensormagic.capture import home
 from tests.notebook.conftest import Notebook
 
 READING = """
@@ -157,3 +158,33 @@ w = np.arange(3.0)
     assert notebook.shell.user_ns["same"] == (True, True)
     assert notebook.shell.user_ns["w"].tolist() == [5.0, 1.0, 2.0]
     assert float(notebook.shell.user_ns["s"]) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("use", "value"),
+    [
+        ("_7", 3.0),
+        ("eval('_7')", 3.0),
+        ("globals()['_7']", 3.0),
+        ("f()", 6.0),
+        ("_i7", "x + 1"),
+        ("_i7 in dir()", False),
+    ],
+)
+def test_history_is_there_for_who_asks(notebook: Notebook, use: str, value: object) -> None:
+    notebook.ok("def f(): return _7 * 2")
+    notebook["_7"], notebook["_i7"] = 3.0, "x + 1"
+    notebook.ok(f"%%tensor --quiet\nv = {use}")
+    assert notebook["v"] == value
+
+
+def test_history_of_thousands_of_cells_is_passed_by(notebook: Notebook) -> None:
+    notebook["x"] = np.arange(3.0)
+    for k in range(3000):
+        notebook[f"_i{k}"] = "x"
+    notebook.ok("%%tensor --quiet\n_5 = x * 2\nglobal_name = x + 1\ndel x")
+    assert np.array_equal(notebook["_5"], [0, 2, 4])
+    assert np.array_equal(notebook["global_name"], [1, 2, 3])
+    assert "x" not in notebook.shell.user_ns
+    assert all(f"_i{k}" in notebook.shell.user_ns for k in range(3000))
+    assert "_i2999" not in home.seen(notebook.shell.user_ns, ("x",))

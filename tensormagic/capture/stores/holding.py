@@ -68,7 +68,7 @@ class Recast(dict[str, Any]):
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(values)
-        self.originals: dict[str, Any] = {}
+        self.originals: dict[str, Any] = dict(values.originals) if isinstance(values, Recast) else {}
 
 
 @dataclass

@@ -18,10 +18,10 @@ from tensormagic import session
 from tensormagic.capture import context, inputs, living, random
 from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
 from tensormagic.capture.context import Cell
+from tensormagic.capture.home import seen
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.stand_ins import handed_back
-from tensormagic.capture.home import seen
 from tensormagic.capture.stores.holding import Recast, attributes_of, notebooks_array
 from tensormagic.capture.stores.outside import outside, undecided
 from tensormagic.capture.tree import flatten, tensors_in

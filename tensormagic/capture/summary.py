@@ -60,7 +60,8 @@ def _is_cheap(node: Node) -> bool:
     """Whether a value is one number that a few small operations give."""
     if node.type.form == "array":
         return False
-    pending = [n for n in topological([node], stop=hooks.is_computed) if n.op.kind != "leaf"]  # type: ignore[attr-defined]
+    found = topological([node], stop=hooks.is_computed)
+    pending = [n for n in found if n.op.kind != "leaf" and not hooks.is_computed(n)]  # type: ignore[attr-defined]
     if len(pending) > FEW or any(n.op.kind not in _PLAIN for n in pending):  # type: ignore[attr-defined]
         return False
     return sum(hint(n.type.size) or SMALL for n in pending) < SMALL

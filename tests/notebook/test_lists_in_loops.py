@@ -9,7 +9,8 @@ import pytest
 from tensormagic.capture.elements import Element
 
 START = (
-    "import numpy as np\nx = np.array(3.0)\ny = np.array([3.0, 1.0])\nD, old, k = {'a': []}, [1.5, 2.5], 0\nalias = old"
+    "import numpy as np\nx = np.array(3.0)\ny = np.array([3.0, 1.0])\nD, old, k = {'a': []}, [1.5, 2.5], 0\nalias = old\n"
+    "z = np.sin(np.arange(40.0) ** 2)"
 )
 CELLS = {  # what a cell does, what is looked at, and a list whose elements are those of a region
     "h = []; e = []\nwhile x > 1e-3:\n  x = x * 0.7\n  h.append(x); e.append(x**2)": ("[h, e]", "e"),
@@ -22,7 +23,7 @@ CELLS = {  # what a cell does, what is looked at, and a list whose elements are 
     "h = []\nwhile np.abs(y).max() > 1e-2:\n  y *= 0.7\n  h.append(y)": ("np.array(h)", ""),
     "h = []\nfor k in range(200):\n  x = x * 0.7\n  h.append(x)\n  if x < 1e-3: break": ("[h, k]", "h"),
     "h = []\nwhile True:\n  x = x * 0.7\n  h.append(x)\n  if x < 1e-3: break": ("h", "h"),
-    "h = []\nwhile x > 1e-4:\n  x = x * 0.7\n  if x < 1: h.append(x)": ("h", ""),
+    "h = []\nwhile x > 1e-4:\n  x = x * 0.7\n  if x < 1: h.append(x)": ("h", "h"),
     "h = []\nwhile x > 10:\n  x = x * 0.7\n  h.append(x)": ("h", ""),
     "h = [1.0]\nwhile x > 1e-3:\n  x = x * 0.7 * h[-1] / h[-1]\n  h.append(x)": ("h", ""),
     "h = []\nwhile x > 1e-3 and len(h) < 7:\n  x = x * 0.7\n  h.append(x)": ("h", "h"),
@@ -31,6 +32,15 @@ CELLS = {  # what a cell does, what is looked at, and a list whose elements are 
         "",
     ),
     "while x > 1e-3:\n  x = x * 0.7\n  D['a'].append(x)": ("D['a']", ""),
+    "h = []\nfor v in z:\n  if v > 0 and v < 0.9: h.append(v)": ("h", "h"),
+    "h = []\nq = []\nfor k, v in enumerate(z):\n  if v > 0: h.append((k, v))\n  else: q.append(v)": (
+        "[[list(v) for v in h], q]",
+        "q",
+    ),
+    "h = [0.0]\ns = 0.0\nfor v in z:\n  s += v\n  if s > h[-1]: h.append(s)": ("[h, s]", "h[1:]"),
+    "for v in z:\n  if v > 0: D['a'].append(v * v)": ("D['a']", "D['a']"),
+    "h = []\nfor i in range(len(z)):\n  for j in range(i):\n    if z[i] * z[j] > 0.2: h.append(i - j)": ("h", "h"),
+    "h = []\nfor v in z:\n  if v < -0.9: break\n  if v > 0: h.append(v)": ("[h, v]", "h"),
     "h = []\nwhile x > 1:\n  x = x * 0.7\n  h.append(f'{float(x):.3f}')": ("h", ""),
     "h = []\nwhile x > 0.5:\n  x = x * 0.7\n  h.append(x if k else None)\n  k += 1": ("[v is None for v in h]", ""),
 }

@@ -33,6 +33,8 @@ from tensormagic.capture.staging.sharing import (
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import (
     CHECKS,
+    Grows,
+    Journaled,
     NeedsPython,
     Outcome,
     UnlikeDTypesError,
@@ -169,6 +171,12 @@ class Choice:
         return one, other
 
     def _unlike(self, slot: Slot, first: Any, second: Any) -> NeedsPython:
+        if isinstance(first, Journaled) is not isinstance(
+            second, Journaled
+        ):  # it has grown in a branch within one of these
+            return Grows(
+                f"{slot.said} grows a data-dependent number of times", "Use an array that is as large as needed."
+            )
         lines = [merged.bound_at(f, slot.name) for f in self.functions]
         return merged.unlike(
             slot.name, "which branch is taken depends on data, and they give", (first, second), lines or ["", ""]

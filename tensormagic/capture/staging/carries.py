@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tensormagic.capture.staging.merged import NONE, Partial, Parts, Question
 from tensormagic.capture.staging.regions import grown_type, of_type
-from tensormagic.capture.staging.slots import Slot
-from tensormagic.capture.staging.trial import NeedsPython
+from tensormagic.capture.staging.slots import UNBOUND, Slot
+from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
@@ -54,6 +55,14 @@ class Names:
     stored: tuple[str, ...]
     grown: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
+
+
+def check_kept(slot: Slot, value: Any) -> None:
+    """Raise where a name is not bound any more after an iteration, or where its list has grown in a branch."""
+    if value is UNBOUND:
+        raise NeedsPython(f"an iteration unbinds {slot.name}", "Leave the del out.")
+    if isinstance(value, Journaled) and not isinstance(slot.get(), Journaled):
+        raise Grows(f"{slot.said} grows a data-dependent number of times", "Fill an array of the largest size.")
 
 
 @dataclass(eq=False)

@@ -12,7 +12,7 @@ from typing import Any
 from tensormagic.capture import context, undecided
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
-from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, split
+from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, check_kept, split
 from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
 from tensormagic.capture.staging.merged import Parts, apart
 from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
@@ -223,8 +223,7 @@ class Loop:
 
     def _grow(self, slot: Slot, value: Any) -> None:
         """Carry a slot that was taken for constant."""
-        if value is UNBOUND:
-            raise NeedsPython(f"an iteration unbinds {slot.name}", "Leave the del out.")
+        check_kept(slot, value)
         self.settled = False
         before = slot.get()
         if before is UNBOUND:
@@ -239,8 +238,7 @@ class Loop:
 
     def _compare(self, carried: CarriedSlot, value: Any) -> None:
         slot = carried.slot
-        if value is UNBOUND:
-            raise NeedsPython(f"an iteration unbinds {slot.name}", "Leave the del out.")
+        check_kept(slot, value)
         parts = self._apart(slot, value)
         if parts.form != carried.parts.form:
             raise merged.unlike(slot.name, f"{self.label} iterations", (slot.get(), value))

@@ -31,6 +31,7 @@ import hashlib
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -172,6 +173,9 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="put the table into benchmarks/results/versions.md, too")
     options, arguments = parser.parse_known_args()
     arguments = arguments or ["tests"]
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # what was started with `&` ignores it: tests of interrupts fail
     with tempfile.TemporaryDirectory() as temporary:
         folder = (options.folder or Path(temporary)).resolve()
         runs = [

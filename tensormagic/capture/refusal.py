@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dis
 import inspect
 from typing import NoReturn
 
 from tensormagic.capture import context
+from tensormagic.capture.steps import STORES
 from tensormagic.ir.errors import CaptureError, ForeignStoreError
 from tensormagic.ir.node import Node
 
@@ -67,10 +67,7 @@ def refuse_positions() -> None:
 def _is_stored() -> bool:
     """Whether the user's code is at a store by an index, which NumPy or Python makes: into an array that is none of ours."""
     frame = context.user_frame()
-    return frame is not None and frame.f_code.co_code[frame.f_lasti] == _STORE
-
-
-_STORE = dis.opmap["STORE_SUBSCR"]
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] in STORES
 
 
 def needs_value(

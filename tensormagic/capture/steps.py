@@ -39,6 +39,11 @@ def enters(step: dis.Instruction) -> bool:
     return step.opname == "BEFORE_WITH" or (step.opname == "LOAD_SPECIAL" and step.argrepr == "__enter__")
 
 
+STORES = frozenset(
+    dis.opmap[o] for o in ("STORE_SUBSCR", "STORE_SLICE") if o in dis.opmap
+)  # by an index; slices from 3.12 on
+
+
 def is_in_place(step: dis.Instruction) -> bool:
     """Whether an instruction is an operator such as ``+=``."""
     return step.opname == "BINARY_OP" and step.argrepr.endswith("=")

@@ -19,6 +19,7 @@ from tensormagic.capture import context, inputs, living, random
 from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
 from tensormagic.capture.context import Cell
 from tensormagic.capture.home import seen
+from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.stand_ins import handed_back
@@ -31,13 +32,13 @@ from tensormagic.functions.cells import cast as in_dtype
 from tensormagic.functions.cells import of_cell
 from tensormagic.functions.function import Function
 from tensormagic.ir.errors import TensorError
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.notebook.effects import own_iterators, without_effects
 from tensormagic.notebook.gradients import Parted, differentiated, is_container, value_site
 from tensormagic.notebook.keeping import Kept
 from tensormagic.notebook.lines import plain_python
 from tensormagic.notebook.options import Options
-from tensormagic.ops.leaf import constant
+from tensormagic.ops.leaf import INPUT, constant
 
 _WHOLE = (bool, int, np.bool_, np.integer)
 _MOST_LEAVES = 500  # numbers in containers that become arguments one by one
@@ -424,6 +425,9 @@ def _follow(outcome: Outcome, mark: Tensor, shell: Any) -> None:
 
 
 def _holds(condition: Node) -> bool:
+    """Whether a condition holds; False in the body of a loop that was tried: what is left of it is nothing that there is."""
+    if any(n.op is INPUT and not isinstance(n["source"], Snapshot) for n in topological([condition])):
+        return False
     return bool(session.compute([condition])[0])
 
 

@@ -1,5 +1,7 @@
 """Cells that run again and again on what they have computed: each run starts from a value, and gradients go all the way back."""
 
+import gc
+
 import numpy as np
 
 from tensormagic import session
@@ -40,3 +42,17 @@ def test_a_gradient_goes_back_through_what_was_let_go(notebook, monkeypatch):
     x = np.array([1.0, 2.0])
     factor = 0.9**63
     np.testing.assert_allclose(notebook["grad_x"], 128 * x**127 * factor, rtol=1e-12)
+
+
+def test_what_is_left_of_bodies_that_were_tried_is_in_nobodys_way(notebook):
+    notebook.ok("import numpy as np\nx = np.arange(3.0)")
+    notebook.ok("def h(x):\n    for i in range(3):\n        if x.sum() > i:\n            x = x + 2\n    return x")
+    collects = gc.isenabled()
+    gc.disable()  # a body that was tried holds itself
+    try:
+        for _ in range(4):
+            notebook.ok("%%tensor --show none\nz = h(x)\nz")
+    finally:
+        if collects:
+            gc.enable()
+    np.testing.assert_array_equal(notebook["z"], [6.0, 7.0, 8.0])

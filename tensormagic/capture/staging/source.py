@@ -4,11 +4,13 @@ from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import functools
 import linecache
 import operator
 import sysconfig
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Generator, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import CellType, CodeType, FunctionType
@@ -35,6 +37,15 @@ _plain: dict[Any, CodeType] = {}  # the code of a cell's functions as it was wri
 
 
 # compiled code --------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _told_already() -> Generator[None]:
+    """What Python says of syntax, it has said where the user's code was compiled first: here it is silent, and no error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)  # of escapes in texts, before Python 3.12
+        yield
 
 
 def compiled(tree: ast.Module | ast.Expression, filename: str, mode: str, flags: int = 0) -> CodeType:
@@ -66,7 +77,9 @@ def staged_cell(
 ) -> tuple[CodeType, CodeType | None]:
     """A cell's statements and its last expression, of which the names ``after`` are handed back; the syntax is used up."""
     if any(isinstance(n, _FUNCTIONS) for n in walk(body)):
-        _keep_plain(compile(body, filename, "exec", dont_inherit=True))
+        with _told_already():  # as it is staged, it is told
+            plain = compile(body, filename, "exec", dont_inherit=True)
+        _keep_plain(plain)
     staging = Staging()
     needed = set(after)
     if last is not None and body.body:
@@ -128,6 +141,8 @@ def rebound(
     made = FunctionType(code, space, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__, made.__qualname__ = function.__kwdefaults__, function.__qualname__
     made.__module__, made.__doc__ = function.__module__, function.__doc__
+    if hasattr(function, "__type_params__"):  # from Python 3.12 on
+        setattr(made, "__type_params__", getattr(function, "__type_params__"))  # noqa: B009, B010 (the types are those of 3.11)
     made.__dict__.update(function.__dict__)
     return made
 
@@ -163,6 +178,8 @@ def _stage(code: CodeType) -> CodeType | None:
     else:
         node.lineno = _first_line(node)  # where Python has a function begin
         node.decorator_list, node.returns = [], None
+        if hasattr(node, "type_params"):  # from Python 3.12 on; where the code reads one, it is in a cell
+            setattr(node, "type_params", [])  # noqa: B010 (the types are those of 3.11)
         for argument in walk(node.args):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
@@ -172,7 +189,8 @@ def _stage(code: CodeType) -> CodeType | None:
     given = ast.arguments([], [ast.arg(n) for n in code.co_freevars], None, [], [], None, [])
     factory = ast.copy_location(ast.FunctionDef(_FACTORY, given, [made], []), made)
     tree = placed(ast.Module([factory], []))
-    whole = compiled(tree, code.co_filename, "exec", code.co_flags & _FUTURE)
+    with _told_already():
+        whole = compiled(tree, code.co_filename, "exec", code.co_flags & _FUTURE)
     outer = next(c for c in whole.co_consts if isinstance(c, CodeType))
     inner = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name in {code.co_name, _MADE})
     done = inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
@@ -261,6 +279,7 @@ def _size(body: ast.expr) -> tuple[int, int]:
 @lru_cache(maxsize=64)
 def _parsed(filename: str, text: str) -> ast.Module | None:
     try:
-        return ast.parse(text, filename) if text else None
+        with _told_already():
+            return ast.parse(text, filename) if text else None
     except SyntaxError:
         return None

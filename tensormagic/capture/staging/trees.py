@@ -19,7 +19,8 @@ _BARE = {
 def parts_of(kind: type[ast.AST]) -> tuple[str, ...]:
     """The fields of a kind of node that may hold nodes."""
     none = issubclass(kind, ast.Constant | ast.MatchSingleton | ast.Global | ast.Nonlocal)
-    return () if none else tuple([name for name in kind._fields if name not in _BARE])
+    named = issubclass(kind, getattr(ast, "TypeAlias", ()))  # from Python 3.12 on: the one name that is a node
+    return () if none else tuple([name for name in kind._fields if name not in _BARE or (named and name == "name")])
 
 
 def children(node: ast.AST) -> list[ast.AST]:

@@ -20,7 +20,7 @@ from tensormagic.capture import inputs
 from tensormagic.capture.home import content
 from tensormagic.capture.staging.attributes import Attributes, containers_of, is_users_class, is_users_module
 from tensormagic.capture.staging.source import is_users
-from tensormagic.capture.steps import is_in_place
+from tensormagic.capture.steps import STORES, is_in_place
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
@@ -152,7 +152,7 @@ def _stores(tree: ast.AST) -> bool:
 def _code_stores(code: CodeType) -> bool:
     """The same for compiled code, and for the functions in it."""
     for step in dis.get_instructions(code):
-        if step.opname in {"STORE_SUBSCR", "STORE_SLICE"} or is_in_place(step):
+        if step.opcode in STORES or is_in_place(step):
             return True
     texts = [c for c in code.co_consts if isinstance(c, tuple)]
     if _STORING & set(code.co_names) or any("out" in t for t in texts):

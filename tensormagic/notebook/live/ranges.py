@@ -141,7 +141,7 @@ def widened(ends: Sequence[Any], start: Any) -> Sequence[Any]:
     """The ends of a range, further apart where a number begins outside; by whole steps where there is a step."""
     number = isinstance(start, int | float | np.integer | np.floating) and math.isfinite(start)
     plain = len(ends) in {2, 3} and all(isinstance(e, int | float) and math.isfinite(e) for e in ends)
-    if not number or not plain or ends[0] <= start <= ends[1]:
+    if not number or not plain or ends[0] >= ends[1] or ends[0] <= start <= ends[1]:
         return ends
     low, high, *rest = ends
     if rest and not rest[0] > 0:

@@ -116,6 +116,8 @@ class Capture:
         what stands behind inputs that stand in for a part of the code.
     standing
         In how many functions the code is whose arguments inputs stand for: what is made of these has no value there.
+    chosen
+        Containers of which data choose one: the code may not change them.
     complex_sites, sites
         Which of the results that are real or complex as their values say are taken for complex, and how many there are.
     """
@@ -156,6 +158,7 @@ class Capture:
     complex_sites: frozenset[int] = frozenset()
     sites: int = 0
     standing: int = 0
+    chosen: list[Any] = field(default_factory=list)
 
     def actual(self, node: Node) -> Node:
         """``node`` of the arguments that a function was called with, where it is of what stands for them."""
@@ -250,6 +253,8 @@ def capturing(capture: Capture) -> Generator[Capture]:
     try:
         with as_deep_as_python():
             yield capture
+            for chosen in capture.chosen:
+                chosen.check()
     finally:
         _current.reset(token)
 

@@ -65,9 +65,9 @@ def _was_made(buffer: Buffer) -> bool:
     return not (given or buffer.array is not None or buffer.shared or buffer.overlaps)
 
 
-def is_held_elsewhere(value: Any, slots: Sequence[Slot]) -> bool:
-    """Whether more than the variables ``slots`` lead to an object."""
-    return _lead_to(_others(slots), [value], slots)
+def lead_elsewhere(wanted: Sequence[Any], slots: Sequence[Slot]) -> bool:
+    """Whether more than the variables ``slots`` lead to one of the ``wanted`` objects."""
+    return _lead_to(_others(slots), wanted, slots)
 
 
 def _others(slots: Sequence[Slot]) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.alternatives import Alternative, alternatives_of, attach
 from tensormagic.capture.staging.carries import differing
+from tensormagic.capture.staging.containers import NOTHING, Older
 from tensormagic.capture.staging.merged import Partial, Parts, Question, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, beside, common_type, fitting_ways, graph_of, of_type, zeros_of
@@ -107,6 +108,8 @@ class Choice:
         The two ways as functions of staged code, where they are statements.
     arrays
         The memory of NumPy's own arrays that the code could reach before.
+    older
+        The containers that it could reach before.
     """
 
     predicate: Node
@@ -121,6 +124,7 @@ class Choice:
     bound: list[Bound] = field(default_factory=list[Bound])
     functions: Sequence[Any] = ()
     arrays: set[int] = field(default_factory=set[int])
+    older: Older | None = None
 
     def pair(self, first: Node, second: Node, what: str) -> int:
         """The number of a result that is ``first`` or ``second``."""
@@ -149,9 +153,12 @@ class Choice:
         if merged.same_value(first, second):
             self.steps.append(lambda _of: slot.set(first))
             return
-        if first is UNBOUND or second is UNBOUND:
-            self._in_one(slot, first, second)
-            return
+        may = NOTHING if self.older is None else self.older.among((first, second), self.slots)
+        may.refuse(slot)
+        (self._in_one if first is UNBOUND or second is UNBOUND else self._in_both)(slot, first, second)
+        self.steps.append(lambda _of: may.note(slot))
+
+    def _in_both(self, slot: Slot, first: Any, second: Any) -> None:
         one, other = self._alike(slot, self._apart(slot, 0, first), self._apart(slot, 1, second), first, second)
         what = f"the two branches give {slot.said}"
         numbers = [self.pair(a, b, what) for a, b in zip(one.nodes, other.nodes, strict=True)]
@@ -397,6 +404,7 @@ def _both_ways(
     stored = list(dict.fromkeys(b for o in outcomes for b in o.buffers))  # states of generators, too
     known = {*world.nodes(), predicate, *(n for b in stored for n in unasked(b.node))}
     choice = Choice(predicate, known, outcomes, why, functions=functions)
+    choice.older = Older(world)
     choice.arrays = {memory(a) for a, _ in world.arrays}
     for buffer in sorted(stored, key=lambda b: (b.depends, b.born)):
         choice.store(buffer)

@@ -11,7 +11,7 @@ import numpy as np
 from tensormagic.capture import context, undecided
 from tensormagic.capture.elements import Outgrown, Stack
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.staging.aliases import is_held_elsewhere
+from tensormagic.capture.staging.aliases import lead_elsewhere
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.ranges import Items
 from tensormagic.capture.staging.regions import of_type, zeros_of
@@ -351,5 +351,5 @@ def _lists(world: World, names: Sequence[str]) -> list[Slot]:
     return [
         s
         for s in found
-        if not is_held_elsewhere(s.get(), [s]) and not any(s.get() is t.get() for t in found if t is not s)
+        if not lead_elsewhere([s.get()], [s]) and not any(s.get() is t.get() for t in found if t is not s)
     ]

@@ -13,6 +13,7 @@ from tensormagic.capture import context, undecided
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, check_kept, split
+from tensormagic.capture.staging.containers import StandIns
 from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
 from tensormagic.capture.staging.merged import Parts, apart
 from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
@@ -96,6 +97,7 @@ class Loop:
         self.appended: list[Append] = []
         self.kept: dict[Buffer, list[Buffer]] = {}  # where the arrays that the last iteration has appended are
         self.shares = Iterations(self._is_known)
+        self.stand_ins = StandIns(self.world)
         own_lists(self.world, functions, names.grown, lists)
         self._begin()
 
@@ -205,7 +207,9 @@ class Loop:
             if slot not in self.carried and slot.name not in self.names.entering:
                 slot.set(UNBOUND)
         for carried in self.carried.values():
+            before = carried.slot.get()
             carried.install(why)
+            self.stand_ins.install(before, carried.slot.get())
         self.shares.install(self._given())
         self.opened = next(serials)
         return self.run()
@@ -335,7 +339,14 @@ class Loop:
         ``build`` makes the region for the carries; ``ran`` says whether any iteration has run, None where one has for sure;
         ``stacks`` hold what iterations append.
         """
+        bound = {*self.carried, *(s for s in self.outcome.slots if s is self.slots.get(s.name))}
+        ends = {s: (s.get(), self.outcome.slots.get(s, s.get())) for s in bound}
+        choices = self.stand_ins.choices(ends, self.outcome.chosen, once=ran is None)
+        for slot, (may, _) in choices.items():
+            may.refuse(slot)
         attempt(self.world, lambda: self._emit(build, ran, stacks), lambda _result: True)
+        for slot, (may, alone) in choices.items():
+            may.note(slot, alone=alone)
 
     def _emit(self, build: Callable[[list[Carry]], Sequence[Node]], ran: Node | None, stacks: Sequence[Carry]) -> None:
         last, plain = self._last()

@@ -291,6 +291,8 @@ class Outcome:
         What slots hold after it that they did not hold before.
     buffers
         The values of arrays made before it into which it has stored.
+    chosen
+        Containers of which data choose one, that names hold after it.
     grown
         Lists, and what it has appended to them.
     raised, place
@@ -304,6 +306,7 @@ class Outcome:
     raised: Exception | None = None
     place: tuple[Any, ...] = ()
     met: bool = False
+    chosen: list[Any] = field(default_factory=list)
     grown: list[tuple[list[Any], list[Any]]] = field(default_factory=list[tuple[list[Any], list[Any]]])
     slots: dict[Slot, Any] = field(default_factory=dict[Slot, Any])
     buffers: dict[Buffer, Held] = field(default_factory=dict[Buffer, Held])
@@ -373,7 +376,7 @@ def attempt(
     start = next(serials)
     counts = capture.nodes, len(capture.guards), dict(capture.noted), dict(capture.lifted)
     refused = capture.refused
-    told = len(capture.listeners)
+    told, chosen = len(capture.listeners), len(capture.chosen)
     capture.journals.append(journal)
     capture.trials.append(running)
     done = kept = False
@@ -381,11 +384,14 @@ def attempt(
         outcome = _run(run, running, start) if may_raise else Outcome(run(), start)
         if running.spoiled is not None:
             raise running.spoiled
+        for one in capture.chosen[chosen:]:
+            one.check()
         kept = keep(outcome.result)
         if not kept:
             ask_all()  # as it is now
             outcome.slots = world.changes()
             outcome.grown = world.grown
+            outcome.chosen = capture.chosen[chosen:]
             outcome.buffers = {b: _held(b) for b in journal if b.born < start}
         done = True
     finally:
@@ -396,6 +402,7 @@ def attempt(
             del capture.guards[counts[1] :]
             capture.noted, capture.lifted = counts[2], counts[3]
         if not kept:
+            del capture.chosen[chosen:]
             world.restore()
             _fill({b: was for b, was in journal.items() if b.born < start})
             for buffer, tell in capture.listeners[told:]:

@@ -172,6 +172,38 @@ class Executable:
         finally:
             at_work.pop()
 
+    def bound(self, sizes: dict[Any, int]) -> Callable[[Sequence[Any]], list[Any] | None] | None:
+        """:meth:`plainly` for these sizes, with nothing looked up that is known; None where there is no such function yet."""
+        machine: Any = self._native
+        run = machine.bind(sizes) if machine is not None and self.is_plain else None
+        return None if run is None else self._bound(run, sizes)
+
+    def _bound(
+        self, run: Callable[..., list[Any]], sizes: dict[Any, int]
+    ) -> Callable[[Sequence[Any]], list[Any] | None]:
+        now, clear, suspicious, cells = time.perf_counter, flags.clear, flags.suspicious, context.cells
+        begin, done = at_work.append, at_work.pop
+
+        def bound(values: Sequence[Any]) -> list[Any] | None:
+            if config.tier == "numpy":
+                return None
+            begin((self, start := now()))
+            try:
+                if not cells:
+                    return run(*values)
+                clear()
+                results = run(*values)
+                elapsed = now() - start
+                if suspicious(results):
+                    self._warn_again(elapsed, sizes, values)
+            except Exception:  # noqa: BLE001 (met again)
+                return None
+            finally:
+                done()
+            return results
+
+        return bound
+
     def by_numpy(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
         """The results, by NumPy: floating-point errors are raised or told, as ``np.errstate`` asks."""
         self._fit(sizes)
@@ -191,7 +223,7 @@ class Executable:
         start = time.perf_counter()
         results = run(sizes, *values)
         elapsed = self.seconds["numba"] = time.perf_counter() - start
-        if flags.suspicious(results) and context.cells:
+        if context.cells and flags.suspicious(results):
             self._warn_again(elapsed, sizes, values)
         return results
 

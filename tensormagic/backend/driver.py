@@ -25,7 +25,7 @@ from tensormagic.backend.steps import Block, Check, Region, below, needed, produ
 from tensormagic.ir.graph import Graph, sizer
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Apply, Dim, Size, is_at_least, nodes_of, product
-from tensormagic.ops.contract import CONTRACT
+from tensormagic.ops.contract import CONTRACT, operands_of_matmul, recipe_of
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.op import as_form
 from tensormagic.ops.regions.control import COND
@@ -339,9 +339,10 @@ class Driver:
         return self._call(node)
 
     def _call(self, node: Node) -> str:
-        values = ", ".join(self.operand(a) for a in node.args)
-        if node.op is CONTRACT and _is_matmul(node["subscripts"]):
-            return f"matmul({values})"
+        operands = [self.operand(a) for a in node.args]
+        values = ", ".join(operands)
+        if node.op is CONTRACT and (_is_matmul(node["subscripts"]) or _is_turned(node["subscripts"])):
+            return f"matmul({', '.join(operands_of_matmul(node['subscripts'], operands) or operands)})"
         if node in self.driven:
             name = self.regions.setdefault(node, f"region{len(self.regions)}")
             return f"{name}([{values}], 0 if flag == idle else flag)"
@@ -381,25 +382,23 @@ class Driver:
     @property
     def source(self) -> str:
         """The text of ``run``."""
-        checks = self._checks()
+        work, values = self._work(), "".join(f"{p}, " for p in self.parameters)
+        long = f"if flag == 0 and {work} > {LONG}: return patiently(run, sizes, ({values}))"
+        lines = [*self._numbers(), *self._checks(), *([long] if work else []), "flag = flag or idle", *self.lines]
+        return f"def run(sizes, {values}flag=0):\n" + "".join(f"    {line}\n" for line in lines)
+
+    @property
+    def bound_source(self) -> str:
+        """The text of what gives ``run`` for sizes that are known: without ``sizes`` and ``flag``, and None where it takes long."""
         work = self._work()
-        guard = (
-            [
-                (
-                    f"if flag == 0 and {work} > {LONG}: "
-                    f"return patiently(run, sizes, ({''.join(f'{p}, ' for p in self.parameters)}))"
-                )
-            ]
-            if work
-            else []
-        )
+        outer = [*self._numbers(), *([f"if {work} > {LONG}: return None"] if work else []), "flag = idle"]
+        inner = [f"def run({', '.join(self.parameters)}):", *(f"    {line}" for line in (*self._checks(), *self.lines))]
+        return "def bind(sizes):\n" + "".join(f"    {line}\n" for line in (*outer, *inner, "return run"))
+
+    def _numbers(self) -> list[str]:
+        """The lines in which the symbols of sizes get their numbers."""
         sizes = [f"{name} = sizes[{self.constant('s', a)}]" for a, name in self.symbols.items()]
-        if "needs_size" in self.names:
-            sizes.append("size = sizer(sizes, {})")
-        lines = [*sizes, *checks, *guard, "flag = flag or idle", *self.lines]
-        return f"def run(sizes, {''.join(f'{p}, ' for p in self.parameters)}flag=0):\n" + "".join(
-            f"    {line}\n" for line in lines
-        )
+        return [*sizes, "size = sizer(sizes, {})"] if "needs_size" in self.names else sizes
 
     def _checks(self) -> list[str]:
         """That no fold without a first value is over nothing."""
@@ -423,13 +422,33 @@ class Driver:
         self, kernels: Mapping[int, Callable[..., None]], regions: Mapping[Node, Callable[..., Any]]
     ) -> Callable[..., list[Any]]:
         """The function, with the kernels and regions that it calls."""
-        source = self.source
-        filename = f"<tensormagic run {next(_serial)}>"
-        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-        names = dict(self.names) | {f"kernel{k}": kernel for k, kernel in kernels.items()}
-        names |= {name: regions[node] for node, name in self.regions.items()}
-        exec(compile(source, filename, "exec"), names)  # noqa: S102 (our own text)
-        return names["run"]  # type: ignore[no-any-return]
+        texts, number = (self.source, self.bound_source), next(_serial)
+        space = dict(self.names) | {f"kernel{k}": kernel for k, kernel in kernels.items()}
+        space |= {name: regions[node] for node, name in self.regions.items()}
+        run = _executed(texts[0], f"<tensormagic run {number}>", space)["run"]
+        run.bind = _Binding(texts[1], f"<tensormagic bound run {number}>", space)
+        return run
+
+
+class _Binding:
+    """Gives a plan's function for known sizes; its text is compiled when it is asked for first."""
+
+    def __init__(self, text: str, filename: str, space: dict[str, Any]) -> None:
+        self._text = text, filename
+        self._space = space
+        self._bind: Any = None
+
+    def __call__(self, sizes: Mapping[Any, int]) -> Callable[..., list[Any]] | None:
+        if self._bind is None:
+            self._bind = _executed(*self._text, dict(self._space))["bind"]
+        return self._bind(sizes)
+
+
+def _executed(source: str, filename: str, space: dict[str, Any]) -> dict[str, Any]:
+    """The names that a text of ours leaves."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    exec(compile(source, filename, "exec"), space)  # noqa: S102 (our own text)
+    return space
 
 
 def work_of(step: Stage | Region) -> Size:
@@ -444,6 +463,12 @@ def work_of(step: Stage | Region) -> Size:
         return inner
     iterations = None if step.head is None else as_size(step.head)
     return inner * iterations if iterations is not None and not nodes_of(iterations) else inner * LONG
+
+
+def _is_turned(subscripts: str) -> bool:
+    """Whether ``np.matmul`` computes a contraction of two matrices, of which some are transposed."""
+    recipe = recipe_of(subscripts)
+    return recipe.way == "turned" and recipe.out is None
 
 
 def _is_matmul(subscripts: str) -> bool:

@@ -38,4 +38,5 @@ def asked() -> dict[str, str]:
 
 def raises() -> bool:
     """Whether NumPy is asked to raise floating-point errors."""
-    return _now()[2]
+    settings = _settings()
+    return _last[2] if settings is not None and settings is _last[0] else _now()[2]

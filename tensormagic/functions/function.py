@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import types
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -21,6 +23,7 @@ from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
 from tensormagic.functions.given import Given, fixed_of, held, kind_of, signature
+from tensormagic.functions.glance import NUMBERS, ByPosition, Completing, Seen, known_by, matcher
 from tensormagic.functions.inside import Inside, arrays_in, refuse_kept, taken_back
 from tensormagic.functions.left import give_values, held_by, left_behind, young
 from tensormagic.functions.moving import agree, arrays_of, choices_of, moved
@@ -43,12 +46,11 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.outside import Changed, Log, logged
 from tensormagic.ops.leaf import INPUT, constant
-from tensormagic.transform.rewriting import choices
+from tensormagic.transform.rewriting import choices, installed
 
 _EXACT = 128  # argument shapes whose sizes are remembered
 _STATES = 8  # states of what is read for which programs are kept, for one kind of arguments
 _AGAIN = 15  # calls that trace again, where what is read could not be followed, before that is asked anew
-Completing = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 @dataclass(eq=False, repr=False)
@@ -90,7 +92,7 @@ class Function(Made):
     math: str = ""
     placed: tuple[str, str] = ("", "")
     inside: Body = field(init=False, repr=False)  # what runs in other code, whose checks and effects its own are among
-    quick: dict[Any, Known] = field(default_factory=dict, repr=False)
+    quick: Seen = field(default_factory=Seen, repr=False)
     _exact: OrderedDict[Any, list[Known]] = field(default_factory=OrderedDict, repr=False)
     _kinds: OrderedDict[Any, list[tuple[Specialisation, Record]]] = field(default_factory=OrderedDict, repr=False)
     _unfollowed: int = field(
@@ -166,12 +168,11 @@ class Function(Made):
         if context.current() is not None:
             args, options = self._completed(args, options)
             return self._leveled(args, options)
-        if not options and not self.fills:
+        if not self.fills:
             try:
-                known = self.quick[choices(self.math), tuple([(a.__class__, a.dtype, a.shape) for a in args])]
+                known, values = (None if options else self._as_last(args)) or self._at_a_glance(args, options)
                 if known.holds():
-                    values = known.values(args) if known.reads else args
-                    return known.program.run(known.sizes, values, values)
+                    return known.run(values)
             except (AttributeError, KeyError, TypeError):
                 pass  # not seen before in just this form
             except KindError as error:
@@ -216,7 +217,7 @@ class Function(Made):
                 tried.add(other)
                 self._kept[self._complex] = self.quick, self._exact, self._kinds
                 self._complex = other
-                self.quick, self._exact, self._kinds = self._kept.pop(other, ({}, OrderedDict(), OrderedDict()))
+                self.quick, self._exact, self._kinds = self._kept.pop(other, (Seen(), OrderedDict(), OrderedDict()))
 
     def _leveled(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """What the body gives for lazy arguments: lazy values of its own level."""
@@ -226,6 +227,29 @@ class Function(Made):
             return body(*args, **options)
         with config.using(math=self.math):
             return body(*args, **options)
+
+    def _as_last(self, args: tuple[Any, ...]) -> tuple[Known, Sequence[Any]] | None:
+        """The program of the last call and the values of the inputs, where this call has the same form."""
+        match, known, (level, _, device) = self.quick.last or _NEVER
+        if installed or level != (self.math or config.math) or device != config.device:
+            return None
+        values = match(args)
+        return None if values is None else (known, values)
+
+    def _at_a_glance(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Known, Sequence[Any]]:
+        """The program for a call that was seen before in just this form, and the values of its inputs; a KeyError else."""
+        chosen, named = choices(self.math), bool(options)
+        if options and self.complete is not None:
+            if not isinstance(self.complete, ByPosition):
+                raise KeyError
+            args, options = self.complete.quickly(args, options)
+        key, values = known_by(chosen, args, options)
+        known = self.quick[key]
+        if not named:
+            match = matcher(args) if known.match is None else known.match
+            known.match = match or _no_form
+            self.quick.last = (known.match, known, chosen)
+        return known, values
 
     def _completed(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return self.complete(args, options) if self.complete and (options or self.fills) else (args, options)
@@ -292,8 +316,12 @@ class Function(Made):
         found = self._exact.setdefault(key, [])
         found.insert(0, known)
         del found[_STATES:]
-        if not options and all(type(v) is np.ndarray for v in args) and all(type(v) in _OWN for v in given.objects):
-            self.quick[choices(self.math), tuple([(a.__class__, a.dtype, a.shape) for a in args])] = known
+        with suppress(KeyError):  # what only looks like something else has no key
+            glanced, values = known_by(choices(self.math), args, options)
+            own = [v for v, m in zip(given.leaves, given.moving, strict=True) if m]
+            alike = len(own) == len(values) and all(map(operator.is_, own, values))
+            if alike and all(type(v) is np.ndarray or type(v) in NUMBERS for v in given.objects):
+                self.quick[glanced] = known
         while len(self._exact) > _EXACT:
             self._exact.popitem(last=False)
         while len(self.quick) > _EXACT:
@@ -465,35 +493,25 @@ class Function(Made):
         return self.specialise(self._given(*self._completed(args, options)))[0].graph
 
 
+def _no_form(_args: tuple[Any, ...]) -> None:
+    """There is no function that tells a form."""
+
+
+_NEVER: tuple[Any, ...] = (_no_form, None, ("", (), ""))  # the last call, where there was none
+
+
 def _own_arrays(args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:
     """The caller's arrays, and those that are read from outside."""
     return [*flatten((args, options))[0], *(value for _, value in given.held)]
 
 
-_OWN = {np.ndarray, float, complex, np.float64, np.float32}  # inputs that are taken as they are
-
-
 # functions of the user ------------------------------------------------------------------------------------------------
-
-
-def _by_position(function: types.FunctionType) -> Completing:
-    """Arguments by position, as the function takes them when it is called."""
-    known: list[Any] = [None, None]  # what the signature was made of, and it
-
-    def complete(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        now = function.__code__, function.__defaults__, tuple(function.__kwdefaults__ or ())
-        if known[0] != now:
-            known[:] = now, inspect.signature(function, follow_wrapped=False)
-        bound = known[1].bind(*args, **options)
-        return bound.args, bound.kwargs
-
-    return complete
 
 
 def _of_function(function: types.FunctionType, lasting: bool) -> Function:
     body = captured_body(function, lasting=lasting)
     reads = reads_of(function) if lasting else ()
-    made = Function(body, function.__name__, parameters_of(function), _by_position(function), reads, roots=(function,))
+    made = Function(body, function.__name__, parameters_of(function), ByPosition(function), reads, roots=(function,))
     functools.update_wrapper(made, function, updated=())
     return made
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import context, floating, random
+from tensormagic.capture import context, errstate, floating, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import refusing
@@ -126,6 +126,10 @@ class Specialisation:
         """The sizes of a call."""
         return self.graph.bind([np.shape(v) for v in self.whole(values)])
 
+    def bound(self, sizes: dict[Any, int]) -> Callable[[Sequence[Any]], Any] | None:
+        """What computes the results by machine code, for these sizes; None where there is more to do, and where it is not there yet."""
+        return None if self.stores or self.raising or self.caught else self.program.bound(sizes)
+
     def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any]) -> Any:
         """The result as the user's function would give it, with its stores done in the arrays that were ``given``."""
         values = self.whole(values)
@@ -168,7 +172,7 @@ class Specialisation:
             raise context.uncaught()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Known:
     """A program for values of known types and shapes: the sizes, what has to be as it was, what keys know by its id, and its reads."""
 
@@ -177,6 +181,20 @@ class Known:
     holds: Callable[[], bool]
     kept: list[Any]
     reads: tuple[tuple[Read, Any], ...]
+    bound: Callable[[Sequence[Any]], Any] | None = None  # its machine code for these sizes
+    match: Callable[[tuple[Any, ...]], Any] | None = None  # tells the form of its arguments
+
+    def run(self, values: Sequence[Any]) -> Any:
+        """The result for arguments whose inputs are ``values``."""
+        program = self.program
+        values = self.values(values) if self.reads else values
+        if self.bound is None:
+            self.bound = program.bound(self.sizes)
+        elif not errstate.raises():
+            results = self.bound(program.whole(values) if program.extra else values)
+            if results is not None:
+                return results[0] if program.single else program.build(iter(results))
+        return program.run(self.sizes, values, values)
 
     def values(self, args: Sequence[Any]) -> list[Any]:
         """The arguments and what the reads hold; a KeyError where that is of another kind."""

@@ -119,13 +119,14 @@ def _with(
         args, options = place(args, options) if place is not None else (args, options)
         return tuple([cast(v, dtype) for v in args]), {n: cast(v, dtype) for n, v in options.items()}
 
+    changes = missing is not None or bool(dtype) or function.fills
     made = Function(
         function.body,
         function.name,
         names,
-        complete,
+        complete if changes else place,
         function.reads,
-        fills=True,
+        fills=changes,
         roots=function.roots,
         math=math,
         placed=placed,

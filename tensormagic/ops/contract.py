@@ -54,10 +54,10 @@ class Contract(Op):
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
         if not all(a.type.shape for a in node.args) or (not node.type.shape and node.type.form != "scalar"):
             return None
-        recipe = recipe_of(node["subscripts"])
-        call = f"{scope.text.object(multiply_arrays)}({node['subscripts']!r}, {given[0]}, {given[1]})"
-        if recipe.out is None and recipe.way in {"matmul", "swapped"}:
-            operands = given if recipe.way == "matmul" else reversed(given)
+        operands = operands_of_matmul(node["subscripts"], given)
+        if operands is None:
+            call = f"{scope.text.object(multiply_arrays)}({node['subscripts']!r}, {given[0]}, {given[1]})"
+        else:
             call = f"{scope.text.object(np.matmul)}({', '.join(operands)})"
         return call if node.type.shape else f"{call}[()]"
 
@@ -113,11 +113,13 @@ class Recipe(NamedTuple):
     Parameters
     ----------
     way
-        ``"outer"``, ``"matmul"``, ``"swapped"`` for ``np.matmul`` of the second and the first operand, or ``"merged"``.
+        ``"outer"``, ``"matmul"``, ``"swapped"`` for ``np.matmul`` of the second and the first operand, ``"turned"`` for that of
+        two matrices, of which some are transposed, or ``"merged"``.
     out
         The order of the result's axes, None where that is theirs.
     orders
-        For ``"merged"``, the orders in which the axes of either operand stand: those of stacks, then those that are merged.
+        For ``"turned"`` and ``"merged"``, the orders in which the axes of either operand stand: those of stacks, then those that are
+        merged.
     counts
         For ``"merged"``, how many axes are of stacks, of the first operand alone, of both, and of the second alone.
     """
@@ -148,7 +150,18 @@ def recipe_of(subscripts: str) -> Recipe:
         if natural is not None and sorted(natural) == sorted(out) and (way == "matmul" or natural == out):
             return Recipe(way, order(natural))
     orders = tuple(a.index(c) for c in batch + left + shared), tuple(b.index(c) for c in batch + shared + right)
-    return Recipe("merged", order(batch + left + right), orders, (len(batch), len(left), len(shared), len(right)))
+    counts = len(batch), len(left), len(shared), len(right)
+    return Recipe("turned" if counts == (0, 1, 1, 1) else "merged", order(batch + left + right), orders, counts)
+
+
+def operands_of_matmul(subscripts: str, given: Sequence[str]) -> list[str] | None:
+    """The operands of ``np.matmul``, from texts of those of a contraction, where it is just that."""
+    recipe = recipe_of(subscripts)
+    if recipe.out is not None or recipe.way in {"outer", "merged"}:
+        return None
+    if recipe.way == "turned":
+        return [text if order == (0, 1) else f"{text}.T" for text, order in zip(given, recipe.orders, strict=True)]
+    return [*given] if recipe.way == "matmul" else [*reversed(given)]
 
 
 def multiply_arrays(subscripts: str, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Value:
@@ -158,6 +171,8 @@ def multiply_arrays(subscripts: str, x: np.ndarray[Any, Any], y: np.ndarray[Any,
         value = np.multiply.outer(x, y)
     elif recipe.way == "merged":
         value = _by_merging(recipe, x, y)
+    elif recipe.way == "turned":
+        value = np.matmul(x.transpose(recipe.orders[0]), y.transpose(recipe.orders[1]))
     else:
         value = np.matmul(x, y) if recipe.way == "matmul" else np.matmul(y, x)
     return value if recipe.out is None else value.transpose(recipe.out)

@@ -291,7 +291,7 @@ def span(frame: FrameType) -> Site:
 
 def span_at(code: CodeType, instruction: int, line: int) -> Site:
     """The span of one instruction of ``code``."""
-    cell = _cell_of(code.co_filename)
+    cell = cell_of(code.co_filename)
     place = id(code), instruction
     known = _spans.get(place)
     if known is not None and known[0] is code and known[1] is cell:  # a later run of the cell is another
@@ -309,7 +309,8 @@ def span_at(code: CodeType, instruction: int, line: int) -> Site:
     return found
 
 
-def _cell_of(filename: str) -> Cell | None:
+def cell_of(filename: str) -> Cell | None:
+    """The cell whose code is compiled under a file's name."""
     found = cells.get(filename)
     return found if found is not None else next((c for name in namers if (c := name(filename)) is not None), None)
 

@@ -17,7 +17,8 @@ from tensormagic.ir import site
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Drawn, count_text, table
 from tensormagic.notebook.pictures.adaptor import Portrait
-from tensormagic.notebook.pictures.labels import clean, symbol
+from tensormagic.notebook.pictures.folding import CARRIES
+from tensormagic.notebook.pictures.labels import clean, counted, symbol
 from tensormagic.notebook.speeds.costs import Cost, by_node
 from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
 
@@ -28,7 +29,7 @@ _WIDE = 820.0
 _MOST_ROWS = 60
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 _SHORT = 40  # lines of a kernel that is shown whole
-_HEAD = "<span></span><span>ops</span><span>operations</span><span>runs in</span>"
+_HEAD = "<span></span><span>becomes</span><span>numbers computed</span><span>runs in</span>"
 _QUIET = {"contract", "move"}  # kinds that are as good in NumPy
 
 
@@ -91,7 +92,7 @@ def annotate(shown: Portrait, source: str) -> Drawn:
         kind = "row yellow" if line.yellow else "row"
         pages.append(f'<details class="{kind}"><summary>{summary}</summary><div class="made">{body}</div></details>')
     marks = [number in found and found[number].yellow for number, _ in texts]
-    words = table(_TITLE, ("line", "ops", "operations", "runs in"), rows, marks)[1]
+    words = table(_TITLE, ("line", "becomes", "numbers computed", "runs in"), rows, marks)[1]
     head = f'<div class="row bare head"><span class="number">line</span>{_HEAD}</div>'
     title = '<strong>lines</strong> <span class="note">open one for its code; yellow: NumPy runs a part of it</span>'
     page = f'<div class="{SCOPE} tm-lines"><style>{style(page=True)}{_STYLE}</style>{title}{head}{"".join(pages)}</div>'
@@ -159,7 +160,8 @@ def line_of(shown: Portrait, node: Node) -> int | None:
 
 
 def _ops(line: Line) -> str:
-    return ", ".join(name if count == 1 else f"{count} {name}" for name, count in line.ops.items())
+    told = {name: count for name, count in line.ops.items() if name not in CARRIES} or line.ops
+    return ", ".join(counted(told))
 
 
 def _cost(line: Line) -> str:
@@ -232,7 +234,7 @@ def _picture(texts: list[tuple[int, str]], found: dict[int, Line], whole: int) -
     sheet.text(14, 26, "lines", "ink bold")
     sheet.text(54, 26, "yellow, *: NumPy runs a part of it", "soft small")
     columns = (46.0, 380.0, 550.0, 685.0)
-    for x, name in zip(columns[1:], ("ops", "operations", "runs in"), strict=True):
+    for x, name in zip(columns[1:], ("becomes", "numbers computed", "runs in"), strict=True):
         sheet.text(x, 26, name, "soft small")
     y = 30.0
     for number, text in texts[:_MOST_ROWS]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.ir.errors import TensorError
-from tensormagic.notebook.pictures.labels import clean
+from tensormagic.notebook.pictures.labels import clean, width
 from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
 
 __all__ = ["Misfit", "forms", "found_in", "rows", "sheet"]
@@ -21,9 +21,9 @@ __all__ = ["Misfit", "forms", "found_in", "rows", "sheet"]
 _MOST_NAME = 28
 _MOST_AXES = 8
 _SHAPE = r"\((?:\w+,(?: ?\w+)?(?:, ?\w+)*|)\)"
-_BROADCAST = "from the right, two extents fit where they are equal or one is 1"
-_PRODUCT = "the inner extents of a product have to be equal"
-_JOINED = "but for the axis along which they are joined, all extents have to be equal"
+_BROADCAST = "from the right, two sizes fit where they are equal or one is 1"
+_PRODUCT = "the inner sizes of a product have to be equal"
+_JOINED = "but for the axis along which they are joined, all sizes have to be equal"
 
 # what messages say: a pattern, how the shapes are aligned, and the rule
 _KNOWN: tuple[tuple[re.Pattern[str], str, str], ...] = (
@@ -249,7 +249,8 @@ _BOX, _TALL, _GAP = 58.0, 34.0, 20.0
 def sheet(misfit: Misfit) -> Sheet:
     """The drawing as a picture: a box for each axis, those that do not fit with a thick outline and a sign between them."""
     names = max(80.0, min(8.2 * max(map(len, misfit.names)) + 14, 240.0))
-    made = Sheet(max(names + misfit.columns * (_BOX + _GAP) + 40, 430.0))
+    told = max(width(misfit.told, 13, bold=True), width(misfit.rule, 12)) + 28
+    made = Sheet(max(names + misfit.columns * (_BOX + _GAP) + 14, told))
     made.text(14, 26, misfit.told, "ink bold")
     top = 44.0
     for k, name in enumerate(misfit.names):

@@ -32,7 +32,7 @@ def details(page, part):
 
 def test_lines_with_their_operations_and_where_they_run(notebook):
     rows, _, _ = annotated(notebook)
-    assert re.search(r"@, broadcast, \+ +280 +kernel 1$", row_of(rows, "z = X @ w + b"))  # 2 * 40 * 3 and 40
+    assert re.search(r"@, \+ +280 +kernel 1$", row_of(rows, "z = X @ w + b"))  # 2 * 40 * 3 and 40
     assert row_of(rows, "# & nothing").rstrip().endswith("# & nothing")
     assert re.search(r"sin, ×, − +180 ", row_of(rows, "u - 0.1"))  # three, for three numbers, in 20 iterations
     assert re.search(r"loop × 20", row_of(rows, "for k in"))

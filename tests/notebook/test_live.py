@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import gc
 import re
+import struct
 import weakref
+import zlib
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -19,8 +22,9 @@ import tensormagic as tm
 from tensormagic.functions.function import of_callable
 from tensormagic.ir.errors import ArgumentError, CaptureError
 from tensormagic.notebook.live.plots.curves import curve
+from tensormagic.notebook.live.plots.finer import finer
 from tensormagic.notebook.live.ranges import parameter
-from tensormagic.notebook.live.sweep import Numbers
+from tensormagic.notebook.live.sweep import Numbers, Sweep
 from tensormagic.notebook.widgets.live import SCRIPT, STYLE, LiveView
 from tests.notebook.live_views import WIDGET, unpacked, widgets
 
@@ -346,14 +350,45 @@ def test_the_tangent_touches_the_curve_with_its_slope(shown):
         assert (x, y) == pytest.approx(made.place(a, 9 + 6 * (a - 3)), abs=0.06)
 
 
+def test_contours_have_their_values_and_bands(shown):
+    root = ET.fromstring(shown(lambda a, b: a**2 + b**2, a=(-2, 2), b=(-2, 2)).svg())
+    written = [float(e.text or "") for e in root.iter() if e.get("class") == "tick halo"]
+    assert len(written) > 3
+    assert written == sorted(set(written))
+    (bands,) = [e for e in root.iter() if e.get("class") == "bands"]
+    data = base64.b64decode(bands.get("href", "").partition(",")[2])
+    (wide,) = struct.unpack(">I", data[16:20])
+    found = data.index(b"IDAT")
+    (size,) = struct.unpack(">I", data[found - 4 : found])
+    rows = np.frombuffer(zlib.decompress(data[found + 4 : found + 4 + size]), np.uint8).reshape(-1, wide + 1)
+    middle = rows[len(rows) // 2, 1:].astype(int)
+    assert (np.diff(middle[: len(middle) // 2]) <= 0).all()  # from the rim to the middle it gets less deep
+    assert middle[0] > middle[len(middle) // 2]
+
+
+def test_a_finer_sweep_is_cubic_between_its_points(shown):
+    axis = np.linspace(-2, 2, 5)
+    a, b = np.meshgrid(axis, axis, indexing="ij")
+    found = finer(Sweep((axis, axis), a**3 + b**2, (3 * a**2, 2 * b)), 17)
+    x, y = np.meshgrid(*found.axes, indexing="ij")
+    np.testing.assert_allclose(found.values, x**3 + y**2, atol=1e-12)
+    values = a**3
+    values[0, 0] = np.nan
+    gaps = np.isnan(finer(Sweep((axis, axis), values, None), 17).values)
+    assert gaps[:4, :4].all()
+    assert not gaps[4:].any()
+    assert not gaps[:, 4:].any()
+
+
 def test_contours_are_where_the_value_is(shown):
     view = shown(lambda a, b: a**2 + b**2, a=(-2, 2), b=(-2, 2))
     root = ET.fromstring(view.svg())
     paths = [e.get("d") for e in root.iter() if e.get("class") == "contour"]
     assert len(paths) > 3
     left, top, wide, tall = view._panels[0].frame
-    for path in paths:
-        numbers = np.array([float(v) for v in re.findall(r"-?[\d.]+", path)]).reshape(-1, 2)
+    for path in [way for path in paths for way in path.split("M")[1:]]:
+        steps = np.array([float(v) for v in re.findall(r"-?[\d.]+", path)]).reshape(-1, 2)
+        numbers = steps.cumsum(axis=0)  # each place by how far it is from the one before
         a, b = (numbers[:, 0] - left) / wide * 4 - 2, 2 - (numbers[:, 1] - top) / tall * 4
         assert np.ptp(a**2 + b**2) < 0.02
     assert next(e for e in root.iter() if e.get("class") == "arrow") is not None

@@ -15,7 +15,7 @@ from tensormagic.notebook.backprop.cells import extent, strip
 from tensormagic.notebook.backprop.sheet import TIMES, Sheet, Shown, Used
 from tensormagic.notebook.pictures.labels import clean, shorten, width
 from tensormagic.notebook.pictures.layout import Link, layered
-from tensormagic.notebook.pictures.palette import DARK, LIGHT, rules
+from tensormagic.notebook.pictures.palette import DARK, LIGHT, in_themes, rules
 from tensormagic.notebook.pictures.shapes import outline
 
 __all__ = ["Picture", "drawn", "in_page", "standalone", "style"]
@@ -30,10 +30,12 @@ _PADDING = {"input": 16.0, "fold": 22.0, "contract": 24.0, "opaque": 20.0, "regi
 _OWN = {
     "light": {"back": "#b34700", "above": "#e69f00", "below": "#0072b2", "strength": "0.7"},
     "dark": {"back": "#ff9d5c", "above": "#e69f00", "below": "#56b4e9", "strength": "0.45"},
+    "forced": {"back": "LinkText", "above": "CanvasText", "below": "LinkText", "strength": "0.5"},
 }
 _LEGEND = (
-    "Values come forward, downwards; adjoints go back, upwards. On each way: the adjoint below times the local derivative",
-    "is added to the adjoint above. ×: numbers; ⊙: element by element; ·: summed over elements; J: a matrix of derivatives.",
+    "Values are computed downwards; adjoints, the derivatives of the result, go back upwards.",
+    "On each arrow: the adjoint below times the local derivative is added to the adjoint above.",
+    "×: numbers; ⊙: element by element; ·: summed over elements; J: a matrix of derivatives.",
 )
 _SQUARES = "Squares are elements of an array: the fuller the larger; the small blue ones are negative."
 
@@ -141,15 +143,15 @@ def _node(sheet: Sheet, number: int, shown: Shown) -> _Box:
     ]
     aside = 9.0 if shown.kind == "input" else 0.0  # where the outline is round
     high = max((size[1] + 5 for _, _, size in strips if size[1]), default=0.0)
-    sum_room = width(_longest_sum(shown, total), 10.5) if total else 0.0
+    sum_room = width(_longest_sum(shown, total), 12) if total else 0.0
     inner = max(
         width(heading, 13, bold=True),
-        *(56 + width(room, 12) for *_, room in rows),
+        *(60 + width(room, 12) for *_, room in rows),
         sum_room,
         sum(size[0] + 6 + aside for *_, size in strips),
     )
     wide = inner + 2 * _PADDING.get(shown.kind, 12.0)
-    tall = 22 + _ROW * len(rows) + (14 if total else 0) + high + 5
+    tall = 22 + _ROW * len(rows) + (15 if total else 0) + high + 5
     left, right, y = -inner / 2, inner / 2, -tall / 2 + 16
     texts = [f'<text class="heading" y="{_n(y)}">{escape(heading)}</text>']
     for label, name, text, _ in rows:
@@ -157,7 +159,7 @@ def _node(sheet: Sheet, number: int, shown: Shown) -> _Box:
         texts.append(f'<text class="what" x="{_n(left)}" y="{_n(y)}">{label}</text>')
         texts.append(f'<text class="number {name}" data-p="{name}" x="{_n(right)}" y="{_n(y)}">{escape(text)}</text>')
     if total:
-        y += 13
+        y += 14
         texts.append(f'<text class="sum adjoint" data-p="sum" x="{_n(right)}" y="{_n(y)}">{escape(total)}</text>')
     for name, slot, size in strips:
         if size[1]:
@@ -191,15 +193,15 @@ def _card(sheet: Sheet, number: int, use: Used) -> _Box | None:
     rooms = [local, f"= {use.part.quantity.placeholder}"]
     if use.local is not None and use.kind != "matrix":
         rooms.append(f"{TIMES[use.kind]} {use.local.quantity.placeholder}")
-    wide = max(width(room, 11) for room in rooms) + 14
+    wide = max(width(room, 12) for room in rooms) + 14
     told = f"from {sheet.nodes[use.target].heading} back to {sheet.nodes[use.source].heading}: {use.formula or local}"
     return _Box(
         wide,
-        34.0,
+        38.0,
         f'<g class="card" data-u="{number}"><title>{escape(clean(told, 300))}</title>'
-        f'<rect x="{_n(-wide / 2)}" y="-17" width="{_n(wide)}" height="34" rx="9"/>'
-        f'<text class="local" data-p="local" y="-3">{escape(local)}</text>'
-        f'<text class="part adjoint" data-p="part" y="11">{escape(part)}</text></g>',
+        f'<rect x="{_n(-wide / 2)}" y="-19" width="{_n(wide)}" height="38" rx="9"/>'
+        f'<text class="local" data-p="local" y="-4">{escape(local)}</text>'
+        f'<text class="part adjoint" data-p="part" y="12">{escape(part)}</text></g>',
     )
 
 
@@ -209,13 +211,13 @@ def _card(sheet: Sheet, number: int, use: Used) -> _Box | None:
 def standalone(sheet: Sheet, picture: Picture) -> str:
     """The picture as an SVG that stands alone, light or dark as the reader prefers."""
     title = clean(sheet.title, 200)
-    notes = [shorten(sheet.notes, 900, 11)] if sheet.notes else []
+    notes = [shorten(sheet.notes, 700, 12)] if sheet.notes else []
     squares = [_SQUARES] if 'class="cells"' in picture.markup else []
     words = [*_LEGEND, *squares, *notes]
-    wide = max(picture.width, width(title, 14, bold=True), *(width(w, 10.5) for w in words)) + 2 * MARGIN
-    top = 34 + 15 * len(words)
+    wide = max(picture.width, width(title, 14, bold=True), *(width(w, 12) for w in words)) + 2 * MARGIN
+    top = 34 + 17 * len(words)
     tall = top + picture.height + 2 * MARGIN
-    lines = "".join(f'<text class="note" x="16" y="{46 + 15 * k}">{escape(words[k])}</text>' for k in range(len(words)))
+    lines = "".join(f'<text class="note" x="16" y="{46 + 17 * k}">{escape(words[k])}</text>' for k in range(len(words)))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(wide)}" height="{_n(tall)}" '
         f'viewBox="0 0 {_n(wide)} {_n(tall)}" role="img" style="max-width:100%;height:auto">\n'
@@ -238,13 +240,13 @@ def in_page(sheet: Sheet, picture: Picture) -> str:
 
 _PLAIN = f"""text{{font-family:{_FONT};text-anchor:middle;unicode-bidi:plaintext}}
 .heading{{font-size:13px;font-weight:700}}
-.what{{font-size:11px;text-anchor:start}}
+.what{{font-size:12px;text-anchor:start}}
 .number{{font-size:12px;text-anchor:end;font-variant-numeric:tabular-nums}}
-.sum{{font-size:10.5px;text-anchor:end}}
-.local,.part{{font-size:11px;font-variant-numeric:tabular-nums}}
+.sum{{font-size:12px;text-anchor:end}}
+.local,.part{{font-size:12px;font-variant-numeric:tabular-nums}}
 .number.adjoint,.part{{font-weight:600}}
 .view{{font-size:14px;font-weight:700;text-anchor:start}}
-.note{{font-size:10.5px;text-anchor:start}}
+.note{{font-size:12px;text-anchor:start}}
 .node path{{stroke-width:1.4}}
 .input path{{stroke-width:2.2}}
 .move path{{stroke-dasharray:5 3}}
@@ -277,12 +279,7 @@ def style(scope: str) -> str:
         ",".join(f"{scope} svg {part}" for part in line.split("{")[0].split(",")) + "{" + line.split("{", 1)[1]
         for line in body.splitlines()
     )
-    light, dark = (";".join(f"--tm-{name}:{value}" for name, value in own.items()) for own in _OWN.values())
-    return (
-        f"{scope}{{{light}}}\n@media (prefers-color-scheme:dark){{{scope}{{{dark}}}}}\n"
-        f"[data-jp-theme-light='true'] {scope},.vscode-light {scope}{{{light}}}\n"
-        f"[data-jp-theme-light='false'] {scope},.vscode-dark {scope},.vscode-high-contrast {scope}{{{dark}}}\n{scoped}\n"
-    )
+    return f"{in_themes(scope, _OWN['light'], _OWN['dark'], _OWN['forced'])}{scoped}\n"
 
 
 def _n(value: float) -> str:

@@ -19,7 +19,7 @@ from tensormagic.functions.cells import of_cell
 from tensormagic.functions.derivatives import input_of
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.ir.errors import ArgumentError
-from tensormagic.notebook.display import Report, Views
+from tensormagic.notebook.display import Report, Views, gradient_text
 from tensormagic.notebook.live.ranges import Parameter, parameter, widened
 from tensormagic.notebook.live.sweep import Numbers
 from tensormagic.notebook.live.variables import function_of, notebook_variables, variables_of
@@ -192,6 +192,9 @@ class LiveReport(Report):
         super().__init__(outcome, views, graph=False, rich=rich)
         self._view = weakref.ref(view)  # IPython keeps every result; a view that is closed is to go
         self._in_page = rich
+        found = [f"grad_{name} {gradient_text(gradient)}" for name, gradient in outcome.gradients.items()]
+        if found:
+            view.tell(f"where the cell ran: {' · '.join(found)}")
 
     def __repr__(self) -> str:
         view = self._view()

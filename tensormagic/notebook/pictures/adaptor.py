@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
+from tensormagic.backend.inline import expand_all
 from tensormagic.backend.plan import Plan
 from tensormagic.backend.reference import evaluate_graph
 from tensormagic.capture import context
@@ -229,7 +230,7 @@ class _Views:
         rules = _rules_by_node(first.fired)
         found.append(drawing.view("rewritten", self.scope(first.graph), names, rules=rules))
         drawing.follow(first.graph, final.graph)
-        kernel, yellow = steps_of(shown.plan)
+        kernel, yellow = steps_of(shown.plan, final.graph)
         if shown.gradients:
             rules = _rules_by_node(final.rewritten.fired)
             found.append(drawing.view("gradient", self.scope(final.graph), everything, rules=rules))
@@ -280,8 +281,8 @@ class _Views:
         return Rewrite(firing.rule.name, firing.rule.level, where, firing.rule.source.rpartition("/")[2])
 
 
-def steps_of(plan: Plan | None) -> tuple[dict[Node, int], set[Node]]:
-    """The number of the step that computes each node, and the nodes that stay in NumPy."""
+def steps_of(plan: Plan | None, graph: Graph) -> tuple[dict[Node, int], set[Node]]:
+    """The number of the step that computes each node of the graph, and the nodes that stay in NumPy."""
     kernel: dict[Node, int] = {}
     yellow: set[Node] = set()
     if plan is None:
@@ -295,4 +296,8 @@ def steps_of(plan: Plan | None) -> tuple[dict[Node, int], set[Node]]:
         else:
             for node in next(planned).nodes:
                 kernel.setdefault(node, number)
+    rest = [node for node in graph.nodes if node.args and len(node.types) == 1 and node not in kernel]  # kernels are of simpler nodes
+    for node, simple in zip(rest, expand_all(rest), strict=True):
+        if simple in kernel:
+            kernel[node] = kernel[simple]
     return kernel, yellow

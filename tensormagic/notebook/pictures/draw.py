@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tensormagic.notebook.pictures.grouping import CHUNK, Group, groups
-from tensormagic.notebook.pictures.labels import clean, shorten, symbol
+from tensormagic.notebook.pictures.labels import clean, counted, shorten, symbol
 from tensormagic.notebook.pictures.layout import Link, layered
 from tensormagic.notebook.pictures.picture import HEAD, Box, Inside, Opened, Picture, Route
 from tensormagic.notebook.pictures.scene import COLLAPSE_ABOVE
@@ -329,7 +329,7 @@ class _Composer:
         inner = [body for vertex in vertices for body in self.parts.inner.get(vertex.id, ())]
         ops = sum(names.values()) + sum(body.ops for body in inner)
         note = f"{ops} op{'s' * (ops != 1)}"
-        common = [name if count == 1 else f"{count} {name}" for name, count in names.most_common(4)]
+        common = counted(dict(names.most_common(4)))
         face = group_face(title, note, shorten(", ".join(common) + ", …" * (len(names) > len(common)), 150, 12))
         entries, exits = crossing
 

@@ -6,8 +6,9 @@ Nothing here knows graphs. Widths are of a wide sans-serif face, so that text fi
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 
-__all__ = ["SYMBOLS", "clean", "shorten", "symbol", "width"]
+__all__ = ["KIND_WORDS", "SYMBOLS", "clean", "counted", "shorten", "symbol", "width"]
 
 # widths in em of DejaVu Sans and Arial Bold, the larger of both, rounded up
 _EM = {
@@ -52,6 +53,15 @@ SYMBOLS = {
     "bitwise_xor": "^",
     "left_shift": "<<",
     "right_shift": ">>",
+}
+KIND_WORDS = {  # what the kinds of operations are called, where a reader asks
+    "pointwise": "element by element",
+    "fold": "along an axis",
+    "contract": "products, summed",
+    "move": "moves elements",
+    "update": "stores into a copy",
+    "opaque": "library call",
+    "region": "has a graph inside",
 }
 
 
@@ -120,3 +130,12 @@ def shorten(text: str, most: float, size: float, *, bold: bool = False) -> str:
         if room < 0:
             return text[:count] + "…"
     return text
+
+
+def counted(names: Mapping[str, int]) -> list[str]:
+    """Operations and how often each is there: in words, since some begin with a number themselves.
+
+    >>> counted({"exp": 1, "/ 40": 21})
+    ['exp', '21 of / 40']
+    """
+    return [name if count == 1 else f"{count} of {name}" for name, count in names.items()]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["DARK", "LIGHT", "PAGE", "rules", "standalone", "themed", "variables"]
+__all__ = ["DARK", "LIGHT", "PAGE", "in_themes", "rules", "standalone", "themed", "variables"]
 
 FONT = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',Arial,sans-serif"
 
@@ -71,6 +71,12 @@ DARK = {
 }
 # what follows a Jupyter theme
 PAGE = {"ground": "--jp-layout-color1", "ink": "--jp-ui-font-color1"}  # its softer ink is too pale for small text
+# where a reader has forced a few colours: outlines tell the kinds
+_MARKED = {"ground": "Canvas", "strong": "Highlight", "update-line": "LinkText"}
+FORCED = {
+    name: _MARKED.get(name, "CanvasText" if name.endswith("-line") or name in {"ink", "soft", "edge"} else "Canvas")
+    for name in LIGHT
+}
 _KINDS = ("input", "constant", "pointwise", "fold", "move", "update", "contract", "opaque", "yellow")
 
 
@@ -134,12 +140,22 @@ def themed(scope: str) -> str:
 
 def variables(scope: str) -> str:
     """Return the style sheet of the colours alone, as variables inside `scope` of a page."""
-    light = ";".join(f"--tm-{name}:{_themed(name, value)}" for name, value in LIGHT.items())
-    dark = ";".join(f"--tm-{name}:{_themed(name, value)}" for name, value in DARK.items())
+    light, dark = ({name: _themed(name, value) for name, value in table.items()} for table in (LIGHT, DARK))
+    return in_themes(scope, light, dark, FORCED)
+
+
+def in_themes(scope: str, light: Mapping[str, str], dark: Mapping[str, str], forced: Mapping[str, str]) -> str:
+    """Return variables inside `scope` in a light and a dark theme, and where the reader has forced a few colours of their own."""
+    lights = f"[data-jp-theme-light='true'] {scope},.vscode-light {scope},.vscode-high-contrast-light {scope}"
+    darks = f"[data-jp-theme-light='false'] {scope},.vscode-dark {scope}"
+    darks += f",.vscode-high-contrast:not(.vscode-high-contrast-light) {scope}"
+    in_light, in_dark, in_forced = (
+        ";".join(f"--tm-{name}:{value}" for name, value in table.items()) for table in (light, dark, forced)
+    )
     return (
-        f"{scope}{{{light}}}\n@media (prefers-color-scheme:dark){{{scope}{{{dark}}}}}\n"
-        f"[data-jp-theme-light='true'] {scope},.vscode-light {scope}{{{light}}}\n"
-        f"[data-jp-theme-light='false'] {scope},.vscode-dark {scope},.vscode-high-contrast {scope}{{{dark}}}\n"
+        f"{scope}{{{in_light}}}\n@media (prefers-color-scheme:dark){{{scope}{{{in_dark}}}}}\n"
+        f"{lights}{{{in_light}}}\n{darks}{{{in_dark}}}\n"
+        f"@media (forced-colors:active){{{scope},{lights},{darks}{{{in_forced}}}}}\n"
     )
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tensormagic.notebook.pictures.details import Details
-from tensormagic.notebook.pictures.labels import clean, symbol
+from tensormagic.notebook.pictures.labels import clean, counted, symbol
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.picture import Picture
@@ -265,6 +265,6 @@ class Scene:
 
 def _listed(vertices: list[Vertex]) -> str:
     names = Counter(vertex.title for vertex in vertices)
-    ops = ", ".join(name if count == 1 else f"{count} {name}" for name, count in list(names.items())[:12])
+    ops = ", ".join(counted(dict(list(names.items())[:12])))
     more = ", …" if len(names) > 12 else ""
     return f"{ops}{more}: {clean(vertices[-1].type, 80)}"

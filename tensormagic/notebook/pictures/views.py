@@ -7,6 +7,7 @@ to the next.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +36,7 @@ DEEPEST = 8
 WORDS = {"cond": "branch"}  # operations by other names than their own
 REGIONS = frozenset(("loop", "while", "cond"))  # that give the user's variables
 MOST_NAMES = 4  # of the variables that a loop gives
+_SYMBOL = re.compile(r"\bn\d+\b")  # of a size, as captured graphs have them
 _BODIES = {"test": "test", "then": "then", "otherwise": "else", "body": "body", "back": "derivative"}
 
 
@@ -80,6 +82,25 @@ class Scope:
             with suppress(KeyError, TensorError):
                 return str(self.number(size))
         return str(size)
+
+    @cached_property
+    def extents(self) -> Mapping[str, str]:
+        """What the user would write for each symbol of a size: a name that is bound to it, or the axis of an input."""
+        found = {str(node["size"]): name for node, name in self.called.items() if node.op is SIZE}
+        for name, node in zip(self.names, self.graph.parameters, strict=True):
+            for axis, size in enumerate(node.type.shape if name.isidentifier() else ()):
+                found.setdefault(str(size), f"{name}.shape[{axis}]" if len(node.type.shape) > 1 else f"len({name})")
+        return found
+
+    def symbolic(self, t: Type) -> str:
+        """``float64[len(x)]``: a type with sizes as the user would write them; nothing where one of them cannot be."""
+        if not t.shape:
+            return str(t)
+        dtype, bracket, rest = str(t).partition("[")
+        names = set(_SYMBOL.findall(rest))
+        if not names <= self.extents.keys():
+            return ""
+        return dtype + bracket + _SYMBOL.sub(lambda found: self.extents[found[0]], rest)
 
     def constant(self, node: Node) -> Node | None:
         """The constant that a parameter of a graph inside stands for, if it does."""
@@ -250,7 +271,6 @@ class _Writer:
         self.kernel = kernel
         self.yellow = yellow
         self.room = MOST_INSIDE
-        self.symbolic: dict[tuple[Type, ...], str] = {}
 
     def view(
         self, name: str, scope: Scope, outputs: Sequence[str], within: str = "", place: tuple[Any, ...] = ()
@@ -268,7 +288,7 @@ class _Writer:
                 inner |= {key: bodies} if bodies else {}
         for label, node in zip(outputs, scope.graph.results, strict=True):
             text = scope.type_text(node.type) if len(node.types) == 1 else ""
-            vertices.append(Vertex(f"{within}out:{label}", label, "output", text, ", ".join(map(str, node.types))))
+            vertices.append(Vertex(f"{within}out:{label}", label, "output", text, _symbolic(scope, node.types)))
             edges.append(Edge(ids[node], f"{within}out:{label}"))
         return View(name, tuple(vertices), tuple(edges), tuple(ids[n] for n in scope.graph.results), inner)
 
@@ -315,12 +335,6 @@ class _Writer:
                 return ", ".join(names[:MOST_NAMES]) + ", …" * (len(names) > MOST_NAMES)
         return ""
 
-    def _symbolic(self, types: tuple[Type, ...]) -> str:
-        text = self.symbolic.get(types)
-        if text is None:
-            text = self.symbolic[types] = ", ".join(map(str, types))
-        return text
-
     def vertex(self, scope: Scope, node: Node, key: str, place: tuple[Any, ...]) -> Vertex:
         """One node, in the graphs of a place."""
         drawing = self.drawing
@@ -336,7 +350,7 @@ class _Writer:
             scope.label(node) if fixed is None else short(fixed["bits"].array()[()]),
             kind,
             ", ".join(scope.type_text(t) for t in (fixed or node).types),
-            self._symbolic(node.types),
+            _symbolic(scope, node.types) if is_op else "",
             line,
             cell,
             _role(spans) if is_op else "value",
@@ -440,3 +454,8 @@ def _role(spans: Sequence[Site]) -> str:
         if role in roles:
             return role
     return min(roles, default="value")
+
+
+def _symbolic(scope: Scope, types: tuple[Type, ...]) -> str:
+    found = [scope.symbolic(t) for t in types]
+    return ", ".join(found) if all(found) else ""

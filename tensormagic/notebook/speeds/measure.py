@@ -28,12 +28,14 @@ from tensormagic.notebook.speeds import against, costs, machine
 from tensormagic.notebook.speeds.by_numpy import beside, copies, difference, in_numpy, longer, wanted
 from tensormagic.notebook.speeds.costs import Cost
 from tensormagic.notebook.speeds.machine import Machine
+from tensormagic.notebook.speeds.profiled import Profile, profiled
 from tensormagic.session import Executable
 
 __all__ = ["Party", "Speed", "launches", "line_seconds", "measure"]
 
 _SECONDS = 0.3  # spent on each party, about
 _RUNS = 200
+_BATCHES = 7  # of runs, as %%timeit has them
 _FAR = 1e-9
 _QUICK = 1.0  # seconds of NumPy's time from which longer floats, which take some ten times that, are not tried
 
@@ -62,8 +64,8 @@ class Party:
         The same to what NumPy gave.
     refused
         Why the cell was not run.
-    mean, spread, runs
-        Of the runs after the first: their mean, its standard deviation over them, and how many they were.
+    mean, spread, batches, runs
+        Of the runs after the first: their mean, the standard deviation of the means of so many batches of so many runs.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Party:
     refused: str = ""
     mean: float | None = None
     spread: float = 0.0
+    batches: int = 0
     runs: int = 0
 
     @property
@@ -99,7 +102,7 @@ class Speed:
     machine
         What one core can do.
     lines
-        Seconds of each line, in NumPy, as it was captured.
+        The time of each line in plain NumPy.
     digits
         Bits of the fraction that ``error`` was found with; 0 where nothing is more accurate than the cell itself.
     """
@@ -108,7 +111,7 @@ class Speed:
     by_numpy: Cost
     by_plan: Cost
     machine: Machine
-    lines: dict[int, float]
+    lines: Profile
     digits: int
 
     @property
@@ -145,17 +148,22 @@ class Speed:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of the first run, of the fastest, and of those after the first the mean, the standard deviation and the number."""
+    """Seconds of the first run and of the fastest; of those after the first the mean, its deviation, and how many they were.
+
+    As ``%%timeit`` has it, runs are taken together in batches, and the deviation is that of the batches' means.
+    """
 
     first: float
     fastest: float
     mean: float
     spread: float
+    batches: int
     runs: int
 
     def of(self, party: Party) -> Party:
         """A party with these times of its runs."""
-        return replace(party, call=self.fastest, mean=self.mean, spread=self.spread, runs=self.runs)
+        counted = {"batches": self.batches, "runs": self.runs}
+        return replace(party, call=self.fastest, mean=self.mean, spread=self.spread, **counted)
 
 
 def run_times(action: Callable[[Any], Any], prepare: Callable[[], Any]) -> Times:
@@ -166,8 +174,10 @@ def run_times(action: Callable[[Any], Any], prepare: Callable[[], Any]) -> Times
         begin = time.perf_counter()
         action(given)
         times.append(time.perf_counter() - begin)
-    later = np.asarray(times[1:])
-    return Times(times[0], min(times), float(later.mean()), float(later.std()), later.size)
+    count = min(_BATCHES, len(times) - 1)
+    each = (len(times) - 1) // count
+    means = np.asarray(times[len(times) - count * each :]).reshape(count, each).mean(axis=1)
+    return Times(times[0], min(times), float(means.mean()), float(means.std()), count, each)
 
 
 @contextmanager
@@ -204,8 +214,7 @@ def measure(outcome: Outcome, shown: Portrait) -> Speed:
     parties = [_numpy(outcome, shown, expected, truth), _captured(outcome, shown, expected, truth)]
     parties += [_with_gradients(shown)] if outcome.gradients else []
     parties += [_other(name, outcome, expected, truth) for name in outcome.options.against]
-    with np.errstate(all="ignore"):
-        lines = line_seconds(shown, shown.primal)
+    lines = _profile(outcome)
     return Speed(
         tuple(parties),
         costs.of_graph(shown.primal.nodes, shown.number),
@@ -250,6 +259,16 @@ def _numpy(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[A
     error = None if truth is None else difference(expected, truth)
     count = f"{shown.ops} op{'s' * (shown.ops != 1)}"
     return times.of(Party("NumPy", "the cell as it is", times.first, None, None, memory[0], count, error, 0.0))
+
+
+def _profile(outcome: Outcome) -> Profile:
+    """One more run by plain NumPy, followed line by line."""
+    code, kept = outcome.code, outcome.kept
+    with beside(outcome):
+        if kept is not None:
+            kept.restore()
+        space = copies(code, outcome.notebook)
+        return profiled(code.filename, lambda: plain(code, space))
 
 
 def _captured(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[Any] | None) -> Party:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isnan, log10
 from xml.sax.saxutils import escape
@@ -12,19 +12,21 @@ from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.speeds.costs import Cost
 from tensormagic.notebook.speeds.measure import Party, Speed, line_seconds, measure
-from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
+from tensormagic.notebook.speeds import strip
+from tensormagic.notebook.speeds.profiled import Profile
+from tensormagic.notebook.speeds.sheet import MARGIN, SCOPE, Sheet, style
+from tensormagic.notebook.speeds.strip import Part
 
 __all__ = ["drawn", "nothing", "profile", "speed"]
 
 _WIDE = 820.0
-_MARGIN = 14.0
 _ROW = 34.0
-_MOST_LINES = 24
 _ULP = 2e-16
 _SMALL = 1 << 20  # bytes that are in a cache
 _NONE = "–"
 _TITLE = "speed of the cell's value, without gradients"
 _LINES = "time of each line in NumPy: one profiled run"
+_FIRST_LINES = "time of each line in NumPy: the first seconds of one profiled run"
 _ROOF = "roofline: what one core can do, and what was reached"
 _SAME = 0.95  # a ratio from here to its inverse is called the same
 _BAR, _LONG = 130.0, 420.0  # where the bars of a run begin, and how long the longest is
@@ -47,14 +49,15 @@ def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
     own_first
         Whether tensormagic's first result came with gradients.
     """
-    text = _text(found, source, own_first=own_first)
+    parts = strip.parts(_LINES if found.lines.whole else _FIRST_LINES, found.lines, source)
+    text = _text(found, parts, own_first=own_first)
     sheet, more = Sheet(_WIDE), Sheet(_WIDE)
-    y = _sentences(sheet, _said(found), _two_bars(sheet, found, _MARGIN + 12) + 18)
-    _strip(sheet, _LINES, _rows(found.lines, source), source, y + 14)
-    y = _sentences(more, _figured(found, own_first=own_first), _bars(more, found, _MARGIN - 14) + 22)
+    y = _sentences(sheet, _said(found), _two_bars(sheet, found, MARGIN + 12) + 18)
+    strip.draw(sheet, parts, y + 14)
+    y = _sentences(more, _figured(found, own_first=own_first), _bars(more, found, MARGIN - 14) + 22)
     _roofline(more, found, y + 12)
     page = (
-        f'<div class="{SCOPE}"><style>{style(page=True)}</style>{sheet.inline(_headline(found))}'
+        f'<div class="{SCOPE}"><style>{style(page=True)}</style>{_bars_page(found)}{strip.page(parts)}'
         f"<details><summary>first result, memory, accuracy, roofline</summary>{more.inline(_ROOF)}{_table(found)[0]}</details></div>"
     )
     return Drawn(page, text, sheet.picture(_headline(found), text))
@@ -64,7 +67,7 @@ def nothing(why: str) -> Drawn:
     """A panel that says why there is nothing to measure."""
     sheet = Sheet(_WIDE)
     text = f"speed: nothing to measure: {why}"
-    sheet.text(_MARGIN, _MARGIN + 12, text)
+    sheet.text(MARGIN, MARGIN + 12, text)
     page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{sheet.inline(text)}</div>'
     return Drawn(page, text, sheet.picture(text, text))
 
@@ -133,8 +136,10 @@ def _said(found: Speed) -> list[str]:
     elif own.how == "on NumPy":
         told.append("nothing is compiled: the rewritten graph runs in NumPy")
     told.append(f"largest difference of the results: {own.apart or 0:.2g} of the largest number")
-    counted = " and ".join(f"{p.runs} runs of {p.name}" for p in (found.numpy, own) if p.runs)
-    told.append(f"mean ± standard deviation of {counted}; the cell's value without gradients" if counted else _TITLE)
+    counted = [f"{p.name} {p.batches} × {p.runs} runs" for p in (found.numpy, own) if p.runs]
+    told.append(f"mean ± standard deviation, as %%timeit has them: {', '.join(counted)}" if counted else _TITLE)
+    if counted and any(p.how == "with gradients" for p in found.parties):
+        told.append("the first two bars are the value alone")
     return told
 
 
@@ -183,37 +188,11 @@ def _a_second(number: float, unit: str) -> str:
     return f"{text}{' ' if text[-1].isdigit() else ''}{unit}/s"
 
 
-_Row = tuple[int, str, float, float]
-
-
-def _rows(lines: Mapping[int, float], source: str) -> list[_Row]:
-    """The lines that are shown: number, text, seconds, share."""
-    whole = sum(lines.values()) or 1.0
-    rows = [
-        (k, text, lines.get(k, 0.0), lines.get(k, 0.0) / whole)
-        for k, text in enumerate(source.splitlines(), 1)
-        if k in lines or (text.strip() and not (k == 1 and text.startswith("%%")))
-    ]
-    if len(rows) > _MOST_LINES:
-        kept = {k for k, *_ in sorted(rows, key=lambda row: -row[2])[:_MOST_LINES]}
-        rows = [row for row in rows if row[0] in kept]
-    return rows
-
-
-def _text(found: Speed, source: str, *, own_first: bool) -> str:
+def _text(found: Speed, shown: Sequence[Part], *, own_first: bool) -> str:
     """The whole as text."""
     runs = [f"  {p.name:12} {_run(p)}" for p in found.parties if not p.refused]
-    parts = [_headline(found), *runs, *_said(found), _LINES, *_strip_text(_rows(found.lines, source))]
+    parts = [_headline(found), *runs, *_said(found), *strip.words(shown)]
     return "\n".join([*parts, _table(found)[1], *_figured(found, own_first=own_first), *_roof_words(found)])
-
-
-def _strip_text(rows: Sequence[_Row]) -> list[str]:
-    told: list[str] = []
-    for k, text, seconds, share in rows:
-        bar = "█" * round(20 * share) or ("▏" if seconds else "")
-        time = f"{bar:20} {100 * share:3.0f} % {seconds_text(seconds):>8}" if seconds else " " * 34
-        told.append(f"  {time}  {k:3} {text}".rstrip())
-    return told
 
 
 # bars -----------------------------------------------------------------------------------------------------------------
@@ -239,13 +218,13 @@ _LAUNCHES, _ERROR = 685.0, 806.0
 
 def _two_bars(sheet: Sheet, found: Speed, y: float) -> float:
     """The headline, and a bar for a run of each party, from zero."""
-    sheet.text(_MARGIN, y + 4, _headline(found), "ink bold")
+    sheet.text(MARGIN, y + 4, _headline(found), "ink bold")
     ran = [p for p in found.parties if not p.refused]
     most = max((p.usual or 0.0 for p in ran), default=0.0)
     y += 2
     for party in found.parties:
         y += 26
-        sheet.text(_MARGIN, y, party.name if party.how != "with gradients" else "with gradients", "ink")
+        sheet.text(MARGIN, y, party.name if party.how != "with gradients" else "with gradients", "ink")
         if party.refused:
             sheet.text(_BAR, y, f"cannot run the cell as it is: {party.refused}", "soft", room=640)
             continue
@@ -253,6 +232,22 @@ def _two_bars(sheet: Sheet, found: Speed, y: float) -> float:
         sheet.bar(_BAR, y - 12, max(length, 1.5), 16, {"NumPy": "numpy", "tensormagic": "own"}.get(party.name, "other"))
         sheet.text(_BAR + length + 8, y, _run(party), "ink")
     return y + 8
+
+
+def _bars_page(found: Speed) -> str:
+    """The headline, the bars and the sentences, as rows that fold on a narrow page."""
+    most = max((p.usual or 0.0 for p in found.parties if not p.refused), default=0.0) or 1.0
+    rows: list[str] = []
+    for party in found.parties:
+        name = escape(party.name if party.how != "with gradients" else "with gradients")
+        if party.refused:
+            rows.append(f'<div class="run"><span>{name}</span><span>cannot run the cell as it is: {escape(party.refused)}</span></div>')
+            continue
+        kind = {"NumPy": "numpy", "tensormagic": "own"}.get(party.name, "other")
+        bar = f'<b class="{kind}" style="width:{65 * (party.usual or 0.0) / most:.1f}%"></b>'
+        rows.append(f'<div class="run"><span>{name}</span><span class="long">{bar}<span>{_run(party)}</span></span></div>')
+    told = [f'<p class="{"said" if line.startswith("compil") else "note"}">{escape(line)}</p>' for line in _said(found)]
+    return f'<p class="bold">{_headline(found)}</p>{"".join(rows)}{"".join(told)}'
 
 
 def _bars(sheet: Sheet, found: Speed, y: float) -> float:
@@ -266,9 +261,9 @@ def _bars(sheet: Sheet, found: Speed, y: float) -> float:
     longest = [max((row[k] or 0.0 for row in figures), default=0.0) for k in range(len(_COLUMNS))]
     for party, row in zip(found.parties, figures, strict=True):
         y += _ROW
-        sheet.text(_MARGIN, y - 6 if party.how else y, party.name, "ink bold")
+        sheet.text(MARGIN, y - 6 if party.how else y, party.name, "ink bold")
         if party.how:
-            sheet.text(_MARGIN, y + 8, party.how, "soft small")
+            sheet.text(MARGIN, y + 8, party.how, "soft small")
         if party.refused:
             sheet.text(_COLUMNS[0].x, y, f"cannot run the cell as it is: {party.refused}", "soft", room=640)
             continue
@@ -294,7 +289,7 @@ def _row_of_bars(
 
 def _sentences(sheet: Sheet, told: Sequence[str], y: float) -> float:
     for k, line in enumerate(told):
-        sheet.text(_MARGIN, y, line, "ink" if k == 0 and line.startswith("compil") else "soft small")
+        sheet.text(MARGIN, y, line, "ink" if k == 0 and line.startswith("compil") else "soft small")
         y += 18
     return y
 
@@ -306,32 +301,12 @@ def profile(shown: Portrait, source: str) -> Drawn:
     """The time that each line takes in NumPy, after rewriting, gradients and all."""
     lines = line_seconds(shown, shown.executable.graph)
     title = f"profile: {seconds_text(sum(lines.values()))} in NumPy, one run"
-    rows = _rows(lines, source)
+    parts = strip.parts(title, Profile(lines), source)
     sheet = Sheet(_WIDE)
-    _strip(sheet, title, rows, source, _MARGIN + 12)
-    text = "\n".join([title, *_strip_text(rows)])
-    page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{sheet.inline(text)}</div>'
+    strip.draw(sheet, parts, MARGIN + 12)
+    text = "\n".join(strip.words(parts))
+    page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{strip.page(parts)}</div>'
     return Drawn(page, text, sheet.picture(title, text))
-
-
-def _strip(sheet: Sheet, title: str, rows: Sequence[_Row], source: str, y: float) -> None:
-    """The cell's lines beside a strip: the longer and darker, the more time."""
-    if not rows:
-        return
-    sheet.text(_MARGIN, y, title, "ink bold")
-    hidden = len([text for text in source.splitlines() if text.strip() and not text.startswith("%%")]) - len(rows)
-    if hidden > 0:
-        sheet.text(350, y, f"({hidden} lines that take less are left out)", "soft small")
-    for k, text, seconds, share in rows:
-        y += 19
-        sheet.bar(_MARGIN, y - 11, 150, 14, "track", round_by=1)
-        if seconds:
-            shade = f'heat" fill-opacity="{0.35 + 0.65 * share:.2f}'
-            sheet.bar(_MARGIN, y - 11, max(150 * share, 1.5), 14, shade, round_by=1)
-            sheet.text(_MARGIN + 196, y, f"{100 * share:.0f} %", "ink small", anchor="end")
-            sheet.text(_MARGIN + 260, y, seconds_text(seconds), "soft small", anchor="end")
-        sheet.text(_MARGIN + 292, y, str(k), "soft small", anchor="end")
-        sheet.text(_MARGIN + 300, y, text, "ink mono", room=490, size=12)
 
 
 # roofline -------------------------------------------------------------------------------------------------------------
@@ -375,7 +350,7 @@ class _Axes:
 
 def _roofline(sheet: Sheet, found: Speed, y: float) -> None:
     """What was reached, under what the machine can do."""
-    sheet.text(_MARGIN, y, _ROOF, "ink bold")
+    sheet.text(MARGIN, y, _ROOF, "ink bold")
     points = [
         (n, _point(c, p))
         for n, c, p in (("NumPy", found.by_numpy, found.numpy), ("tensormagic", found.by_plan, found.own))
@@ -387,7 +362,7 @@ def _roofline(sheet: Sheet, found: Speed, y: float) -> None:
     top = y + 40
     for line in words:
         for row in _folded(line, 62) if known else [line]:
-            sheet.text(430 if known else _MARGIN, top, row, "soft small")
+            sheet.text(430 if known else MARGIN, top, row, "soft small")
             top += 15
         top += 6
 
@@ -412,7 +387,7 @@ def _chart(sheet: Sheet, found: Speed, points: list[tuple[str, _Point]], y: floa
     across = _decades([*(p.intensity for _, p in points), min(ridges) / 4, max(ridges) * 4])
     low = 10.0 ** across[0]
     up = _decades([*(p.rate for _, p in points), can.flops * 1.5, can.memory * low * 4])
-    axes = _Axes(_MARGIN + 62, y, 310, 190, across, up)
+    axes = _Axes(MARGIN + 62, y, 310, 190, across, up)
     _grid(sheet, axes)
     high = 10.0 ** across[1]
     for bandwidth, kind in ((can.memory, "roof thick"), (can.cached, "roof thick dashed")):

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from tensormagic.notebook.pictures.labels import clean, shorten
 from tensormagic.notebook.pictures.palette import DARK, FONT, LIGHT, variables
 
-__all__ = ["MONO", "SCOPE", "Sheet", "style"]
+__all__ = ["MARGIN", "MONO", "SCOPE", "Sheet", "style"]
 
 SCOPE = "tm-panel"
+MARGIN = 14.0  # of what is drawn
 MONO = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 _FILLS = {  # a class, and the colour of the palette that it has
     "ink": "ink",
@@ -46,12 +48,13 @@ _PLAIN = [
     f".{SCOPE} .thick{{stroke-width:2}}",
     f".{SCOPE} .dashed{{stroke-dasharray:5 4}}",
 ]
+_ROWS = (Path(__file__).parent / "rows.css").read_text(encoding="utf-8")
 
 
 def style(*, page: bool) -> str:
     """The style sheet: of a page's panel, whose colours follow its theme, or of a picture alone."""
     if page:
-        return f"{variables(f'.{SCOPE}')}" + "\n".join([*_PLAIN, *_rules(lambda name: f"var(--tm-{name})")])
+        return f"{variables(f'.{SCOPE}')}" + "\n".join([*_PLAIN, *_rules(lambda name: f"var(--tm-{name})"), _ROWS])
     dark = "\n".join(_rules(DARK.__getitem__))
     return "\n".join([*_PLAIN, *_rules(LIGHT.__getitem__)]) + f"\n@media (prefers-color-scheme:dark){{\n{dark}\n}}"
 
@@ -102,7 +105,7 @@ class Sheet:
     def inline(self, title: str) -> str:
         """The picture for a page that has the style sheet."""
         return (
-            f'<div style="overflow-x:auto">{self._head("min-width:640px;")} aria-label={quoteattr(clean(title))}>'
+            f'<div style="overflow-x:auto">{self._head(f"min-width:{min(640, 0.8 * self.width):g}px;")} aria-label={quoteattr(clean(title))}>'
             f"{''.join(self.parts)}</svg></div>"
         )
 

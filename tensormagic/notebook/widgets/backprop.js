@@ -1,6 +1,6 @@
 // Backpropagation, seen: Python drew the picture, this writes the numbers of a step into it, and moves through the steps.
 
-const BACKPROP_KEYS = "Left and right arrows step, Home and End go to the ends, up and down choose a node, space plays.";
+const BACKPROP_KEYS = "Left and right arrows step, Home and End go to the ends, up and down choose a node, space plays, plus and minus zoom, 0 fits.";
 
 function render({ model, el }) {
   el.classList.add("tm-backprop");
@@ -24,12 +24,19 @@ function build(model, el, hear) {
 
   // the page ----------------------------------------------------------------------------------------------------------
   const header = node("div", { class: "tm-title" }), tools = node("div", { class: "tm-tools", role: "group", "aria-label": "steps" });
+  const sizes = node("span", { class: "tm-sizes", role: "group", "aria-label": "size of the picture" });
   const status = node("div", { class: "tm-status", role: "status" }), controls = node("div", { class: "tm-controls" });
   const stage = node("div", { class: "tm-stage", tabindex: "0", role: "application", "aria-label": `${scene.title}. ${BACKPROP_KEYS}` });
   const side = node("div", { class: "tm-side" }), main = node("div", { class: "tm-main" }), note = node("div", { class: "tm-note" });
   const parsed = new DOMParser().parseFromString(scene.svg, "image/svg+xml").documentElement;
   const drawing = document.importNode(parsed, true), natural = Number(parsed.getAttribute("width"));
-  Object.assign(drawing.style, { width: "100%", height: "auto", maxWidth: `${natural}px`, minWidth: `${0.76 * natural}px` });
+  let zoom = 1; // at which text is as large as beside the picture
+  function zoomTo(scale) {
+    const middle = (stage.scrollLeft + stage.clientWidth / 2) / zoom, centre = (stage.scrollTop + stage.clientHeight / 2) / zoom;
+    zoom = Math.min(3, Math.max(0.2, scale));
+    Object.assign(drawing.style, { width: `${zoom * natural}px`, height: "auto", maxWidth: "none" });
+    stage.scrollTo(middle * zoom - stage.clientWidth / 2, centre * zoom - stage.clientHeight / 2);
+  }
   stage.append(drawing);
   main.append(stage, side);
   el.append(header, tools, controls, status, main, note);
@@ -48,8 +55,10 @@ function build(model, el, hear) {
   const slide = node("input", { type: "range", min: 0, max: steps.length, step: 1, "aria-label": "step" });
   const count = node("span", { class: "tm-count" });
   const play = button("\u25b6 play", "play the passes from here", () => (playing ? halt() : run()));
-  tools.append(button("|\u25c0", "to the begin: inputs alone", () => go(0)), button("\u25c0", "one step back", () => go(now() - 1)),
-    button("\u25b6", "one step on", () => go(now() + 1)), button("\u25b6|", "to the end: both passes", () => go(steps.length)), play, slide, count);
+  tools.append(button("|\u25c0", "to the start: inputs alone", () => go(0)), button("\u25c0", "one step back", () => go(now() - 1)),
+    button("\u25b6", "one step on", () => go(now() + 1)), button("\u25b6|", "to the end: both passes", () => go(steps.length)), play, slide, count, sizes);
+  sizes.append(button("\u2212", "smaller", () => zoomTo(zoom / 1.25)), button("+", "larger", () => zoomTo(zoom * 1.25)),
+    button("fit", "all of the picture, as wide as there is room", () => zoomTo(Math.min(1, (stage.clientWidth - 2) / natural))));
   slide.addEventListener("input", () => go(slide.valueAsNumber));
 
   const inputs = sliders.map((span, k) => {
@@ -208,6 +217,7 @@ function build(model, el, hear) {
     ArrowDown: () => select(Math.min((model.get("selected") < 0 ? about().node : model.get("selected")) + 1, scene.nodes.length - 1)),
     ArrowUp: () => select(Math.max((model.get("selected") < 0 ? about().node : model.get("selected")) - 1, 0)),
     " ": () => (playing ? halt() : run()), Escape: () => select(-1),
+    "+": () => zoomTo(zoom * 1.25), "=": () => zoomTo(zoom * 1.25), "-": () => zoomTo(zoom / 1.25), 0: () => zoomTo(Math.min(1, (stage.clientWidth - 2) / natural)),
   };
   stage.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in acts)) return;
@@ -235,6 +245,7 @@ function build(model, el, hear) {
   hear("_star", hearStar);
   hearExact();
   hearStar();
+  zoomTo(1);
   draw();
   return () => { cancelAnimationFrame(timer); clearTimeout(rest); halt(); };
 }

@@ -3,6 +3,7 @@ function addCamera(graph) {
   let gliding = 0;
   graph.move = function move(x, y, k = graph.zoom.k) {
     cancelAnimationFrame(gliding);
+    graph.fitted = false;
     graph.aim(x, y, k);
   };
   graph.aim = function aim(x, y, k) {
@@ -41,6 +42,17 @@ function addCamera(graph) {
     const x = wide / 2 - middle * k;
     const y = Math.max(pad, (tall - graph.layout.height * k) / 2);
     move(x, whole ? y : Math.min(y, pad * 2), k);
+    graph.fitted = true;
+  };
+  // the frame has another width: a picture that nobody has moved fits again, another keeps its middle
+  graph.widen = (before) => {
+    if (before && !graph.fitted) graph.move(graph.zoom.x + (graph.stage.clientWidth - before) / 2, graph.zoom.y);
+    else if (graph.layout) { graph.frame(); graph.fit(false); }
+  };
+  // as high as the picture up to a limit, unless somebody has drawn the frame larger
+  graph.frame = (grows) => {
+    const { style } = graph.stage, tall = Math.round(Math.min(1200, Math.max(140, graph.layout.height * graph.scale() + 36)));
+    if (style.height === graph.tall && !(grows && tall <= parseFloat(graph.tall))) style.height = graph.tall = `${tall}px`;
   };
   graph.bring = function bring(key, center) {
     const spot = graph.spots.get(graph.visible(key));

@@ -30,7 +30,7 @@ def joined(folder: Path, names: Sequence[str]) -> str:
     lines = (line for name in names for line in (folder / f"{name}.js").read_text("utf-8").splitlines())
     bare = (re.sub(r"(^|\s+)// [^\"'`]*$", "", line).strip() for line in lines)
     text = "\n".join(line for line in bare if line and not line.startswith("//"))
-    return re.sub(r" (=>|===|&&|\|\|) ", r"\1", text)
+    return re.sub(r" (=>|===|!==|[-+]=|&&|\|\|) ", r"\1", text).replace(") {", "){").replace("; }", "}")
 
 
 _here = Path(__file__).parent

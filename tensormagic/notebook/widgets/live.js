@@ -1,6 +1,6 @@
 // The live view: what moves a point, the picture at that point, and the exact value as soon as Python has sent it.
 // While one drags, values come from the sweep; without a kernel they always do.
-const SETTLED = 250, SEEN = 240; // milliseconds without a move; values that are kept
+const WIDE = 480, SETTLED = 250, SEEN = 240; // of pictures; milliseconds without a move; values that are kept
 
 function render({ model, el }) {
   el.classList.add("tm-sweep");
@@ -24,7 +24,13 @@ function build(model, el, hear) {
   const readout = node("output", { class: "tm-readout" }), status = node("div", { class: "tm-status", role: "status" });
   const stage = node("div", { class: "tm-stage" }), controls = node("div", { class: "tm-controls" });
   const tools = node("div", { class: "tm-tools", role: "toolbar", "aria-label": name });
-  el.append(readout, stage, controls, tools, status);
+  const side = node("div", { class: "tm-side" }), main = node("div", { class: "tm-main" }); // beside each other where there is room
+  side.append(controls, tools, node("div", { class: "tm-told" }, model.get("_scene").told || ""), status);
+  main.append(stage, side);
+  el.append(readout, main);
+  // in a narrow place the picture gets smaller, and its words not in the same measure
+  const sized = new ResizeObserver(() => stage.style.setProperty("--tm-grow", Math.min(1.6, Math.max(1, WIDE / (stage.clientWidth || WIDE))).toFixed(2)));
+  sized.observe(stage);
   let sweep, parts = [], exact = null, frame = 0, dirty = false, timer = 0, last = null, seen = [], trail = [], walking = null, going = false;
 
   const picture = () => model.get("_picture");
@@ -219,6 +225,7 @@ function build(model, el, hear) {
     descent.stop();
     dark.removeEventListener("change", later);
     themes.disconnect();
+    sized.disconnect();
     for (const end of ["pointerup", "pointercancel"]) document.removeEventListener(end, release);
   } };
 }

@@ -94,6 +94,7 @@ class LiveView(anywidget.AnyWidget):
     _made_layout: Widget | None = None
     _unlink: tuple[Callable[[], None], ...] = ()
     _closed: tuple[str, bytes] | None = None
+    _told = ""
 
     def __new__(cls, numbers: Numbers, *_: Any, **__: Any) -> Self:
         """A view of a class that has the parameters as traits."""
@@ -414,9 +415,14 @@ class LiveView(anywidget.AnyWidget):
         index = np.unravel_index(self._element, self._numbers.shape)
         return f"{self._name}[{', '.join(str(int(k)) for k in index)}]"
 
+    def tell(self, words: str) -> None:
+        """Say something beside the picture that stays: what the cell has found where it ran."""
+        self._told = words
+        self._scene = {**self._scene, "told": words}
+
     @property
     def text(self) -> str:
-        """The value and the gradient at this point, in one line."""
+        """The value and the gradient at this point, in one line; below it what the cell has found where it ran."""
         if self._closed is not None:
             return self._closed[0]
         value = np.asarray(self.value)
@@ -426,7 +432,8 @@ class LiveView(anywidget.AnyWidget):
         if self._slopes is not None:
             chosen = self._slopes.reshape(len(self.point), -1)[:, self._element].tolist()
             words += [f"slope{'s' * (np.ndim(v) > 0)} in {n} {listed(v)}" for n, v in self._by_slider(chosen)]
-        return " · ".join([*words, *filter(None, [self._problem])])
+        line = " · ".join([*words, *filter(None, [self._problem])])
+        return f"{line}\n{self._told}" if self._told else line
 
     def _by_slider(self, numbers: Sequence[float]) -> list[tuple[str, np.ndarray]]:
         """Numbers by what they belong to: a slider, or an array that has none."""
@@ -450,7 +457,8 @@ class LiveView(anywidget.AnyWidget):
         seen = tuple(v for _, v in self._seen)
         reading = Reading(self.point, value, self._slopes, self._element, seen, self._steps)
         parts = self._panels if len(seen) > 1 else self._panels[:-1]  # of one value there is no history
-        return svg(parts, self.text, described(parts, self._name), reading)
+        title, _, rest = self.text.partition("\n")
+        return svg(parts, title, f"{described(parts, self._name)} {rest}".strip(), reading)
 
     def to_html(self, path: str | Path) -> None:
         """Write a page with the view, which needs neither a kernel nor a network: the sweep drives it."""

@@ -1,7 +1,7 @@
 // Elements of the page. Text from the user is only ever set as textContent.
 const NS = "http://www.w3.org/2000/svg";
 const KEYED = ["button", "input", "select", "summary"];
-const HELP = "Arrow keys follow the links, Enter opens or closes a group, / searches, + and - zoom, 0 fits, [ and ] go through the rewriting, digits choose the view.";
+const HELP = "Arrows follow links, Enter opens or closes a group, / searches, + and - zoom, 0 fits, [ and ] step through rewriting, digits choose the view.";
 
 function svgNode(tag, attributes = {}, parent) {
   const node = document.createElementNS(NS, tag);

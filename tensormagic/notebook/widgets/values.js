@@ -62,7 +62,7 @@ function addValues(graph) {
     const some = told.of ? ` (of ${told.of} of them)` : "", many = (told.iterations || []).length > 1;
     return [["ran", told.ran], ["time", told.seconds && `${told.seconds} in NumPy${many ? ", all together" : ""}`], ["all runs", told.over], ["when", told.iteration],
       ["memory", told.bytes && told.bytes + (many ? " each" : "")], ["values", told.value || vertex.preview || ""], ["range", graph.extremes(told) && graph.extremes(told) + some],
-      ["not finite", told.nan === undefined || told.value === undefined ? "" : graph.missing(told) || "none"]];
+      ["nan or inf", told.nan === undefined || told.value === undefined ? "" : graph.missing(told) || "none"]];
   };
   graph.pictures = (vertex) => {
     const told = graph.told(vertex);

@@ -1,5 +1,3 @@
-const MOST_TALL = 900; // of the picture at first; a larger one is dragged, or its frame is drawn larger
-
 // The views before and after, how nodes are grouped, and the lines of the cell beside them.
 function addViews(graph) {
   let turn = 0;
@@ -38,12 +36,9 @@ function addViews(graph) {
     graph.groupings.hidden = graph.view.groupings.length < 2 || graph.step !== null;
     if (graph.selected !== null && !graph.table.around.has(graph.selected)) graph.selected = null;
     const anchor = graph.selected === null || first ? null : graph.spots.get(graph.visible(graph.selected));
-    const { style } = graph.stage;
-    if (graph.step === null && (first || style.height === graph.tall)) { // unless somebody has drawn the frame larger
-      graph.layout = arrange(graph.picture, graph.open, graph.head);
-      style.flexBasis = `${Math.max(380, graph.layout.width + 40)}px`;
-      style.height = graph.tall = `${Math.round(Math.min(MOST_TALL, Math.max(140, graph.layout.height * graph.scale() + 36)))}px`;
-    }
+    graph.layout = arrange(graph.picture, graph.open, graph.head);
+    if (graph.step === null) graph.stage.style.flexBasis = `${Math.max(380, graph.layout.width + 40)}px`;
+    graph.frame(graph.step !== null); // steps make it higher and never lower: the slider stays where it is
     graph.draw();
     graph.turnTo(anchor, first);
     if (!first) graph.sync("view", graph.view.name);

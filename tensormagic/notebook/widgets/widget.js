@@ -42,7 +42,7 @@ function build(body, model, sync) {
   const stop = [];
   const graph = { model, sync, scene, head: scene.head, view: null, picture: null, grouping: "none", chosen: null, step: null, made: new Set(),
     table: null, layout: null, selected: null, marked: null, found: null, details: null, open: new Set(), elements: new Map(), spots: new Map(),
-    zoom: { k: 1, x: 0, y: 0 } };
+    zoom: { k: 1, x: 0, y: 0 }, tall: "" };
   addParts(graph, body);
   for (const add of [addDrawing, addCanvas, addSelection, addCamera, addValues, addViews, addSteps, addOutline, addKeys, addPointer, addText, addFiles]) add(graph);
   addAsking(graph, stop);
@@ -57,8 +57,9 @@ function build(body, model, sync) {
   });
   let width = graph.stage.clientWidth;
   const watch = new ResizeObserver(() => {
-    if (!width && graph.stage.clientWidth && graph.layout) graph.fit(false); // it was drawn while hidden
+    const before = width;
     width = graph.stage.clientWidth;
+    if (width && width !== before) graph.widen(before); // drawn while hidden, or a window or a phone that was turned
     if (!graph.canvas.hidden) graph.repaint();
   });
   watch.observe(graph.stage);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import types
 import xml.etree.ElementTree as ET
 
@@ -16,6 +17,7 @@ from tensormagic.notebook.speeds.costs import Cost
 from tensormagic.notebook.speeds.machine import Machine
 from tensormagic.notebook.speeds.measure import Party, Speed
 from tensormagic.notebook.speeds.panel import drawn
+from tensormagic.notebook.speeds.profiled import Profile, profiled
 
 LOSS = "z = X @ w + b\nloss = np.mean(np.log(1 + np.exp(-y * z)))\nloss"
 CAN = Machine(50e9, 60e9, 20e9, "NumPy")
@@ -40,7 +42,7 @@ def figures(calls=(1e-3, 1e-4), **changes):
         "by_numpy": Cost(100, 200, 4000),
         "by_plan": Cost(100, 200, 1000),
         "machine": CAN,
-        "lines": {2: 1e-4, 3: 3e-4},
+        "lines": Profile({2: 1e-4, 3: 3e-4}),
         "digits": 63,
         **changes,
     }
@@ -50,7 +52,7 @@ def figures(calls=(1e-3, 1e-4), **changes):
 def test_everything_that_is_asked_for_is_there(notebook):
     data = shown(notebook, "-t")
     text = data["text/plain"]
-    for part in ("a run", "first result", "compiling", "memory", "launches", "error", "9 ops", " ± ", "runs of NumPy"):
+    for part in ("a run", "first result", "compiling", "memory", "launches", "error", "9 ops", " ± ", "as %%timeit has them: NumPy 7 × "):
         assert part in text
     assert "tensormagic, on NumPy" in text
     assert re.search(r"NumPy: [\d.]+( k)? operations \([\d.]+ k flops\), [\d.]+ kB moved, [\d.]+ flops a byte", text)
@@ -155,7 +157,7 @@ def test_a_cell_without_arithmetic_has_no_roof(notebook):
 def test_many_lines_are_left_out():
     source = "\n" + "\n".join(f"v = v + {k}" for k in range(100))
     lines = {k: float(k) for k in range(2, 102)}
-    made = drawn(figures(lines=lines), source)
+    made = drawn(figures(lines=Profile(lines)), source)
     assert made[1].count("v = v + ") == 24
     assert "76 lines that take less are left out" in made.picture
 
@@ -249,3 +251,23 @@ def test_compiled_code_is_measured_where_it_runs(tmp_path, monkeypatch):
     assert found.by == "compiled code"
     assert 1e8 < found.flops < 1e13
     assert found.cached > 1e8
+
+
+def test_lines_of_loops_and_of_the_notebooks_functions_are_apart(notebook):
+    notebook.ok("def work(a):\n    b = np.sort(a)\n    return [np.sum(x) for x in (b, b)][0]")
+    data = shown(notebook, "-t", "total = 0.0\nfor k in range(3):\n    z = X * k\n    total = total + work(z)\ntotal")
+    text = data["text/plain"].partition("profiled run\n")[2].partition("\nspeed of")[0].splitlines()
+    own, helper = text[:5], text[5:]
+    assert [row.rpartition("  ")[2].strip() for row in own] == ["2 total = 0.0", "3 for k in range(3):", "z = X * k", "total = total + work(z)", "6 total"]
+    assert all(re.search(r"\d+ % +[\d.]+ [nµm]s", row) for row in (*own[1:4], *helper[1:]))
+    assert re.fullmatch(r"  work, In\[\d+\]", helper[0])
+    assert [row.split("  ")[-1].strip() for row in helper[1:]] == ["b = np.sort(a)", "return [np.sum(x) for x in (b, b)][0]"]
+    assert "work, In[" in data["text/html"]
+
+
+def test_a_long_run_is_followed_for_its_first_seconds(monkeypatch):
+    monkeypatch.setattr("tensormagic.notebook.speeds.profiled._MOST_SECONDS", 0.0)
+    found = profiled("cell", lambda: exec(compile("a = 1\nb = 2", "cell", "exec"), {}))
+    assert not found.whole
+    assert sys.gettrace() is None
+    assert "first seconds" in drawn(figures(lines=found), "a = 1\nb = 2")[1]

@@ -239,7 +239,7 @@ class History(Panel):
                 y = 6 + tall * (1 - ((value - low) / (high - low) if high > low else 0.5))
                 way += f"{'L' if drawing else 'M'}{_n(x)} {_n(y)}"
             drawing = math.isfinite(value)
-        told = f"{len(seen)} values: lowest {number(low)}, highest {number(high)}"
+        told = f"history, {len(seen)} values: lowest {number(low)}, highest {number(high)}"
         return [{"tag": "path", "class": "seen", "d": way}, text(told, LEFT, STRIP - 8, "tick first")]
 
     def places(self) -> dict[str, Any]:
@@ -250,7 +250,7 @@ class History(Panel):
 def history() -> History:
     """The strip of values."""
     frame = f"M{_n(LEFT)} 6v{_n(STRIP - 30)}h{_n(WIDE - LEFT - RIGHT)}"
-    shapes: list[Shape] = [{"tag": "path", "class": "axis", "d": frame}, text("history", LEFT - 6, 26, "tick last")]
+    shapes: list[Shape] = [{"tag": "path", "class": "axis", "d": frame}]
     return History(STRIP, (), tuple(shapes))
 
 

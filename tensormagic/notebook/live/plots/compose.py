@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tensormagic.notebook.live.plots.arrays import heat, history, line
-from tensormagic.notebook.live.plots.curves import contour, curve
+from tensormagic.notebook.live.plots.contours import contour
+from tensormagic.notebook.live.plots.curves import curve
 from tensormagic.notebook.live.plots.frame import Panel
 from tensormagic.notebook.live.plots.pads import bars, cells, columns
 from tensormagic.notebook.live.ranges import Parameter, Span

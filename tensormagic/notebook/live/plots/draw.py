@@ -100,7 +100,7 @@ _PLAIN = f"""text{{font-family:{FONT};font-size:12px;text-anchor:middle;unicode-
 .handle{{stroke-width:4;stroke-linecap:round}}
 .curve{{stroke-width:2.2;stroke-linejoin:round}}
 .dots{{stroke-width:7;stroke-linecap:round}}
-.contour{{stroke-width:1.5;stroke-linecap:round}}
+.contour{{stroke-width:1.3;stroke-linecap:round;stroke-linejoin:round}}
 .tangent,.ghost,.key{{stroke-width:2;stroke-dasharray:7 4}}
 .arrow{{stroke-width:2.6;stroke-linecap:round}}
 .seen{{stroke-width:1.6;stroke-linejoin:round}}

@@ -199,11 +199,11 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
 
 
 def legend(made: Framed, words: str) -> list[Shape]:
-    """What the dashed line in a frame means, below the frame at the right."""
+    """What the dashed line in a frame means, below the frame at the right: the words before the sample, so that they have room to grow."""
     left, top, wide, tall = made.frame
-    y, room = top + tall + 31, 6.2 * len(words)
-    sample = {"tag": "path", "class": "key", "d": f"M{coordinate(left + wide - room - 34)} {coordinate(y)}h24"}
-    return [sample, text(words, left + wide, y + 4, "tick last")]
+    y = top + tall + 31
+    sample = {"tag": "path", "class": "key", "d": f"M{coordinate(left + wide - 24)} {coordinate(y)}h24"}
+    return [sample, text(words, left + wide - 32, y + 4, "tick last")]
 
 
 def ticks(low: float, high: float) -> list[float]:

@@ -1,0 +1,253 @@
+"""Functions of two numbers: bands and lines of equal value, with the value written on the lines, and the gradient as an arrow."""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tensormagic.notebook.live.plots.curves import dot, trail
+from tensormagic.notebook.live.plots.finer import finer
+from tensormagic.notebook.live.plots.frame import (
+    RIGHT,
+    TOP,
+    WIDE,
+    Framed,
+    Reading,
+    Shape,
+    axes,
+    coordinate,
+    label,
+    number,
+    range_of,
+    text,
+    ticks,
+)
+from tensormagic.notebook.live.ranges import Span
+from tensormagic.notebook.live.sweep import Sweep
+
+__all__ = ["Contour", "contour"]
+
+SQUARE = 360.0
+REACH = 60.0  # of the longest arrow
+LEVELS = 10
+_LINES, _BANDS = 81, 161  # points along each side: of the grid that lines go through, and of the bands' picture
+_DEEPEST = 150  # of 255: how much of the colour the highest band has
+_APART, _SHORTEST = 44.0, 60.0  # between two written values; of a line that has its value written on it
+_SPECK = 4.0  # the length of a line that is not drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Contour(Framed):
+    """Where a function of two numbers has the same value, with a dot and the gradient.
+
+    Parameters
+    ----------
+    steepest
+        The longest gradient, by how the value grows along the picture.
+    """
+
+    steepest: float
+
+    kind = "contour"
+
+    def marks(self, reading: Reading) -> list[Shape]:
+        """The descent's steps, the arrow and the dot."""
+        i, j = self.along
+        x, y = self.place(reading.point[i], reading.point[j])
+        shapes = trail([self.place(row[i], row[j]) for row in reading.path])
+        if reading.gradient:
+            slopes = (reading.gradient[i], reading.gradient[j])
+            shapes.append({"tag": "path", "class": "arrow", "d": self._arrow((x, y), slopes)})
+        return [*shapes, dot(x, y)]
+
+    def places(self) -> dict[str, Any]:
+        """What the page places marks by."""
+        return {**super().places(), "steepest": self.steepest, "reach": REACH}
+
+    def _arrow(self, place: tuple[float, float], slopes: Sequence[float]) -> str:
+        """From the point in the direction in which the value grows fastest along the picture."""
+        _, _, wide, tall = self.frame
+        across = slopes[0] * (self.x[1] - self.x[0]) / wide
+        up = slopes[1] * (self.y[1] - self.y[0]) / tall
+        norm = math.hypot(across, up)
+        if norm == 0:
+            return ""
+        long = 10 + (REACH - 10) * min(norm / self.steepest, 1.0)
+        u, v = across / norm, -up / norm
+        x, y = place[0] + u * long, place[1] + v * long
+        barbs = "".join(f"M{_n(x)} {_n(y)}l{_n(-8 * u - s * 4 * v)} {_n(-8 * v + s * 4 * u)}" for s in (1, -1))
+        return f"M{_n(place[0])} {_n(place[1])}L{_n(x)} {_n(y)}{barbs}"
+
+
+def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Sweep) -> Contour:
+    """The picture of a function in the plane of two numbers; its value is called ``name``."""
+    low, high = range_of(sweep.values)
+    x, y = ((s.low, s.high) for s in spans)
+    made = Contour(SQUARE, along, (), x, y, 1.0)
+    levels = [v for v in ticks(low, high) if low < v < high]
+    levels = sorted({*levels, *((a + b) / 2 for a, b in pairwise(levels))})[: 2 * LEVELS]
+    fine = finer(sweep, _LINES)
+    ways = {level: found for level in levels if (found := _ways(made, fine, level))}
+    lines: list[Shape] = [
+        {"tag": "path", "class": "contour", "d": "".join(map(_path, found)), "inside": True} for found in ways.values()
+    ]
+    told = f"{label(name, 160)}: {'the deeper, the larger' if ways else 'the same everywhere'}"
+    legend = text(told, WIDE - RIGHT, TOP + made.frame[3] + 35, "tick last")
+    bands = [_bands(made, finer(sweep, _BANDS).values, levels)] if ways else []
+    shapes = (*bands, *lines, *axes(made, spans[0].label, spans[1].label), legend, *_written(made, ways))
+    return Contour(SQUARE, along, shapes, made.x, made.y, _steepest(made, sweep))
+
+
+def _steepest(made: Contour, sweep: Sweep) -> float:
+    if sweep.slopes is None:
+        return 1.0
+    _, _, wide, tall = made.frame
+    across = sweep.slopes[0] * ((made.x[1] - made.x[0]) / wide)
+    up = sweep.slopes[1] * ((made.y[1] - made.y[0]) / tall)
+    lengths = np.hypot(across, up)
+    found = lengths[np.isfinite(lengths)]
+    return float(found.max()) if found.size and found.max() > 0 else 1.0
+
+
+# bands ----------------------------------------------------------------------------------------------------------------
+
+
+def _bands(made: Contour, values: np.ndarray, levels: Sequence[float]) -> Shape:
+    """A picture with a depth for each band between two levels: of any colour, so that a page's theme chooses that."""
+    band = np.searchsorted(np.asarray(levels), values).astype(np.uint8)
+    band[~np.isfinite(values)] = len(levels) + 1
+    left, top, wide, tall = made.frame
+    place = {"x": _n(left), "y": _n(top), "width": _n(wide), "height": _n(tall), "preserveAspectRatio": "none"}
+    depths = [round(_DEEPEST * k / len(levels)) for k in range(len(levels) + 1)]
+    return {"tag": "image", "class": "bands", **place, "inside": True, "href": _png(band.T[::-1], [*depths, 0])}
+
+
+def _png(rows: np.ndarray, depths: Sequence[int]) -> str:
+    """Rows of small numbers as a picture in one blue, which shows as much of what is below as ``depths`` say."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    tall, wide = rows.shape
+    raw = b"".join(b"\0" + row.tobytes() for row in np.ascontiguousarray(rows))
+    data = (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", wide, tall, 8, 3, 0, 0, 0))
+        + chunk(b"PLTE", bytes(_BLUE) * len(depths))
+        + chunk(b"tRNS", bytes(depths))
+        + chunk(b"IDAT", zlib.compress(raw, 9))
+        + chunk(b"IEND", b"")
+    )
+    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+
+
+_BLUE = (0x2B, 0x8C, 0xC4)  # between the palette's two, for both themes
+
+# lines ----------------------------------------------------------------------------------------------------------------
+
+# which sides of a square a line crosses, by the corners that are above the level: 1, 2, 4, 8 from (0, 0) around
+_CROSSED = {
+    1: ((3, 0),),
+    2: ((0, 1),),
+    3: ((3, 1),),
+    4: ((1, 2),),
+    5: ((3, 2), (0, 1)),
+    6: ((0, 2),),
+    7: ((3, 2),),
+    8: ((2, 3),),
+    9: ((2, 0),),
+    10: ((0, 3), (1, 2)),
+    11: ((2, 1),),
+    12: ((1, 3),),
+    13: ((1, 0),),
+    14: ((0, 3),),
+}
+
+
+_Way = list[tuple[float, float]]
+_Edge = tuple[int, int, int]  # of the grid: a corner, and 0 for the side to the right of it, 1 for the one above
+
+
+def _ways(made: Contour, sweep: Sweep, level: float) -> list[_Way]:
+    """The lines along which the value is ``level``, each from end to end, as places in the picture."""
+    values = sweep.values - level
+    above = (values > 0).astype(int)
+    cases = above[:-1, :-1] + 2 * above[1:, :-1] + 4 * above[1:, 1:] + 8 * above[:-1, 1:]
+    there = np.isfinite(values)
+    there = there[:-1, :-1] & there[1:, :-1] & there[1:, 1:] & there[:-1, 1:]
+    joined: dict[_Edge, list[_Edge]] = {}
+    for i, j in np.argwhere(there & (cases > 0) & (cases < 15)).tolist():
+        sides: tuple[_Edge, ...] = ((i, j, 0), (i + 1, j, 1), (i, j + 1, 0), (i, j, 1))
+        for a, b in _CROSSED[int(cases[i, j])]:
+            joined.setdefault(sides[a], []).append(sides[b])
+            joined.setdefault(sides[b], []).append(sides[a])
+    found = [[made.place(*_crossing(sweep, values, edge)) for edge in chain] for chain in _chains(joined)]
+    return [way for way in found if _length(way) > _SPECK]
+
+
+def _chains(joined: dict[_Edge, list[_Edge]]) -> list[list[_Edge]]:
+    """What is joined, one after another: first from ends, then what is closed."""
+    chains: list[list[_Edge]] = []
+    for start in sorted(joined, key=lambda edge: len(joined[edge])):
+        while joined[start]:
+            chain = [start]
+            while joined[chain[-1]]:
+                following = joined[chain[-1]].pop()
+                joined[following].remove(chain[-1])
+                chain.append(following)
+            chains.append(chain)
+    return chains
+
+
+def _crossing(sweep: Sweep, values: np.ndarray, edge: _Edge) -> tuple[float, float]:
+    """Where the value is 0 on a side of a square, as if it were linear there."""
+    i, j, up = edge
+    k, m = (i, j + 1) if up else (i + 1, j)
+    share = float(values[i, j] / (values[i, j] - values[k, m]))
+    x, y = sweep.axes
+    return float(x[i] + share * (x[k] - x[i])), float(y[j] + share * (y[m] - y[j]))
+
+
+def _path(way: _Way) -> str:
+    """A line, each place by how far it is from the one before, in tenths."""
+    tenths = [(round(10 * x), round(10 * y)) for x, y in way]
+    steps = "".join(f"l{_tenth(c - a)} {_tenth(d - b)}" for (a, b), (c, d) in pairwise(tenths))
+    return f"M{_tenth(tenths[0][0])} {_tenth(tenths[0][1])}{steps}"
+
+
+def _tenth(value: int) -> str:
+    return f"{value / 10:g}"
+
+
+def _written(made: Contour, ways: dict[float, list[_Way]]) -> list[Shape]:
+    """The value on the longest line of each level, where there is room for it."""
+    left, top, wide, tall = made.frame
+    places: list[tuple[float, float]] = []
+    shapes: list[Shape] = []
+    for level, found in ways.items():
+        way = max(found, key=_length)
+        inner = [
+            (x, y) for x, y in way if left + 24 < x < left + wide - 24 and top + 24 < y < top + tall - 12
+        ]
+        free = [p for p in inner if all(math.dist(p, q) > _APART for q in places)]
+        if _length(way) < _SHORTEST or not free:
+            continue
+        x, y = free[len(free) // 2]
+        places.append((x, y))
+        shapes.append(text(number(level), x, y + 4, "tick halo"))
+    return shapes
+
+
+def _length(way: _Way) -> float:
+    return sum(math.dist(a, b) for a, b in pairwise(way))
+
+
+_n = coordinate

@@ -296,7 +296,9 @@ def steps_of(plan: Plan | None, graph: Graph) -> tuple[dict[Node, int], set[Node
         else:
             for node in next(planned).nodes:
                 kernel.setdefault(node, number)
-    rest = [node for node in graph.nodes if node.args and len(node.types) == 1 and node not in kernel]  # kernels are of simpler nodes
+    rest = [
+        node for node in graph.nodes if node.args and len(node.types) == 1 and node not in kernel
+    ]  # kernels are of simpler nodes
     for node, simple in zip(rest, expand_all(rest), strict=True):
         if simple in kernel:
             kernel[node] = kernel[simple]

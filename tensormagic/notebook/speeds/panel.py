@@ -10,9 +10,9 @@ from xml.sax.saxutils import escape
 from tensormagic.notebook.forms import Drawn, bytes_text, count_text, seconds_text, table
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.run import Outcome
+from tensormagic.notebook.speeds import strip
 from tensormagic.notebook.speeds.costs import Cost
 from tensormagic.notebook.speeds.measure import Party, Speed, line_seconds, measure
-from tensormagic.notebook.speeds import strip
 from tensormagic.notebook.speeds.profiled import Profile
 from tensormagic.notebook.speeds.sheet import MARGIN, SCOPE, Sheet, style
 from tensormagic.notebook.speeds.strip import Part
@@ -241,11 +241,15 @@ def _bars_page(found: Speed) -> str:
     for party in found.parties:
         name = escape(party.name if party.how != "with gradients" else "with gradients")
         if party.refused:
-            rows.append(f'<div class="run"><span>{name}</span><span>cannot run the cell as it is: {escape(party.refused)}</span></div>')
+            rows.append(
+                f'<div class="run"><span>{name}</span><span>cannot run the cell as it is: {escape(party.refused)}</span></div>'
+            )
             continue
         kind = {"NumPy": "numpy", "tensormagic": "own"}.get(party.name, "other")
         bar = f'<b class="{kind}" style="width:{65 * (party.usual or 0.0) / most:.1f}%"></b>'
-        rows.append(f'<div class="run"><span>{name}</span><span class="long">{bar}<span>{_run(party)}</span></span></div>')
+        rows.append(
+            f'<div class="run"><span>{name}</span><span class="long">{bar}<span>{_run(party)}</span></span></div>'
+        )
     told = [f'<p class="{"said" if line.startswith("compil") else "note"}">{escape(line)}</p>' for line in _said(found)]
     return f'<p class="bold">{_headline(found)}</p>{"".join(rows)}{"".join(told)}'
 

@@ -129,5 +129,9 @@ class _Watch:
                 lines[line] = seconds
             else:
                 apart.setdefault(code, {})[line] = (linecache.getline(code.co_filename, line).rstrip(), seconds)
-        helpers = [Helper(code.co_name, cell.label, rows) for code, rows in apart.items() if (cell := self._cell(code.co_filename))]
+        helpers = [
+            Helper(code.co_name, cell.label, rows)
+            for code, rows in apart.items()
+            if (cell := self._cell(code.co_filename))
+        ]
         return Profile(lines, tuple(helpers), self.whole)

@@ -104,8 +104,9 @@ class Sheet:
 
     def inline(self, title: str) -> str:
         """The picture for a page that has the style sheet."""
+        head = self._head(f"min-width:{min(640, 0.8 * self.width):g}px;")
         return (
-            f'<div style="overflow-x:auto">{self._head(f"min-width:{min(640, 0.8 * self.width):g}px;")} aria-label={quoteattr(clean(title))}>'
+            f'<div style="overflow-x:auto">{head} aria-label={quoteattr(clean(title))}>'
             f"{''.join(self.parts)}</svg></div>"
         )
 

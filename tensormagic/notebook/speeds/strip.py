@@ -89,11 +89,14 @@ def draw(sheet: Sheet, shown: Sequence[Part], y: float) -> float:
 def page(shown: Sequence[Part]) -> str:
     """As rows of a page, which fold on a narrow one."""
     return "".join(
-        f'<p class="bold">{escape(clean(part.title))} {_left_out(part)}</p>{"".join(map(_line, part.rows))}' for part in shown
+        f'<p class="bold">{escape(clean(part.title))} {_left_out(part)}</p>{"".join(map(_line, part.rows))}'
+        for part in shown
     )
 
 
 def _line(row: Row) -> str:
     told = f"<i>{100 * row.share:.0f} %</i><i>{seconds_text(row.seconds)}</i>" if row.seconds else "<i></i><i></i>"
-    strip = f'<span class="strip"><b style="width:{100 * row.share:.1f}%;opacity:{0.35 + 0.65 * row.share:.2f}"></b></span>'
+    strip = (
+        f'<span class="strip"><b style="width:{100 * row.share:.1f}%;opacity:{0.35 + 0.65 * row.share:.2f}"></b></span>'
+    )
     return f'<div class="line">{strip}{told}<i>{row.number}</i><code>{escape(clean(row.text, 400))}</code></div>'

@@ -52,7 +52,17 @@ def figures(calls=(1e-3, 1e-4), **changes):
 def test_everything_that_is_asked_for_is_there(notebook):
     data = shown(notebook, "-t")
     text = data["text/plain"]
-    for part in ("a run", "first result", "compiling", "memory", "launches", "error", "9 ops", " ± ", "as %%timeit has them: NumPy 7 × "):
+    for part in (
+        "a run",
+        "first result",
+        "compiling",
+        "memory",
+        "launches",
+        "error",
+        "9 ops",
+        " ± ",
+        "as %%timeit has them: NumPy 7 × ",
+    ):
         assert part in text
     assert "tensormagic, on NumPy" in text
     assert re.search(r"NumPy: [\d.]+( k)? operations \([\d.]+ k flops\), [\d.]+ kB moved, [\d.]+ flops a byte", text)
@@ -258,10 +268,19 @@ def test_lines_of_loops_and_of_the_notebooks_functions_are_apart(notebook):
     data = shown(notebook, "-t", "total = 0.0\nfor k in range(3):\n    z = X * k\n    total = total + work(z)\ntotal")
     text = data["text/plain"].partition("profiled run\n")[2].partition("\nspeed of")[0].splitlines()
     own, helper = text[:5], text[5:]
-    assert [row.rpartition("  ")[2].strip() for row in own] == ["2 total = 0.0", "3 for k in range(3):", "z = X * k", "total = total + work(z)", "6 total"]
+    assert [row.rpartition("  ")[2].strip() for row in own] == [
+        "2 total = 0.0",
+        "3 for k in range(3):",
+        "z = X * k",
+        "total = total + work(z)",
+        "6 total",
+    ]
     assert all(re.search(r"\d+ % +[\d.]+ [nµm]s", row) for row in (*own[1:4], *helper[1:]))
     assert re.fullmatch(r"  work, In\[\d+\]", helper[0])
-    assert [row.split("  ")[-1].strip() for row in helper[1:]] == ["b = np.sort(a)", "return [np.sum(x) for x in (b, b)][0]"]
+    assert [row.split("  ")[-1].strip() for row in helper[1:]] == [
+        "b = np.sort(a)",
+        "return [np.sum(x) for x in (b, b)][0]",
+    ]
     assert "work, In[" in data["text/html"]
 
 

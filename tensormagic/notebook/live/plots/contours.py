@@ -234,9 +234,7 @@ def _written(made: Contour, ways: dict[float, list[_Way]]) -> list[Shape]:
     shapes: list[Shape] = []
     for level, found in ways.items():
         way = max(found, key=_length)
-        inner = [
-            (x, y) for x, y in way if left + 24 < x < left + wide - 24 and top + 24 < y < top + tall - 12
-        ]
+        inner = [(x, y) for x, y in way if left + 24 < x < left + wide - 24 and top + 24 < y < top + tall - 12]
         free = [p for p in inner if all(math.dist(p, q) > _APART for q in places)]
         if _length(way) < _SHORTEST or not free:
             continue

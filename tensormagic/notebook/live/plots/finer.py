@@ -18,7 +18,7 @@ def finer(sweep: Sweep, least: int) -> Sweep:
     if min(map(len, sweep.axes)) < 2:
         return sweep
     values, axes = sweep.values, list(sweep.axes)
-    slopes = [None, None] if sweep.slopes is None else [np.asarray(s) for s in sweep.slopes]
+    slopes: list[np.ndarray | None] = [None, None] if sweep.slopes is None else [np.asarray(s) for s in sweep.slopes]
     for axis in (0, 1):
         values = values.swapaxes(0, axis)
         own, other = (None if s is None else s.swapaxes(0, axis) for s in (slopes[axis], slopes[1 - axis]))

@@ -85,6 +85,8 @@ class Capture:
         Why control flow was left to Python, by place.
     rests
         For loops that were left to Python, by code, when they are to be asked again.
+    driving, iterations, driven
+        In how many loops the code is that Python runs, how many iterations these have begun, and in how many Python decides.
     checks
         What stands for the checks of data that the graph makes when it runs: 0 where there is none.
     attempts, safe
@@ -136,6 +138,9 @@ class Capture:
     on_values: list[str] = field(default_factory=list[str])
     unstaged: dict[Site, str] = field(default_factory=dict)
     rests: dict[CodeType, Any] = field(default_factory=dict[CodeType, Any])
+    driving: int = 0
+    iterations: int = 0
+    driven: int = 0
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
     attempts: int = 0
     safe: WeakSet[Node] = field(default_factory=WeakSet[Node])

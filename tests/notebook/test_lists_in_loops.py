@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tensormagic.capture.elements import Element
+from tensormagic.ir.node import topological
 
 START = (
     "import numpy as np\nx = np.array(3.0)\ny = np.array([3.0, 1.0])\nD, old, k = {'a': []}, [1.5, 2.5], 0\nalias = old\n"
@@ -75,3 +76,17 @@ def test_a_gradient_goes_through_such_a_list(notebook):
     assert float(notebook["grad_w"]) == pytest.approx(
         sum(3 * (k + 2) * 0.7 ** (k + 1) for k in range(count)), rel=1e-13
     )
+
+
+def test_iterations_that_python_runs_ask_their_conditions(notebook):
+    cell = (
+        "best, least = None, np.inf\nw = np.zeros(2)\nfor k in range(60):\n  w = w + 0.1 * (y - w)\n  loss = np.sum((y - w) ** 2)\n"
+        "  if loss < least - 1e-3:\n    least, best, waits = loss, w.copy(), 0\n  else:\n    waits += 1\n    if waits > 5: break"
+    )
+    space: dict[str, object] = {}
+    exec(f"{START}\n{cell}", space)
+    notebook.ok(START)
+    notebook.ok(f"%%tensor -q\n{cell}")
+    assert notebook["k"] == space["k"] < 59
+    assert np.array_equal(notebook["best"], space["best"])
+    assert len(topological([notebook["loss"].node])) < 1000  # no branch in a branch, one for each iteration

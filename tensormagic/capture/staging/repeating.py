@@ -21,7 +21,7 @@ from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loops import Loop, conditional, counted
 from tensormagic.capture.staging.ranges import First, Items, is_lazy, items_of
 from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, World, attempt
-from tensormagic.capture.staging.truth import computed, truth, unstaged
+from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
 from tensormagic.capture.value import extent, wrap
 from tensormagic.ir.errors import CaptureError, TensorError
 from tensormagic.ir.node import Node
@@ -150,6 +150,11 @@ def _staged_with_lists(
     return None
 
 
+def _is_short(count: Size) -> bool:
+    known = _known(count)
+    return known is not None and known <= UNROLLED
+
+
 def _may_stage(items: Items) -> bool:
     count = items.count()
     return not isinstance(count, int) or count > 1
@@ -174,8 +179,9 @@ def _go_over(
             raise failed
         unstaged(failed)
     over: Iterable[Any] = _listed(items) if items is not None and is_lazy(iterable) else iterable
+    long = items is not None and not isinstance(failed, PlainPython) and not _is_short(items.count())
     with holding(over):
-        _iterations(over, iteration, stop, names)
+        _iterations(over, iteration, stop, names, 0 if long else UNROLLED)
 
 
 def _listed(items: Items) -> Iterable[Any]:
@@ -190,19 +196,20 @@ def _listed(items: Items) -> Iterable[Any]:
         yield items.at(k)
 
 
-def _iterations(items: Iterable[Any], iteration: Callable[[Any], None], stop: Thunk | None, names: Names) -> None:
-    if stop is None:
+def _iterations(
+    items: Iterable[Any], iteration: Callable[[Any], None], stop: Thunk | None, names: Names, lazy: int
+) -> None:
+    """Run iterations, ``lazy`` of them before their conditions are computed."""
+    with Driving(lazy) as driving:
         for item in items:
-            iteration(item)
-        return
-    for item in items:
-        condition = truth(stop())
-        if isinstance(condition, bool):
-            if condition:
+            driving.begin()
+            condition = False if stop is None else decided(stop())
+            if condition is True:
                 break
-            iteration(item)
-        elif _guarded(condition, iteration, item, names):
-            break
+            if condition is False:
+                iteration(item)
+            elif _guarded(condition, iteration, item, names):
+                break
 
 
 def _guarded(stopped: Node, iteration: Callable[[Any], None], item: Any, names: Names) -> bool:
@@ -278,10 +285,14 @@ def staged_each(
 
 def repeat(test: Thunk, iteration: Thunk, told: tuple[Sequence[str], ...]) -> None:
     """``while``."""
-    condition = truth(test())
-    names = Names(*map(tuple, told))
+    with Driving(UNROLLED) as driving:
+        _repeat(test, iteration, Names(*map(tuple, told)), driving)
+
+
+def _repeat(test: Thunk, iteration: Thunk, names: Names, driving: Driving) -> None:
+    capture, condition = context.current(), decided(test())
     failed: Exception | None = None
-    iterations, due = 0, 0 if context.current() is not None else math.inf
+    iterations, due = 0, math.inf if capture is None else UNROLLED + 1 if capture.driven else 0
     while condition is not False:
         if not isinstance(condition, bool) and failed is None:
             failed = _staged(test, iteration, names, condition)
@@ -300,9 +311,11 @@ def repeat(test: Thunk, iteration: Thunk, told: tuple[Sequence[str], ...]) -> No
                     continue
         if not isinstance(condition, bool) and _is_over(condition, failed, iteration):
             return
+        driving.lazy = 0 if failed is not None else UNROLLED
+        driving.begin()
         iteration()
         iterations += 1
-        condition = truth(test())
+        condition = decided(test())
 
 
 def _staged_while_known(test: Thunk, iteration: Thunk, names: Names) -> bool:

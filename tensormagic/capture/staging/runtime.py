@@ -20,7 +20,7 @@ from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.grown import growing
 from tensormagic.capture.staging.repeating import each, repeat
 from tensormagic.capture.staging.trial import Grows, spoil, trial
-from tensormagic.capture.staging.truth import computed, truth, unstaged
+from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
 from tensormagic.capture.stores.uncertain import may_share
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
@@ -52,7 +52,7 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], 
     if test is True or test is False:  # most often, and many times where Python runs a loop
         (then if test else otherwise)()
         return
-    condition = truth(test)
+    condition = decided(test)
     if not isinstance(condition, bool):
         try:
             staged_branch(condition, (then, otherwise), *told[:2])
@@ -74,7 +74,7 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], 
 
 def chosen(test: Any, first: Thunk, second: Thunk) -> Any:
     """``first if test else second``."""
-    condition = truth(test)
+    condition = decided(test)
     if isinstance(condition, bool):
         return (first if condition else second)()
     return _one_of(condition, (first, second), (first, second))
@@ -107,7 +107,7 @@ def either(first: Any, *rest: Thunk) -> Any:
 def _connected(value: Any, rest: Sequence[Thunk], *, conjunction: bool) -> Any:
     """Operands of ``and`` or ``or``, each evaluated where those before it leave that open."""
     for k, thunk in enumerate(rest):
-        condition = truth(value)
+        condition = decided(value)
         if isinstance(condition, bool):
             if condition is not conjunction:
                 return value

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from tensormagic.capture import context
 from tensormagic.capture.known import static_value
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
@@ -38,6 +38,45 @@ def truth(value: Any) -> bool | Node:
 def computed(condition: bool | Node) -> bool:
     """A condition's value, in a cell whose values are there."""
     return condition if isinstance(condition, bool) else bool(wrap(condition).numpy())
+
+
+def decided(value: Any) -> bool | Node:
+    """What a value is as a condition; computed in iterations that Python runs, where no graph of all of them is wanted."""
+    condition, capture = truth(value), context.current()
+    return computed(condition) if capture is not None and capture.driven and values_are_there() else condition
+
+
+class Driving:
+    """A loop whose iterations Python runs: see :func:`decided`.
+
+    Parameters
+    ----------
+    lazy
+        How many iterations, of this loop and of those that it runs in, leave their conditions in the graph.
+    """
+
+    def __init__(self, lazy: int) -> None:
+        self.lazy = lazy
+        self.decides = False
+        self.capture = context.current()
+
+    def __enter__(self) -> Self:
+        if self.capture is not None:
+            self.capture.driving += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.capture is not None:
+            self.capture.driving -= 1
+            self.capture.driven -= self.decides
+            self.capture.iterations *= self.capture.driving > 0
+
+    def begin(self) -> None:
+        """Begin an iteration."""
+        if self.capture is not None and not self.decides:
+            self.capture.iterations += 1
+            self.decides = self.capture.iterations > self.lazy
+            self.capture.driven += self.decides
 
 
 def unstaged(error: Exception) -> None:

@@ -30,7 +30,7 @@ from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Dim, Size, Type, hint, python_kind
 from tensormagic.ops.form import as_array, to_form
 from tensormagic.ops.leaf import CONSTANT, constant, size_node, size_of
-from tensormagic.ops.move import reshape, same, show, transpose
+from tensormagic.ops.move import normalise_axis, reshape, same, show, transpose
 from tensormagic.ops.named import is_bare, named
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import scalar
@@ -470,7 +470,8 @@ class Tensor:
     def swapaxes(self, first: int, second: int) -> Tensor:
         """``ndarray.swapaxes``: a view."""
         order = list(range(self.ndim))
-        order[first], order[second] = order[second], order[first]
+        one, other = normalise_axis(first, self.ndim, "axis1"), normalise_axis(second, self.ndim, "axis2")
+        order[one], order[other] = other, one
         return self.transpose(order)
 
     def copy(self, order: str = "C") -> Tensor:

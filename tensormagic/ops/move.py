@@ -114,11 +114,11 @@ def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
     return tuple(result)
 
 
-def normalise_axis(axis: int, ndim: int) -> int:
-    """A non-negative axis."""
+def normalise_axis(axis: int, ndim: int, name: str = "") -> int:
+    """A non-negative axis; ``name`` is that of the parameter, for messages."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
-        raise AxisError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+        raise AxisError(f"{name}{': ' * bool(name)}axis {axis} is out of bounds for array of dimension {ndim}")
     return axis % ndim
 
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.size import Size
-from tensormagic.ops.matrices.linalg import DET, EIGH, EIGVALSH, SLOGDET, SOLVE, SVD, SVDVALS
+from tensormagic.ops.matrices.determinants import DET, SLOGDET
+from tensormagic.ops.matrices.linalg import EIGH, EIGVALSH, SOLVE, SVD, SVDVALS
 from tensormagic.ops.move import concatenate, slice_
 from tensormagic.ops.opaque import Opaque, item
 from tensormagic.ops.scalars.scalar import exp

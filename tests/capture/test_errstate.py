@@ -55,3 +55,12 @@ def test_a_compiled_function_takes_arrays_of_shapes_that_it_has_seen_and_others(
         assert found["b"].tolist() == [0.0] * 2
     with pytest.raises(tm.GuardError):
         double.run(np.arange(3))
+
+
+def test_without_numpys_own_variable_it_is_asked_each_time(monkeypatch):
+    monkeypatch.setattr(errstate, "_settings", lambda: None)
+    monkeypatch.setattr(errstate, "_last", (None, {}, False))
+    for how in ("raise", "ignore", "warn"):
+        with np.errstate(divide=how):
+            assert errstate.asked() == np.geterr()
+            assert errstate.raises() is ("raise" in np.geterr().values())

@@ -379,3 +379,14 @@ i, j, m = y @ z, np.inner(y[None, None], z[None]), np.dot(y[None], z[None])
 n = np.vdot(y, z)
 """
     check(source, y=np.array([-0.0], dtype), z=np.array([5], dtype))
+
+
+@pytest.mark.parametrize(
+    "call", [lambda a: np.linalg.matrix_power(a, 0.5), lambda a: np.swapaxes(a, 0, 3), lambda a: np.swapaxes(a, -4, 1)]
+)
+def test_what_is_no_exponent_and_no_axis_is_the_error_of_numpy(call):
+    with pytest.raises((TypeError, ValueError)) as theirs:
+        call(np.eye(2))
+    with pytest.raises(theirs.type) as ours:
+        tm.tensor(call)(np.eye(2))
+    assert str(ours.value) == str(theirs.value)

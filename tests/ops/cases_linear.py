@@ -4,7 +4,7 @@ import numpy as np
 import scipy.linalg
 
 from tensormagic.ops import contract
-from tensormagic.ops.matrices import gram, linalg, matrix
+from tensormagic.ops.matrices import determinants, gram, linalg, matrix
 from tests.ops.cases import ALL, case
 
 # contractions ----------------------------------------------------------------------------------------------------------
@@ -138,6 +138,11 @@ def _adjugate(a):
     return result
 
 
+def _adjugate_change(a, t):
+    """The difference of cofactors, which is the derivative where these are of the second degree at most."""
+    return (_adjugate(a + t) - _adjugate(a - t)) / 2
+
+
 for _shape in [(3, 2), (2, 3), (1, 4), (0, 2), (2, 0), (2, 3, 4)]:
     case("gram", gram.gram, lambda a: np.matmul(np.swapaxes(a, -1, -2), a), _shape)
 
@@ -146,15 +151,25 @@ for _shape in SQUARES:
     _fine = _shape[-1] == 3 and _shape[-2:] == (3, 3)
     _square = {"derivative": _fine, "prepare": _regular if _fine else (lambda *v: v)}
     case("inv", linalg.inv, np.linalg.inv, _shape, **_square)
-    case("det", linalg.det, np.linalg.det, _shape, **_square)
-    case("slogdet", linalg.slogdet, np.linalg.slogdet, _shape, **_square)
+    case("det", determinants.det, np.linalg.det, _shape, **_square)
+    case("slogdet", determinants.slogdet, np.linalg.slogdet, _shape, **_square)
     case(
         "adjugate",
-        lambda a: linalg.make(linalg.ADJUGATE, (matrix.prepared(a),)),
+        lambda a: linalg.make(determinants.ADJUGATE, (matrix.prepared(a),)),
         _adjugate,
         _shape,
         dtypes="dD",
         **_square,
+        tags=frozenset({"rounds"}),
+    )
+    case(
+        "adjugate",
+        lambda a, t: linalg.make(determinants.ADJUGATE, (matrix.prepared(a), matrix.prepared(t))),
+        _adjugate_change,
+        *(_shape, _shape) if _fine else ((1, 1), (1, 1)),
+        dtypes="dD",
+        derivative=_fine,
+        prepare=(lambda a, t: (*_regular(a), t)) if _fine else (lambda *v: v),
         tags=frozenset({"rounds"}),
     )
     _factored = {"prepare": _definite if _fine else (lambda *v: v), "smooth": _definite_nodes, "derivative": _fine}

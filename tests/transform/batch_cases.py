@@ -278,7 +278,7 @@ CASES = {
     ],
     "inv": [([matrices(3, 3)], op("inv"), True)],
     "pinv": [([matrices(4, 3)], op("pinv", rcond=None), True)],
-    "adjugate": [([matrices(3, 3)], op("adjugate"), True)],
+    "adjugate": [([matrices(3, 3)], op("adjugate"), True), ([matrices(3, 3), normal(3, 3)], op("adjugate"), True)],
     "det": [([matrices(3, 3)], op("det"), True)],
     "slogdet": [([matrices(3, 3)], op("slogdet"), True)],
     "cholesky": [([definite], op("cholesky", upper=False), True)],

@@ -12,7 +12,7 @@ from tensormagic.ir.type import array, symbol
 from tensormagic.ops import contract, fold, move, update
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import constant, iota, parameter, size_node
-from tensormagic.ops.matrices import linalg, matrix
+from tensormagic.ops.matrices import determinants, linalg, matrix
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
@@ -212,8 +212,8 @@ EXAMPLES = [
             ("products_with_kroneckers", ((2, N), (M, 3), (N * 3,)), lambda a, b, x: contract.matmul(kron(a, b), x)),
             ("products_with_kroneckers", ((2, N), (M, 3), (3, 2 * M)), lambda a, b, x: contract.matmul(x, kron(a, b))),
             ("products_of_orthonormals", ((M, 3),), lambda a: gram(linalg.qr(a)[0])),
-            ("determinants_of_triangles", (VECTOR,), lambda x: linalg.det(diag(x))),
-            ("determinants_of_triangles", (MATRIX,), lambda a: linalg.det(matrix.triu(a))),
+            ("determinants_of_triangles", (VECTOR,), lambda x: determinants.det(diag(x))),
+            ("determinants_of_triangles", (MATRIX,), lambda a: determinants.det(matrix.triu(a))),
             ("inverses_of_diagonals", (VECTOR,), lambda x: linalg.inv(diag(x))),
             ("inverses_of_orthogonals", (MATRIX,), lambda a: linalg.inv(linalg.svd(a)[0])),
             ("factors_of_diagonals", (VECTOR,), lambda x: linalg.cholesky(diag(scalar.exp(x)))),
@@ -224,7 +224,7 @@ EXAMPLES = [
             ("systems_of_inverses", (MATRIX, (N, M)), lambda a, b: linalg.solve(linalg.svd(a)[2], b)),
             ("values_of_diagonals", (VECTOR,), lambda x: linalg.svdvals(diag(x))),
             ("values_of_diagonals", (VECTOR,), lambda x: linalg.eigvalsh(diag(x))),
-            ("functions_of_blocks", (MATRIX, (M, M)), lambda a, b: linalg.det(blocks(a, b))),
+            ("functions_of_blocks", (MATRIX, (M, M)), lambda a, b: determinants.det(blocks(a, b))),
             ("functions_of_blocks", (MATRIX, (M, M)), lambda a, b: linalg.inv(blocks(a, b))),
             (
                 "functions_of_blocks",
@@ -232,7 +232,7 @@ EXAMPLES = [
                 lambda a, b, x: linalg.solve(blocks(a, b), move.expand_dims(x, (1,))),
             ),
             ("functions_of_kroneckers", (MATRIX, (M, M)), lambda a, b: linalg.inv(kron(a, b))),
-            ("functions_of_kroneckers", (MATRIX, (M, M)), lambda a, b: linalg.det(kron(a, b))),
+            ("functions_of_kroneckers", (MATRIX, (M, M)), lambda a, b: determinants.det(kron(a, b))),
         )
     ),
     Example("transposed_operands", (MATRIX, VECTOR), lambda a, x: contract.matmul(move.transpose(a), x)),
@@ -244,10 +244,10 @@ EXAMPLES = [
     Example(
         "inverses_to_systems", ((3, N, N), (3, N, M)), lambda a, b: contract.matmul(linalg.inv(a), b), level="real"
     ),
-    Example("determinants_of_inverses", (MATRIX,), lambda a: linalg.det(linalg.inv(a)), level="real"),
+    Example("determinants_of_inverses", (MATRIX,), lambda a: determinants.det(linalg.inv(a)), level="real"),
     Example("inverses_of_inverses", (MATRIX,), lambda a: linalg.inv(linalg.inv(a)), level="real"),
-    Example("absolute_determinants", (MATRIX,), lambda a: scalar.log(scalar.absolute(linalg.det(a)))),
-    Example("determinants", (MATRIX,), lambda a: scalar.log(linalg.det(contract.matmul(a, move.transpose(a))))),
+    Example("absolute_determinants", (MATRIX,), lambda a: scalar.log(scalar.absolute(determinants.det(a)))),
+    Example("determinants", (MATRIX,), lambda a: scalar.log(determinants.det(contract.matmul(a, move.transpose(a))))),
     Example("diagonals_of_products", ((N, M), (M, N)), lambda a, b: matrix.diagonal(contract.matmul(a, b), 0, 1)),
     Example(
         "diagonals_of_products",

@@ -7,7 +7,8 @@ from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import MAX, PROD, fold, mean, reduce_sum
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.matrices.linalg import det, eigh, eigvalsh, svdvals
+from tensormagic.ops.matrices.determinants import det
+from tensormagic.ops.matrices.linalg import eigh, eigvalsh, svdvals
 from tensormagic.ops.op import Op, registry
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.regions.control import cond
@@ -105,8 +106,27 @@ def test_the_gradient_of_a_determinant_at_a_singular_matrix_is_that_of_its_cofac
     a = np.array([[1.0, 2], [2, 4]])
     (found,) = run(lambda x: gradient(det(x), [x])[0], a)
     np.testing.assert_allclose(found, [[4, -2], [-2, 1]], rtol=1e-14)
-    with pytest.raises(np.linalg.LinAlgError):
-        run(lambda x: gradient(reduce_sum(gradient(det(x), [x])[0] * x, (0, 1)), [x])[0], a)
+
+
+@pytest.mark.parametrize(
+    "singular", [[[1, 2, 3], [2, 4, 6], [1, 0, 1]], [[1, 2, 3], [2, 4, 6], [3, 6, 9]], [[0] * 3] * 3]
+)
+def test_the_second_derivative_of_a_determinant_holds_at_singular_matrices(singular):
+    def cofactors(a):
+        return np.cross(a[[1, 2, 0]], a[[2, 0, 1]])
+
+    def along(x, *directions):
+        value = det(x)
+        for direction in directions:
+            value = reduce_sum(gradient(value, [x])[0] * constant(direction), (0, 1))
+        return gradient(value, [x])[0]
+
+    a = np.array(singular, float)
+    first, second = np.random.default_rng(3).normal(size=(2, 3, 3))
+    (found,) = run(lambda x: along(x, first), a)
+    np.testing.assert_allclose(found, (cofactors(a + first) - cofactors(a - first)) / 2, rtol=1e-12, atol=1e-13)
+    with pytest.raises(np.linalg.LinAlgError):  # the third one is by the inverse
+        run(lambda x: along(x, first, second), a)
 
 
 def test_equal_eigenvalues_have_a_derivative_and_their_vectors_none():

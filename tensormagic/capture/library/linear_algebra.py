@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from functools import cache
 from typing import Any
@@ -28,7 +29,7 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.indices import sorting
 from tensormagic.ops.indices.gather import take_along_axis
 from tensormagic.ops.leaf import iota, size_node
-from tensormagic.ops.matrices import linalg, spectral
+from tensormagic.ops.matrices import determinants, linalg, spectral
 from tensormagic.ops.move import broadcast, expand_dims, flip, reshape, same, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
@@ -47,8 +48,8 @@ def _done(node: Node) -> Tensor:
 
 implements(np.linalg.inv)(lambda a: _done(linalg.inv(node_of(a))))
 implements(np.linalg.solve)(lambda a, b: _done(linalg.solve(node_of(a), node_of(b))))
-implements(np.linalg.det)(lambda a: _done(linalg.det(node_of(a))))
-implements(np.linalg.slogdet)(lambda a: SlogdetResult(*map(_done, linalg.slogdet(node_of(a)))))
+implements(np.linalg.det)(lambda a: _done(determinants.det(node_of(a))))
+implements(np.linalg.slogdet)(lambda a: SlogdetResult(*map(_done, determinants.slogdet(node_of(a)))))
 implements(np.linalg.cholesky)(lambda a, /, *, upper=False: _done(linalg.cholesky(node_of(a), upper=upper)))
 implements(np.linalg.eigh)(lambda a, UPLO="L": EighResult(*map(_done, linalg.eigh(node_of(a), UPLO))))
 implements(np.linalg.eigvalsh)(lambda a, UPLO="L": _done(linalg.eigvalsh(node_of(a), UPLO)))
@@ -180,7 +181,10 @@ def matrix_power(a: Any, n: int) -> Any:
     x = node_of(a)
     if x.type.ndim < 2 or not same(*x.type.shape[-2:]):
         raise ShapeError(f"Last 2 dimensions of the array must be square, and its shape is {show(x.type.shape)}")
-    power = n.__index__()
+    try:
+        power = operator.index(n)
+    except TypeError as error:
+        raise TypeError("exponent must be an integer") from error
     if power == 0:
         shape = x.type.shape[-2:]
         unit = astype(scalar.equal(iota(shape, 0), iota(shape, 1)), x.type.dtype)

@@ -20,7 +20,7 @@ from tensormagic.ops.contract import einsum
 from tensormagic.ops.fold import axes_of, fold, reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import iota
-from tensormagic.ops.matrices import linalg
+from tensormagic.ops.matrices import determinants, linalg
 from tensormagic.ops.move import broadcast, expand_dims, reshape, transpose
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
@@ -178,7 +178,7 @@ def _by_singular_values(node: Node, p: Any) -> Node:
 
 def _by_inverse(node: Node, p: Any) -> Node:
     """Infinite where there is no inverse."""
-    sign, _ = linalg.slogdet(node)
+    sign, _ = determinants.slogdet(node)
     singular = scalar.equal(sign, 0)
     shape = node.type.shape
     square = broadcast(expand_dims(singular, (len(shape) - 2, len(shape) - 1)), shape)

@@ -28,7 +28,7 @@ from tensormagic.ops.fold import fold, reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import constant, iota, size_node
-from tensormagic.ops.matrices import least_squares, linalg, matrix, matrix_function, spectral
+from tensormagic.ops.matrices import determinants, least_squares, linalg, matrix, matrix_function, spectral
 from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, expand_dims, reshape, slice_
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
@@ -97,7 +97,7 @@ def inv(
 @implements("scipy.linalg.det")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.det``."""
-    return _done(linalg.det(node_of(a)))
+    return _done(determinants.det(node_of(a)))
 
 
 def _turned(x: Node, trans: Any, lower: bool) -> tuple[Node, bool]:

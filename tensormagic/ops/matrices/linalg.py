@@ -1,4 +1,4 @@
-"""Linear algebra by LAPACK: solve, inverse, determinants, factorisations, each with its derivative in the same ops.
+"""Linear algebra by LAPACK: solve, inverse, factorisations, each with its derivative in the same ops.
 
 Derivatives are batched, complex and of any order. Those of ``cholesky``, ``eigh`` and ``eigvalsh`` are by the triangle
 that is read, as differences of the values are: the other one has the derivative 0. Where eigenvalues or singular values
@@ -48,15 +48,13 @@ from tensormagic.ops.matrices.matrix import (
     square_guards,
     square_type,
     swap,
-    trace_of_product,
     triu,
-    typed,
 )
 from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, reshape, same, show, slice_
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.pointwise import astype, total
-from tensormagic.ops.scalars.scalar import absolute, equal, greater, greater_equal, imag, less, less_equal, real, where
+from tensormagic.ops.scalars.scalar import absolute, equal, greater, greater_equal, imag, less, less_equal, where
 
 # systems --------------------------------------------------------------------------------------------------------------
 
@@ -198,89 +196,6 @@ PINV = Opaque(name="pinv", types=_pinv_type, numpy=_pinv_numpy, tangent=_pinv_ta
 def pinv(a: Node, rcond: float | str | None = None) -> Node:
     """``np.linalg.pinv``, with the bound ``"size"`` for epsilon times the larger extent; its derivative is that at constant rank."""
     return make(PINV, (prepared(a),), rcond=rcond)
-
-
-# determinants ---------------------------------------------------------------------------------------------------------
-
-
-def _adjugate_numpy(a: Value) -> Value:
-    """By singular values, which is accurate for singular matrices too."""
-    u, s, vh = np.linalg.svd(a)
-    before, after = np.ones_like(s), np.ones_like(s)
-    before[..., 1:] = np.cumprod(s[..., :-1], axis=-1)
-    after[..., :-1] = np.cumprod(s[..., :0:-1], axis=-1)[..., ::-1]
-    turn = np.linalg.det(u) * np.linalg.det(vh)
-    middle = (before * after)[..., :, None] * np.conjugate(np.swapaxes(u, -1, -2))
-    return (turn[..., None, None] * np.matmul(np.conjugate(np.swapaxes(vh, -1, -2)), middle)).astype(
-        a.dtype, copy=False
-    )
-
-
-def _adjugate_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    a, t = one(node, tangents)
-    inverse = inv(a)
-    change = trace_of_product(node, t)
-    return inverse * as_column(as_column(change)) - matmul(matmul(inverse, t), node)
-
-
-ADJUGATE = Opaque(
-    name="adjugate",
-    types=square_type,
-    numpy=_adjugate_numpy,
-    tangent=_adjugate_tangent,
-    check=square_guards,
-    doc="The transposed matrix of cofactors: det(a) times the inverse, and defined for singular matrices.",
-)
-
-
-def _det_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
-    a, t = one(node, tangents)
-    return trace_of_product(make(ADJUGATE, (a,)), t)
-
-
-DET = Opaque(
-    name="det",
-    types=lambda args, _params: typed(args[0].type.dtype, square(args[0])[0]),
-    numpy=np.linalg.det,
-    tangent=_det_tangent,
-    check=square_guards,
-    doc="The determinant.",
-)
-
-
-def det(a: Node) -> Node:
-    """``np.linalg.det``; its first derivative holds for singular matrices too, higher ones raise there."""
-    return make(DET, (prepared(a),))
-
-
-def _slogdet_types(args: tuple[Node, ...], _params: Mapping[str, Any]) -> tuple[Type, ...]:
-    lead, _ = square(args[0])
-    dtype = args[0].type.dtype
-    return typed(dtype, lead), typed(real_dtype(dtype), lead)
-
-
-def _slogdet_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
-    a, t = one(node, tangents)
-    change = trace_of_product(inv(a), t)
-    if a.type.dtype.kind != "c":
-        return None, change
-    sign, _ = items(node)
-    return sign * (astype(imag(change), sign.type.dtype) * 1j), real(change)
-
-
-SLOGDET = Opaque(
-    name="slogdet",
-    types=_slogdet_types,
-    numpy=np.linalg.slogdet,
-    tangent=_slogdet_tangent,
-    check=square_guards,
-    doc="The sign of the determinant, and the logarithm of its absolute value.",
-)
-
-
-def slogdet(a: Node) -> tuple[Node, ...]:
-    """``np.linalg.slogdet``: sign and logarithm."""
-    return items(make(SLOGDET, (prepared(a),)))
 
 
 # factorisations -------------------------------------------------------------------------------------------------------

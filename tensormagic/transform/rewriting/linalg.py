@@ -12,7 +12,8 @@ from tensormagic.ir.rules import plain
 from tensormagic.ir.type import Size, hint
 from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
 from tensormagic.ops.leaf import IOTA
-from tensormagic.ops.matrices.linalg import DET, INV, SLOGDET, solve, swap
+from tensormagic.ops.matrices.determinants import DET, SLOGDET
+from tensormagic.ops.matrices.linalg import INV, solve, swap
 from tensormagic.ops.matrices.matrix import diagonal_places
 from tensormagic.ops.move import RESHAPE, SLICE, TRANSPOSE, Slices, slice_
 from tensormagic.ops.opaque import item

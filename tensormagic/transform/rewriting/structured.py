@@ -11,13 +11,12 @@ from tensormagic.ops.fold import PROD, fold
 from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.indices.sorting import sort
 from tensormagic.ops.leaf import iota, size_node
+from tensormagic.ops.matrices.determinants import DET, det
 from tensormagic.ops.matrices.linalg import (
     CHOLESKY,
-    DET,
     INV,
     SOLVE,
     cholesky,
-    det,
     inv,
     solve,
     solve_triangular,

@@ -1,0 +1,150 @@
+"""Determinants, and the matrix of cofactors that their derivatives are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Type
+from tensormagic.ops.contract import matmul
+from tensormagic.ops.matrices.linalg import inv
+from tensormagic.ops.matrices.matrix import (
+    as_column,
+    one,
+    prepared,
+    real_dtype,
+    square,
+    square_guards,
+    square_type,
+    swap,
+    trace_of_product,
+    typed,
+)
+from tensormagic.ops.op import Tangent, Value
+from tensormagic.ops.opaque import Opaque, items
+from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.scalars.scalar import imag, real
+
+
+def _adjugate_numpy(a: Value, *directions: Value) -> Value:
+    """By singular values, which is accurate for singular matrices too: of a diagonal matrix it is all products but for one."""
+    u, s, vh = np.linalg.svd(a)
+    adjoint_u, v = np.conjugate(np.swapaxes(u, -1, -2)), np.conjugate(np.swapaxes(vh, -1, -2))
+    turn = np.linalg.det(u) * np.linalg.det(vh)
+    middle = _others(s)[..., :, None] * adjoint_u
+    for direction in directions:
+        moved = adjoint_u @ direction @ v
+        pairs = _but_two(s)
+        changed = -pairs * moved
+        n = s.shape[-1]
+        changed[..., range(n), range(n)] = np.sum(pairs * np.diagonal(moved, axis1=-2, axis2=-1)[..., None, :], axis=-1)
+        middle = changed @ adjoint_u
+    return (turn[..., None, None] * np.matmul(v, middle)).astype(a.dtype, copy=False)
+
+
+def _others(s: Value) -> Value:
+    """For each number the product of the others."""
+    before, after = np.ones_like(s), np.ones_like(s)
+    before[..., 1:] = np.cumprod(s[..., :-1], axis=-1)
+    after[..., :-1] = np.cumprod(s[..., :0:-1], axis=-1)[..., ::-1]
+    return before * after
+
+
+def _but_two(s: Value) -> Value:
+    """For each pair of numbers the product of the others; 0 for a number with itself."""
+    found = np.zeros((*s.shape, s.shape[-1]), s.dtype)
+    for k in range(s.shape[-1]):
+        rest = s.copy()
+        rest[..., k] = 1
+        found[..., k, :] = _others(rest)
+        found[..., k, k] = 0
+    return found
+
+
+def _adjugate_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    a, t = node.args[0], tangents[0]
+    if len(node.args) == 1:
+        return None if t is None else make(ADJUGATE, (a, t))
+    direction, moved = node.args[1], tangents[1]
+    terms = [] if moved is None else [make(ADJUGATE, (a, moved))]
+    if t is not None:  # the second derivative is by the inverse
+        whole, change, inverse = make(ADJUGATE, (a,)), make(ADJUGATE, (a, t)), inv(a)
+        turned_inverse = matmul(matmul(inverse, t), inverse)
+        terms.append(_spread(inverse, trace_of_product(change, direction)))
+        terms.append(-_spread(turned_inverse, trace_of_product(whole, direction)))
+        terms.append(matmul(matmul(turned_inverse, direction), whole) - matmul(matmul(inverse, direction), change))
+    return total(terms)
+
+
+def _spread(x: Node, factor: Node) -> Node:
+    """Matrices times a number each."""
+    return x * as_column(as_column(factor))
+
+
+def _adjugate_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
+    del linear  # in the direction alone
+    return [None, swap(make(ADJUGATE, (node.args[0], swap(cotangent))))]
+
+
+ADJUGATE = Opaque(
+    name="adjugate",
+    types=square_type,
+    numpy=_adjugate_numpy,
+    tangent=_adjugate_tangent,
+    back=_adjugate_back,
+    check=square_guards,
+    doc="The transposed matrix of cofactors: det(a) times the inverse, and defined for singular matrices; or its derivative.",
+)
+
+
+def _det_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
+    a, t = one(node, tangents)
+    return trace_of_product(make(ADJUGATE, (a,)), t)
+
+
+DET = Opaque(
+    name="det",
+    types=lambda args, _params: typed(args[0].type.dtype, square(args[0])[0]),
+    numpy=np.linalg.det,
+    tangent=_det_tangent,
+    check=square_guards,
+    doc="The determinant.",
+)
+
+
+def det(a: Node) -> Node:
+    """``np.linalg.det``; its first two derivatives hold for singular matrices too, higher ones raise there."""
+    return make(DET, (prepared(a),))
+
+
+def _slogdet_types(args: tuple[Node, ...], _params: Mapping[str, Any]) -> tuple[Type, ...]:
+    lead, _ = square(args[0])
+    dtype = args[0].type.dtype
+    return typed(dtype, lead), typed(real_dtype(dtype), lead)
+
+
+def _slogdet_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
+    a, t = one(node, tangents)
+    change = trace_of_product(inv(a), t)
+    if a.type.dtype.kind != "c":
+        return None, change
+    sign, _ = items(node)
+    return sign * (astype(imag(change), sign.type.dtype) * 1j), real(change)
+
+
+SLOGDET = Opaque(
+    name="slogdet",
+    types=_slogdet_types,
+    numpy=np.linalg.slogdet,
+    tangent=_slogdet_tangent,
+    check=square_guards,
+    doc="The sign of the determinant, and the logarithm of its absolute value.",
+)
+
+
+def slogdet(a: Node) -> tuple[Node, ...]:
+    """``np.linalg.slogdet``: sign and logarithm."""
+    return items(make(SLOGDET, (prepared(a),)))

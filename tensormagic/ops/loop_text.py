@@ -20,7 +20,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Dim, Size, Symbol, bracketed, nodes_of, python_text
 from tensormagic.ir.type import Type
 from tensormagic.ops.interpret import Step, bind, computed, schedule
-from tensormagic.ops.move import RESHAPE, drops_ones, without_ones
+from tensormagic.ops.move import RESHAPE, SLICE, drops_ones, without_ones
 from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import ITEM
 
@@ -177,7 +177,9 @@ class Scope:
         return self.drops(node) and not without_ones(node.type.shape)
 
     def is_dropped(self, node: Node, name: str) -> bool:
-        """Whether a name stands for what a reshape of ``node`` only adds axes of extent 1 to."""
+        """Whether a name stands for a part without its axes of extent 1, or for what a reshape of ``node`` only adds such axes to."""
+        if node in self.names and node.op is SLICE and self.names[node] == name:
+            return self.drops(node)
         return bool(node.args) and node.op is RESHAPE and self.names.get(node.args[0]) == name
 
     def evaluated(self, node: Node) -> str:

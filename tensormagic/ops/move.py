@@ -286,11 +286,18 @@ def is_row(node: Node) -> bool:
 
 
 def drops_ones(node: Node, users: Sequence[Node]) -> bool:
-    """Whether a slice is only read without those of its axes that have an extent of 1."""
-    if node.op is not SLICE or len(users) != 1 or users[0].op is not RESHAPE:
+    """Whether a slice is only read without those of its axes that have an extent of 1, or stored as it is."""
+    if node.op is not SLICE or len(users) != 1 or 1 not in (shape := node.type.shape):
         return False
-    shape = node.type.shape
-    return 1 in shape and list(users[0]["shape"]) == without_ones(shape)
+    if users[0].op is RESHAPE:
+        return list(users[0]["shape"]) == without_ones(shape)
+    return not without_ones(shape) and _is_moved(node, users[0])
+
+
+def _is_moved(part: Node, store: Node) -> bool:
+    """Whether a part of an array is stored as it is, in an array of the same dtype."""
+    sets = store.op.name == "set" and store.type.dtype == part.type.dtype
+    return sets and len(store.args) == 2 and store.args[1] is part and store.args[0] is not part
 
 
 def takes_dropped(store: Node, value: Node) -> bool:

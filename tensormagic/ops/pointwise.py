@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.errors import DTypeError
-from tensormagic.ir.node import Node, make
+from tensormagic.ir.node import Bounds, Node, make
 from tensormagic.ir.type import Size, Type, python_kind
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, slice_, stretch, transpose
@@ -142,6 +142,7 @@ class Pointwise(Op):
             same = {a.type.form for a in node.args[1:]} == {node.type.form}
             return f"{given[1]} if {given[0]} else {given[2]}" if same else None
         weak, kind = forms == {"python"}, node.args[0].type.dtype.kind
+        infix = infix or _shifted(node, given, weak=weak)
         if infix is None:
             operator = self.numbers.get(kind, self.numpy)
             if operator is self.numpy and not isinstance(self.numpy, np.ufunc):
@@ -156,7 +157,15 @@ class Pointwise(Op):
             return None if node.type.form != "scalar" else infix
         if node.type.form != "python" or "/" in infix:
             return None
-        return f"{scope.text.object(_wrapped)}({infix})" if node.type.dtype.kind == "i" else infix
+        wraps = node.type.dtype.kind == "i" and self.name not in _WITHIN
+        return f"{scope.text.object(_wrapped)}({infix})" if wraps else infix
+
+    def bounds(self, node: Node) -> Bounds:
+        """What is known of bits that a constant, which is not negative, lets through."""
+        if self.name != "bitwise_and" or node.type.shape or node.type.dtype.kind not in "iu":
+            return None, None
+        masks = [m for m in map(_whole_number, node.args) if m is not None and m >= 0]
+        return (0, min(masks)) if masks else (None, None)
 
     def scalar_source(self, node: Node) -> str | None:
         """The scalar expression for the node's dtypes; None where it runs in NumPy."""
@@ -192,6 +201,27 @@ class Pointwise(Op):
 
     def expand(self, node: Node) -> Node | None:
         return self.body(*node.args) if self.body else None
+
+
+_WITHIN = {"bitwise_and", "bitwise_or", "bitwise_xor", "right_shift"}  # of 64 bits these give 64
+
+
+def _whole_number(node: Node) -> int | None:
+    """The integer that a constant is, in whichever form."""
+    while node.op.name == "form":
+        node = node.args[0]
+    whole = node.op is CONSTANT and not node.type.shape and node.type.dtype.kind in "iu"
+    return int(node["bits"].array()) if whole else None
+
+
+def _shifted(node: Node, given: Sequence[str], *, weak: bool) -> str | None:
+    """Python's operator for a shift of numbers of one kind by a constant, by as many bits as there are: there it is NumPy's."""
+    sign = {"left_shift": "<<", "right_shift": ">>"}.get(node.op.name)
+    if sign is None or len({(a.type.dtype, a.type.form) for a in node.args}) != 1:
+        return None
+    number, bits = _whole_number(node.args[1]), 8 * node.args[0].type.dtype.itemsize
+    fits = number is not None and 0 <= number < bits and node.type.dtype == node.args[0].type.dtype
+    return f"({given[0]} {sign} {given[1]})" if fits and (weak or node.type.form == "scalar") else None
 
 
 _OPERATOR = re.compile(r"-?\{0\}( ([-+*/&|^]|[<>]=?|[=!]=) (\{[01]\}|0))?")
@@ -379,6 +409,8 @@ class Cast(Pointwise):
             not before.shape and "scalar" not in {before.form, node.type.form}
         ):
             return None
+        if after.kind == "b" and before.form == node.type.form == "scalar":
+            return f"{scope.text.object(np.bool_)}({given[0]})"
         return f"{given[0]}.astype({scope.text.object(after)})"
 
     def scalar_source(self, node: Node) -> str | None:

@@ -171,3 +171,68 @@ def test_integers_wrap_as_they_do_elsewhere(by: Callable[[int], None]) -> None:
     with np.errstate(over="ignore"):
         interpreted, text = both(by, f, np.int64(3), 40)
     assert bits([interpreted]) == bits([text])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint64, np.int64, "python"])
+def test_bits_are_moved_and_asked_as_in_python(dtype: Any, by: Callable[[int], None]) -> None:
+    kind = int if dtype == "python" else dtype
+
+    def moved(x: Any, first: Any) -> Any:
+        number, odd, found = first, 0, np.zeros((x.shape[0], 5), x.dtype)
+        for k in range(x.shape[0]):
+            value = number if dtype == "python" else x[k]
+            found[k, 0] = value >> 1
+            found[k, 1] = value << 3
+            found[k, 2] = value >> 7
+            found[k, 3] = (value & 6) + (x[k] & 1)
+            found[k, 4] = value << 0
+            if (value & 1) ^ (odd & 1):
+                odd = odd + 1
+            number = number - 3
+            if x[k]:
+                number = (number >> 1) ^ 0x8408
+        return found, odd, number
+
+    info = np.iinfo(np.int64 if kind is int else kind)
+    ends = [info.max, info.min, 0, 1, 2, 127 if info.min else 254, info.max // 3]
+    x = np.array([*ends, *ends], np.int64 if kind is int else kind)
+    interpreted, text = both(by, moved, x, 0xFFFF)
+    with np.errstate(all="ignore"):
+        assert bits(text) == bits(interpreted) == bits(moved(x.copy(), 0xFFFF))
+
+
+def test_elements_that_change_places(by: Callable[[int], None]) -> None:
+    def changed(x: Any, y: Any, z: Any) -> Any:
+        for i in range(x.shape[0] - 1):
+            if x[i] > x[i + 1]:
+                x[i], x[i + 1] = x[i + 1], x[i]
+            y[i, 1] = y[i + 1, 0]
+            y[i, 0], y[0, i + 1] = y[0, i + 1], y[i, 0]
+            z[i] = x[i + 1]
+            z[i + 1] += x[i]
+            z[i : i + 1] = z[i + 1 : i + 2]
+            x[i + 1 : i + 2] += x[i : i + 1]
+        return x, y, z
+
+    x = np.array([3.5, -0.0, 0.0, np.inf, -7.25, 2.0])
+    arguments = x, np.arange(36.0).reshape(6, 6)[::-1], np.arange(6)
+    for given in (arguments, (x.astype(np.float32), np.asfortranarray(arguments[1]), np.arange(6, dtype=float))):
+        interpreted, text = both(by, changed, *given[:2], given[2].astype(float))
+        plain = copy.deepcopy((*given[:2], given[2].astype(float)))
+        assert bits(text) == bits(interpreted) == bits(changed(*plain))
+
+
+def test_what_a_number_may_be_is_asked_as_numpy_asks(by: Callable[[int], None]) -> None:
+    def moved(table: Any, x: Any) -> Any:
+        total = 0.0
+        for k in range(x.shape[0]):
+            total += table[x[k] & 7]
+        return total
+
+    x = np.array([1, -1, 255, 8, -(2**63), 2**63 - 1])
+    interpreted, text = both(by, moved, np.arange(8.0), x)
+    assert text == interpreted == moved(np.arange(8.0), x)
+    for few in (NEVER, 0):
+        by(few)
+        with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 5"):
+            tm.tensor(moved)(np.arange(5.0), x)

@@ -84,6 +84,7 @@ def trace(fun: Any, *types: Any) -> Graph:
     Examples
     --------
     >>> print(trace(lambda x, w: x @ w, "float64[n, 3]", "float64[3]"))
+    # %0 is x, %1 is w; n0 is x.shape[0]
     graph(%0: float64[n0, 3], %1: float64[3]) {
       %2 = contract(%0, %1) subscripts='ab,b->a' : float64[n0]
       return %2
@@ -212,6 +213,14 @@ class Compiled(Made):
     _structure: Any
     _single: bool
     _sizes: dict[Any, dict[Any, int]] = field(default_factory=dict, repr=False)  # of arrays that were seen
+
+    def __repr__(self) -> str:
+        """``Compiled(loss of x: float64[n0], w: float64[3]; 2 kernels)``."""
+        count = len(self.kernels)
+        names = self.graph.names or [f"argument {k}" for k in range(len(self.graph.parameters))]
+        given = ", ".join(f"{n}: {p.type}" for n, p in zip(names, self.graph.parameters, strict=True))
+        kernels = f"{count} kernel{'s' * (count != 1)}"
+        return f"Compiled({self._traced.name}{f' of {given}' if given else ''}; {kernels})"
 
     @property
     def kernels(self) -> tuple[Any, ...]:

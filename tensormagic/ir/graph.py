@@ -99,7 +99,9 @@ class Graph:
         return hash((self.parameters, self.results, self.guards))
 
     def __str__(self) -> str:
-        return self.text
+        from tensormagic.ir.text import about
+
+        return f"{about(self)}{self.text}"
 
     __repr__ = __str__
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +27,25 @@ def show(graph: Graph) -> str:
     regions: dict[Graph, str] = {}
     main = _show_one(graph, regions)
     return "\n".join([*(f"{name} = {_show_one(region, regions)}" for region, name in regions.items()), main])
+
+
+def about(graph: Graph) -> str:
+    """What the parameters are called, and what the sizes are, as a comment above the text; nothing where no name is known."""
+    if len(graph.names) != len(graph.parameters) or not all(map(str.isidentifier, graph.names)):
+        return ""
+    called = [f"%{k} is {name}" for k, name in enumerate(graph.names)]
+    sizes = [f"{symbol_} is {said}" for symbol_, said in extents(graph.names, graph.parameters).items()]
+    return f"# {'; '.join(', '.join(part) for part in (called, sizes) if part)}\n" if called else ""
+
+
+def extents(names: Sequence[str], parameters: Sequence[Node]) -> dict[str, str]:
+    """What the user would write for each symbol of a size: the axis of the first input that has it and a name."""
+    found: dict[str, str] = {}
+    for name, node in zip(names, parameters, strict=True):
+        for axis, size in enumerate(node.type.shape if name.isidentifier() else ()):
+            if str(size).isidentifier():
+                found.setdefault(str(size), f"{name}.shape[{axis}]" if len(node.type.shape) > 1 else f"len({name})")
+    return found
 
 
 def _show_one(graph: Graph, regions: dict[Graph, str]) -> str:
@@ -97,7 +116,7 @@ _LINE = re.compile(r"(%\d+) = (\w+)\(([^)]*)\)((?: \w+=\S+)*) : (.+)$")
 
 
 def parse(text: str, ops: Mapping[str, Any]) -> Graph:
-    """The graph that ``text`` shows, with ``ops`` giving the op of each name.
+    """The graph that ``text`` shows, with ``ops`` giving the op of each name; lines that begin with # are comments.
 
     Raises
     ------
@@ -108,6 +127,8 @@ def parse(text: str, ops: Mapping[str, Any]) -> Graph:
     block: list[str] = []
     graph: Graph | None = None
     for line in text.strip().splitlines():
+        if line.startswith("#"):
+            continue
         block.append(line)
         if line.strip() == "}":
             name, graph = _parse_one(block, ops, regions)

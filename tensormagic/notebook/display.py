@@ -266,7 +266,7 @@ class Report:
         """The display in every form."""
         out, shown = self.outcome, self.portrait
         scene = shown.scene(out.source) if shown is not None and self._graph else None
-        made = bundle(self.line, scene, self._views, self._rich, self._panels)
+        made = bundle(self.line, scene, self._views, self._rich, self._panels, expanded=out.options.opened)
         self.__dict__.pop("portrait", None)  # IPython keeps every report, and the graph's picture is large
         return made
 

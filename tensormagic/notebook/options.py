@@ -106,6 +106,7 @@ class Options:
     transfers: str = ""
     dtype: str = ""
     show: tuple[str, ...] = ("graph",)
+    opened: bool = False
     quiet: bool = False
     force: bool = False
     check: bool = False
@@ -240,6 +241,7 @@ def _made(given: argparse.Namespace, values: dict[str, Any], defaults: Mapping[s
         "axis": _axis(values.get("live", [])),
         "against": tuple(dict.fromkeys(_split(values.get("against", "")))),
         "show": tuple(dict.fromkeys(panel for panel in show if panel != "none")),
+        "opened": "graph" in _split(values.get("show", "")),
     }
     return Options(**made)
 

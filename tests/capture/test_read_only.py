@@ -52,7 +52,7 @@ def test_sums_into_places_of_read_only_arrays_which_numpy_stores_into():
 def test_a_store_is_refused_where_data_decide(name: str):
     error = captured(EITHER[name], {"x": X.copy(), "np": np}).error
     assert isinstance(error, CaptureError)
-    assert "may be read-only, as data decide" in str(error)
+    assert "may be read-only, depending on the data" in str(error)
     assert "__tensor" not in str(error)
 
 

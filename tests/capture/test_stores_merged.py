@@ -271,7 +271,7 @@ def test_a_new_shape_of_what_has_two_names_after_a_loop_is_refused():
     ],
 )
 def test_a_new_shape_of_what_data_choose_is_refused(code: str):
-    with pytest.raises(CaptureError, match=r"may be (z|another array), as data decide, is not"):
+    with pytest.raises(CaptureError, match=r"may be (z|another array), depending on the data, is not"):
         cell(code, {"np": np, "z": np.ones((2, 3))})
 
 

@@ -104,6 +104,18 @@ def test_a_function_of_another_cell_is_named(notebook):
     assert find(scene.views[0], "exp").function == "f"
 
 
+def test_what_a_rule_or_the_compiler_writes_in_simpler_parts_is_in_its_kernel_too(notebook):
+    _, scene = shown_of(notebook, LOGISTIC)
+    computed = [v for v in scene.view("kernels").vertices if v.is_op]
+    assert {"softplus", "sum", "sigmoid"} <= {v.label for v in computed}
+    assert {v.label for v in computed if v.kernel is None} == set()
+
+
+def test_sizes_are_as_the_user_would_write_them(notebook):
+    _, scene = shown_of(notebook, LOGISTIC)
+    assert find(scene.view("captured"), "@").symbolic == "float64[len(y)]"
+
+
 def test_kernels_can_be_grouped_by_line_too(notebook):
     _, scene = shown_of(notebook, LOGISTIC)
     assert scene.view("kernels").groupings == ("kernel", "none", "line", "all")

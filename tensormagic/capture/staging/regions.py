@@ -114,7 +114,7 @@ def of_type(node: Node, t: Type) -> Node:
     if t.form == "tape":
         return node
     if t.dtype.kind == "f":
-        node = as_float(node, "is or may become a float, as data decide, where Python goes on")
+        node = as_float(node, "is or may become a float, depending on the data, where Python goes on")
     cast = broadcast(astype(node, t.dtype), t.shape)
     return cast if t.shape else to_form(cast, t.form)
 

@@ -185,7 +185,7 @@ def identical(first: Any, second: Any) -> Any:
     if first is not second and isinstance(first, Tensor) and isinstance(second, Tensor):
         buffers = first.place.buffer, second.place.buffer
         if any(b.origins for b in buffers) and may_share(*buffers):
-            refuse("`is` between arrays that may be one, as data decide,", "Compare what decides that.")
+            refuse("`is` between arrays that may be one, depending on the data,", "Compare what that depends on.")
     return first is second
 
 

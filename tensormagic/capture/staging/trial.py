@@ -429,7 +429,7 @@ def refuse_caught(error: Exception) -> None:
     capture = context.current()
     if capture is not None and capture.attempts:
         raise spoil(
-            "an error in a `try`, where data decide whether it is met,", "Ask with `if` whether it would be met."
+            "an error in a `try` that is met or not, depending on the data,", "Ask with `if` whether it would be met."
         ) from error
 
 

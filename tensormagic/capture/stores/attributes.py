@@ -29,14 +29,14 @@ def _set_shape(self: Tensor, shape: Any) -> None:
         refuse(
             f"a new shape of the notebook's {name}", f"Write {name} = {name}.reshape(...), which binds the name anew."
         )
-    others = [name.removesuffix(", as data decide") for name in self.place.buffer.overlaps]
+    others = [name.removesuffix(", depending on the data") for name in self.place.buffer.overlaps]
     if self.place.parent is None:  # an array that may be another one, and no part of it
         choice = self.place.buffer.choice
         others += [] if choice is None else [b.name or "another array" for b in choice.between]
     others += ["another array"] * _others_may_be(self)
     if others:
         refuse(
-            f"a new shape of an array that may be {' or '.join(dict.fromkeys(others))}, as data decide,",
+            f"a new shape of an array that may be {' or '.join(dict.fromkeys(others))}, depending on the data,",
             "Use x = x.reshape(...), which binds the name anew.",
         )
     _may_reshape(self)

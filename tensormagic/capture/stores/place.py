@@ -173,7 +173,7 @@ class Buffer:
         if self.writeable is None:
             name = self.name or "an array"
             raise CaptureError(
-                f"{name} may be read-only, as data decide: a store into it is not captured", "Store into a copy."
+                f"{name} may be read-only, depending on the data: a store into it is not captured", "Store into a copy."
             )
         if not self.writeable:
             raise ValueError("assignment destination is read-only")

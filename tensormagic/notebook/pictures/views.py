@@ -23,6 +23,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import Size, evaluate
+from tensormagic.ir.text import extents
 from tensormagic.ir.type import Type
 from tensormagic.notebook.pictures.naming import Known, Naming, parsed, unfolded
 from tensormagic.notebook.pictures.scene import KINDS, Edge, Vertex, View
@@ -85,12 +86,8 @@ class Scope:
 
     @cached_property
     def extents(self) -> Mapping[str, str]:
-        """What the user would write for each symbol of a size: a name that is bound to it, or the axis of an input."""
-        found = {str(node["size"]): name for node, name in self.called.items() if node.op is SIZE}
-        for name, node in zip(self.names, self.graph.parameters, strict=True):
-            for axis, size in enumerate(node.type.shape if name.isidentifier() else ()):
-                found.setdefault(str(size), f"{name}.shape[{axis}]" if len(node.type.shape) > 1 else f"len({name})")
-        return found
+        """What the user would write for each symbol of a size."""
+        return extents(self.names, self.graph.parameters)
 
     def symbolic(self, t: Type) -> str:
         """``float64[len(x)]``: a type with sizes as the user would write them; nothing where one of them cannot be."""

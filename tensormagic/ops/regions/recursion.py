@@ -189,7 +189,7 @@ def _row(stack: Node, index: Node, t: Type) -> Node:
 
 
 ITSELF = Itself(name="itself", doc="A call of a function inside its own graph.")
-RECURSIVE = Recursive(name="recursive", doc="A function that calls itself as data say, on operands.")
+RECURSIVE = Recursive(name="recursive", doc="A function that calls itself, depending on data, on operands.")
 
 
 def itself(name: str, operands: Sequence[Node], types: Sequence[Type]) -> tuple[Node, ...]:

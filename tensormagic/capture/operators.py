@@ -206,7 +206,9 @@ def _refuse_chosen(number: Node) -> None:
     """In a ``try``, refuse a number that data choose, and that is of a dtype which does not fit: it may be of another one."""
     capture = context.current()
     if capture is not None and capture.attempts and is_region(number) and not number.type.shape:
-        refuse("an error in a `try` that is met or not, depending on the data,", "Ask with `if` whether it would be met.")
+        refuse(
+            "an error in a `try` that is met or not, depending on the data,", "Ask with `if` whether it would be met."
+        )
 
 
 def store_result(target: Tensor, node: Any, name: str, *, reduced: bool = False) -> Tensor:

@@ -99,6 +99,11 @@ class Lens:
         self._spans: dict[Node, tuple[Site, ...]] = {}
         self._own: dict[_Where, set[Node]] = {}
         self._shared: dict[_Where, set[Node]] = {}
+        self._places: dict[
+            _Where, _Spans
+        ] = {}  # what was asked before: a node has a place for each cell that it occurs in
+        self._same: dict[tuple[Site, ...], _Spans] = {}
+        self._roles: dict[tuple[Site, str], Site] = {}
         for node, closed in mapping.items():
             spans = tuple(_sites.get(node, ()))
             if not spans:
@@ -111,23 +116,34 @@ class Lens:
 
     def of(self, node: Node) -> tuple[Site, ...]:
         """The sites of a node of the graph, or of one that it was rewritten to, sorted."""
-        return tuple(
-            sorted(
-                {
-                    own if own.role == span.role else replace(own, role=span.role)
-                    for span in _sites.get(node, ())
-                    for own in self._at(span)
-                },
-                key=_order,
-            )
-        )
+        found = {(self._at(_where(span)), span.role) for span in _sites.get(node, ())}
+        return tuple(sorted({self._as(own, role) for spans, role in found for own in spans.found}, key=_order))
 
-    def _at(self, span: Site) -> set[Site]:
+    def _at(self, where: _Where) -> _Spans:
         """The spans of open nodes at this very place, with those in other cells; else of the open nodes that went where it stands."""
-        where = _where(span)
-        nodes = self._own.get(where, ())
-        own = {s for node in nodes for s in self._spans[node] if _where(s) == where or s.cell != span.cell}
-        return own or {s for node in self._shared.get(where, ()) for s in self._spans[node]}
+        known = self._places.get(where)
+        if known is None:
+            cell, nodes = where[0], self._own.get(where, ())
+            own = {s for node in nodes for s in self._spans[node] if _where(s) == where or s.cell != cell}
+            found = own or {s for node in self._shared.get(where, ()) for s in self._spans[node]}
+            ordered = tuple(sorted(found, key=_order))
+            known = self._places[where] = self._same.setdefault(ordered, _Spans(ordered))
+        return known
+
+    def _as(self, own: Site, role: str) -> Site:
+        if own.role == role:
+            return own
+        known = self._roles.get((own, role))
+        if known is None:
+            known = self._roles[own, role] = replace(own, role=role)
+        return known
+
+
+@dataclass(frozen=True, eq=False)
+class _Spans:
+    """Spans that belong to a place: equal to nothing else, so that they are told apart at once."""
+
+    found: tuple[Site, ...]
 
 
 _Where = tuple[object, ...]

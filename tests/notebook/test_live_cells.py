@@ -243,3 +243,10 @@ def test_a_range_is_widened_to_where_the_variable_is_and_a_vector_is_drawn_over_
     assert {"tt", "after a small step of a"} <= {shape.get("text") for shape in line["shapes"]}
     for wrong, told in (("x=tt", "takes a range"), ("a=0:1,x=nobody", "no variable nobody"), ("a=0:1,x=a", "vector")):
         assert told in str(notebook(f"%%tensor --live {wrong}\nnp.sin(a * tt)").error)
+
+
+def test_gradients_of_the_cells_own_run_are_told_beside_the_sliders(notebook):
+    notebook["U"] = 3.0
+    ran = notebook.ok("%%tensor --live a=0:2 --grad U\nnp.sum(U * U * a)")
+    assert ran.data["text/plain"].splitlines()[1:] == ["where the cell ran: grad_U = 6"]
+    assert live_of(notebook)._scene["told"] == "where the cell ran: grad_U = 6"

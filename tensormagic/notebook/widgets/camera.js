@@ -51,7 +51,7 @@ function addCamera(graph) {
   };
   // as high as the picture up to a limit, unless somebody has drawn the frame larger
   graph.frame = (grows) => {
-    const { style } = graph.stage, tall = Math.round(Math.min(1200, Math.max(140, graph.layout.height * graph.scale() + 36)));
+    const { style } = graph.stage, tall = Math.round(Math.min(1200, Math.max(140, graph.layout.height * graph.scale() + 56)));
     if (style.height === graph.tall && !(grows && tall <= parseFloat(graph.tall))) style.height = graph.tall = `${tall}px`;
   };
   graph.bring = function bring(key, center) {

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, home, items, namespace, random
+from tensormagic.capture import context, door, home, items, namespace, random, strangers
 from tensormagic.capture.context import Capture, Cell
 from tensormagic.capture.known import static_value
 from tensormagic.capture.staging.ranges import Enumerated, Items, Range, Zipped
@@ -94,14 +94,17 @@ def lift_inputs(
     visible: dict[str, Any] = {}
     found: dict[str, Tensor] = {}
     wanted = None if only is None else set(only)
-    for name in dict.fromkeys([*free_names(code, notebook), *(n for n in more if n in notebook)]):
+    names = dict.fromkeys([*free_names(code, notebook), *(n for n in more if n in notebook)])
+    others = [v for v in map(notebook.__getitem__, names) if isinstance(v, np.ndarray) and door.stays(v)]
+    for name in names:
         value = notebook[name]
         if isinstance(value, Tensor):
             visible[name] = value
             found[name] = value
             continue
+        numpys = isinstance(value, np.ndarray) and any(share(value, s) for s in others)  # which NumPy stores into
         try:
-            tensor = items.input_of(value, name) if wanted is None or name in wanted else None
+            tensor = items.input_of(value, name) if (wanted is None or name in wanted) and not numpys else None
         except TensorError as error:
             if name in code.parsed.places:
                 error.tensor_site = _place(code, name)  # type: ignore[attr-defined]
@@ -194,11 +197,16 @@ def run_cell(
             _note_unseen(code, found, visible, held)
             inside = own if shares(code, reach, moving) else None
             start = {**notebook, **visible}
-            result, space = execute(code, start, capture, inside, moving)
+            capture.strangers += [v for v in visible.values() if isinstance(v, np.ndarray) and door.stays(v)]
+            try:
+                result, space = execute(code, start, capture, inside, moving)
+            except BaseException:
+                strangers.put_back(capture)
+                raise
+            strangers.checked(capture, [*found.values(), *held.fresh, *_read(capture)])
     outputs = {n: held.original(restored(known(v))) for n, v in _bound(space, start, code.parsed.binds)}
     deleted = sorted(start.keys() - space.keys())
-    read = [t for t in capture.lifted.values() if isinstance(t, Tensor)]  # by functions of the notebook, too
-    buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh, *read)}
+    buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh, *_read(capture))}
     stores = [b for b in buffers.values() if b.array is not None and b.version and b.stored]
     _send_away((*found.values(), *outputs.values()), code)
     for buffer in stores:  # names that still hold the input hold the notebook's array
@@ -209,6 +217,11 @@ def run_cell(
         result = space.get(code.parsed.last_name)
     shown = code.last is not None
     return Captured(outputs, restored(known(result)), shown, found, stores, capture, code.parsed, space, deleted)
+
+
+def _read(capture: Capture) -> list[Tensor]:
+    """What was read beside inputs, by functions of the notebook, too."""
+    return [t for t in capture.lifted.values() if isinstance(t, Tensor)]
 
 
 def _bound(space: Mapping[str, Any], start: Mapping[str, Any], order: Iterable[str]) -> Iterator[tuple[str, Any]]:

@@ -81,6 +81,8 @@ class Capture:
         What was stored into arrays that are not captured, as numbers, and where.
     on_values
         The functions that were not captured and ran on values, in order.
+    strangers, shown
+        Arrays that no graph holds, which the code has met; and arrays whose memory NumPy has made others of, with what they held.
     unstaged
         Why control flow was left to Python, by place.
     rests
@@ -136,6 +138,8 @@ class Capture:
     taken: dict[Node, Site] = field(default_factory=dict)
     lost: dict[Node, Site] = field(default_factory=dict)
     on_values: list[str] = field(default_factory=list[str])
+    strangers: list[np.ndarray[Any, Any]] = field(default_factory=list[np.ndarray[Any, Any]])
+    shown: list[Any] = field(default_factory=list[Any])
     unstaged: dict[Site, str] = field(default_factory=dict)
     rests: dict[CodeType, Any] = field(default_factory=dict[CodeType, Any])
     driving: int = 0
@@ -218,6 +222,12 @@ _current: ContextVar[Capture | None] = ContextVar("capture", default=None)
 def current() -> Capture | None:
     """The capture that is going on, if any."""
     return _current.get()
+
+
+def in_cell() -> bool:
+    """Whether a cell is being captured, whose inputs have values."""
+    capture = _current.get()
+    return capture is not None and not capture.abstract
 
 
 def stand_for(inputs: Iterable[Node], nodes: Iterable[Node]) -> None:

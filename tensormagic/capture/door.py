@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tensormagic.ir.errors import DTypeError
+from tensormagic.ir.errors import DTypeError, ForeignError
 from tensormagic.ir.modules import module_of, package_of
 
 
@@ -276,7 +276,7 @@ def _labels(value: Any) -> np.ndarray[Any, Any] | None:
 # refusals -------------------------------------------------------------------------------------------------------------
 
 
-class RefusedError(DTypeError):
+class RefusedError(ForeignError):
     """A value that captured code would not compute with as NumPy or pandas does.
 
     Parameters
@@ -367,13 +367,32 @@ def check_dtype(dtype: np.dtype[Any], name: str) -> None:
     """Refuse what is no number, by name."""
     if dtype.kind in _ADVICE:
         what, hint = _ADVICE[dtype.kind]
-        raise DTypeError(f"{name} is {what} ({dtype}); %%tensor takes numbers", hint)
-    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        raise DTypeError(f"{name} has dtype {dtype}, which is not supported", f"Convert it: {name}.astype(float).")
+        raise ForeignError(f"{name} is {what} ({dtype}); %%tensor takes numbers", hint)
+    if not _is_held(dtype):
+        raise ForeignError(f"{name} has dtype {dtype}, which is not supported", f"Convert it: {name}.astype(float).")
     if not dtype.isnative:
-        raise DTypeError(
+        raise ForeignError(
             f"{name} has byte-swapped dtype {dtype}", f"Convert it: {name}.astype({name}.dtype.newbyteorder('='))."
         )
+
+
+def _is_held(dtype: np.dtype[Any]) -> bool:
+    """Whether a graph holds numbers of a dtype, but for the order of their bytes."""
+    return dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
+
+
+def stays(value: Any) -> bool:
+    """Whether a value is an array, or one of NumPy's numbers, that no graph holds: in a cell NumPy computes with it.
+
+    Arrays of texts, dates, objects and structures, numbers of other sizes and byte orders, and all subclasses, which have attributes of
+    their own at least.
+    """
+    if isinstance(value, np.ndarray):
+        return type(value) not in _GRAPHS or not (_is_held(value.dtype) and value.dtype.isnative)
+    return isinstance(value, np.generic) and not _is_held(value.dtype)
+
+
+_GRAPHS = {np.ndarray, np.memmap}
 
 
 __all__ = [
@@ -389,6 +408,7 @@ __all__ = [
     "name_of",
     "numbers_of",
     "operand",
+    "stays",
     "variable",
     "whole",
 ]

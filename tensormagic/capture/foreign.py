@@ -20,7 +20,15 @@ from tensormagic.capture import context
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import CaptureError, ForeignStoreError, LayoutError, LimitError, TensorError
+from tensormagic.ir.errors import (
+    CaptureError,
+    ForeignError,
+    ForeignStoreError,
+    LayoutError,
+    LimitError,
+    SharedError,
+    TensorError,
+)
 from tensormagic.ir.modules import module_of, package_of
 
 _ANY_VALUES = set(  # libraries that take what they are given for what it is
@@ -137,23 +145,38 @@ def librarys(
 ) -> Any:
     """What a function of NumPy or SciPy that is not captured gives: in a cell it runs on values, elsewhere ``error`` is raised.
 
-    So it is where it gives an array of objects or of structures, which captured code does not take; and a part of an array's memory,
-    unless ``parts`` says that it always does.
+    What gives an array's memory, as something else or, unless ``parts`` says so, not for sure, gets the memory itself.
     """
     if not values_are_there() or isinstance(error, LayoutError | LimitError):
-        raise error
+        raise _waiting(error)
     given = tuple([called_back(a) for a in args])
     named = {name: called_back(a) for name, a in options.items()}
     loan = Loan("a function that is not captured", parts=parts)
     try:
         found = _on_values(function, given, named, loan)
+    except SharedError:
+        found = _in_memory(function, given, named)
     except CaptureError:
         raise error from None
     if isinstance(error, ForeignStoreError):
         _lose(loan.tensors)
-    if isinstance(found, np.ndarray) and (found.dtype.kind in "OV" or type(found) is not np.ndarray):
-        raise error
     return found
+
+
+def _in_memory(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What a function gives that makes something else of the arrays' own memory."""
+    from tensormagic.capture.strangers import memory_of
+
+    capture = context.current()
+    lent = None if capture is None else functools.partial(memory_of, capture=capture)
+    return _on_values(function, args, options, Loan("a function that is not captured", memory=lent))
+
+
+def _waiting(error: TensorError) -> TensorError:
+    """The error for what Python has to run, where a part of a cell is tried out: there, operands that no graph holds are no mistake."""
+    capture = context.current()
+    tried = capture is not None and capture.trials and not capture.abstract
+    return CaptureError(error.message, error.hint) if tried and isinstance(error, ForeignError) else error
 
 
 def _lose(given: Iterable[Tensor]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.door import check_dtype, operand
+from tensormagic.capture.door import RefusedError, check_dtype, operand, stays
 from tensormagic.ir.alive import Alive
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.node import Node
@@ -82,6 +82,8 @@ def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
     """The input node of an array: the same one as before, where the array has not changed since."""
     given, array = array, operand(array, name)
+    if type(given) is not np.ndarray and stays(given) and context.in_cell():
+        raise RefusedError(given, name)
     check_dtype(array.dtype, name)
     known = _nodes.get(id(given))
     if known is not None and known["source"].is_of(given, array):

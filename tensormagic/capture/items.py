@@ -12,6 +12,7 @@ import numpy as np
 from tensormagic.capture import context, door, inputs, tables
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, input_tensor, wrap
 from tensormagic.ir.errors import CaptureError
@@ -93,17 +94,12 @@ class _Items(ast.NodeTransformer):
 def input_of(value: Any, name: str) -> Tensor | None:
     """The lazy array of an array, a number, a Series or a DataFrame of the notebook; None for what is no input.
 
-    Texts and dates are none: NumPy computes with them, as in any cell.
+    Arrays that no graph holds are none: NumPy computes with them, as in any cell.
     """
-    if is_text_or_date(value):
+    if door.stays(value):
         return None
     tensor = input_tensor(value, name)
     return tensor if tensor is not None else tables.labelled(value, name)
-
-
-def is_text_or_date(value: Any) -> bool:
-    """Whether a value is an array of texts or dates, or one of these from NumPy."""
-    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "USMm"
 
 
 def read_item(value: Any, text: str, root: Any) -> Any:
@@ -112,17 +108,25 @@ def read_item(value: Any, text: str, root: Any) -> Any:
     if capture is not None and door.is_table(value):
         found = tables.labelled(value, text)
         return value if found is None else found
-    if capture is None or is_text_or_date(value) or isinstance(value, Tensor):
-        return value
+    if capture is None or isinstance(value, Tensor) or _stays(capture, value) or door.stays(root):
+        return value  # what such an array gives lies in its memory
     if isinstance(root, type) or callable(root) or _is_ours(root):
         return value
     if type(value) is np.ndarray:
-        return _array(value, text, capture)
+        return value if any(share(value, s) for s in capture.strangers) else _array(value, text, capture)
     if isinstance(value, list | tuple):
         _note_list(capture, value, text)
         return value
     found = input_of(value, text)
     return value if found is None else found
+
+
+def _stays(capture: Capture, value: Any) -> bool:
+    """Whether a value is an array that no graph holds, which is noted."""
+    stays = door.stays(value)
+    if stays and isinstance(value, np.ndarray):
+        capture.strangers.append(value)
+    return stays
 
 
 def _is_ours(root: Any) -> bool:
@@ -133,8 +137,6 @@ def _is_ours(root: Any) -> bool:
 
 def _array(value: np.ndarray[Any, Any], text: str, capture: Capture) -> Any:
     """The lazy array of one that an object holds: read-only, since what else leads to it would not see a store."""
-    if value.dtype == object:
-        door.check_dtype(value.dtype, text)
     held = capture.lifted.get(("array", id(value)))
     if held is not None and (held.place.buffer.version or held.node is inputs.of_array(value, text)):
         return held

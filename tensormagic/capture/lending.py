@@ -8,7 +8,7 @@ that it gives is that part of the lazy one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tensormagic.capture.random_methods import Draws
 from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.stores.windows import window
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import SharedError
 from tensormagic.ir.type import hint
 
 _ADVICE = "Call it outside, with arrays; or write it as NumPy code."
@@ -33,11 +34,14 @@ class Loan:
         Who wants values, for the refusal where there are none.
     parts
         Whether a part of an array's memory that a function gives is that in NumPy for sure.
+    memory
+        What gives the arrays themselves, where these are lent, for a function that gives their memory as something else.
     """
 
-    def __init__(self, what: str, *, parts: bool = True) -> None:
+    def __init__(self, what: str, *, parts: bool = True, memory: Callable[[Tensor], Any] | None = None) -> None:
         self._what = what
         self._parts = parts
+        self._memory = memory
         self._values: dict[int, tuple[Tensor, Any, Any]] = {}  # the lazy value, what is lent for it, and what that was
         self._generators: dict[int, tuple[Any, Any]] = {}  # the lazy generator, and what is lent for it
         self._containers: list[tuple[Any, Any, list[Any]]] = []  # the user's, what is lent for it, and what was in that
@@ -86,7 +90,8 @@ class Loan:
         if as_table is not None:
             return as_table(value)
         found = value.numpy()
-        given = _copy(found, value) if isinstance(found, np.ndarray) else found
+        given = as_numpy_lies(found, value) if isinstance(found, np.ndarray) else found
+        given = self._memory(value) if self._memory is not None and isinstance(given, np.ndarray) else given
         self._values[id(value)] = (value, given, found)
         return given
 
@@ -128,13 +133,18 @@ class Loan:
         """A part of an array that was lent, as that part of the lazy one: stores into either reach the other."""
         for lazy, array, _ in self._values.values():
             if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
+                if self._memory is not None:
+                    return value
                 if not self._parts or type(value) is not np.ndarray or value.dtype != array.dtype:
-                    refuse("a function that gives an array's memory as something else", "Give it a copy, x.copy().")
+                    raise SharedError(
+                        "a function that gives an array's memory as something else is not captured",
+                        "Give it a copy, x.copy().",
+                    )
                 return window(lazy, array, value.strides, value.shape, _address(value) - _address(array))
         return value
 
 
-def _copy(found: np.ndarray[Any, Any], lazy: Tensor) -> np.ndarray[Any, Any]:
+def as_numpy_lies(found: np.ndarray[Any, Any], lazy: Tensor) -> np.ndarray[Any, Any]:
     """An array of the same values, which lies in memory as NumPy's own would: with gaps, and backwards, where that does."""
     known = lazy.place.layout() if all(hint(s) is not None for s in lazy.type.shape) else None
     steps = [s // found.itemsize for s in found.strides] if known is None else known.strides
@@ -173,4 +183,4 @@ def _put(own: Any, given: Any, parts: list[Any]) -> None:
         own.extend(parts)
 
 
-__all__ = ["Loan"]
+__all__ = ["Loan", "as_numpy_lies"]

@@ -20,7 +20,7 @@ from tensormagic.capture.foreign import librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import static_value
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import CaptureError, TensorError
+from tensormagic.ir.errors import CaptureError, ForeignError, TensorError
 from tensormagic.ir.type import hint
 
 _NO_NUMBERS = str | bytes | dict | set | frozenset | None
@@ -45,7 +45,7 @@ class _Unaskable(Exception):  # noqa: N818 (no error)
 def in_numpys_words(own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool = False) -> Callable[..., Any]:
     """``own``, whose errors have the text of those of ``asked``, which is NumPy's, and gives what is not captured on values.
 
-    What ``stores`` does not run on values.
+    What ``stores`` does not run on values, but with operands that no graph holds.
     """
 
     @functools.wraps(own)
@@ -55,6 +55,8 @@ def in_numpys_words(own: Callable[..., Any], asked: Callable[..., Any], *, store
         except CaptureError as error:
             if stores or context.current() is None:
                 raise
+            return librarys(asked, args, options, error)
+        except ForeignError as error:
             return librarys(asked, args, options, error)
         except _OF_CALLS as error:
             said, gives = as_numpy(error, asked, args, options)
@@ -144,7 +146,7 @@ def as_numpy(
         made.__dict__.update(error.__dict__)
         made.args = error.args
         error = made
-    error.numpys = str(theirs)
+    error.numpys, error.args = str(theirs), theirs.args
     return error, False
 
 

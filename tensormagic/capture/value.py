@@ -600,6 +600,8 @@ def as_converted(value: Any, dtype: Any = None) -> Any:
     """The lazy array of an object whose numbers ``np.asarray`` takes, operators or not; any other value as it is."""
     if door.is_converted(value) and isinstance(given := door.lazily(value), Tensor):
         return given if dtype is None else given.astype(dtype)
+    if isinstance(value, np.ndarray) and values_are_there():
+        door.variable(value)  # NumPy's own stays what it is, and so does what lies in its memory
     found = door.converted(value, dtype)
     return value if found is value else wrap(inputs.of_content(found, _label_of(value)))
 

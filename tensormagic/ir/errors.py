@@ -22,6 +22,15 @@ class TensorError(Exception):
     numpys = ""
     """What NumPy says of the same: the text of the error, where there is one."""
 
+    @property
+    def numpys_class(self) -> type[Exception]:
+        """The class of the error that NumPy raises: the first that is not of this package."""
+        own = __name__.partition(".")[0]
+        return next(c for c in type(self).__mro__ if c.__module__.partition(".")[0] != own and issubclass(c, Exception))
+
+    def __repr__(self) -> str:
+        return f"{self.numpys_class.__name__}({self.numpys!r})" if self.numpys else super().__repr__()
+
     def __str__(self) -> str:
         if self.numpys:
             return self.numpys
@@ -40,6 +49,10 @@ class DTypeError(TensorError, TypeError):
     """A dtype that an operation does not take."""
 
 
+class ForeignError(DTypeError):
+    """A value that no graph holds: NumPy computes with it in cells, and elsewhere it is refused."""
+
+
 class BoundsError(TensorError, IndexError):
     """An index out of bounds, or of a kind that NumPy does not take."""
 
@@ -54,6 +67,10 @@ class CaptureError(TensorError, TypeError):
 
 class ForeignStoreError(CaptureError):
     """A store into an array that is not captured."""
+
+
+class SharedError(CaptureError):
+    """An array's memory is given as something else: stores into the one reach the other."""
 
 
 class LayoutError(CaptureError):

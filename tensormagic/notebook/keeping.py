@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.door import stays
 from tensormagic.capture.inputs import COPY_LIMIT
+from tensormagic.capture.strangers import State
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import module_of, package_of
 
@@ -54,7 +56,7 @@ class Kept:
         if space is not None:
             self._keep_names(space)
         self._met: dict[int, Any] = {}  # held, so that an id stays that of one object
-        pending = [root for root in roots if arrays or not isinstance(root, np.ndarray)]
+        pending: list[Any] = [root for root in roots if arrays or not isinstance(root, np.ndarray) or stays(root)]
         while pending:
             value = pending.pop()
             if type(value) in _PLAIN or id(value) in self._met or isinstance(value, _ATOMS):
@@ -141,14 +143,9 @@ def _keep_mapping(kept: Kept, value: dict[Any, Any]) -> Iterable[Any]:
 def _keep_array(kept: Kept, value: np.ndarray[Any, Any]) -> Iterable[Any]:
     if value.flags.writeable and value.nbytes <= kept.room:
         kept.room -= value.nbytes
-        before = value.copy()
-
-        def undo() -> None:
-            if value.shape == before.shape:
-                np.copyto(value, before)
-
-        kept.undo.append(undo)
-    return value.tolist() if value.dtype == object and value.shape else ()
+        kept.undo.append(State(value).restore)
+    held = getattr(value, "__dict__", {}).values()
+    return [*held, *(value.tolist() if value.dtype == object and value.shape else ())]
 
 
 def _keep_lazy(kept: Kept, value: Tensor) -> Iterable[Any]:

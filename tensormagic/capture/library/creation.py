@@ -10,7 +10,7 @@ from tensormagic.capture import context, door
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.arguments import order_letter, shape_of, tensor
 from tensormagic.capture.names import FUNCTIONS, implements
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.layout import lies_as
 from tensormagic.capture.value import Tensor, as_converted, as_size, has_lazy, node_of, wrap
@@ -233,7 +233,9 @@ def _known(value: Any) -> Any:
     if isinstance(value, Tensor):
         size = size_of(value.node)
         if size is None:
-            refuse("a range whose bounds depend on data", "Use np.linspace, or np.arange(n) * step + start.")
+            advice = "Use np.linspace, or np.arange(n) * step + start."
+            needs_value("a range whose bounds depend on data", advice, value.node)
+            return value.numpy()
         return int(value)
     return value
 

@@ -14,7 +14,7 @@ from tensormagic.capture.library.creation import arange, linspace
 from tensormagic.capture.library.joining import concatenate_, stack
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import FUNCTIONS, implements
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
@@ -234,9 +234,19 @@ def _grid_span(item: slice) -> Any:
     if any(map(has_lazy, (start, item.stop, step))):
         if all(_is_size(v) for v in (start, item.stop, step)):
             return tensor(arange(start, item.stop, step))
-        refuse("a grid whose ends depend on data", "Give the number of points instead: np.mgrid[a:b:10j].")
+        why = "a grid whose ends depend on data"
+        start, stop, step = (_known(v, why) for v in (start, item.stop, step))
+        item = slice(start, stop, step)
     count = builtins.max(0, math.ceil((item.stop - start) / step))
     return tensor(arange(count).astype(np.result_type(0, start, item.stop, step)) * step + start)
+
+
+def _known(value: Any, why: str) -> Any:
+    """A number of a grid, which is asked for where it has a value."""
+    if not isinstance(value, Tensor):
+        return value
+    needs_value(why, "Give the number of points instead: np.mgrid[a:b:10j].", value.node)
+    return value.numpy()
 
 
 def _is_size(value: Any) -> bool:

@@ -161,7 +161,10 @@ class Choice:
     def _in_both(self, slot: Slot, first: Any, second: Any) -> None:
         one, other = self._alike(slot, self._apart(slot, 0, first), self._apart(slot, 1, second), first, second)
         what = f"the two branches give {slot.said}"
-        numbers = [self.pair(a, b, what) for a, b in zip(one.nodes, other.nodes, strict=True)]
+        pairs = list(zip(one.nodes, other.nodes, strict=True))
+        if values_are_there() and any(map(_unlike_numbers, pairs)):
+            raise self._unlike(slot, first, second)  # in a cell data can be asked which of them it is
+        numbers = [self.pair(*pair, what) for pair in pairs]
         conditions = [
             self._condition(merged.both(a, b, lambda x, y: x) is None, a, b)
             for a, b in zip(one.defined, other.defined, strict=True)
@@ -322,6 +325,13 @@ class Choice:
         self._share()
 
 
+def _unlike_numbers(pair: tuple[Node, Node]) -> bool:
+    """Whether two numbers are of different classes: 1, 1.0, np.float32(1)."""
+    first, second = (n.type for n in pair)
+    numbers = not first.shape and not second.shape and "array" not in {first.form, second.form}
+    return numbers and (first.form, first.dtype) != (second.form, second.dtype)
+
+
 def merge_type(what: str, first: Type, second: Type) -> Type:
     """The type of a value that is one or the other: Python's numbers promote, NumPy's too where no values are there, arrays do not."""
     capture, forms = context.current(), {first.form, second.form}
@@ -405,7 +415,7 @@ def _both_ways(
     known = {*world.nodes(), predicate, *(n for b in stored for n in unasked(b.node))}
     choice = Choice(predicate, known, outcomes, why, functions=functions)
     choice.older = Older(world)
-    choice.arrays = {memory(a) for a, _ in world.arrays}
+    choice.arrays = {memory(s.array) for s in world.arrays}
     for buffer in sorted(stored, key=lambda b: (b.depends, b.born)):
         choice.store(buffer)
     choice.slots += dict.fromkeys(s for o in outcomes for s in o.slots)

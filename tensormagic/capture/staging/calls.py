@@ -13,7 +13,7 @@ import numpy as np
 
 from tensormagic.capture import context, names, namespace, random
 from tensormagic.capture.elements import stacked
-from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, on_values
+from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import applying, mathematics
 from tensormagic.capture.makers import maker_of
@@ -30,7 +30,7 @@ from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, has_lazy, wrap
 from tensormagic.capture.words import said
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, TensorError
 from tensormagic.ir.modules import module_of
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
@@ -160,7 +160,18 @@ _INDEXED = {list, dict, tuple, str, np.ndarray, Tensor}
 def _own_or_on_values(function: Any) -> Any:
     """Ours for a function, or in a cell one of another library that gets arrays; else the function itself."""
     own = _own(function)
-    return on_values(function) if own is function and values_are_there() and is_foreign(function) else own
+    if own is not function or not values_are_there():
+        return own
+    if isinstance(function, type) and issubclass(function, np.ndarray) and _is_quiet_module(module_of(function)):
+        return partial(_made, function)
+    return on_values(function) if is_foreign(function) else own
+
+
+def _made(kind: type, *args: Any, **options: Any) -> Any:
+    """An array of one of NumPy's own classes."""
+    if not any(map(has_lazy, (*args, *options.values()))):
+        return kind(*args, **options)
+    return librarys(kind, args, options, names.unknown(kind.__name__), parts=True)
 
 
 def _tried(function: Any) -> Any:
@@ -430,6 +441,8 @@ def _type(*args: Any, **options: Any) -> Any:
         return type(*args, **options)
     if isinstance(args[0], Tensor):
         return stands_for(args[0].type)
+    if isinstance(args[0], TensorError) and args[0].numpys:
+        return args[0].numpys_class
     if isinstance(args[0], GrownList | Lifting):
         return tuple if isinstance(args[0], tuple) else list
     return args[0].own_class if isinstance(args[0], StandIn) else type(args[0])

@@ -77,7 +77,8 @@ def handing(function: Callable[..., Any]) -> Callable[..., Any]:
 def _handed(value: Any) -> Any:
     if type(value) is partial:
         return partial(_handed(value.func), *value.args, **value.keywords)
-    return calling_staged(staged(value)) if callable(value) else value
+    kept = not callable(value) or (hasattr(value, "__iter__") and not isinstance(value, type))  # what is gone over
+    return value if kept else calling_staged(staged(value))
 
 
 def calling_staged(value: Any) -> Any:

@@ -237,7 +237,7 @@ class Loop:
 
     def _apart(self, slot: Slot, value: Any, *, asked: bool = False) -> Parts:
         if not merged.same_value(value, slot.get()):
-            none_held([value], {memory(a) for a, _ in self.world.arrays}, slot)
+            none_held([value], {memory(s.array) for s in self.world.arrays}, slot)
         return self.outcome.seen(lambda: apart(value, asked=asked or slot.internal))
 
     def _compare(self, carried: CarriedSlot, value: Any) -> None:

@@ -120,6 +120,8 @@ def written_again(function: FunctionType) -> None:
     """Give a function of a cell the code that the user wrote: for everything that holds it."""
     code = _plain.get(_where(function.__code__), function.__code__)
     if code is not function.__code__ and code.co_freevars == function.__code__.co_freevars:
+        if function.__qualname__ == function.__code__.co_qualname:
+            function.__qualname__ = code.co_qualname
         function.__code__ = code
 
 

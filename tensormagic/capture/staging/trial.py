@@ -28,6 +28,7 @@ from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.steps import named
 from tensormagic.capture.stores.place import Buffer, ask_all, serials
+from tensormagic.capture.strangers import State
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.modules import package_of
@@ -86,7 +87,7 @@ class World:
         self.variables: dict[Any, Slot] = {}
         self.items: dict[Any, Slot] = {}
         self.containers: list[tuple[Any, Any]] = []
-        self.arrays: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
+        self.arrays: list[State] = []
         self.tensors: list[Tensor] = []
         self.growing: dict[int, list[Any]] = {}  # lists that the code may append to, by their id
         self.grown: list[tuple[list[Any], list[Any]]] = []  # what it has appended to these
@@ -147,7 +148,10 @@ class World:
     def _look_at_array(self, value: np.ndarray[Any, Any]) -> None:
         self._bytes += value.nbytes
         if value.flags.writeable and self._bytes <= ARRAY_BYTES:
-            self.arrays.append((value, value.copy()))
+            self.arrays.append(State(value))
+        if value.dtype == object:
+            self._pending += value.ravel().tolist()
+        self._pending += getattr(value, "__dict__", {}).values()
 
     def _look_at_function(self, function: FunctionType) -> None:
         if not is_users(function.__code__.co_filename):
@@ -198,7 +202,7 @@ class World:
             for key in _changed(container, before):
                 slot = self.items.setdefault((id(container), key), Slot(container, key, f"item {key!r}"))
                 found[slot] = slot.get()
-        if any(not np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for a, b in self.arrays):
+        if any(state.changed for state in self.arrays):
             raise NeedsPython(
                 "an array that is not captured is stored into", "Give the array a name that the cell reads."
             )
@@ -212,9 +216,9 @@ class World:
         for container, before in self.containers:
             if differs(container, before):
                 refill(container, before)
-        for held, before in self.arrays:
-            if not np.array_equal(held, before, equal_nan=held.dtype.kind in "fc"):
-                held[...] = before
+        for state in self.arrays:
+            if state.changed:
+                state.restore()
 
     @property
     def has_no_tensors(self) -> bool:

@@ -1,0 +1,184 @@
+"""Arrays that no graph holds, in cells: what they hold, kept and put back; and lazy arrays whose memory NumPy gives as such an array.
+
+NumPy computes with them as the code runs (:func:`tensormagic.capture.door.stays`). What lies in the memory of one stays NumPy's, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, inputs
+from tensormagic.capture.context import Capture
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.inputs import Snapshot, same_bits
+from tensormagic.capture.lending import as_numpy_lies
+from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.stores.overlap import share
+from tensormagic.capture.stores.place import Buffer, Place, serials
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import CaptureError, SharedError
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Size
+from tensormagic.ops.leaf import INPUT
+
+Array = np.ndarray[Any, Any]
+
+
+class State:
+    """What an array holds: its elements, bit for bit, and the attributes that a subclass has beside them.
+
+    Parameters
+    ----------
+    array
+        The array, which may hold objects: they are kept as they are.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self._elements = np.array(np.asarray(array), copy=True, order="K")
+        self._attributes = dict(getattr(array, "__dict__", {}))
+
+    @property
+    def changed(self) -> bool:
+        """Whether it holds something else now."""
+        now, before = getattr(self.array, "__dict__", {}), self._attributes
+        if now.keys() != before.keys() or any(now[k] is not v for k, v in before.items()):
+            return True
+        elements = np.asarray(self.array)
+        same = elements.shape == self._elements.shape and elements.dtype == self._elements.dtype
+        return not same or elements.tobytes() != self._elements.tobytes()
+
+    def restore(self) -> None:
+        """Put back what it held, where its shape is still the same."""
+        elements = np.asarray(self.array)
+        if elements.shape == self._elements.shape and elements.flags.writeable:
+            elements[...] = self._elements
+        if hasattr(self.array, "__dict__"):
+            vars(self.array).clear()
+            vars(self.array).update(self._attributes)
+
+
+class Shown(Buffer):
+    """Memory of which NumPy has made another array: what is stored into that is seen here, and what is stored here is seen there."""
+
+    _own: Node  # what it held when it was last seen
+    _state: State
+    _number: int
+
+    @classmethod
+    def become(cls, buffer: Buffer) -> None:
+        """Have a buffer be one of these, for all that have it."""
+        own, version = buffer.node, buffer.version
+        for name in ("node", "version"):
+            vars(buffer).pop(name, None)
+        buffer.__class__ = cls
+        buffer.__dict__.update(_own=own, _number=version, _state=State(buffer.array))
+
+    @property
+    def node(self) -> Node:
+        """The current value: no derivative goes through what NumPy has stored."""
+        if self._state.changed:
+            capture, frame = context.current(), context.user_frame()
+            if capture is not None and frame is not None:
+                capture.lost.setdefault(self._own, context.span(frame))
+            self._own, self._state, self._number = (
+                inputs.of_array(self.array, self.name or "the array"),
+                State(self.array),
+                next(serials),
+            )
+        return self._own
+
+    @node.setter
+    def node(self, node: Node) -> None:  # type: ignore[override]
+        self._own = node
+
+    def put(self, node: Node) -> None:
+        """Replace the value, in memory too."""
+        if not values_are_there():
+            refuse("a store into an array of which NumPy has made something else", "Work on a copy of it.")
+        np.copyto(self.array, hooks.compute([node])[0])
+        self._own, self._state, self._number = node, State(self.array), next(serials)
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        """Another number for each value that it is seen to have."""
+        return self._number if self.node is self._own else 0
+
+    @version.setter
+    def version(self, version: int) -> None:  # type: ignore[override]
+        self._number = version
+
+
+def memory_of(value: Tensor, capture: Capture) -> Array:
+    """The array in whose memory a lazy one lies: the notebook's, or one that is made for it, and that the cell leaves behind."""
+    buffer = value.place.buffer
+    if not isinstance(buffer, Shown):
+        if (
+            buffer.choice is not None
+            or buffer.overlaps
+            or buffer.shared
+            or (buffer.array is not None and buffer.version)
+        ):
+            raise SharedError(
+                "a function that gives the memory of an array which was stored into as something else is not captured",
+                "Give it a copy, x.copy().",
+            )
+        if buffer.array is None:
+            whole = Tensor(Place(buffer))
+            buffer.array = as_numpy_lies(np.asarray(whole.numpy()), whole)
+        Shown.become(buffer)
+        capture.shown.append(State(buffer.array))
+    found = _in_memory(value.place, buffer)
+    if found is None:
+        refuse("a function that gives a part of an array's memory as something else", "Give it a copy, x.copy().")
+    return found
+
+
+def _in_memory(place: Place, buffer: Buffer) -> Array | None:
+    if place.parent is None:
+        return buffer.array
+    whole = _in_memory(place.parent, buffer)
+    return None if whole is None else place.taken_from(whole, _known)
+
+
+def _known(size: Size) -> int:
+    if not isinstance(size, int):
+        raise SharedError("a part whose size depends on data is not captured as something else", "Give it a copy.")
+    return size
+
+
+def put_back(capture: Capture) -> None:
+    """Put back what arrays held whose memory NumPy has given as something else: the cell has failed."""
+    for state in capture.shown:
+        state.restore()
+
+
+def checked(capture: Capture, read: Iterable[Tensor]) -> None:
+    """Refuse what the code has stored by NumPy into the memory of arrays that it has ``read``, which would not have seen that.
+
+    Raises
+    ------
+    CaptureError
+        With the array's name.
+    """
+    for tensor in read if capture.strangers else ():
+        buffer = tensor.place.buffer
+        if isinstance(buffer, Shown) or "make" in vars(buffer) or buffer.array is None or buffer.first.op is not INPUT:
+            continue
+        source = buffer.first["source"]
+        known = isinstance(source, Snapshot) and source.fingerprint is None
+        if (
+            known
+            and not same_bits(source.value, buffer.array)
+            and any(share(buffer.array, s) for s in capture.strangers)
+        ):
+            raise CaptureError(
+                f"{buffer.name} is stored into through another array of its memory, which %%tensor computes without",
+                f"Store into {buffer.name} itself, or work on a copy of it; or run the cell with --plain.",
+            )
+
+
+__all__ = ["State", "checked", "memory_of", "put_back"]

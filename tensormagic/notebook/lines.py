@@ -40,12 +40,13 @@ def plain_python(text: str, shell: Any) -> str:
     UsageError
         For a magic inside the cell that would run code over other variables than the cell's.
     """
+    text = _one_line(_dedented(text), shell)
     try:
         ast.parse(text)
     except SyntaxError:
         pass
     else:
-        return text
+        return _checked(text)
     inner = next((line.split()[0] for line in text.splitlines() if line.lstrip().startswith("%%")), None)
     if inner is not None:
         raise UsageError(
@@ -53,6 +54,27 @@ def plain_python(text: str, shell: Any) -> str:
         )
     # a comment in front, or IPython would drop the empty lines that the cell begins with, and count lines from there
     made: str = shell.transform_cell("#\n" + text).partition("\n")[2]
+    return _checked(made)
+
+
+def _dedented(text: str) -> str:
+    """A cell whose first line is indented, without that: IPython takes it away from every line that has it."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    space = first[: len(first) - len(first.lstrip())]
+    return re.sub(rf"^{space}", "", text, flags=re.MULTILINE) if space else text
+
+
+def _one_line(text: str, shell: Any) -> str:
+    """A cell of one line, which IPython looks at once more: ``ls`` and ``cd data`` are magics there, where they are no variables."""
+    lines = text.strip().splitlines()
+    if len(lines) != 1 or lines[0].startswith(("%", "!", "#")) or lines[0].endswith("?"):
+        return text
+    made = shell.prefilter_manager.prefilter_lines(lines[0])
+    return text if made == lines[0] else text.replace(lines[0], made)
+
+
+def _checked(made: str) -> str:
+    """A cell that calls no magic which runs code."""
     for found in _CALL.finditer(made):
         if found[2] in _RUN_CODE:
             raise UsageError(

@@ -145,7 +145,8 @@ def librarys(
 ) -> Any:
     """What a function of NumPy or SciPy that is not captured gives: in a cell it runs on values, elsewhere ``error`` is raised.
 
-    What gives an array's memory, as something else or, unless ``parts`` says so, not for sure, gets the memory itself.
+    So it is where it gives a part of an array's memory, unless ``parts`` says that it always does. What gives that memory as something
+    else gets the memory itself.
     """
     if not values_are_there() or isinstance(error, LayoutError | LimitError):
         raise _waiting(error)

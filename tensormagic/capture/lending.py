@@ -135,11 +135,13 @@ class Loan:
             if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
                 if self._memory is not None:
                     return value
-                if not self._parts or type(value) is not np.ndarray or value.dtype != array.dtype:
+                advice = "Give it a copy, x.copy()."
+                if type(value) is not np.ndarray or value.dtype != array.dtype:
                     raise SharedError(
-                        "a function that gives an array's memory as something else is not captured",
-                        "Give it a copy, x.copy().",
+                        "a function that gives an array's memory as something else is not captured", advice
                     )
+                if not self._parts:
+                    refuse("a function that gives a part of an array's memory", advice)
                 return window(lazy, array, value.strides, value.shape, _address(value) - _address(array))
         return value
 

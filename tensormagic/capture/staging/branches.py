@@ -48,7 +48,7 @@ from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
-from tensormagic.ir.type import Type
+from tensormagic.ir.type import Type, python_kind
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
@@ -162,7 +162,8 @@ class Choice:
         one, other = self._alike(slot, self._apart(slot, 0, first), self._apart(slot, 1, second), first, second)
         what = f"the two branches give {slot.said}"
         pairs = list(zip(one.nodes, other.nodes, strict=True))
-        if values_are_there() and any(map(_unlike_numbers, pairs)):
+        unlike = _unlike_numbers if values_are_there() else _unlike_digits
+        if context.in_cell() and any(map(unlike, pairs)):
             raise self._unlike(slot, first, second)  # in a cell data can be asked which of them it is
         numbers = [self.pair(*pair, what) for pair in pairs]
         conditions = [
@@ -330,6 +331,16 @@ def _unlike_numbers(pair: tuple[Node, Node]) -> bool:
     first, second = (n.type for n in pair)
     numbers = not first.shape and not second.shape and "array" not in {first.form, second.form}
     return numbers and (first.form, first.dtype) != (second.form, second.dtype)
+
+
+def _unlike_digits(pair: tuple[Node, Node]) -> bool:
+    """Whether one of two numbers is Python's, and what stands for both has another dtype than what NumPy computes of them."""
+    first, second = pair
+    if {first.type.form, second.type.form} != {"python", "scalar"}:
+        return False
+    kinds = beside(first, second.type), beside(second, first.type)
+    pythons, numpys = kinds if first.type.form == "python" else kinds[::-1]
+    return np.result_type(*(t.dtype for t in kinds)) != np.result_type(numpys.dtype, python_kind(pythons)())
 
 
 def merge_type(what: str, first: Type, second: Type) -> Type:

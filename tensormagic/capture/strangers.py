@@ -103,7 +103,7 @@ class Shown(Buffer):
         self._own, self._state, self._number = node, State(self.array), next(serials)
 
     @property
-    def version(self) -> int:  # type: ignore[override]
+    def version(self) -> int:
         """Another number for each value that it is seen to have."""
         return self._number if self.node is self._own else 0
 

@@ -252,14 +252,24 @@ class Executable:
         if config.tier != "numpy" and handle is not None and handle.ready():
             self._native = handle.run
             return self._by_machine(handle.run, sizes, values)
-        if config.tier == "auto" and handle is None and reference.least_seconds(self.graph, sizes, values) > LONG:
+        runs_once = context.is_driven()
+        if (
+            config.tier == "auto"
+            and handle is None
+            and not runs_once
+            and reference.least_seconds(self.graph, sizes, values) > LONG
+        ):
             self.compile()  # beside the first run
         start = time.perf_counter()
         results = self.by_numpy(sizes, *values)
         elapsed = time.perf_counter() - start
         self.seconds["numpy"] = elapsed
         self.spent += elapsed
-        if config.tier == "auto" and self.spent > max(WORTH_COMPILING, PLANNING * len(self.graph.nodes)):
+        if (
+            config.tier == "auto"
+            and not runs_once
+            and self.spent > max(WORTH_COMPILING, PLANNING * len(self.graph.nodes))
+        ):
             self.compile()
         return results
 
@@ -535,7 +545,7 @@ def _reads_device(node: Node) -> bool:
 def _few(node: Node) -> list[Node] | None:
     """What is not there of a node and of what it needs, what is needed first; None where that is more than one small operation.
 
-    Moves are none, nor is what integers and truth values go through: no rule makes these more accurate.
+    Moves and stores are none, nor is what integers and truth values go through: no rule makes these more accurate.
     """
     found: set[Node] = set()
     there = _values.here()
@@ -546,10 +556,11 @@ def _few(node: Node) -> list[Node] | None:
         if n in found or not n.needs or n in there:
             continue
         kind: str = n.op.kind  # type: ignore[attr-defined]
-        if kind not in _PLAIN and n.op.name not in _INDICES:
+        moves = kind == "move" or (kind == "update" and n.op.picks)  # type: ignore[attr-defined]
+        if not moves and kind not in _PLAIN and n.op.name not in _INDICES:
             return None
         found.add(n)
-        operations += kind != "move" and any(a.type.inexact for a in (n, *n.args))
+        operations += not moves and any(a.type.inexact for a in (n, *n.args))
         elements += math.prod([_number(s) for s in n.type.shape])
         if len(found) > FEW or operations > 1 or elements > SMALL:
             return None

@@ -261,6 +261,12 @@ def trying() -> bool:
     return capture is not None and capture.abstract and bool(capture.trials) and not capture.attempts
 
 
+def is_driven() -> bool:
+    """Whether Python runs an iteration, and asks for values on the way: what gives them is another graph in each."""
+    capture = _current.get()
+    return capture is not None and capture.driven > 0
+
+
 @contextmanager
 def capturing(capture: Capture) -> Generator[Capture]:
     """Make ``capture`` the current one."""

@@ -66,6 +66,27 @@ def test_a_list_holds_what_python_appends(notebook, cell):
         assert all(type(v) is Element for v in notebook.ok(of_region).value)
 
 
+FIRST = {  # loops whose first iteration is another than the rest, and what is compared
+    "m = None\nfor i, v in enumerate(z):\n  if m is None or v > m: m = v": "float(m), i",
+    "m = None\nfor v in z:\n  if m is None:\n    m = v\n    continue\n  if v > 0.9: break\n  m = m + v": "float(m), float(v)",
+    "m = None\nfor i, v in enumerate(z):\n  if v > -5:\n    m = i\n    break": "m, i",
+    "m = None\nfor i, v in enumerate(z):\n  if v > 5: m = i": "m, i",
+    "m = None\nn = 0\nwhile x > 1e-3:\n  x = x * 0.7\n  if m is None or x < m: m = x\n  n += 1": "float(m), n",
+    "class P:\n  def __init__(self): self.v = x\n  def go(self): self.v = self.v * 0.9\nps = [P(), P()]\n"
+    "for t in range(40):\n  for p in ps: p.go()": "float(ps[0].v), p is ps[1], t",
+}
+
+
+@pytest.mark.parametrize("cell", FIRST)
+def test_a_first_iteration_may_differ_from_the_rest(notebook, cell):
+    space: dict[str, object] = {}
+    exec(f"{START}\n{cell}", space)
+    want = eval(f"({FIRST[cell]})", space)
+    notebook.ok(START)
+    notebook.ok(f"%%tensor -q\n{cell}")
+    assert notebook.ok(f"({FIRST[cell]})").value == pytest.approx(want, rel=1e-14)
+
+
 def test_a_gradient_goes_through_such_a_list(notebook):
     notebook["w"] = np.array(0.7)
     notebook.ok(

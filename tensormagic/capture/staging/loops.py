@@ -245,7 +245,7 @@ class Loop:
         check_kept(slot, value)
         parts = self._apart(slot, value)
         if parts.form != carried.parts.form:
-            raise merged.unlike(slot.name, f"{self.label} iterations", (slot.get(), value))
+            raise merged.unlike(slot.name, f"{self.label} gives", (slot.get(), value))
         unchanged = all(e is c.value for e, c in zip(parts.nodes, carried.values, strict=True))
         if unchanged and slot not in self.dropped and slot.get() is not UNBOUND and not any(carried.conditions):
             del self.carried[slot]  # traced again with what it is

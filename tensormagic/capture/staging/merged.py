@@ -188,7 +188,7 @@ def unlike(name: str, what: str, values: Sequence[Any], lines: Sequence[str] = (
     """The error for two values that no region can give, and the lines at which a name was bound to each."""
     counts = [len(v) if isinstance(v, tuple | list) else None for v in values]
     differ = None not in counts and counts[0] != counts[1]
-    told = [f"{n} values" if differ else describe(v) for n, v in zip(counts, values, strict=True)]
+    told = [f"{n} value{'s' * (n != 1)}" if differ else describe(v) for n, v in zip(counts, values, strict=True)]
     first, second = (f"{t} ({line})" if line else t for t, line in zip(told, lines, strict=True))
     whose = "back" if name.startswith(INTERNAL) else name
     return NeedsPython(

@@ -109,6 +109,19 @@ class First(Items):
         return self.items.at(index)
 
 
+class Rest(Items):
+    """A sequence without its first value; it has one."""
+
+    def __init__(self, items: Items) -> None:
+        self.items = items
+
+    def count(self) -> Size:
+        return self.items.count() - 1
+
+    def at(self, index: Any) -> Any:
+        return self.items.at(index + 1)
+
+
 class Appended(Items):
     """The elements of a list that one loop has made, but for some at the beginning."""
 

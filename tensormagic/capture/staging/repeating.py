@@ -19,7 +19,7 @@ from tensormagic.capture.staging.carries import Names
 from tensormagic.capture.staging.grown import Untyped, growing
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loops import Loop, conditional, counted
-from tensormagic.capture.staging.ranges import First, Items, is_lazy, items_of
+from tensormagic.capture.staging.ranges import First, Items, Rest, is_lazy, items_of
 from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, World, attempt
 from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
 from tensormagic.capture.value import extent, wrap
@@ -68,6 +68,10 @@ def each(
         )
         if failed is None:
             return ()
+        if not isinstance(iterable, Rest) and _begins_otherwise(failed, known):
+            if _went_on(items, iteration, stop, names):
+                each(Rest(items), iteration, stop, told)
+            return ()
     if simple and isinstance(failed, PlainPython) and failed.alone and not is_lazy(iterable):
         return iterable
     _go_over(iterable, items, failed, iteration, stop, names)
@@ -75,7 +79,7 @@ def each(
 
 
 @dataclass
-class Rest:
+class Left:
     """Why a short loop within another one was left to Python, and for how many more of its runs it is not asked again."""
 
     failed: Exception | None = None
@@ -98,12 +102,12 @@ class Rest:
 _LONGEST, _SHORT = 255, 100  # runs, iterations
 
 
-def _rest(code: CodeType, known: int | None) -> Rest:
+def _rest(code: CodeType, known: int | None) -> Left:
     """The rest of a loop: in a cell, which Python can always run, and where that makes no large graph."""
     capture = context.current()
     if capture is None or known is None or known > _SHORT or not values_are_there():
-        return Rest()
-    return capture.rests.setdefault(code, Rest())
+        return Left()
+    return capture.rests.setdefault(code, Left())
 
 
 def _known(count: Size) -> int | None:
@@ -148,6 +152,25 @@ def _staged_with_lists(
         return error if isinstance(failed, Grows) and isinstance(error, NeedsPython) else failed
     raising.settle()
     return None
+
+
+def _begins_otherwise(failed: Exception, known: int | None) -> bool:
+    """Whether the first iteration of a long loop of a cell may be another than the rest: it binds what was None, or was not bound."""
+    later = isinstance(failed, NeedsPython) and not isinstance(failed, PlainPython | Grows)
+    return later and known is not None and known > UNROLLED and values_are_there()
+
+
+def _went_on(items: Items, iteration: Callable[[Any], None], stop: Thunk | None, names: Names) -> bool:
+    """Have Python run the first iteration; gives whether there is to be another one."""
+    ran: list[Any] = []
+
+    def first(item: Any) -> None:
+        ran.append(item)
+        iteration(item)
+
+    with holding(items):
+        _iterations([items.at(0)], first, stop, names, 0)
+    return bool(ran)
 
 
 def _is_short(count: Size) -> bool:
@@ -315,13 +338,16 @@ def _repeat(test: Thunk, iteration: Thunk, names: Names, driving: Driving) -> No
         driving.begin()
         iteration()
         iterations += 1
-        condition = decided(test())
+        if iterations == 1 and failed is not None and _begins_otherwise(failed, UNROLLED + 1):
+            failed, condition = None, truth(test())
+        else:
+            condition = decided(test())
 
 
 def _staged_while_known(test: Thunk, iteration: Thunk, names: Names) -> bool:
     """Stage what is left of a long ``while`` whose test is known so far; gives whether that was done."""
     capture = context.current()
-    rest = Rest() if capture is None else capture.rests.setdefault(iteration.__code__, Rest())
+    rest = Left() if capture is None else capture.rests.setdefault(iteration.__code__, Left())
     stage = partial(staged_repeat, test, iteration, names, True, known=True)
     return (rest.reason() or rest.noted(_staged_as_needed(lambda _: stage(), [iteration, test], names, False))) is None
 

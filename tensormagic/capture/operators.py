@@ -76,6 +76,10 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
         if modulus is not None:
             refuse("pow() with a modulus", "Write (base ** exponent) % modulus.")
         if not isinstance(other, _OPERANDS):
+            if (
+                getattr(other, "__array_ufunc__", ...) is None
+            ):  # as NumPy's arrays, which leave such operands the operator
+                return NotImplemented
             if is_table(other):
                 table = _labelled(other)
                 return _PYTHON[name](table, self) if reflected else _PYTHON[name](self, table)

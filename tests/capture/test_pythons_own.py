@@ -296,3 +296,18 @@ def test_a_function_without_source_that_may_catch_errors_is_refused(body: str):
     given = laid_out(np.ones((2, 2)))
     ours = captured("y = helper(x)", {"x": given, "helper": space["helper"]})
     assert_equal(ours.names["y"], space["helper"](given), body)
+
+
+def test_operands_that_numpy_leaves_the_operator_have_it():
+    class Other:
+        __array_ufunc__ = None
+
+        def __radd__(self, _):
+            return "radd"
+
+    lazy = tm.tensor(np.array([1.0, 2.0])) * 1
+    assert lazy + Other() == "radd"
+    assert lazy == pytest.approx([1.0, 2.0])
+    assert (1, lazy[1]) == pytest.approx((1, 2.0))
+    with pytest.raises(TypeError, match="unsupported operand"):
+        lazy - Other()

@@ -70,7 +70,7 @@ FIRST = {  # loops whose first iteration is another than the rest, and what is c
     "m = None\nfor i, v in enumerate(z):\n  if m is None or v > m: m = v": "float(m), i",
     "m = None\nfor v in z:\n  if m is None:\n    m = v\n    continue\n  if v > 0.9: break\n  m = m + v": "float(m), float(v)",
     "m = None\nfor i, v in enumerate(z):\n  if v > -5:\n    m = i\n    break": "m, i",
-    "m = None\nfor i, v in enumerate(z):\n  if v > 5: m = i": "m, i",
+    "m = None\nfor i, v in enumerate(z):\n  if v > 5: m = i": "m is None, i",
     "m = None\nn = 0\nwhile x > 1e-3:\n  x = x * 0.7\n  if m is None or x < m: m = x\n  n += 1": "float(m), n",
     "class P:\n  def __init__(self): self.v = x\n  def go(self): self.v = self.v * 0.9\nps = [P(), P()]\n"
     "for t in range(40):\n  for p in ps: p.go()": "float(ps[0].v), p is ps[1], t",

@@ -154,7 +154,7 @@ def _staged_with_lists(
     return None
 
 
-def _begins_otherwise(failed: Exception, known: int | None) -> bool:
+def _begins_otherwise(failed: Exception | None, known: int | None) -> bool:
     """Whether the first iteration of a long loop of a cell may be another than the rest: it binds what was None, or was not bound."""
     later = isinstance(failed, NeedsPython) and not isinstance(failed, PlainPython | Grows)
     return later and known is not None and known > UNROLLED and values_are_there()
@@ -338,10 +338,8 @@ def _repeat(test: Thunk, iteration: Thunk, names: Names, driving: Driving) -> No
         driving.begin()
         iteration()
         iterations += 1
-        if iterations == 1 and failed is not None and _begins_otherwise(failed, UNROLLED + 1):
-            failed, condition = None, truth(test())
-        else:
-            condition = decided(test())
+        failed = None if iterations == 1 and _begins_otherwise(failed, UNROLLED + 1) else failed
+        condition = truth(test()) if failed is None and not isinstance(condition, bool) else decided(test())
 
 
 def _staged_while_known(test: Thunk, iteration: Thunk, names: Names) -> bool:

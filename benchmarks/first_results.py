@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import platform
 import subprocess
 import sys
@@ -88,7 +89,7 @@ def report(rows: dict[str, tuple[float, float, float] | None]) -> str:
     lines = [
         "# First results, and the NumPy tier", "",
         f"{datetime.now(UTC).date()}, {platform.machine()}, CPython {platform.python_version()}, numpy {np.__version__}.",
-        "CPU milliseconds.", "",
+        f"CPU milliseconds, on {os.cpu_count()} processors with a load of {os.getloadavg()[0]:.0f}.", "",
         "| program | NumPy | first call | second, by NumPy | first / NumPy | second / NumPy |", "|---|---:|---:|---:|---:|---:|",
     ]  # fmt: skip
     for name, found in rows.items():

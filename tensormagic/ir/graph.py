@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NoReturn
 
 from tensormagic.ir import site
 from tensormagic.ir.bounds import floor_of_nodes
 from tensormagic.ir.errors import DataShapeError, GuardError, ShapeError
+from tensormagic.ir.lazily import lazily
 from tensormagic.ir.node import Node, as_size, make, topological
 from tensormagic.ir.size import (
     Dim,
@@ -53,35 +53,35 @@ class Graph:
     guards: tuple[Guard, ...] = ()
     names: tuple[str, ...] = field(default=(), compare=False)
 
-    @cached_property
+    @lazily
     def nodes(self) -> list[Node]:
         """Every node, operands first; parameters that nothing uses come first."""
         return topological((*self.parameters, *self.checked, *self.results))
 
-    @cached_property
+    @lazily
     def checked(self) -> tuple[Node, ...]:
         """The integer nodes that guards mention."""
         return tuple(dict.fromkeys(n for a, _, b in self.guards for n in (*nodes_of(a), *nodes_of(b))))
 
-    @cached_property
+    @lazily
     def checks(self) -> tuple[Guard, ...]:
         """The guards that mention nodes: checked on the way, as soon as these are computed."""
         return tuple(g for g in self.guards if nodes_of(g[0]) or nodes_of(g[2]))
 
-    @cached_property
+    @lazily
     def is_wide(self) -> bool:
         """Whether it computes sizes that may need more than 64 bits: then it is left to Python, whose integers have them."""
         sizes = [n["size"] for n in self.nodes if n.op.name == "size"]
         inner = [v for n in self.nodes for _, v in n.param_items if isinstance(v, Graph)]
         return any(map(_may_be_wide, sizes)) or any(g.is_wide for g in inner)
 
-    @cached_property
+    @lazily
     def ops(self) -> frozenset[str]:
         """The names of its operations, those of graphs in it too."""
         inner = [v for n in self.nodes for _, v in n.param_items if isinstance(v, Graph)]
         return frozenset([n.op.name for n in self.nodes]).union(*[g.ops for g in inner])
 
-    @cached_property
+    @lazily
     def text(self) -> str:
         """The graph as text that :func:`tensormagic.ir.text.parse` reads."""
         from tensormagic.ir.text import show

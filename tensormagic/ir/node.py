@@ -46,7 +46,6 @@ class Node:
         "__weakref__",
         "_params",
         "_symbols",
-        "_type",
         "args",
         "guards",
         "needs",
@@ -54,12 +53,14 @@ class Node:
         "param_items",
         "serial",
         "sized_by",
+        "type",
         "types",
     )
 
     op: Operation
     args: tuple[Node, ...]
     param_items: Params
+    type: Type  # of a node with one result
     types: tuple[Type, ...]
     serial: int
     sized_by: tuple[Node, ...]
@@ -70,7 +71,8 @@ class Node:
         self.args = args
         self.param_items = params
         self.types = types
-        self._type = types[0] if len(types) == 1 else None
+        if len(types) == 1:
+            self.type = types[0]
         self._params = dict(params)
         self._symbols: tuple[Symbol, ...] | None = None
         self.guards: tuple[Any, ...] | None = None
@@ -78,13 +80,12 @@ class Node:
         self.sized_by = _nodes_in(params) if params else ()
         self.needs = tuple(dict.fromkeys((*args, *self.sized_by))) if self.sized_by else args
 
-    @property
-    def type(self) -> Type:
-        """The type of a node with one result."""
-        if self._type is None:
+    def __getattr__(self, name: str) -> Any:
+        """What there is not: a node with several results has no type."""
+        if name == "type":
             message = f"{self.op.name} has {len(self.types)} results: take one with item()"
             raise TypeError(message)
-        return self._type
+        raise AttributeError(name)
 
     @property
     def params(self) -> Mapping[str, Any]:

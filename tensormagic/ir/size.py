@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from tensormagic.ir.lazily import lazily
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,7 @@ class Symbol:
     def __hash__(self) -> int:
         return self._hash
 
-    @cached_property
+    @lazily
     def _hash(self) -> int:
         return hash((self.name, self.least))
 
@@ -52,40 +53,40 @@ class Apply:
     def __hash__(self) -> int:
         return self._hash
 
-    @cached_property
+    @lazily
     def _hash(self) -> int:
         return hash((self.function, self.left, self.right))
 
     def __str__(self) -> str:
         return f"{self.function}({self.left}, {self.right})"
 
-    @cached_property
+    @lazily
     def atoms(self) -> tuple[Any, ...]:
         """The symbols and nodes that it mentions."""
         return tuple(dict.fromkeys([*atoms(self.left), *atoms(self.right)]))
 
-    @cached_property
+    @lazily
     def nodes(self) -> tuple[Any, ...]:
         """The nodes that it mentions."""
         return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
-    @cached_property
+    @lazily
     def depth(self) -> int:
         """How many such sizes stand in one another."""
         sides = [s for s in (self.left, self.right) if isinstance(s, Dim)]
         return 1 + max((a.depth for s in sides for m, _ in s.terms for a, _ in m if isinstance(a, Apply)), default=0)
 
-    @cached_property
+    @lazily
     def age(self) -> tuple[int, int]:
         """How young its nodes are, and how deep it is: what is in it comes before it."""
         return max((n.serial for n in self.nodes), default=-1), self.depth
 
-    @cached_property
+    @lazily
     def is_negative(self) -> bool:
         """Whether it may be below 0."""
         return not is_at_least(atom(self), 0)
 
-    @cached_property
+    @lazily
     def key(self) -> str:
         """What orders it among others."""
         return _digest(f"{self.function}({_key(self.left)}, {_key(self.right)})")
@@ -114,7 +115,7 @@ class Dim:
     def __hash__(self) -> int:
         return self._hash
 
-    @cached_property
+    @lazily
     def _hash(self) -> int:
         return hash(self.terms)
 
@@ -123,27 +124,27 @@ class Dim:
 
     __repr__ = __str__
 
-    @cached_property
+    @lazily
     def _text(self) -> str:
         return text(self, str)
 
-    @cached_property
+    @lazily
     def key(self) -> str:
         """What orders it among others, within a process."""
         return _digest("+".join(_monomial_text(m, c, _key) for m, c in self.terms))
 
-    @cached_property
+    @lazily
     def atoms(self) -> tuple[Any, ...]:
         """The symbols and nodes that it mentions, in order of appearance."""
         direct = [a for monomial, _ in self.terms for a, _ in monomial]
         return tuple(dict.fromkeys(inner for a in direct for inner in (a.atoms if isinstance(a, Apply) else (a,))))
 
-    @cached_property
+    @lazily
     def nodes(self) -> tuple[Any, ...]:
         """The nodes that it mentions, in order of appearance."""
         return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
-    @cached_property
+    @lazily
     def seen(self) -> int | None:
         """See :func:`hint`."""
         try:
@@ -151,7 +152,7 @@ class Dim:
         except LookupError:
             return None
 
-    @cached_property
+    @lazily
     def least(self) -> int | None:
         """See :func:`lower_bound`."""
         found = _least.get(self, False)

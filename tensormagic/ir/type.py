@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
+from tensormagic.ir.lazily import lazily
 from tensormagic.ir.size import (
     Apply,
     Atom,
@@ -86,7 +86,7 @@ class Type:
     def __hash__(self) -> int:
         return self._hash
 
-    @cached_property
+    @lazily
     def _hash(self) -> int:
         return hash((self.dtype.str, self.shape, self.form))
 

@@ -42,7 +42,7 @@ def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
     while pending:
         node = pending.pop()
         yield node
-        if node.__class__ not in _SCOPES:
+        if not isinstance(node, _SCOPES):
             pending += children(node)
         elif not isinstance(node, ast.Lambda):  # what is worked out where the function is made
             pending += [*node.decorator_list, *_outer_parts(node)]

@@ -29,7 +29,7 @@ def children(node: ast.AST) -> list[ast.AST]:
     values: dict[str, Any] = node.__dict__
     for name in parts_of(node.__class__):
         value = values.get(name)
-        if value.__class__ is list:
+        if isinstance(value, list):
             found += [v for v in value if v is not None] if None in value else value
         elif value is not None:
             found.append(value)

@@ -105,6 +105,8 @@ def input_of(value: Any, name: str) -> Tensor | None:
 def read_item(value: Any, text: str, root: Any) -> Any:
     """What captured code sees for ``text``, an attribute or an item of the notebook's object ``root``."""
     capture = context.current()
+    if isinstance(root, tables.Labelled) and text.count(".") == 1 and (column := root.column_at(text)) is not None:
+        return column
     if capture is not None and door.is_table(value):
         found = tables.labelled(value, text)
         return value if found is None else found

@@ -14,7 +14,7 @@ import numpy as np
 from tensormagic.capture import context, inputs
 from tensormagic.capture.door import check_dtype, is_table, numbers_of
 from tensormagic.capture.foreign import on_values
-from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.refusal import abstract, refuse, values_are_there
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 
@@ -51,17 +51,37 @@ class Labelled(Tensor):
         The index of the rows, and that of the columns; None for a Series.
     table
         The Series or the DataFrame itself, where the values are its own: pandas does what is not captured.
+    name
+        What a Series is called.
     """
 
-    __slots__ = ("columns", "detached", "labels", "table")
+    __slots__ = ("called", "columns", "detached", "labels", "table")
 
-    def __init__(self, tensor: Tensor, labels: Any, columns: Any, table: Any = None) -> None:
+    def __init__(self, tensor: Tensor, labels: Any, columns: Any, table: Any = None, name: Any = None) -> None:
         super().__init__(tensor.place)
         self.place.buffer.writeable = False
         self.labels = labels
         self.columns = columns
         self.table = table
+        self.called = getattr(table, "name", name) if columns is None else None
         self.detached = False
+
+    def column_at(self, text: str) -> Any:
+        """The column that ``text``, which ends in an attribute, names; None where pandas has such an attribute, or there is no such column.
+
+        Attributes of lazy arrays that pandas has not (``level``, ``type``) are columns to who has a table.
+        """
+        name = text.rpartition(".")[2]
+        known = self.columns is not None and name in self.columns and not hasattr(self._class_of_pandas, name)
+        return self[name] if known else None
+
+    def __str__(self) -> str:
+        abstract("its text is asked for")
+        return str(self.as_table())
+
+    def __format__(self, spec: str) -> str:
+        abstract("its text is asked for")
+        return format(self.as_table(), spec)
 
     def __getattr__(self, name: str) -> Any:
         if name in {"values", "array"}:
@@ -71,6 +91,8 @@ class Labelled(Tensor):
             if capture is not None and capture.abstract and _counts(self.labels):
                 refuse("the index of a Series or a DataFrame in a function", "Count rows: np.arange(len(s)).")
             return self.labels
+        if self.columns is None and name == "name":
+            return self.called
         if self.columns is not None and name in self.columns:
             return self[name]
         alike = name in (_ALIKE if self.columns is None else _ALIKE_IN_TABLES) or not hasattr(
@@ -106,7 +128,9 @@ class Labelled(Tensor):
         import pandas as pd  # which is there, since it has made the labels
 
         values, labels = np.array(self.numpy()), _labels_of(self.labels)
-        return pd.Series(values, labels) if self.columns is None else pd.DataFrame(values, labels, self.columns)
+        if self.columns is None:
+            return pd.Series(values, labels, name=self.called)
+        return pd.DataFrame(values, labels, self.columns)
 
     def _labelling(self, method: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **options: self._again(method(*args, **options))
@@ -141,7 +165,7 @@ class Labelled(Tensor):
             return found
         if getattr(index, "dtype", None) is not None and index.dtype != np.bool_:
             refuse("reading a Series by an array of labels", "Take elements by their places: s.to_numpy()[k].")
-        return Labelled(found, _Chosen(self.labels, index), self.columns)
+        return Labelled(found, _Chosen(self.labels, index), self.columns, name=self.called)
 
     def _columns(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -150,7 +174,7 @@ class Labelled(Tensor):
         places = [self.columns.get_loc(c) for c in wanted]  # raises KeyError as pandas does
         own = None if self.table is None else self.table[index]
         if not isinstance(index, list):
-            return Labelled(Tensor(self.place)[:, places[0]], self.labels, None, own)
+            return Labelled(Tensor(self.place)[:, places[0]], self.labels, None, own, index)
         return Labelled(Tensor(self.place)[:, places], self.labels, self.columns[places], own)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -162,7 +186,7 @@ class Labelled(Tensor):
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
         self._agrees(operands)
         found = super().__array_ufunc__(ufunc, method, *operands, **options)
-        return self._again(found) if method == "__call__" else found
+        return self._again(found, operands) if method == "__call__" else found
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         self._agrees(args)
@@ -185,11 +209,12 @@ class Labelled(Tensor):
                         "Take the values alone: s.to_numpy().",
                     )
 
-    def _again(self, found: Any) -> Any:
-        """The result of an operation with the labels, where it has the same axes."""
+    def _again(self, found: Any, others: Any = ()) -> Any:
+        """The result of an operation with the labels, where it has the same axes; its name is that of all Series that it is made of."""
         if not isinstance(found, Tensor) or isinstance(found, Labelled) or found.ndim != self.ndim:
             return found
-        return Labelled(found, self.labels, self.columns)
+        alike = all(o.called == self.called for o in others if isinstance(o, Labelled))
+        return Labelled(found, self.labels, self.columns, name=self.called if alike else None)
 
     def _over(self, name: str, axis: Any, options: dict[str, Any]) -> Any:
         """A reduction: over rows by default, and with n - 1 in variances, as pandas has it."""
@@ -223,7 +248,7 @@ def _operator(name: str) -> Callable[..., Any]:
         self._agrees(others)  # pyright: ignore[reportPrivateUsage] (as above)
         found = getattr(Tensor, name)(self, *others)
         if "matmul" not in name:
-            return self._again(found)  # pyright: ignore[reportPrivateUsage] (as above)
+            return self._again(found, others)  # pyright: ignore[reportPrivateUsage] (as above)
         if self.columns is None or not isinstance(found, Tensor) or found.ndim != 1:
             return found
         return Labelled(found, self.columns if name == "__rmatmul__" else self.labels, None)

@@ -35,3 +35,11 @@ def test_cells(notebook: Notebook, name: str):
 def test_a_magic_without_its_sign(notebook: Notebook):
     here = notebook.ok("pwd").value
     assert notebook.ok("%%tensor\npwd").value == here
+
+
+def test_tables_are_printed_as_tables(notebook: Notebook):
+    """With labels and names, and with columns whose names lazy arrays have for something else."""
+    pytest.importorskip("pandas")
+    notebook.ok("import pandas as pd\ndf = pd.DataFrame({'level': [1.0, 2.0], 'labels': [4.0, 5.0]}, index=['x', 'y'])")
+    cell = "s, t = df.level * 2, df.level + df.labels\nprint(df, s, t, df.mean(), df[df.labels > 4], s.name, t.name, df.labels)"
+    assert notebook.ok(f"%%tensor -q\n{cell}").out == notebook.ok(cell).out

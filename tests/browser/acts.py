@@ -33,9 +33,9 @@ KEYED = {  # what of it has the focus, and the keys of which one at least change
 DRAWN = [
     *(".tm-graph .tm-boxes > g.input", ".tm-sweep .tm-picture", ".tm-backprop .node", ".tm-lines summary"),
     *(
-        "svg[aria-label$='than NumPy'],svg[aria-label='as fast as NumPy']",
+        ".tm-panel .run .long",
         "svg[aria-label*='do not fit']",
-        "svg[aria-label^='profile']",
+        ".tm-panel .line .strip",
         "mjx-container",
     ),
     *("strong:text('rewrites')", "table:has-text('stable')", "summary:text('kernel 1')", ".tm-banner"),
@@ -216,7 +216,7 @@ def work_live(page: Page, name: str) -> None:
 def work_backprop(page: Page) -> None:
     view = page.locator(".tm-backprop")
     said = view.locator(".tm-status")
-    come_to(view.get_by_role("button", name="to the begin: inputs alone"))
+    come_to(view.get_by_role("button", name="to the start: inputs alone"))
     page.keyboard.press("Enter")
     expect(said).to_have_text(re.compile("^The inputs are given"))
     slider = view.get_by_role("slider", name="b", exact=True)

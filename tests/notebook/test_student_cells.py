@@ -1,0 +1,29 @@
+"""Cells as students write them leave what Python leaves; ``benchmarks/student_cells.py`` runs the long ones too, and measures."""
+
+import numpy as np
+import pytest
+
+from tests.notebook.student_cells import CELLS, START
+
+LONG = {"bubble", "dijkstra", "dp lcs", "kmeans", "mandel", "markov", "sep"}  # above half a second
+
+
+def plain(value):
+    value = value.numpy() if hasattr(value, "numpy") else value
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [type(value), *map(plain, value)]
+    if isinstance(value, np.ndarray):
+        return [value.dtype, plain(value.tolist())]
+    return (type(value), f"{value:.10g}") if isinstance(value, float) else (type(value), value)
+
+
+@pytest.mark.parametrize("name", sorted(CELLS.keys() - LONG))
+def test_a_cell_leaves_what_python_leaves(notebook, name):
+    space: dict[str, object] = {}
+    exec(START, space)
+    exec(CELLS[name], space)
+    notebook.ok(START)
+    notebook.ok(f"%%tensor -q\n{CELLS[name]}")
+    assert plain(notebook["h"]) == plain(space["h"])

@@ -6,7 +6,7 @@ A column with gaps or without numbers stays what it is: pandas computes with it,
 from __future__ import annotations
 
 import hashlib
-import sys
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -94,7 +94,7 @@ class Labelled(Tensor):
             return self.labels
         if self.columns is None and name == "name":
             return self.called
-        if name == "keys" and str(sys._getframe(1).f_globals.get("__name__")).startswith("pandas."):  # noqa: SLF001 (who asks)
+        if name == "keys" and _is_asked_by_pandas():
             refuse(
                 "what a Series or a DataFrame gives, stored into a table,",
                 "Give its values: df['name'] = s.to_numpy().",
@@ -233,6 +233,14 @@ class Labelled(Tensor):
         if axis not in {0, 1}:
             return found
         return Labelled(found, self.columns if axis == 0 else self.labels, None)
+
+
+def _is_asked_by_pandas() -> bool:
+    """Whether pandas reads the attribute: what has keys is a dictionary to it, whose items it looks for by their labels."""
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = None if frame is None else frame.f_back
+    return frame is not None and str(frame.f_globals.get("__name__")).startswith("pandas.")
 
 
 _ABSENT = object()

@@ -43,9 +43,13 @@ def helper_lines(function: Callable[..., Any], name: str) -> tuple[str, ...]:
 def _foreign(definition: ast.FunctionDef) -> set[str]:
     """The names that a definition reads beside NumPy's, Python's and its own; annotations do not count."""
     code = [n for statement in definition.body for n in ast.walk(statement)]
-    noted = {id(n) for a in code if isinstance(a, ast.AnnAssign) for n in ast.walk(a.annotation)}
+    inner = [n for n in code if isinstance(n, ast.FunctionDef)]
+    notes = [a.annotation for a in code if isinstance(a, ast.AnnAssign)]
+    notes += [a for f in inner for a in (f.returns, *(g.annotation for g in _arguments(f))) if a is not None]
+    noted = {id(n) for note in notes for n in ast.walk(note)}
     names = [n for n in code if isinstance(n, ast.Name) and id(n) not in noted]
     own = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {definition.name}
+    own |= {n.name for n in inner}
     own |= {a.arg for n in (definition, *code) if isinstance(n, ast.FunctionDef | ast.Lambda) for a in _arguments(n)}
     own |= {
         (a.asname or a.name).partition(".")[0]

@@ -13,7 +13,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
-from tests.capture.harness import KINDS, assert_equal, captured, check
+from tests.capture.harness import KINDS, assert_equal, check
 
 SMALL = np.arange(3, dtype=np.uint8)
 
@@ -255,13 +255,28 @@ def test_a_python_number_before_one_of_numpy_s(source: str, dtype: str):
 CHOSEN = "v = 1 if x[0] > 0 else 1.5\n"
 
 
-@pytest.mark.parametrize("array", ["np.array([v, 2])", "np.stack([v, 2])", "np.array([v, v]).reshape(2, 1)"])
-def test_a_float_is_not_stored_into_an_array_that_may_hold_integers(array: str):
-    """NumPy would cut it, as data say."""
+@pytest.mark.parametrize(
+    ("array", "make"),
+    [
+        ("np.array([v, 2])", lambda v: np.array([v, 2])),
+        ("np.stack([v, 2])", lambda v: np.stack([v, 2])),
+        ("np.array([v, v]).reshape(2, 1)", lambda v: np.array([v, v]).reshape(2, 1)),
+    ],
+)
+def test_a_float_is_not_stored_into_an_array_that_may_hold_integers(array: str, make: Any):
+    """NumPy would cut it, depending on the data: a cell asks which of them it is, a function cannot."""
     source = f"{CHOSEN}y = {array}\ny[0] = 0.5\nz = y + 0"
-    error = captured(source, {"x": np.array([2.0]), "np": np}).error
-    assert isinstance(error, CaptureError)
-    assert "an array that is int64 or float64, depending on the data," in str(error)
+    for x in (2.0, -2.0):
+        check(source, x=np.array([x]))
+
+    def stores(x):
+        v = 1 if x[0] > 0 else 1.5
+        y = make(v)
+        y[0] = 0.5
+        return y + 0
+
+    with pytest.raises(CaptureError, match=r"an array that is int64 or float64, depending on the data,"):
+        tm.tensor(stores)(np.array([2.0]))
 
 
 @pytest.mark.parametrize(

@@ -31,37 +31,35 @@ from tensormagic.ops.scalars.scalar import imag, real
 
 def _adjugate_numpy(a: Value, *directions: Value) -> Value:
     """By singular values, which is accurate for singular matrices too: of a diagonal matrix it is all products but for one."""
+
+    def others(
+        s: Value,
+    ) -> Value:  # for each number the product of the others; in here, since this is shown as one function
+        before, after = np.ones_like(s), np.ones_like(s)
+        before[..., 1:] = np.cumprod(s[..., :-1], axis=-1)
+        after[..., :-1] = np.cumprod(s[..., :0:-1], axis=-1)[..., ::-1]
+        return before * after
+
     u, s, vh = np.linalg.svd(a)
+    count = s.shape[-1]
     adjoint_u, v = np.conjugate(np.swapaxes(u, -1, -2)), np.conjugate(np.swapaxes(vh, -1, -2))
     turn = np.linalg.det(u) * np.linalg.det(vh)
-    middle = _others(s)[..., :, None] * adjoint_u
+    middle = others(s)[..., :, None] * adjoint_u
     for direction in directions:
         moved = adjoint_u @ direction @ v
-        pairs = _but_two(s)
+        pairs = np.zeros(
+            (*s.shape, count), s.dtype
+        )  # for each pair the product of the others; 0 for a number with itself
+        for k in range(count):
+            rest = s.copy()
+            rest[..., k] = 1
+            pairs[..., k, :] = others(rest)
+            pairs[..., k, k] = 0
         changed = -pairs * moved
-        n = s.shape[-1]
-        changed[..., range(n), range(n)] = np.sum(pairs * np.diagonal(moved, axis1=-2, axis2=-1)[..., None, :], axis=-1)
+        own = np.sum(pairs * np.diagonal(moved, axis1=-2, axis2=-1)[..., None, :], axis=-1)
+        changed[..., range(count), range(count)] = own
         middle = changed @ adjoint_u
     return (turn[..., None, None] * np.matmul(v, middle)).astype(a.dtype, copy=False)
-
-
-def _others(s: Value) -> Value:
-    """For each number the product of the others."""
-    before, after = np.ones_like(s), np.ones_like(s)
-    before[..., 1:] = np.cumprod(s[..., :-1], axis=-1)
-    after[..., :-1] = np.cumprod(s[..., :0:-1], axis=-1)[..., ::-1]
-    return before * after
-
-
-def _but_two(s: Value) -> Value:
-    """For each pair of numbers the product of the others; 0 for a number with itself."""
-    found = np.zeros((*s.shape, s.shape[-1]), s.dtype)
-    for k in range(s.shape[-1]):
-        rest = s.copy()
-        rest[..., k] = 1
-        found[..., k, :] = _others(rest)
-        found[..., k, k] = 0
-    return found
 
 
 def _adjugate_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:

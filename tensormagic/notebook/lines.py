@@ -69,7 +69,7 @@ def _one_line(text: str, shell: Any) -> str:
     lines = text.strip().splitlines()
     if len(lines) != 1 or lines[0].startswith(("%", "!", "#")) or lines[0].endswith("?"):
         return text
-    made = shell.prefilter_manager.prefilter_lines(lines[0])
+    made = shell.prefilter(lines[0])
     return text if made == lines[0] else text.replace(lines[0], made)
 
 

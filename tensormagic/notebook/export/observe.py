@@ -72,6 +72,10 @@ class Run:
         """Text that IPython's lines have been taken out of."""
         return text
 
+    def prefilter(self, line: str) -> str:
+        """A cell of one line, which IPython would look at once more."""
+        return line
+
     def python(self, cell: Cell, tree: ast.Module, text: str) -> None:
         """Run a cell that is not captured; ``tree`` is it with its calls of the package marked."""
         name = f"<exported cell {id(self)} {cell.number}>"

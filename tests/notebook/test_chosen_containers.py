@@ -1,12 +1,14 @@
 """Lists, dictionaries and records of which data choose one: a store reaches the one that Python has, or is refused."""
 
 import copy
+import linecache
 
 import numpy as np
 import pytest
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
+from tests.notebook import container_programs
 
 START = """
 import numpy as np
@@ -107,3 +109,25 @@ def test_a_function_reads_one_of_several_and_stores_into_none():
             CaptureError, match=r"one of several lists, depending on data \(test_chosen_containers.py line"
         ):
             tm.tensor(function)(x, *copy.deepcopy(args))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_drawn_programs_are_pythons(notebook, seed):
+    text, x = container_programs.program(seed), np.sin(np.arange(36.0) ** 2) * (-1) ** seed
+    space: dict[str, object] = {"x": x}
+    exec(f"{container_programs.START}\n{text}", space)
+    notebook["x"] = x
+    notebook.ok(container_programs.START)
+    notebook.ok(f"%%tensor -q\n{text}")
+    for shown in (container_programs.SHOWN, container_programs.ALIKE):
+        assert notebook.ok(shown).value == eval(shown, space)
+    lines = [*container_programs.START.splitlines(), *text.splitlines()]
+    source = "def f(x):\n" + "".join(f"    {line}\n" for line in lines) + "    return a, b, c, t, d['k']\n"
+    name = f"<drawn {seed}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    exec(compile(source, name, "exec"), space)
+    try:
+        found = tm.tensor(space["f"])(x)
+    except CaptureError:
+        return  # which list is stored into is known in a cell alone
+    assert [[round(float(i), 7) for i in v] for v in found] == eval(container_programs.SHOWN, space)

@@ -14,7 +14,7 @@ from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.alternatives import Alternative, alternatives_of, attach
 from tensormagic.capture.staging.carries import differing
-from tensormagic.capture.staging.containers import NOTHING, Older
+from tensormagic.capture.staging.containers import NOTHING, Older, Once
 from tensormagic.capture.staging.merged import Partial, Parts, Question, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, beside, common_type, fitting_ways, graph_of, of_type, zeros_of
@@ -108,8 +108,8 @@ class Choice:
         The two ways as functions of staged code, where they are statements.
     arrays
         The memory of NumPy's own arrays that the code could reach before.
-    older
-        The containers that it could reach before.
+    older, once
+        The containers that it could reach before; and what stands for those of which it chooses one.
     """
 
     predicate: Node
@@ -125,6 +125,7 @@ class Choice:
     functions: Sequence[Any] = ()
     arrays: set[int] = field(default_factory=set[int])
     older: Older | None = None
+    once: Once = field(default_factory=Once)
 
     def pair(self, first: Node, second: Node, what: str) -> int:
         """The number of a result that is ``first`` or ``second``."""
@@ -153,7 +154,7 @@ class Choice:
         if merged.same_value(first, second):
             self.steps.append(lambda _of: slot.set(first))
             return
-        may = NOTHING if self.older is None else self.older.among((first, second), self.slots)
+        may = NOTHING if self.older is None else self.older.among((first, second), self.slots, self.outcomes)
         may.refuse(slot)
         (self._in_one if first is UNBOUND or second is UNBOUND else self._in_both)(slot, first, second)
         self.steps.append(lambda _of: may.note(slot))
@@ -238,7 +239,7 @@ class Choice:
                     None if asked is None else [Alternative(of(k) if isinstance(k, int) else k, p) for k, p in asked]
                 )
                 self.bound.append(Bound(first, second, made[-1], found))
-            slot.set(like.build(made))
+            slot.set(self.once.of(values, like.build(made)))
 
         self.steps.append(bind)
 

@@ -11,7 +11,7 @@ from tensormagic.capture import context
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging.aliases import lead_elsewhere
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.staging.trial import NeedsPython, World
+from tensormagic.capture.staging.trial import NeedsPython, Outcome, World
 from tensormagic.capture.tree import is_container, parts_in
 
 ADVICE = "Change each of them in its branch, or bind copies of them."
@@ -30,18 +30,26 @@ class Chosen:
     made, behind
         What stands for the containers, and these.
     contents
-        What each of them held then, where nobody may change them any more.
+        What each of them held then.
+    known
+        Whether others know one of them, or may: none may change any more.
     """
 
     said: str
     place: str
     made: Sequence[Any]
     behind: Sequence[Any]
-    contents: Sequence[Sequence[Any]] = ()
+    contents: Sequence[Sequence[Any]]
+    known: bool
+
+    @property
+    def changed(self) -> bool:
+        """Whether one of them holds something else now."""
+        return any(_differ(b, parts_in(c)) for b, c in zip(self.contents, (*self.made, *self.behind), strict=True))
 
     def check(self) -> None:
-        """Raise where one of them has changed that nobody may change."""
-        if any(_differ(b, parts_in(c)) for b, c in zip(self.contents, (*self.made, *self.behind), strict=False)):
+        """Raise where one of them has changed that none may."""
+        if self.known and self.changed:
             kind = type(self.behind[0]).__name__
             raise NeedsPython(
                 f"{self.said} is one of several {kind}s, depending on data ({self.place}), and one of these is changed",
@@ -68,8 +76,9 @@ class May:
         if not self.containers or capture is None:
             return
         made = list(changeable(slot.get()))
-        contents = [parts_in(c) for c in (*made, *self.containers)] if self.known or not alone else ()
-        capture.chosen.append(Chosen(slot.said, context.here(), made, self.containers, contents))
+        contents = [parts_in(c) for c in (*made, *self.containers)]
+        known = self.known or not alone
+        capture.chosen.append(Chosen(slot.said, context.here(), made, self.containers, contents, known))
 
 
 NOTHING = May((), known=False)
@@ -90,6 +99,19 @@ class _CHANGEABLE:
     frozen = False
 
 
+class Once:
+    """What stands for a container that several names hold: the same for all of them."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, ...], tuple[Any, Any]] = {}
+
+    def of(self, values: tuple[Any, ...], made: Any) -> Any:
+        """``made`` for what is one of ``values``; for the same ones again, what was made first."""
+        if not any(found is v for v in values if v is not UNBOUND for found in changeable(v)):
+            return made
+        return self._made.setdefault(tuple(map(id, values)), (made, values))[0]
+
+
 class Older:
     """The containers that were there before code ran.
 
@@ -102,11 +124,23 @@ class Older:
     def __init__(self, world: World) -> None:
         self.known = {id(c) for c, _ in world.containers}
 
-    def among(self, values: Iterable[Any], slots: Sequence[Slot]) -> May:
-        """Those of the containers in ``values`` that were there, and whether others than ``slots`` know one."""
-        found = [c for v in values if v is not UNBOUND for c in changeable(v) if self._was_there(c)]
+    def among(self, values: Iterable[Any], slots: Sequence[Slot], outcomes: Sequence[Outcome]) -> May:
+        """Those of the containers in ``values`` that were there, and whether others than ``slots`` know one.
+
+        Raises
+        ------
+        NeedsPython
+            Where one of the ``outcomes`` is that one of them has changed: it holds again what it held before.
+        """
+        made = {id(c): one.behind for o in outcomes for one in o.chosen for c in one.made}
+        inside = (c for v in values if v is not UNBOUND for c in changeable(v))
+        found = [c for c in _behind(inside, made) if self._was_there(c)]
+        if found:
+            changed = {id(s.holder) for o in outcomes for s in o.slots} | {id(g) for o in outcomes for g, _ in o.grown}
+            if any(id(c) in changed or id(getattr(c, "__dict__", None)) in changed for c in found):
+                raise NeedsPython("a list that is changed gets another name, depending on data", ADVICE)
         others = [s for s in slots if all(s.holder is not c for c in found)]
-        return May(found, bool(found) and lead_elsewhere(found, others))
+        return May(found, bool(found) and (_stand_for_others(found) or lead_elsewhere(found, others)))
 
     def _was_there(self, container: Any) -> bool:
         return id(container) in self.known or id(getattr(container, "__dict__", None)) in self.known
@@ -130,39 +164,50 @@ class StandIns:
         self.installed |= {id(c): (c, parts_in(c), before) for c in changeable(now)}
 
     def choices(
-        self, slots: Mapping[Slot, tuple[Any, Any]], chosen: Iterable[Chosen], *, once: bool
+        self, slots: Mapping[Slot, tuple[Any, Any]], outcome: Outcome, *, once: bool
     ) -> dict[Slot, tuple[May, bool]]:
         """For what slots held before the loop, and hold after an iteration: the containers that each may mean, and it alone.
 
-        What an iteration has ``chosen`` is one of its containers; ``once`` says that there is an iteration for sure.
+        The ``outcome`` is that of the iteration; ``once`` says that there is one for sure.
         """
-        self._check_alone([after for _, after in slots.values()])
-        made = {id(c): one.behind for one in chosen for c in one.made}
+        made: dict[int, Iterable[Any]] = {id(c): one.behind for one in outcome.chosen for c in one.made}
+        made |= {key: list(changeable(before)) for key, (_, _, before) in self.installed.items()}
+        changed = [before for c, parts, before in self.installed.values() if _differ(parts, parts_in(c))]
+        changed += _behind((c for one in outcome.chosen if one.changed for c in one.behind), made)
+        ids = [id(c) for _, after in slots.values() if after is not UNBOUND for c in changeable(after)]
+        first = Counter(id(c) for before, _ in slots.values() if before is not UNBOUND for c in changeable(before))
+        twice = any(first[id(c)] > 1 for v in changed if v is not UNBOUND for c in changeable(v))
+        alone = len(set(ids)) == len(ids) and not twice and not _stand_for_others(changed)
+        if changed and (not alone or self.older.among(changed, list(slots), ()).known):
+            raise NeedsPython("an iteration changes a list that has two names", ADVICE)
         found: dict[Slot, list[Any]] = {}
         for slot, (before, after) in slots.items():
-            now = [*self._behind(changeable(after), made)] if after is not UNBOUND else []
+            now = [*_behind(changeable(after), made)] if after is not UNBOUND else []
             found[slot] = [*now, *([] if once or before is UNBOUND else changeable(before))]
-        times = Counter(k for containers in found.values() for k in {id(c) for c in containers})
-        return {
-            slot: (self.older.among(containers, list(slots)), all(times[id(c)] == 1 for c in containers))
-            for slot, containers in found.items()
-        }
+        names = {
+            id(after): {id(c) for c in found[slot]} for slot, (_, after) in slots.items()
+        }  # of one container: they stay so
+        times = Counter(k for containers in names.values() for k in containers)
+        may = {slot: self.older.among(containers, list(slots), [outcome]) for slot, containers in found.items()}
+        if any(may[slot].known and any(before is b for b in changed) for slot, (before, _) in slots.items()):
+            raise NeedsPython("iterations change a list which may be another one in each", ADVICE)
+        return {slot: (may[slot], all(times[id(c)] == 1 for c in containers)) for slot, containers in found.items()}
 
-    def _behind(self, containers: Iterable[Any], made: Mapping[int, Iterable[Any]]) -> Iterator[Any]:
-        """What containers are, or stand for."""
-        for container in containers:
-            if id(container) in self.installed:
-                yield from changeable(self.installed[id(container)][2])
-            elif id(container) in made:
-                yield from self._behind(made[id(container)], made)
-            else:
-                yield container
 
-    def _check_alone(self, values: Iterable[Any]) -> None:
-        """Raise where two names hold one container after an iteration, and iterations change such."""
-        ids = [id(c) for v in values if v is not UNBOUND for c in changeable(v)]
-        if len(set(ids)) < len(ids) and any(_differ(b, parts_in(c)) for c, b, _ in self.installed.values()):
-            raise NeedsPython("an iteration changes a list that has two names", ADVICE)
+def _behind(containers: Iterable[Any], made: Mapping[int, Iterable[Any]]) -> Iterator[Any]:
+    """What containers are, or stand for: ``made`` says for what, by their ids."""
+    for container in containers:
+        if id(container) in made:
+            yield from _behind(made[id(container)], made)
+        else:
+            yield container
+
+
+def _stand_for_others(values: Iterable[Any]) -> bool:
+    """Whether a container in ``values`` stands for several that others know."""
+    capture = context.current()
+    made = {id(c) for one in (capture.chosen if capture is not None else ()) if one.known for c in one.made}
+    return any(id(c) in made for v in values if v is not UNBOUND for c in changeable(v))
 
 
 def _differ(before: Sequence[Any], now: Sequence[Any]) -> bool:

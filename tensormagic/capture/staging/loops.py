@@ -13,7 +13,7 @@ from tensormagic.capture import context, undecided
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, check_kept, split
-from tensormagic.capture.staging.containers import StandIns
+from tensormagic.capture.staging.containers import Once, StandIns
 from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
 from tensormagic.capture.staging.merged import Parts, apart
 from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
@@ -339,9 +339,10 @@ class Loop:
         ``build`` makes the region for the carries; ``ran`` says whether any iteration has run, None where one has for sure;
         ``stacks`` hold what iterations append.
         """
-        bound = {*self.carried, *(s for s in self.outcome.slots if s is self.slots.get(s.name))}
+        leaving = [s for s in self.outcome.slots if s is self.slots.get(s.name) and s.name in self.names.leaving]
+        bound = dict.fromkeys([*self.carried, *leaving])
         ends = {s: (s.get(), self.outcome.slots.get(s, s.get())) for s in bound}
-        choices = self.stand_ins.choices(ends, self.outcome.chosen, once=ran is None)
+        choices = self.stand_ins.choices(ends, self.outcome, once=ran is None)
         for slot, (may, _) in choices.items():
             may.refuse(slot)
         attempt(self.world, lambda: self._emit(build, ran, stacks), lambda _result: True)
@@ -363,20 +364,22 @@ class Loop:
             undecided.note(ends[carry], dtype)
         made: list[tuple[Any, Any, list[Tensor]]] = []
         starts = {s: s.get() for s in (*self.carried, *(slot for slot, *_ in last))}
+        after = {s: self.outcome.slots.get(s, v) for s, v in starts.items()}
+        once = Once()
         for slot, value in plain:
-            slot.set(value)
+            slot.set(value if value is UNBOUND else once.of((self.outcome.slots[slot],), value))
         for buffer in sorted(self.buffers, key=lambda b: (b.depends, b.born)):
             carry = self.buffers[buffer]
             (buffer.put if buffer.depends else buffer.store)(carry.question.asked(ends[carry]))
         for slot, carried in self.carried.items():
             pairs = zip(carried.values, carried.conditions, strict=True)
             tensors = [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]
-            slot.set(carried.parts.build(tensors))
-            made.append((starts[slot], self.outcome.slots.get(slot, starts[slot]), tensors))
+            slot.set(once.of((starts[slot], after[slot])[ran is None :], carried.parts.build(tensors)))
+            made.append((starts[slot], after[slot], tensors))
         for slot, parts, own, defined in last:
             tensors = [self._result(slot, ends[c], _either(d, ran)) for c, d in zip(own, defined, strict=True)]
-            slot.set(parts.build(tensors))
-            made.append((starts[slot], self.outcome.slots[slot], tensors))
+            slot.set(once.of((starts[slot], after[slot])[ran is None :], parts.build(tensors)))
+            made.append((starts[slot], after[slot], tensors))
         if stacks:
             self.kept = extend(self.appended, [ends[c] for c in stacks])
         self._share(made, list(starts))

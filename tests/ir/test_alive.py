@@ -40,8 +40,9 @@ def test_threads_add_while_another_goes_over_it():
 
     def fill():
         while not over.is_set() and len(kept) < 20_000:
-            kept.append(_Thing())
-            alive.add(kept[-1])
+            one = _Thing()  # and not the last one of the list, which may be the other thread's
+            kept.append(one)
+            alive.add(one)
 
     def read():
         try:

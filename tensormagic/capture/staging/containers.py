@@ -204,9 +204,11 @@ def _behind(containers: Iterable[Any], made: Mapping[int, Iterable[Any]]) -> Ite
 
 
 def _stand_for_others(values: Iterable[Any]) -> bool:
-    """Whether a container in ``values`` stands for several that others know."""
+    """Whether a container in ``values`` stands for several that others know, or is one of these."""
     capture = context.current()
-    made = {id(c) for one in (capture.chosen if capture is not None else ()) if one.known for c in one.made}
+    made = {
+        id(c) for one in (capture.chosen if capture is not None else ()) if one.known for c in (*one.made, *one.behind)
+    }
     return any(id(c) in made for v in values if v is not UNBOUND for c in changeable(v))
 
 

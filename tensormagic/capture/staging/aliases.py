@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.home import content
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.source import PART_NAME, is_users
 from tensormagic.capture.stores.place import Buffer, Place
@@ -120,7 +121,7 @@ def _parts(value: Any, seen: set[int]) -> Iterable[Any]:
     if isinstance(value, list | tuple | set):
         return value
     if isinstance(value, FunctionType):
-        return [*(value.__defaults__ or ()), *(_content(c) for c in value.__closure__ or () if id(c) not in seen)]
+        return [*(value.__defaults__ or ()), *(content(c) for c in value.__closure__ or () if id(c) not in seen)]
     if isinstance(value, type):
         return [*vars(value).values(), *value.__bases__] if _is_users_class(value) else ()
     module = module_of(type(value))
@@ -136,13 +137,6 @@ _NOT_USERS = (_LIBRARIES - {"builtins"}) | (sys.stdlib_module_names - {"__main__
 def _is_users_class(value: type) -> bool:
     """Whether a class may keep the user's arrays: one that Python code has made, not a library's."""
     return bool(value.__flags__ & 1 << 9) and value.__module__.partition(".")[0] not in _NOT_USERS
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
 
 
 def is_users_object(value: Any) -> bool:

@@ -43,7 +43,7 @@ def _adjugate_numpy(a: Value, *directions: Value) -> Value:
     u, s, vh = np.linalg.svd(a)
     count = s.shape[-1]
     adjoint_u, v = np.conjugate(np.swapaxes(u, -1, -2)), np.conjugate(np.swapaxes(vh, -1, -2))
-    turn = np.linalg.det(u) * np.linalg.det(vh)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
     middle = others(s)[..., :, None] * adjoint_u
     for direction in directions:
         moved = adjoint_u @ direction @ v
@@ -59,7 +59,7 @@ def _adjugate_numpy(a: Value, *directions: Value) -> Value:
         own = np.sum(pairs * np.diagonal(moved, axis1=-2, axis2=-1)[..., None, :], axis=-1)
         changed[..., range(count), range(count)] = own
         middle = changed @ adjoint_u
-    return (turn[..., None, None] * np.matmul(v, middle)).astype(a.dtype, copy=False)
+    return (sign[..., None, None] * np.matmul(v, middle)).astype(a.dtype, copy=False)
 
 
 def _adjugate_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:

@@ -12,6 +12,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.functions.batching import vmap
 from tensormagic.functions.check_grads import check_grads
+from tensormagic.functions.compiled import Compiled, compile
 from tensormagic.functions.controlflow import cond, fori_loop, scan, while_loop
 from tensormagic.functions.customs import checkpoint, custom_gradient
 from tensormagic.functions.derivatives import grad, hvp, jvp, stop_gradient, value_and_grad
@@ -20,14 +21,16 @@ from tensormagic.functions.jacobians import hessian, jacobian
 from tensormagic.functions.linear import linearize, vjp
 from tensormagic.functions.places import to_gpu, to_host
 from tensormagic.functions.rules import rule, rules
+from tensormagic.functions.saving import load
 from tensormagic.functions.tensor import evaluate, tensor
-from tensormagic.functions.tracing import Compiled, compile, parse, rewrite, trace
+from tensormagic.functions.tracing import parse, rewrite, trace
 from tensormagic.ir.errors import (
     CaptureError,
     DerivativeCheckError,
     DeviceError,
     DifferentiationError,
     DTypeError,
+    FormatError,
     GuardError,
     HiddenTransferWarning,
     ParseError,
@@ -45,6 +48,7 @@ __all__ = [
     "DerivativeCheckError",
     "DeviceError",
     "DifferentiationError",
+    "FormatError",
     "Function",
     "GuardError",
     "HiddenTransferWarning",
@@ -71,6 +75,7 @@ __all__ = [
     "jvp",
     "linearize",
     "live",
+    "load",
     "numpy",
     "parse",
     "rewrite",

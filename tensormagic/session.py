@@ -304,12 +304,21 @@ def executable(graph: Graph, level: str | None = None) -> Executable:
         if found is None:
             with working("rewriting"):
                 rewritten = rewrite(graph, chosen[0])
-            late = tuple(g for g in rewritten.graph.guards if g not in {*graph.guards, *rewritten.graph.checks})
-            found = _executables[key] = Executable(rewritten, residence.device_in_force(), late=late)
+            found = _executables[key] = _running(graph, rewritten)
             if len(_executables) > _KEPT:
                 _executables.popitem(last=False)
         _executables.move_to_end(key)
         return found
+
+
+def _running(graph: Graph, rewritten: Rewritten) -> Executable:
+    late = tuple(g for g in rewritten.graph.guards if g not in {*graph.guards, *rewritten.graph.checks})
+    return Executable(rewritten, residence.device_in_force(), late=late)
+
+
+def executable_as(graph: Graph, rewritten: Graph) -> Executable:
+    """The executable of a graph that was rewritten elsewhere: the rules in force here are not asked."""
+    return _running(graph, Rewritten(rewritten))
 
 
 def prepare() -> None:

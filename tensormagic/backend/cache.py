@@ -28,6 +28,7 @@ MOST_BYTES = 512 << 20
 LEFT_BEHIND = 3600.0  # seconds after which a file that was never finished is nobody's
 _TOLD = "the cache of compiled code is not used"
 _OURS = (".o", ".json", ".tmp")
+_KEY = "own.key"
 
 
 class _Temporary:
@@ -93,6 +94,15 @@ def read_text(name: str) -> str:
 def write_text(name: str, text: str) -> None:
     """Keep a text beside the code."""
     _keep(name, text.encode())
+
+
+def own_key() -> bytes:
+    """A secret of the user's, by which a file is known to be written by them; empty where none can be kept."""
+    key = read_text(_KEY)
+    if not key:
+        write_text(_KEY, secrets.token_hex(32))
+        key = read_text(_KEY)  # that of another process, where one was as fast
+    return key.encode()
 
 
 def _contents(name: str) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
@@ -56,8 +56,10 @@ def load(code: Code) -> Callable[..., None]:
 def _version_of_numba() -> str:
     """From its own file: to import what reads the versions of distributions takes longer than all the rest."""
     spec = find_spec("numba")
-    path = Path(spec.origin or "").with_name("_version.py") if spec else None
-    if path is not None and path.is_file():
+    if spec is None:
+        return ""
+    path = Path(spec.origin or "").with_name("_version.py")
+    if path.is_file():
         return path.read_text(encoding="utf-8")
     from importlib.metadata import version
 
@@ -65,26 +67,32 @@ def _version_of_numba() -> str:
 
 
 @cache
-def machine() -> str:
-    """What object code depends on beside its source: processor, versions, and the generator's own text."""
+def machine() -> dict[str, str]:
+    """What object code depends on beside its source: processor, versions, and the generator's own text; no Numba is an empty text."""
     here = Path(__file__).parent
     own = hashlib.sha256()
     for path in sorted([*here.glob("vecmath*.py"), *here.glob("cpu_*.py")]):
         own.update(path.read_bytes())
-    parts = [
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
-        *(os.environ.get(f"NUMBA_{name}", "") for name in ("CPU_NAME", "CPU_FEATURES", "ENABLE_AVX")),
-        llvm.get_default_triple(),
-        _version_of_numba(),
-        llvmlite.__version__,
-        np.__version__,
-        sys.implementation.cache_tag or "",
-        own.hexdigest(),
-    ]
-    return "\n".join(parts)
+    return {
+        "processor": llvm.get_host_cpu_name(),
+        "features": llvm.get_host_cpu_features().flatten(),
+        **{name: os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX")},
+        "system": llvm.get_default_triple(),
+        "numba": _version_of_numba(),
+        "llvmlite": llvmlite.__version__,
+        "numpy": np.__version__,
+        "python": sys.implementation.cache_tag or "",
+        "generator": own.hexdigest(),
+    }
+
+
+def runs_here(described: Mapping[str, str]) -> bool:
+    """Whether code that was compiled on a machine described like this is what would be compiled here, if Numba is here."""
+    own = machine()
+    return {**described, "numba": own["numba"] and described.get("numba", "")} == own
 
 
 def key_of(source: str) -> str:
     """The name under which the object code of ``source`` is kept."""
-    return hashlib.sha256(f"{machine()}\n{source}".encode()).hexdigest()
+    parts = "\n".join(machine().values())
+    return hashlib.sha256(f"{parts}\n{source}".encode()).hexdigest()

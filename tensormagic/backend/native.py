@@ -9,7 +9,8 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -21,6 +22,10 @@ from tensormagic.backend.telling import tell_once
 from tensormagic.ir.type import Symbol
 
 State = Literal["pending", "ready", "failed"]
+
+
+Answer = tuple[str, str, Code | None, str]  # a key, its source, and the code or the error
+Work = Callable[[], None]
 
 
 class Handle:
@@ -109,8 +114,8 @@ def start(plan: Plan, on_ready: Callable[[Handle], None] | None = None) -> Handl
     if not plan.sources:
         handle.run = plan.compile([])
         handle.finish("")
-    elif find_spec("numba") is None:
-        handle.finish("Numba is not installed")
+    elif not compiles() and _lent.keys().isdisjoint(plan.sources):
+        handle.finish(NO_COMPILER)
     else:
         _service().submit(handle)
     return handle
@@ -118,15 +123,54 @@ def start(plan: Plan, on_ready: Callable[[Handle], None] | None = None) -> Handl
 
 def prepare() -> None:
     """Have the loader and the compile worker started, in the background: the first plan is then compiled sooner."""
-    if find_spec("numba") is not None:
+    if compiles():
         _service().prepare()
+
+
+NO_COMPILER = "Numba is not installed"
+_MOST_LENT = 4096
+_lent: OrderedDict[str, Code] = OrderedDict()  # code by its source, from files that can be trusted
+
+
+def lend(codes: Mapping[str, Code]) -> None:
+    """Have code at hand for these sources, which need not be compiled then: of this machine, and to be trusted."""
+    if find_spec("llvmlite") is not None:
+        _lent.update(codes)
+        while len(_lent) > _MOST_LENT:
+            _lent.popitem(last=False)
+
+
+def codes(sources: Sequence[str], timeout: float = 60.0) -> dict[str, Code]:
+    """The object code of these sources, as far as it is kept; what has just been compiled is waited for."""
+    found: dict[str, Code] = {}
+    if find_spec("llvmlite") is None:
+        return found
+    done = threading.Event()
+
+    def look() -> None:
+        from tensormagic.backend.cpu_loader import key_of
+
+        try:
+            known = ((source, _lent.get(source) or cache.read(key_of(source))) for source in sources)
+            found.update((source, code) for source, code in known if code is not None)
+        finally:
+            done.set()
+
+    _service().ask(look)
+    done.wait(timeout)
+    return dict(found)
+
+
+def compiles() -> bool:
+    """Whether there is a compiler."""
+    return find_spec("numba") is not None
 
 
 class _Service:
     """One thread that loads what the cache has, and asks the compiler for the rest."""
 
     def __init__(self) -> None:
-        self._requests: queue.SimpleQueue[Handle | tuple[str, str, Code | None, str] | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[Handle | Answer | Work | None] = queue.SimpleQueue()
         self._compiler = Compiler(lambda *answer: self._requests.put(answer))
         self._waiting: dict[str, list[tuple[Handle, str]]] = {}
         self._loaded: dict[str, Callable[..., None]] = {}
@@ -137,6 +181,10 @@ class _Service:
         """Have a handle served."""
         self.handles = [h for h in self.handles if h.state == "pending"] + [handle]
         self._requests.put(handle)
+
+    def ask(self, work: Work) -> None:
+        """Have something done after all that has been asked before."""
+        self._requests.put(work)
 
     def prepare(self) -> None:
         """Import and start what the first handle needs."""
@@ -151,6 +199,8 @@ class _Service:
                     _warm_loader()
                 elif isinstance(item, Handle):
                     self._begin(item)
+                elif callable(item):
+                    item()
                 else:
                     self._answered(*item)
             except Exception as error:  # noqa: BLE001 (the handle says so; the thread goes on)
@@ -164,7 +214,11 @@ class _Service:
 
         for source in sorted(handle.plan.sources, key=len, reverse=True):  # the longest takes longest
             key = key_of(source)
-            if not self._offer(key, source, handle):
+            if self._offer(key, source, handle):
+                continue
+            if not compiles():
+                handle.take(source, None, NO_COMPILER)
+            else:
                 handle.from_cache = False
                 waiting = self._waiting.setdefault(key, [])
                 waiting.append((handle, source))
@@ -175,7 +229,7 @@ class _Service:
         """Give a handle a kernel that is in memory or on disk."""
         function = self._loaded.get(key)
         if function is None:
-            code = cache.read(key)
+            code = _lent.get(source) or cache.read(key)
             if code is None:
                 return False
             function = self._load(key, code)

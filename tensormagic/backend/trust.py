@@ -173,8 +173,8 @@ def child(folder: int, path: Path, name: str) -> tuple[str, int | None]:
     return (name, folder) if folder >= 0 else (str(path / name), None)
 
 
-def read_file(folder: int, path: Path, name: str) -> bytes:
-    """The content of a file in an opened folder, through the descriptor that was looked at; its time of use is now.
+def read_file(folder: int, path: Path, name: str, *, used: bool = True) -> bytes:
+    """The content of a file in an opened folder, through the descriptor that was looked at; where it is ``used``, its time is now.
 
     Raises
     ------
@@ -194,5 +194,6 @@ def read_file(folder: int, path: Path, name: str) -> bytes:
                 raise UntrustedError(f"{path / name} has a second name")
             _look(status, descriptor, str(path / name), last=True)
             with suppress(OSError):
-                os.utime(descriptor)
+                if used:
+                    os.utime(descriptor)
         return opened.read()

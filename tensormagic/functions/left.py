@@ -21,7 +21,7 @@ from tensormagic import session
 from tensormagic.capture import living
 from tensormagic.capture.inputs import Snapshot, own
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.tree import flatten
+from tensormagic.capture.tree import computed
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, topological
@@ -113,7 +113,7 @@ def held_by(build: Callable[[Any], Any]) -> set[int]:
 
 def bare(build: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
     """How ``count`` parts are put together, without the lazy values that they were taken from."""
-    return flatten(build(iter([0.0] * count)))[1]
+    return computed(build(iter([0.0] * count)))[1]
 
 
 def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) -> None:

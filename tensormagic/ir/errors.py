@@ -140,6 +140,10 @@ class ParseError(TensorError, ValueError):
     """Text that is no graph."""
 
 
+class FormatError(TensorError, ValueError):
+    """A file that holds no compiled function, or is not as it was written."""
+
+
 class RuleError(TensorError, ValueError):
     """A rewrite rule that does not hold."""
 

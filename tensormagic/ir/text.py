@@ -67,6 +67,9 @@ def _show_node(node: Node, numbers: Mapping[Node, str], sizes: _Sizes) -> str:
     return f"{numbers[node]} = {node.op.name}({args}){params} : {', '.join(map(sizes.type, node.types))}"
 
 
+_SIGNS = re.compile(r"\W")  # in the symbols of a region that nothing has numbered
+
+
 @dataclass(frozen=True, eq=False)
 class _Sizes:
     """How the values of one graph are written: nodes by their numbers, also in sizes, and regions by theirs."""
@@ -75,7 +78,7 @@ class _Sizes:
     regions: dict[Graph, str]
 
     def size(self, size: Size) -> str:
-        return size_as_text(size, lambda a: self.numbers[a] if isinstance(a, Node) else str(a))
+        return size_as_text(size, lambda a: self.numbers[a] if isinstance(a, Node) else _SIGNS.sub("_", str(a)))
 
     def type(self, t: Type) -> str:
         """A type with its sizes as they are written, whatever sizes were seen."""

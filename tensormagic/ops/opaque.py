@@ -37,6 +37,8 @@ class Opaque(Op):
         counted from the first.
     holds
         For a call that only looks whether something is so, and gives its first operand: what is to be true, as Python text.
+    names
+        For parameters that name something of Python's or a library's: which names are taken from a file.
     """
 
     kind = "opaque"
@@ -47,6 +49,7 @@ class Opaque(Op):
     check: Callable[[Node], list[Guard]] | None = field(default=None, repr=False)
     stacked: Callable[[Node, Sequence[Node], Sequence[bool], Size], Node] | None = field(default=None, repr=False)
     holds: str = ""
+    names: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict[str, Callable[[Any], bool]], repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Types:
         return self.types(args, params)

@@ -83,7 +83,7 @@ def _name(compiles: bool) -> str:
     if compiles:
         from tensormagic.backend.cpu_loader import machine
 
-        parts.append(machine())
+        parts += machine().values()
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

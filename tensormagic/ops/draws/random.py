@@ -17,7 +17,7 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Form, Size, Type
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.draws.implicit import IMPLICIT, implicit_tangent
-from tensormagic.ops.draws.state import encoded, fresh, generator_at
+from tensormagic.ops.draws.state import KINDS, encoded, fresh, generator_at
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, index_node, size_node, size_of
 from tensormagic.ops.matrices import linalg
@@ -117,7 +117,11 @@ def check_discrete(node: Node, active: Container[Node]) -> None:
 
 
 DRAW = Draw(
-    name="draw", types=_draw_types, numpy=_drawn, doc="The next state of a random generator, and what it draws."
+    name="draw",
+    types=_draw_types,
+    numpy=_drawn,
+    doc="The next state of a random generator, and what it draws.",
+    names={"method": lambda name: not name.startswith("_") and hasattr(np.random.Generator, name)},
 )
 
 
@@ -176,6 +180,7 @@ SEED = Opaque(
     tangent=lambda _node, _tangents: None,
     stacked=_seed_stacked,
     doc="The state of a new random generator.",
+    names={"bits": KINDS.__contains__},
 )
 
 

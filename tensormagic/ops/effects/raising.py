@@ -33,7 +33,7 @@ def name_of(kind: type[BaseException]) -> str:
 
 
 @lru_cache(maxsize=256)
-def _imported(module: str, name: str) -> type[BaseException]:
+def _imported(module: str, name: str) -> Any:
     found: Any = builtins if module == "builtins" else importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
@@ -44,7 +44,16 @@ def _class(name: str) -> type[BaseException]:
     if name in _classes:
         return _classes[name]
     module, qualified = name.split(":")[:2]
-    return _imported(module, qualified)
+    found: Any = _imported(module, qualified)
+    if not (isinstance(found, type) and issubclass(found, BaseException)):
+        raise TypeError(f"{name} is no class of exceptions")
+    return found
+
+
+def is_everywhere(name: str) -> bool:
+    """Whether a class of exceptions, as the params of a node name it, is Python's or NumPy's: in every process."""
+    module = name.partition(":")[0]
+    return module == "builtins" or module.partition(".")[0] in {"numpy", "tensormagic"}
 
 
 def put(value: Any, conversion: str, form: str) -> str:
@@ -103,6 +112,7 @@ CHECK = Opaque(
     stacked=_stacked,
     holds="{1}",
     doc="The first operand, where the second is true: else an exception when the graph runs, with the others in its arguments.",
+    names={"error": is_everywhere},
 )
 
 

@@ -100,6 +100,7 @@ MATRIX_FUNCTION = Opaque(
     back=_back,
     check=square_guards,
     doc="A function of a square matrix, or its derivative in the directions of the further operands.",
+    names={"name": lambda name: name.endswith("m") and name.isalpha()},
 )
 
 

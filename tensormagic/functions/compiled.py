@@ -1,0 +1,237 @@
+"""Functions compiled ahead of time for types: ``tm.compile``, and what it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tensormagic import session
+from tensormagic.capture.tree import flatten, structure
+from tensormagic.capture.value import Tensor
+from tensormagic.config import config
+from tensormagic.functions.footprint import constants_of, record_of
+from tensormagic.functions.function import of_callable
+from tensormagic.functions.program import is_single
+from tensormagic.functions.reading import is_input, is_moving
+from tensormagic.functions.record import Record, same
+from tensormagic.functions.tensor import checked_place
+from tensormagic.functions.tracing import COMPILE, TYPE, Traced, code_of, traced
+from tensormagic.functions.travel import Made, maker
+from tensormagic.ir.errors import CaptureError, GuardError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.type import Type
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled(Made):
+    """A function, compiled ahead of time for types.
+
+    Parameters
+    ----------
+    graph
+        The graph as it was traced.
+    executable
+        What runs it: the rewritten graph, and its machine code.
+    math
+        Which rewrites were used.
+    origin
+        Where it comes from: ``"compiled here"``, or the file, and whether its machine code is used.
+    """
+
+    offered: ClassVar[tuple[str, ...]] = ("code", "graph", "kernels", "math", "origin", "run", "save", "source")
+
+    graph: Graph
+    executable: session.Executable
+    math: str
+    traced: Traced = field(repr=False)
+    arguments: tuple[Any, ...] = field(repr=False)  # the types, and what else was given in their place
+    _record: Record
+    origin: str = "compiled here"
+    _sizes: dict[Any, dict[Any, int]] = field(default_factory=dict, repr=False)  # of arrays that were seen
+
+    def __post_init__(self) -> None:
+        _ = self.fixed, self._structure  # as they are now
+
+    def __repr__(self) -> str:
+        """``Compiled(loss of x: float64[n0], w: float64[3]; 2 kernels)``."""
+        count = len(self.kernels)
+        names = self.graph.names or [f"argument {k}" for k in range(len(self.graph.parameters))]
+        given = ", ".join(f"{n}: {p.type}" for n, p in zip(names, self.graph.parameters, strict=True))
+        kernels = f"{count} kernel{'s' * (count != 1)}"
+        return f"Compiled({self.traced.name}{f' of {given}' if given else ''}; {kernels})"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.made is not None:
+            return super().__reduce_ex__(protocol)
+        from tensormagic.functions.saving import loaded, written
+
+        return loaded, (written(self, codes=False),)
+
+    @cached_property
+    def fixed(self) -> list[Any]:
+        """What was given in place of types, one by one; where it was a type, a mark."""
+        return [ARRAY if _is_array(v) else v for v in flatten(self.arguments)[0]]
+
+    @cached_property
+    def _structure(self) -> Any:
+        return structure(self.arguments)
+
+    @cached_property
+    def _single(self) -> bool:
+        return is_single(len(self.graph.results), self.traced.build)
+
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """The kernels, in the order of their runs."""
+        return self.executable.plan.kernels
+
+    @property
+    def code(self) -> str:
+        """The Python source that Numba has compiled, and the function that runs its kernels."""
+        return code_of(self.executable)
+
+    def run(self, *args: Any) -> Any:
+        """Call it: arguments of the types that it was compiled for.
+
+        Raises
+        ------
+        GuardError
+            Where they are of other types, or what the function reads beside them is not as it was.
+        """
+        if not self._record.holds():
+            self.refuse_changes()
+        try:
+            sizes = self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])]
+        except (AttributeError, KeyError, TypeError):
+            return self._first(args)  # or not arrays alone
+        results = self.executable.plainly(sizes, args)
+        return self._built(self.executable.run(sizes, *args) if results is None else results)
+
+    def refuse_changes(self) -> None:
+        """Raise where what the function reads beside its arguments is not what it was."""
+        if not self._record.holds():
+            raise GuardError(
+                f"{self._record.changed()}, which {self.traced.name} reads, is not what it was when it was compiled",
+                COMPILE,
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Write it into a file that :func:`tensormagic.load` opens, without the source and without a compiler.
+
+        Parameters
+        ----------
+        path
+            The file. What has that name is replaced once all is written.
+
+        Raises
+        ------
+        CaptureError
+            Where it calls functions of Python's when it runs, raises exceptions or returns objects of the user's own: no file holds these.
+        GuardError
+            Where what it reads beside its arguments has changed since it was compiled.
+
+        Examples
+        --------
+        >>> f = compile(lambda x: x + 1, "float64[n]")
+        >>> f.save("/tmp/f.tm")  # doctest: +SKIP
+        """
+        from tensormagic.functions.saving import save
+
+        save(self, path)
+
+    def _first(self, args: tuple[Any, ...]) -> Any:
+        """The result for arguments of kinds and shapes that were not seen before."""
+        if len(args) == len(self._structure[1]) and structure(args) != self._structure:
+            raise GuardError("the arguments are put together in another way than those that were compiled for")
+        given = _picked(args, self.fixed)
+        for parameter, value in zip(self.graph.parameters, given, strict=False):
+            if np.asarray(value).dtype != parameter.type.dtype:
+                raise GuardError(f"an argument of dtype {np.asarray(value).dtype} where {parameter.type} was compiled")
+        values = [*given, *(now() for now in self.traced.outside)]
+        if len(values) != len(self.graph.parameters):
+            count = len(values) - len(self.traced.outside)
+            raise TypeError(f"{len(given)} arrays are given where {count} were compiled for")
+        sizes = self.graph.bind([np.shape(v) for v in values])
+        results = self.executable.run(sizes, *values)
+        if len(values) == len(args) and all(
+            v is a and type(a) is np.ndarray for v, a in zip(values, args, strict=True)
+        ):
+            while len(self._sizes) >= _SIZES:
+                del self._sizes[next(iter(self._sizes))]
+            self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])] = sizes
+        return self._built(results)
+
+    def _built(self, results: list[Any]) -> Any:
+        return results[0] if self._single else self.traced.build(iter(results))
+
+    __call__ = run
+
+
+@maker
+def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) -> Compiled:
+    """Compile a function ahead of time.
+
+    Parameters
+    ----------
+    fun, types
+        As for :func:`trace`.
+    device
+        ``"cpu"``, ``"gpu"``, or ``"auto"``, which chooses by sizes; empty for what ``config.device`` says now.
+    math
+        Which rewrites may be used; where it is not given, the function's own level, else ``config.math``.
+
+    Returns
+    -------
+    Compiled
+        ``.run(*args)``, ``.save(path)``, ``.code``, ``.kernels`` and ``.graph``.
+
+    Examples
+    --------
+    >>> f = compile(lambda x: np.exp(x) - 1, "float64[n]")
+    >>> f.run(np.zeros(3))
+    array([0., 0., 0.])
+    """
+    function = of_callable(fun)
+    placed = checked_place(device)[0] or function.placed[0]
+    level = math or function.math
+    constants = constants_of([v for v in flatten(types)[0] if not _is_array(v)])
+    before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
+    with config.using(math=level):
+        found = traced(function, types)
+    record = record_of(function.roots, constants, found.reads, is_moving, fixed=True)
+    if why := record.why or before.why or before.changed():
+        raise CaptureError(
+            f"{found.name} reads {why}, which is not followed in a compiled function",
+            "Pass it as an argument, or use tm.tensor, which captures it again at every call.",
+        )
+    with config.using(device=placed):
+        executable = session.executable(found.graph, level)
+    if config.tier != "numpy" and executable.device == "cpu":
+        executable.compile().wait()
+    return Compiled(found.graph, executable, level or config.math, found, types, record)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Type | Tensor) or (isinstance(value, str) and bool(TYPE.match(value))) or is_input(value)
+
+
+ARRAY: Any = object()
+_SIZES = 128  # shapes of arguments whose sizes are remembered
+
+
+def _picked(args: tuple[Any, ...], fixed: list[Any]) -> list[Any]:
+    """The arrays among the arguments; the others have to be what they were."""
+    leaves = flatten(args)[0]
+    if len(leaves) != len(fixed):
+        raise TypeError(f"{len(leaves)} values are given where {len(fixed)} were compiled for")
+    for k, (value, before) in enumerate(zip(leaves, fixed, strict=True), 1):
+        if before is not ARRAY and not same(value, before):
+            raise GuardError(f"value {k} is {value!r} where {before!r} was compiled for", COMPILE)
+    return [v.numpy() if isinstance(v, Tensor) else v for v, f in zip(leaves, fixed, strict=True) if f is ARRAY]
+
+
+__all__ = ["ARRAY", "Compiled", "compile"]

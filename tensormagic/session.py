@@ -25,6 +25,7 @@ from tensormagic.capture import context, floating, living
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.config import config
+from tensormagic.forms import Forms, find
 from tensormagic.ir import site
 from tensormagic.ir.errors import BoundsError, GuardError, ShapeError, WideError
 from tensormagic.ir.graph import Closed, Graph, Guard, check, close
@@ -460,7 +461,7 @@ def have(nodes: Sequence[Node]) -> None:
 
 def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
     """The values of ``pending``, to which what is worth a value on the way is added, by one program."""
-    closed, values, sizes = _bound(pending)
+    closed, values, sizes = _by_form(pending) or _bound(pending)
     if len(closed.mapping) > living.LONG and (passed := living.on_the_way(pending, there.__contains__)):
         pending += passed
         closed, values, sizes = _bound(pending)
@@ -662,6 +663,30 @@ def _bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:
         closed = close_over(nodes, use_values=False)
         values = [_held(leaf) for leaf in closed.leaves]
         return closed, values, closed.graph.bind([np.shape(v) for v in values])
+
+
+_forms = Forms()
+
+
+def _by_form(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]] | None:
+    """:func:`_bound` for what an iteration asks for that Python runs, where the graph may have the form of one that is there."""
+    if len(nodes) > 1 or not context.is_driven() or config.device != "cpu" or in_use:
+        return None
+    table = _values.table()
+    found = find(nodes[0], table.there, _held, _number)
+    if found is None or any(n in table.absorbed for n in found.values):
+        return None
+    known = _forms.close(found)
+    if known is None:
+        return None
+    closed = known.closed(found)
+    if parted(nodes, closed.leaves, partial(_absorbed, closed), table):
+        return None
+    values = [found.values[leaf] for leaf in closed.leaves]
+    try:
+        return closed, values, closed.graph.bind([np.shape(v) for v in values])
+    except GuardError:
+        return None
 
 
 def _extent(a: Atom) -> int:

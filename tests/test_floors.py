@@ -13,7 +13,7 @@ FLOORS = [
     ["ir", "config"],
     ["ops"],
     ["capture", "transform", "backend"],
-    ["residence"],
+    ["residence", "forms"],
     ["session"],
     ["functions"],
     ["notebook", "distributed", "numpy"],

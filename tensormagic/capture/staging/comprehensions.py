@@ -20,7 +20,7 @@ from tensormagic.capture.staging.trial import World, attempt
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.size import nodes_of
+from tensormagic.ir.size import hint, nodes_of
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.scalars import scalar
 
@@ -103,7 +103,7 @@ def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], A
     """A list of what the iterations give, made by a region; None where Python makes it."""
     items = items_of(iterable) if context.current() is not None else None
     count = 0 if items is None else items.count()
-    if items is None or (isinstance(count, int) and count <= FEW):
+    if items is None or (not nodes_of(count) and (hint(count) or FEW + 1) <= FEW):
         return None
     if nodes_of(count) and not values_are_there():
         return _grown(items, (iteration,), one, None)

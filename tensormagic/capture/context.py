@@ -24,7 +24,7 @@ from tensormagic.ir.graph import Graph, Guard
 from tensormagic.ir.node import Node, substitute
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import is_at_least, nodes_of
-from tensormagic.ir.type import Size, hint
+from tensormagic.ir.type import Size, Type, hint
 
 LIMIT = 100_000  # nodes that one cell may unroll to
 
@@ -112,6 +112,8 @@ class Capture:
         What values were taken for, as data say: an error that is met after that may be none where data say otherwise.
     undecided
         The dtypes that numbers, and arrays made of them, would be of in NumPy, as data say, where these are narrower than here.
+    number_classes, number_types
+        The classes that numbers may be of, as data say; and all of these.
     stores, ordered, by_layout
         Whether something was stored into, or read in the order in which it lies in memory; whether it was asked how inputs
         lie; and whether the code itself has asked where elements lie.
@@ -157,6 +159,8 @@ class Capture:
     filters: Any = field(default_factory=lambda: warnings.filters)
     assumed: str = ""
     undecided: dict[Node, np.dtype[Any]] = field(default_factory=dict[Node, np.dtype[Any]])
+    number_classes: dict[Node, Any] = field(default_factory=dict[Node, Any])
+    number_types: list[Type] = field(default_factory=list[Type])
     stores: bool = False
     deciding: list[Guard] = field(default_factory=list)
     ordered: bool = False

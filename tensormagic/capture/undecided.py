@@ -49,14 +49,14 @@ def is_undecided(node: Node) -> bool:
     if not below or node in known:
         return bool(below)
     narrower = {n: input_node(Source("a number of another dtype"), replace(n.type, dtype=known[n])) for n in below}
-    narrower |= {n: constant(int(n["bits"].array())) for n in inside if _may_be_integer(n)}
+    narrower |= {n: constant(int(n["bits"].array())) for n in inside if may_be_integer(n)}
     try:
         return substitute([node], narrower)[0].type.dtype != node.type.dtype
     except (TensorError, TypeError):  # an operation that has no such numbers
         return False
 
 
-def _may_be_integer(node: Node) -> bool:
+def may_be_integer(node: Node) -> bool:
     """Whether a number in the code is a float here, and may be written as an integer: beside a float that makes no difference."""
     weak = node.op is CONSTANT and node.type.form == "python" and node.type.dtype.kind == "f"
     return weak and abs(value := float(node["bits"].array())) < _LARGE and value.is_integer()

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, undecided
+from tensormagic.capture import context, number_classes, undecided
+from tensormagic.capture.number_classes import Classes, is_number
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
@@ -102,6 +103,8 @@ class Choice:
         The results whose lengths differ between the ways: their types but for that, and the axes.
     narrower
         The results that one of the ways gives as a number of another dtype, with that.
+    classes
+        The results that may be numbers of several classes, with the number of what says which, and these.
     bound
         The numbers and arrays that they then hold.
     functions
@@ -121,6 +124,7 @@ class Choice:
     slots: list[Slot] = field(default_factory=list[Slot])
     boxes: dict[int, tuple[Type, tuple[int, ...]]] = field(default_factory=dict[int, tuple[Type, tuple[int, ...]]])
     narrower: dict[int, np.dtype[Any]] = field(default_factory=dict[int, np.dtype[Any]])
+    classes: dict[int, tuple[int, frozenset[Type]]] = field(default_factory=dict[int, tuple[int, frozenset[Type]]])
     bound: list[Bound] = field(default_factory=list[Bound])
     functions: Sequence[Any] = ()
     arrays: set[int] = field(default_factory=set[int])
@@ -140,13 +144,27 @@ class Choice:
             self.pairs.append((boxed(astype(first, t.dtype)), boxed(astype(second, t.dtype))))
         else:
             self.pairs.append((of_type(first, t), of_type(second, t)))
-        return len(self.pairs) - 1
+        number = len(self.pairs) - 1
+        if first is not second and is_number(t) and number_classes.followed():
+            self._classify(number, first, second, what)
+        return number
+
+    def _classify(self, number: int, first: Node, second: Node, what: str) -> None:
+        """Note of which classes a number may be, as data say."""
+        one, other = number_classes.classes_of(first), number_classes.classes_of(second)
+        if one is None or other is None:
+            raise NeedsPython(f"{what} a number whose class depends on data", "Let both give numbers of one kind.")
+        if len(types := one.types | other.types) > 1:
+            self.classes[number] = self.pair(one.code, other.code, ""), types
 
     def _result(self, number: int, chosen: Mapping[tuple[Node, Node], Node]) -> Node:
         """Result ``number`` as the code sees it."""
         found = chosen.get(self.pairs[number], self.pairs[number][0])
         if number in self.narrower:
             undecided.note(found, self.narrower[number])
+        if number in self.classes:
+            code, types = self.classes[number]
+            number_classes.note(found, Classes(self._result(code, chosen), types))
         return context.record(unboxed(found, *self.boxes[number])) if number in self.boxes else found
 
     def name(self, slot: Slot, first: Any, second: Any) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tensormagic.capture import number_classes
+from tensormagic.capture.number_classes import Classes, is_number
 from tensormagic.capture.staging.merged import NONE, Partial, Parts, Question
 from tensormagic.capture.staging.regions import grown_type, of_type
 from tensormagic.capture.staging.slots import UNBOUND, Slot
@@ -14,8 +16,8 @@ from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
-from tensormagic.ir.type import Type
-from tensormagic.ops.leaf import Source, input_node
+from tensormagic.ir.type import Type, python
+from tensormagic.ops.leaf import CONSTANT, Source, input_node
 from tensormagic.ops.move import same, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import tape_type
@@ -83,6 +85,8 @@ class Carry:
         In the last tracing: what it was in the iteration, for the graph and for the code; and what the iteration made of it.
     question
         Whether it is there, where a name may be unbound.
+    classes, code
+        The classes that a number may be of, where data decide, and what says which: see :mod:`tensormagic.capture.number_classes`.
     """
 
     label: str
@@ -93,6 +97,8 @@ class Carry:
     value: Node | None = None
     end: Node | None = None
     question: Question = NONE
+    classes: frozenset[Type] = frozenset()
+    code: Carry | None = None
 
     @classmethod
     def of_buffer(cls, label: str, node: Node) -> Carry:
@@ -104,11 +110,18 @@ class Carry:
         """A new stand-in; gives what the code sees of it."""
         self.stand_in = input_node(Source(self.label), tape_type(self.type) if self.axes else self.type)
         self.value = self.outside(self.stand_in)
+        if self.code is not None:
+            number_classes.note(self.value, Classes(self.code.fresh(), self.classes))
         return self.value
 
     def outside(self, node: Node) -> Node:
         """What the code sees of what the region holds."""
         return unboxed(node, self.type, self.axes) if self.axes else node
+
+    @property
+    def varies(self) -> bool:
+        """Whether an iteration may leave one thing or another."""
+        return self.end is None or self.end.op is not CONSTANT
 
     @property
     def first(self) -> Node:
@@ -140,6 +153,22 @@ class Carry:
             self.end = boxed(astype(end, grown.dtype)) if self.axes else of_type(end, grown)
         return same_type
 
+    def settle_class(self, loop: str, end: Node) -> bool:
+        """Note the class of the number that an iteration made of it; whether these were known."""
+        if not number_classes.followed() or not is_number(self.type):
+            return True
+        start, after = number_classes.classes_of(self.start), number_classes.classes_of(end)
+        if start is None or after is None:
+            raise NeedsPython(f"{loop}: data decide the class of {self.label}", "Begin with 0.0 in place of 0.")
+        classes = self.classes | start.types | after.types
+        if len(classes) == 1:
+            return True
+        known, self.classes = classes == self.classes, classes
+        if self.code is None:
+            self.code = Carry(self.label, start.code, python(int))
+        self.code.settle(loop, after.code)
+        return known
+
 
 def differing(before: Type, after: Type) -> tuple[int, ...]:
     """The axes of an array that are of another length after an iteration."""
@@ -159,6 +188,11 @@ class CarriedSlot:
     conditions: list[Carry | None]
     given: list[Tensor] = field(default_factory=list[Tensor])
 
+    @property
+    def carries(self) -> list[Carry]:
+        """All that is carried for it."""
+        return [*self.values, *codes_of(self.values), *(c for c in self.conditions if c is not None)]
+
     def install(self, why: str) -> None:
         """Have the slot hold stand-ins."""
         self.given = []
@@ -169,6 +203,11 @@ class CarriedSlot:
             else:
                 self.given.append(Partial(node, condition.fresh(), self.slot.said, why))
         self.slot.set(self.parts.build(self.given))
+
+
+def codes_of(carries: Sequence[Carry]) -> list[Carry]:
+    """What says of which classes numbers are, where data decide."""
+    return [c.code for c in carries if c.code is not None]
 
 
 def split(carries: Sequence[Carry]) -> tuple[list[Node], list[Node], list[Node]]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensormagic.capture import context, undecided
+from tensormagic.capture import context, number_classes, undecided
+from tensormagic.capture.number_classes import Classes
+from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
-from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, check_kept, split
+from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, check_kept, codes_of, split
 from tensormagic.capture.staging.containers import Once, StandIns
 from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
 from tensormagic.capture.staging.merged import Parts, apart
@@ -177,9 +179,7 @@ class Loop:
 
     def _carries(self) -> list[Carry]:
         """All that is carried."""
-        return [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))] + [
-            *self.buffers.values()
-        ]
+        return [c for s in self.carried.values() for c in s.carries] + [*self.buffers.values()]
 
     def _given(self) -> dict[Any, Tensor]:
         """The stand-ins of what slots hold."""
@@ -254,7 +254,7 @@ class Loop:
             return
         ends = zip(parts.nodes, parts.defined, carried.values, carried.conditions, strict=True)
         for k, (end, defined, carry, condition) in enumerate(ends):
-            self.settled &= carry.settle(self.label, end, varies=self.varies)
+            self.settled &= carry.settle(self.label, end, varies=self.varies) & carry.settle_class(self.label, end)
             if condition is not None:
                 self.settled &= condition.settle(self.label, constant(True) if defined is None else defined)
             elif defined is not None and not slot.internal:
@@ -311,7 +311,7 @@ class Loop:
         starts = [v for s in self.carried if s.get() is not UNBOUND for v in flatten(s.get())[0]]
         if self.buffers or any(isinstance(v, Tensor) for v in starts):
             return True
-        carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
+        carries = [c for s in self.carried.values() for c in s.carries]
         last = [(s, v) for s, v in self.outcome.slots.items() if s not in self.carried and v is not UNBOUND]
         ends = [c.end for c in carries if c.end is not None] + [n for one in last for n in self._apart(*one).nodes]
         ends += [n for a in self.appended for n in a.parts.nodes]
@@ -345,14 +345,22 @@ class Loop:
         choices = self.stand_ins.choices(ends, self.outcome, once=ran is None)
         for slot, (may, _) in choices.items():
             may.refuse(slot)
-        attempt(self.world, lambda: self._emit(build, ran, stacks), lambda _result: True)
+        asked = values_are_there()
+        attempt(self.world, lambda: self._emit(build, ran, stacks, asked=asked), lambda _result: True)
         for slot, (may, alone) in choices.items():
             may.note(slot, alone=alone)
 
-    def _emit(self, build: Callable[[list[Carry]], Sequence[Node]], ran: Node | None, stacks: Sequence[Carry]) -> None:
+    def _emit(
+        self,
+        build: Callable[[list[Carry]], Sequence[Node]],
+        ran: Node | None,
+        stacks: Sequence[Carry],
+        *,
+        asked: bool,
+    ) -> None:
         last, plain = self._last()
-        carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
-        carries += [*self.buffers.values(), *(c for _, _, own, _ in last for c in own), *stacks]
+        carries = [c for s in self.carried.values() for c in s.carries]
+        carries += [*self.buffers.values(), *(c for _, _, own, _ in last for c in (*own, *codes_of(own))), *stacks]
         begun = {c: c.start.type.dtype for c in carries if ran is not None and not c.type.shape}
         if ran is not None:
             for carry in (c for c in carries if not c.axes):
@@ -360,6 +368,7 @@ class Loop:
         ends = {
             c: context.record(c.outside(n)) for c, n in zip(carries, build(carries) if carries else (), strict=True)
         }
+        self._classify(carries, ends, asked=asked)
         for carry, dtype in begun.items():  # it is still what it began as where no iteration has run
             undecided.note(ends[carry], dtype)
         made: list[tuple[Any, Any, list[Tensor]]] = []
@@ -383,6 +392,18 @@ class Loop:
         if stacks:
             self.kept = extend(self.appended, [ends[c] for c in stacks])
         self._share(made, list(starts))
+
+    def _classify(self, carries: Sequence[Carry], ends: dict[Carry, Node], *, asked: bool) -> None:
+        """Note of which classes the numbers are that the loop leaves; where that can be ``asked``, they are of these."""
+        coded = {c: Classes(ends[c.code], c.classes) for c in carries if c.code is not None}
+        coded = {c: found for c, found in coded.items() if c.code is not None and (not self.once or c.code.varies)}
+        if not asked:
+            for carry, classes in coded.items():
+                number_classes.note(ends[carry], classes)
+        elif coded:
+            beside = [n for c, n in ends.items() if not c.axes]
+            decided = number_classes.decide({ends[c]: found for c, found in coded.items()}, beside)
+            ends.update({c: decided[ends[c]] for c in coded})
 
     def _result(self, slot: Slot, node: Node, defined: Node | None) -> Tensor:
         return merged.result(node, defined, slot.said, f"{self.label} may have no iteration, or none that binds it")
@@ -439,6 +460,8 @@ class Loop:
         plain = all(not n.type.shape and n.type.form != "array" for n in parts.nodes) and not any(parts.defined)
         if not plain or any(n in iterations or context.may_fail(n) for n in within):
             return None
+        if any(map(number_classes.is_noted, parts.nodes)):
+            return None
         last = scalar.subtract(size_node(self.index["within"][1]), constant(1))
         return parts.build([wrap(n) for n in site.substituted(parts.nodes, {self.index: last})])
 
@@ -453,7 +476,7 @@ class Loop:
 
     def _own_leaves(self) -> set[Node]:
         """What differs from iteration to iteration to begin with: the index and the stand-ins."""
-        carries = [c for s in self.carried.values() for c in (*s.values, *(d for d in s.conditions if d))]
+        carries = [c for s in self.carried.values() for c in s.carries]
         return {n for n in (self.index, *(c.stand_in for c in (*carries, *self.buffers.values()))) if n is not None}
 
     def _ends(self, slot: Slot, parts: Parts) -> tuple[list[Carry], list[Node | None]]:
@@ -475,7 +498,7 @@ class Loop:
         carries: list[Carry] = []
         for start, end in zip(starts, parts.nodes, strict=True):
             carry = Carry(slot.said, start, start.type)
-            while not carry.settle(self.label, end):
+            while not carry.settle(self.label, end) & carry.settle_class(self.label, end):
                 pass
             carry.fresh()
             carries.append(carry)

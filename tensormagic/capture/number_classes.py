@@ -1,0 +1,134 @@
+"""The class of a number where data decide it: 0, which is Python's, or the ``np.float64`` that a loop found.
+
+A region has one type for both. Beside such a number goes a code in the graph, which says of which class Python's would be; in a cell
+it is computed where the loop ends, and the number is of that class from there on. Functions, which have no values, promote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.undecided import may_be_integer
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.node import Node, substitute, topological
+from tensormagic.ir.type import Type
+from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import Source, constant, input_node
+from tensormagic.ops.pointwise import ASTYPE, astype
+from tensormagic.ops.regions.region import Region
+from tensormagic.ops.scalars import scalar
+
+_COMBINATIONS = 16  # of classes that the numbers may be of which another is computed from
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes that a number may be of, and a number in the graph that says which: its place in ``Capture.number_types``."""
+
+    code: Node
+    types: frozenset[Type]
+
+
+def is_number(t: Type) -> bool:
+    """Whether a value is a number, of Python's or of NumPy's."""
+    return not t.shape and t.form in {"python", "scalar"}
+
+
+def followed() -> bool:
+    """Whether it can be asked of which class a number is: in a cell, whose values are there in the end."""
+    capture = context.current()
+    return capture is not None and not capture.abstract and not capture.standing
+
+
+def note(node: Node, classes: Classes) -> None:
+    """Note of which classes a number may be."""
+    capture = context.current()
+    if capture is not None:
+        capture.number_classes[node] = classes
+
+
+def is_noted(node: Node) -> bool:
+    """Whether data decide of which class a number is that a branch or a loop gives."""
+    capture = context.current()
+    return capture is not None and node in capture.number_classes
+
+
+def classes_of(node: Node) -> Classes | None:
+    """The classes that a number may be of; None where that cannot be told from those of the numbers that it is computed from."""
+    capture = context.current()
+    known: Mapping[Node, Classes] = {} if capture is None else capture.number_classes
+    if node in known:
+        return known[node]
+    inside = topological([node], stop=lambda n: n in known or isinstance(n.op, Region)) if known else []
+    below = [n for n in inside if n in known]
+    if not below:
+        return _one(node.type)
+    if prod(len(known[n].types) for n in below) > _COMBINATIONS:
+        return None
+    found: dict[tuple[Type, ...], Type] = {}
+    written = _as_written(inside)
+    for types in product(*(sorted(known[n].types, key=str) for n in below)):
+        given = {n: input_node(Source("a number of another class"), t) for n, t in zip(below, types, strict=True)}
+        t = _type_with(node, given, written)
+        if t is None:
+            return None
+        found[types] = t
+    return _chosen(found, [known[n] for n in below])
+
+
+def _one(t: Type) -> Classes:
+    return Classes(constant(_number(t)), frozenset({t}))
+
+
+def _number(t: Type) -> int:
+    """The number of a class."""
+    capture = context.current()
+    types = [] if capture is None else capture.number_types
+    if t not in types:
+        types.append(t)
+    return types.index(t)
+
+
+def _as_written(inside: list[Node]) -> dict[Node, Node]:
+    """What the code may have in place of numbers that have become those of a wider dtype here."""
+    casts = {n: n.args[0] for n in inside if n.op is ASTYPE and np.can_cast(n.args[0].type.dtype, n.type.dtype)}
+    return casts | {n: constant(int(n["bits"].array())) for n in inside if may_be_integer(n)}
+
+
+def _type_with(node: Node, given: Mapping[Node, Node], written: Mapping[Node, Node]) -> Type | None:
+    """The type of a node, with others in place of some below; None where that depends on what the code has written."""
+    try:
+        types = {substitute([node], {**given, **w})[0].type for w in ({}, written)}
+    except (TensorError, TypeError, ValueError):  # an operation that has no such numbers
+        return None
+    return types.pop() if len(types) == 1 else None
+
+
+def _chosen(found: Mapping[tuple[Type, ...], Type], below: list[Classes]) -> Classes:
+    """The classes of what is computed of numbers, for the class of each of these."""
+    types = frozenset(found.values())
+    if len(types) == 1:
+        return _one(*types)
+    code = constant(-1)
+    for given, t in found.items():
+        holds = constant(True)
+        for classes, each in zip(below, given, strict=True):
+            holds = scalar.logical_and(holds, scalar.equal(classes.code, constant(_number(each))))
+        code = scalar.where(holds, constant(_number(t)), code)
+    return Classes(code, types)
+
+
+def decide(numbers: Mapping[Node, Classes], beside: list[Node]) -> dict[Node, Node]:
+    """Numbers as numbers of the classes that they are of, which are computed together with ``beside``."""
+    capture = context.current()
+    types = [] if capture is None else capture.number_types
+    codes = hooks.compute([*(c.code for c in numbers.values()), *numbers, *beside])
+    decided = {n: types[int(code)] for n, code in zip(numbers, codes, strict=False)}
+    return {n: context.record(to_form(astype(n, t.dtype), t.form)) for n, t in decided.items()}

@@ -1,0 +1,54 @@
+"""Numbers of which data decide the class: 0, which is Python's, or the np.float64 that a loop found."""
+
+import pytest
+
+START = """
+import numpy as np
+x = np.array([-1.0, -2.0, -3.0] * 12)
+y = np.array([1.0, 5.0, 2.0] * 12)
+k = np.array([3, 1, 2] * 12)
+def top(a, t):
+    m = 0
+    for v in a:
+        if v > t: m = v
+    return m
+"""
+CELLS = {
+    "best = 0\nfor v in x:\n  if v > best: best = v": "best",
+    "best = 0\nfor v in y:\n  if v > best: best = v": "best",
+    "best = 0.0\nfor v in x:\n  if v > best: best = v": "best",
+    "s = 0\nfor v in x:\n  if v > 0: s += v\ns = s // 2": "s",
+    "s = 0\ni = 0\nwhile i < len(x) and x[i] > 0:\n  s = s + x[i]\n  i += 1": "s, i",
+    "b, j = 0, -1\nfor i, v in enumerate(x):\n  if v > b:\n    b = v; j = i": "b, j",
+    "b = 0\nfor v in k:\n  if v > 9: b = v": "b",
+    "m = 0\nfor v in x: m = max(m, v)": "m",
+    "r = 0\nfor v in x:\n  if v > 3:\n    r = v\n    break": "r",
+    "a = b = 0\nfor v in y:\n  if v > 3: a = v\n  elif v > 100: b = v": "a, b",
+    "m = 0\nfor v in y:\n  if v > 3: m = v\n  elif v > 1: m = 0": "m",
+    "m = 0\nfor v in y:\n  if v > 3: m = v\n  else: m = 1": "m",
+    "m, q = 0, 1\nfor v in x:\n  if v > 0: m = v\n  q = q * (m + 1)": "m, q",
+    "m, q = 0, 1\nfor v, i in zip(y, k):\n  if v > 4: m = v\n  q = m * i": "m, q",
+    "m, q = 0, 1\nfor v, i in zip(x, k):\n  if v > 4: m = v\n  q = m * i": "m, q",
+    "m = 0\nfor i in range(36):\n  for j in range(36):\n    if x[i] * y[j] > m: m = x[i] * y[j]": "m",
+    "tot = 0\nfor r in range(36):\n  m = 0\n  for v in y:\n    if v > r * 3 + 9: m = v\n  tot += m": "tot, m",
+    "L = [0, 0]\nfor v in y:\n  if v > 4: L[0] = v": "L",
+    "n = 10\nfor v in x:\n  if v > 0: n = n / 2": "n",
+    "out = [top(x, 0), top(y, 0), top(y, 9)]": "out",
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_number_after_a_loop_is_of_the_class_that_it_has_in_python(notebook, cell):
+    space: dict[str, object] = {}
+    exec(f"{START}\n{cell}", space)
+    shown = f"repr([{CELLS[cell]}])"
+    notebook.ok(START)
+    notebook.ok(f"%%tensor -q\n{cell}\ntold = {shown}")
+    assert notebook.ok("told").value == eval(shown, space)
+
+
+def test_derivatives_go_through_the_number(notebook):
+    notebook.ok("import numpy as np\nx = np.array([1.0, 5.0, 2.0] * 12)")
+    notebook.ok("%%tensor -q --grad x\nbest = 0\nfor v in x:\n  if v > best: best = v\nbest * best")
+    assert notebook.ok("grad_x[:4].tolist()").value == [0.0, 10.0, 0.0, 0.0]
+    assert notebook.ok("grad_x[4:].tolist()").value == [0.0] * 32

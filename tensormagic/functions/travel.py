@@ -1,7 +1,7 @@
 """How what is made of functions binds as a method and travels to other processes: by what made it, of what.
 
-A made function holds graphs, machine code and names of its home. What arrives elsewhere is the user's function and the options, and is
-traced anew there; where the made function is what a module has under its name, the name alone travels.
+A made function holds graphs, machine code and names of its home. What arrives elsewhere is the user's function with its text, and
+the options, and is traced anew there; where the made function is what a module has under its name, the name alone travels.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, ClassVar, ParamSpec, TypeVar, cast
+
+from tensormagic.functions.texts import Texts, take, texts_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,12 +48,13 @@ class Made:
         if self.made is None:
             return super().__reduce_ex__(protocol)
         module, name = getattr(self, "__module__", ""), getattr(self, "__qualname__", "")
-        if module != "__main__":
-            return name if _found(module, name) is self else (remade, self.made)
         maker_name, args, options = self.made
-        if isinstance(self.source, FunctionType):
+        if module != "__main__":
+            if _found(module, name) is self:
+                return name
+        elif isinstance(self.source, FunctionType):
             args = (self.portable, *args[1:])
-        return remade, (maker_name, args, options)
+        return remade, (maker_name, args, options, texts_of(self.source, _inner))
 
     @functools.cached_property
     def portable(self) -> Any:
@@ -98,9 +101,15 @@ def maker(make: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", making)
 
 
-def remade(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _inner(value: Any) -> Any:
+    """What a made function was made of; None for anything else."""
+    return value.source if isinstance(value, Made) else None
+
+
+def remade(name: str, args: tuple[Any, ...], options: dict[str, Any], texts: Texts) -> Any:
     """What a maker makes of these, or has made already where that is found under the name."""
     source = args[0]
+    take(source, texts, _inner)
     path = getattr(source, "__qualname__", "")
     found = _found(getattr(source, "__module__", ""), path.partition(_PORTABLE)[0].partition(".source")[0])
     while isinstance(found, Made) and found.made is not None:

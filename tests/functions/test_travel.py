@@ -1,6 +1,7 @@
 """Made functions in other processes: pickled by name where a module has them, else by their function and options."""
 
 import copy
+import linecache
 import pickle
 import subprocess
 import sys
@@ -138,6 +139,51 @@ def test_functions_without_a_name_travel_by_value():
         np.testing.assert_equal(ours, theirs, err_msg=name)
     with pytest.raises((AttributeError, pickle.PicklingError), match="local"):  # as a function of Python's is
         pickle.dumps(made["grad"][0])
+
+
+CELL = """
+def halves(x):
+    total = 0.0
+    for k in range(len(x)):
+        if x[k] > 1:
+            total += x[k] / 2
+    return total
+
+class Model:
+    def __init__(self, scale):
+        self.scale = scale
+
+    @tm.tensor
+    def apply(self, x):
+        return self.inner(x) if x.sum() > 0 else x
+
+    def inner(self, x):
+        return x * self.scale if x[0] < 1 else x
+
+captured = tm.tensor(halves)
+slope = tm.grad(lambda x: halves(x) * 3 if x.sum() > 0 else halves(x))
+method = Model(2.0).apply
+"""
+
+
+@pytest.mark.parametrize("other", ["", CELL.replace("2", "4").replace("3", "5")], ids=["nothing", "another text"])
+def test_functions_of_cells_arrive_with_their_text(other, monkeypatch):
+    cloudpickle = pytest.importorskip("cloudpickle", reason="cloudpickle is not installed; Dask and joblib bring it")
+
+    def has(text):
+        lines = text.splitlines(keepends=True)
+        monkeypatch.setitem(linecache.cache, "<cell>", (len(text), None, lines, "<cell>"))
+
+    space = {"tm": tm, "__name__": "__main__"}
+    exec(compile(CELL, "<cell>", "exec"), space)
+    has(CELL)
+    made = [space[name] for name in ("captured", "slope", "method")]
+    sent = cloudpickle.dumps(made)
+    has(other)  # what another process has under that name
+    for ours, theirs in zip(
+        cloudpickle.loads(sent), (2.5, np.array([0.0, 1.5, 1.5]), 2 * np.array([0, 2, 3])), strict=True
+    ):
+        np.testing.assert_array_equal(ours(np.array([0.0, 2.0, 3.0])), theirs)
 
 
 def test_what_no_maker_made_says_nothing_of_its_source():

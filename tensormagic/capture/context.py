@@ -79,6 +79,8 @@ class Capture:
         What numbers were taken of on the way, which no derivative goes through, and where.
     lost
         What was stored into arrays that are not captured, as numbers, and where.
+    generators
+        Whether the code has made random generators.
     on_values
         The functions that were not captured and ran on values, in order.
     strangers, shown
@@ -140,6 +142,7 @@ class Capture:
     taken: dict[Node, Site] = field(default_factory=dict)
     lost: dict[Node, Site] = field(default_factory=dict)
     on_values: list[str] = field(default_factory=list[str])
+    generators: bool = False
     strangers: list[np.ndarray[Any, Any]] = field(default_factory=list[np.ndarray[Any, Any]])
     shown: list[Any] = field(default_factory=list[Any])
     unstaged: dict[Site, str] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.elements import Outgrown
-from tensormagic.capture.random_methods import Draws
+from tensormagic.capture.random_methods import Stateful
 from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.stores.windows import window
 from tensormagic.capture.value import Tensor
@@ -60,7 +60,7 @@ class Loan:
         """What a function gets for an argument."""
         if isinstance(value, Tensor):
             return self._lent_array(value)
-        if isinstance(value, Draws):
+        if isinstance(value, Stateful):
             return self._generators.setdefault(id(value), (value, value.lent()))[1]
         kind = type(value)
         if kind is slice:

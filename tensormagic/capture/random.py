@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.living import hold
 from tensormagic.capture.names import implements
+from tensormagic.capture.random_bits import LazyBits, seeded_by, stands_for
 from tensormagic.capture.random_methods import FUNCTIONS, METHODS, Draws
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.stand_ins import StandIn
@@ -116,14 +118,6 @@ def _put_all(buffers: Mapping[Buffer, Node], states: Iterable[tuple[Any, Words]]
 _STATES: weakref.WeakSet[Buffer] = weakref.WeakSet()
 
 
-class LazyBits:
-    """A bit generator in captured code: what a generator is made over."""
-
-    def __init__(self, buffer: Buffer, kind: str) -> None:
-        self.buffer = buffer
-        self.kind = kind
-
-
 class LazyGenerator(Draws, StandIn):
     """A ``Generator`` or a ``RandomState`` in captured code.
 
@@ -148,13 +142,18 @@ class LazyGenerator(Draws, StandIn):
         self.kind = kind
         self.ended = False  # the cell that it stood in for ``origin`` in has ended
         self.samples: list[Node] = []
+        if origin is not None:
+            stands_for(buffer, bits_of(origin))
+        self._real: Any = None
+        if origin is None and (capture := context.current()) is not None:
+            capture.generators = True
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         table = METHODS[self.legacy]
         if name == "bit_generator" and not self.legacy:
-            return LazyBits(self.buffer, self.kind)
+            return self.bits()
         if name == "seed" and self.legacy:
             return self.reseed
         if name in table:
@@ -199,7 +198,28 @@ class LazyGenerator(Draws, StandIn):
         """NumPy's own generator in its place: the notebook's, or a new one in the state that the code has left."""
         if self.origin is not None:
             return self.origin
-        return self.lent()
+        if self._real is None:
+            self._real = self.lent() if self.legacy else np.random.Generator(self.bits().real())
+        return self._real
+
+    @property
+    def identity(self) -> Any:
+        """The notebook's generator, where it stands for one."""
+        return self if self.origin is None else self.origin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LazyGenerator:
+        """Another one in the same state."""
+        return LazyGenerator(copy.deepcopy(self.bits()).buffer, legacy=self.legacy, kind=self.kind)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """As NumPy's own, in the same state."""
+        if not values_are_there():
+            refuse("pickling a random generator", "Do it outside of functions, of loops and of branches.")
+        return self.lent().__reduce_ex__(protocol)
+
+    def bits(self) -> LazyBits:
+        """What it is made over."""
+        return LazyBits(self.buffer, self.kind)
 
     def continue_from(self, generator: Any) -> None:
         """Go on in the state that one of NumPy's has."""
@@ -209,8 +229,10 @@ class LazyGenerator(Draws, StandIn):
 
     def lent(self) -> Any:
         """A new generator of NumPy's in the state that the code has left."""
+        if not self.legacy:
+            return np.random.Generator(self.bits().lent())
         words = hooks.compute([self.buffer.node])[0]
-        made = fresh(KINDS[int(words[0])], legacy=self.legacy)
+        made = fresh(KINDS[int(words[0])], legacy=True)
         put_back(made, words)
         return made
 
@@ -253,7 +275,7 @@ def over(value: Any, tensor: Tensor, capture: Capture) -> Any:
         legacy = isinstance(value, np.random.RandomState)
         found = LazyGenerator(buffer, legacy=legacy, origin=value, kind=type(bits_of(value)).__name__)
         capture.lifted["generator", id(bits_of(value))] = found
-    return LazyBits(found.buffer, found.kind) if isinstance(value, np.random.BitGenerator) else found
+    return found.bits() if isinstance(value, np.random.BitGenerator) else found
 
 
 def pattern(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -315,8 +337,7 @@ def lift(visible: dict[str, Any], notebook: Mapping[str, Any], capture: Capture)
 
 
 def _bits_stand_in(bits: Any, name: str) -> LazyBits:
-    found = stand_in(bits, name)
-    return LazyBits(found.buffer, found.kind)
+    return stand_in(bits, name).bits()
 
 
 def advanced(capture: Capture) -> list[LazyGenerator]:
@@ -416,7 +437,7 @@ class Random:
             return _call(FUNCTIONS.get(name, name))
         value = getattr(np.random, name)
         if isinstance(getattr(value, "__self__", None), np.random.RandomState):
-            return _refused(f"np.random.{name}")
+            return _call(name)
         return value
 
     def __dir__(self) -> list[str]:
@@ -461,7 +482,11 @@ def random_state(seed: Any = None) -> LazyGenerator:
 
 def class_of(maker: Any) -> Any:
     """NumPy's class for what stands for it in captured code; anything else as it is."""
-    return np.random.Generator if maker is generator else np.random.RandomState if maker is random_state else maker
+    try:
+        name = _CLASSES.get(maker)
+    except TypeError:  # not hashable
+        return maker
+    return maker if name is None else getattr(np.random, name)
 
 
 def _bits(seed: Any, kind: str, *, legacy: bool) -> Buffer:
@@ -469,27 +494,43 @@ def _bits(seed: Any, kind: str, *, legacy: bool) -> Buffer:
         return seed.buffer
     if isinstance(seed, np.random.BitGenerator):
         return _bits_stand_in(seed, "a bit generator").buffer
-    return Buffer(_state(seed, kind, legacy=legacy), name="a generator")
+    if has_lazy(seed):
+        made = Buffer(seeded(node_of(seed), kind, legacy=legacy), name="a generator")
+        seeded_by(made, lambda: np.random.SeedSequence(np.asarray(seed).tolist()))
+        return made
+    _needs_seed(seed)
+    return _over(fresh(kind, legacy=legacy, seed=seed))
+
+
+def _over(generator: Any) -> Buffer:
+    """The state of a new generator of NumPy's."""
+    made = Buffer(constant(encoded(generator)), name="a generator")
+    seed = getattr(bits_of(generator), "seed_seq", None)
+    seeded_by(made, lambda: seed)
+    return made
 
 
 def _state(seed: Any, kind: str, *, legacy: bool) -> Node:
     """The state of a new generator."""
     if has_lazy(seed):
         return seeded(node_of(seed), kind, legacy=legacy)
+    _needs_seed(seed)
+    return constant(encoded(fresh(kind, legacy=legacy, seed=seed)))
+
+
+def _needs_seed(seed: Any) -> None:
     capture = context.current()
     if seed is None and capture is not None and (capture.abstract or capture.trials):
         from tensormagic.capture.staging.trial import spoil
 
         raise spoil("a random generator without a seed", "Give it a seed, or make it outside the function or the loop.")
-    return constant(encoded(fresh(kind, legacy=legacy, seed=seed)))
 
 
 def _bit_generator(kind: str) -> Callable[..., LazyBits]:
     def make(seed: Any = None, **options: Any) -> LazyBits:
         if not options:
             return LazyBits(_bits(seed, kind, legacy=False), kind)
-        words = encoded(getattr(np.random, kind)(seed, **options))
-        return LazyBits(Buffer(constant(words), name="a generator"), kind)
+        return LazyBits(_over(getattr(np.random, kind)(seed, **options)), kind)
 
     make.__name__ = kind
     return make
@@ -501,6 +542,7 @@ _MADE: dict[str, Any] = {
     "RandomState": random_state,
     **{kind: _bit_generator(kind) for kind in KINDS},
 }
+_CLASSES = {made: name for name, made in _MADE.items() if name != "default_rng"}
 for _name, _made in _MADE.items():
     implements(getattr(np.random, _name))(_made)
 

@@ -30,12 +30,8 @@ _COUNTS = "poisson lam=1.0; binomial n p; geometric p; hypergeometric ngood nbad
 _REQUIRED = inspect.Parameter.empty
 
 
-class Draws:
-    """What the methods need of a generator: the place of its state, and which of NumPy's two families it is of."""
-
-    buffer: Buffer
-    legacy: bool
-    samples: list[Node]
+class Stateful:
+    """What holds a state of random numbers, and is lent to functions that are not captured."""
 
     def lent(self) -> Any:
         """One of NumPy's in the state that captured code has left."""
@@ -44,6 +40,14 @@ class Draws:
     def continue_from(self, generator: Any) -> None:
         """Go on in the state that one of NumPy's has."""
         raise NotImplementedError
+
+
+class Draws(Stateful):
+    """What the methods need of a generator: the place of its state, and which of NumPy's two families it is of."""
+
+    buffer: Buffer
+    legacy: bool
+    samples: list[Node]
 
     def next(
         self,
@@ -379,4 +383,4 @@ METHODS: dict[bool, dict[str, Callable[..., Any]]] = {False: _NEW, True: _OLD}
 FUNCTIONS = {"ranf": "random_sample", "sample": "random_sample"}
 """Functions of ``np.random`` that are methods under another name."""
 
-__all__ = ["FUNCTIONS", "METHODS", "Draws"]
+__all__ = ["FUNCTIONS", "METHODS", "Draws", "Stateful"]

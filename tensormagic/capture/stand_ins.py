@@ -21,9 +21,20 @@ class StandIn:
         """The object that it stands for."""
         raise NotImplementedError
 
+    @property
+    def identity(self) -> Any:
+        """What is one for all that stand for one object: that object, or what the code has made."""
+        return self
 
-def _real(value: Any) -> Any:
+
+def real_of(value: Any) -> Any:
+    """The object for what stands for it; anything else as it is."""
     return value.real() if isinstance(value, StandIn) else value
+
+
+def identity_of(value: Any) -> Any:
+    """What `is` compares."""
+    return value.identity if isinstance(value, StandIn) else value
 
 
 def _nothing(_value: Any) -> Iterable[MutableMapping[str, Any]]:
@@ -32,7 +43,7 @@ def _nothing(_value: Any) -> Iterable[MutableMapping[str, Any]]:
 
 def handed_back(
     value: Any,
-    real: Callable[[Any], Any] = _real,
+    real: Callable[[Any], Any] = real_of,
     seen: set[int] | None = None,
     attributes: Callable[[Any], Iterable[MutableMapping[str, Any]]] = _nothing,
 ) -> Any:
@@ -75,4 +86,4 @@ def _tuple(value: tuple[Any, ...], parts: list[Any]) -> Any:
     return tuple(parts) if type(value) is tuple else value
 
 
-__all__ = ["StandIn", "handed_back"]
+__all__ = ["StandIn", "handed_back", "identity_of", "real_of"]

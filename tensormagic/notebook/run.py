@@ -22,7 +22,7 @@ from tensormagic.capture.home import seen
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
-from tensormagic.capture.stand_ins import handed_back
+from tensormagic.capture.stand_ins import handed_back, real_of
 from tensormagic.capture.stores.holding import Recast, attributes_of, notebooks_array
 from tensormagic.capture.stores.outside import outside, undecided
 from tensormagic.capture.tree import flatten, tensors_in
@@ -397,10 +397,10 @@ def _commit(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> N
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)
     shell.push(bound)
-    _follow(outcome, mark, shell)
+    _follow(outcome, captured, mark, shell)
 
 
-def _follow(outcome: Outcome, mark: Tensor, shell: Any) -> None:
+def _follow(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> None:
     """Have the lazy values that the cell has made, and that somebody still has, follow the arrays of the notebook that they are parts of.
 
     What is shown of the cell stays what it was.
@@ -418,7 +418,7 @@ def _follow(outcome: Outcome, mark: Tensor, shell: Any) -> None:
     outcome.result, outcome.target = still(outcome.result), still(outcome.target)
     for value, place in places.values():
         value.place = place or value.place
-    if any(place is not None for _, place in made):
+    if captured.capture.generators or any(place is not None for _, place in made):
         real = _identified(outcome)
         for name in outcome.code.parsed.reads:
             handed_back(shell.user_ns.get(name), real, attributes=attributes_of)
@@ -436,7 +436,7 @@ def _identified(outcome: Outcome) -> Callable[[Any], Any]:
 
     def real(value: Any) -> Any:
         if type(value) is not Tensor or outcome.options.dtype:
-            return value
+            return real_of(value)
         place = outside(value.place, _holds)
         array = None if place is None else notebooks_array(place, session.number_of)
         return value if array is None else array

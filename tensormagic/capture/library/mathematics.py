@@ -16,6 +16,7 @@ import numpy as np
 from tensormagic.capture.arguments import done
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.names import unknown
+from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.value import Tensor, has_lazy, node_of, static_int, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import DTypeError
@@ -163,8 +164,8 @@ def _rounded(name: str) -> Callable[[Any], Any]:
 
 
 def _prod(values: Any, /, *, start: Any = 1) -> Any:
-    """``math.prod`` of a list or a tuple."""
-    if not isinstance(values, list | tuple):
+    """``math.prod``: of values that are there, or of a list or an array."""
+    if not isinstance(values, list | tuple | Tensor) and not values_are_there():
         raise unknown("math.prod")
     return functools.reduce(lambda total, value: total * value, values, start)
 

@@ -418,7 +418,7 @@ def _filtered(function: Any, values: Any) -> Any:
     return comprehended(values, lambda v: v, True, called(function) if function is not None else lambda v: v)
 
 
-def _is_instance(value: Any, kinds: Any) -> bool:
+def is_instance(value: Any, kinds: Any) -> bool:
     """``isinstance``: a lazy array is what NumPy would have made, a list without a known length a list."""
     if isinstance(value, Tensor):
         return isinstance(value, kinds) or issubclass(stands_for(value.type), kinds)
@@ -448,6 +448,12 @@ def _type(*args: Any, **options: Any) -> Any:
     return args[0].own_class if isinstance(args[0], StandIn) else type(args[0])
 
 
+def class_of(value: Any) -> Any:
+    """``value.__class__``: of what stands for something else, the class of that."""
+    stands = isinstance(value, Tensor | TensorError | GrownList | Lifting | StandIn)
+    return _type(value) if stands else value.__class__
+
+
 def _of_memory(plain: Callable[..., Any]) -> Callable[..., Any]:
     """``memoryview`` and ``bytearray``: of a lazy array, of its value."""
     return lambda value=b"", *rest: plain(value.__array__() if isinstance(value, Tensor) else value, *rest)
@@ -462,13 +468,15 @@ def _has_attribute(value: Any, name: str) -> bool:
 
 def _attribute(value: Any, name: str, *default: Any) -> Any:
     """``getattr``: a lazy number has no more than numbers have; what is not captured is refused, and no default."""
+    if name == "__class__":
+        return class_of(value)
     if default and isinstance(value, Tensor):
         return getattr(value, name) if _has_attribute(value, name) else default[0]
     return getattr(value, name, *default)
 
 
 _OWN: dict[Any, Callable[..., Any]] = {
-    isinstance: _is_instance,
+    isinstance: is_instance,
     type: _type,
     hasattr: _has_attribute,
     getattr: _attribute,

@@ -45,7 +45,7 @@ def staged(function: Any) -> Any:
         own = staged(function.__func__)
         return function if own is function.__func__ else MethodType(own, function.__self__)
     call = getattr(kind, "__call__", None)  # noqa: B004 (its own function, not whether there is one)
-    if type(call) is FunctionType and source.is_users(call.__code__.co_filename):
+    if type(call) is FunctionType and source.is_stageable(call.__code__):
         return MethodType(staged(call), function)
     return function
 

@@ -1,4 +1,4 @@
-"""``match`` as ``if``, ``elif`` and ``else``, where its patterns are values, names, alternatives and sequences of these."""
+"""``match`` as ``if``, ``elif`` and ``else``: what a pattern asks of a lazy value, it asks of what NumPy would have made."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import ast
 import itertools
 from collections.abc import Sequence
 
-from tensormagic.capture.staging.trees import walk
+from tensormagic.capture.staging.trees import cloned, walk
 
-SEQUENCE = "__tensor_sequence__"  # a call of this name becomes one of the run time
+# calls of these names become calls of the run time
+SEQUENCE, CLASS, MAPPING = "__tensor_sequence__", "__tensor_class__", "__tensor_mapping__"
+MEMBER, BETWEEN, BESIDE = "__tensor_member__", "__tensor_between__", "__tensor_beside__"
+
+Alternative = tuple[list[ast.expr], list[ast.stmt]]  # what has to hold of a value, and the names that it then has
 
 
 def lowered(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Statements without such ``match`` statements; those of functions in them stay as they are."""
+    """Statements without ``match`` statements; those of functions in them stay as they are."""
     lowering = _Matches()
     return [s for statement in statements for s in lowering.several(statement)]
-
-
-class _Refused(Exception):  # noqa: N818 (a pattern that stays Python's)
-    pass
 
 
 class _Matches(ast.NodeTransformer):
@@ -35,13 +35,10 @@ class _Matches(ast.NodeTransformer):
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _as_it_is
 
-    def visit_Match(self, node: ast.Match) -> ast.AST | list[ast.stmt]:
+    def visit_Match(self, node: ast.Match) -> list[ast.stmt]:
         self.generic_visit(node)
         name = f"__tensor_subject{next(self.serial)}__"
-        try:
-            rest = self._cases(node.cases, name)
-        except _Refused:
-            return node
+        rest = self._cases(node.cases, name)
         done: list[ast.stmt] = [ast.Assign([ast.Name(name, ast.Store())], node.subject), *rest]
         for statement in done:
             for part in walk(statement):
@@ -53,66 +50,116 @@ class _Matches(ast.NodeTransformer):
         if not cases:
             return []
         case, *more = cases
-        tests, binds = _pattern(case.pattern, ast.Name(name, ast.Load()))
+        alternatives = _alternatives(case.pattern, ast.Name(name, ast.Load()))
         rest = self._cases(more, name)
         like = case.pattern
-        if case.guard is None:
+        if case.guard is None and len(alternatives) == 1:
+            tests, binds = alternatives[0]
             return _choice(tests, [*binds, *case.body], rest, like)
-        if not binds:
-            return _choice([*tests, case.guard], case.body, rest, like)
-        if not tests:
-            return [*binds, *_choice([case.guard], case.body, rest, like)]
+        if len(alternatives) == 1 and not alternatives[0][1]:
+            return _choice([*alternatives[0][0], case.guard or ast.Constant(True)], case.body, rest, like)
         flag = f"__tensor_case{next(self.serial)}__"
 
         def told(value: ast.expr) -> ast.stmt:
             return ast.Assign([ast.Name(flag, ast.Store())], value)
 
-        first = _choice(tests, [*binds, told(case.guard)], [told(ast.Constant(False))], like)
+        first = [told(ast.Constant(False))]
+        for tests, binds in reversed(alternatives):
+            guard = ast.Constant(True) if case.guard is None else cloned(case.guard)
+            first = _choice(tests, [*binds, told(guard)], first, like)
         return [*first, *_choice([ast.Name(flag, ast.Load())], case.body, rest, like)]
 
 
 def _choice(tests: list[ast.expr], body: list[ast.stmt], rest: list[ast.stmt], like: ast.AST) -> list[ast.stmt]:
     if not tests:
         return body
-    test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
-    return [ast.copy_location(ast.If(ast.copy_location(test, like), body, rest), like)]
+    return [ast.copy_location(ast.If(ast.copy_location(_all(tests), like), body, rest), like)]
 
 
-def _pattern(pattern: ast.pattern, value: ast.expr) -> tuple[list[ast.expr], list[ast.stmt]]:
-    """What has to hold of a value, and the names that it then has."""
+def _all(tests: list[ast.expr]) -> ast.expr:
+    return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+
+
+def _alternatives(pattern: ast.pattern, value: ast.expr) -> list[Alternative]:
+    """The ways for a value to match, of which the first that does binds its names."""
     if isinstance(pattern, ast.MatchValue):
-        return [ast.Compare(value, [ast.Eq()], [pattern.value])], []
+        return [([ast.Compare(value, [ast.Eq()], [pattern.value])], [])]
     if isinstance(pattern, ast.MatchSingleton):
-        return [ast.Compare(value, [ast.Is()], [ast.Constant(pattern.value)])], []
+        return [([ast.Compare(value, [ast.Is()], [ast.Constant(pattern.value)])], [])]
     if isinstance(pattern, ast.MatchAs):
-        tests, binds = ([], []) if pattern.pattern is None else _pattern(pattern.pattern, value)
-        named: list[ast.stmt] = [ast.Assign([ast.Name(pattern.name, ast.Store())], value)] if pattern.name else []
-        return tests, [*binds, *named]
+        return _named(pattern, value)
     if isinstance(pattern, ast.MatchOr):
-        return [_either(pattern, value)], []
+        return _either([way for part in pattern.patterns for way in _alternatives(part, value)])
     if isinstance(pattern, ast.MatchSequence):
         return _sequence(pattern, value)
-    raise _Refused
+    if isinstance(pattern, ast.MatchMapping):
+        return _mapping(pattern, value)
+    if isinstance(pattern, ast.MatchClass):
+        return _of_class(pattern, value)
+    raise AssertionError(pattern)
 
 
-def _either(pattern: ast.MatchOr, value: ast.expr) -> ast.expr:
-    ways: list[ast.expr] = []
-    for part in pattern.patterns:
-        tests, binds = _pattern(part, value)
-        if binds or not tests:
-            raise _Refused
-        ways.append(tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests))
-    return ast.BoolOp(ast.Or(), ways)
+def _named(pattern: ast.MatchAs, value: ast.expr) -> list[Alternative]:
+    found: list[Alternative] = [([], [])] if pattern.pattern is None else _alternatives(pattern.pattern, value)
+    if pattern.name is None:
+        return found
+    return [(tests, [*binds, _bound(pattern.name, value)]) for tests, binds in found]
 
 
-def _sequence(pattern: ast.MatchSequence, value: ast.expr) -> tuple[list[ast.expr], list[ast.stmt]]:
-    if any(isinstance(p, ast.MatchStar) for p in pattern.patterns):
-        raise _Refused
-    count = ast.Constant(len(pattern.patterns))
-    tests: list[ast.expr] = [ast.Call(ast.Name(SEQUENCE, ast.Load()), [value, count], [])]
-    binds: list[ast.stmt] = []
-    for k, part in enumerate(pattern.patterns):
-        more, names = _pattern(part, ast.Subscript(value, ast.Constant(k), ast.Load()))
-        tests += more
-        binds += names
-    return tests, binds
+def _bound(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+def _either(found: list[Alternative]) -> list[Alternative]:
+    """Alternatives as one, where none of them binds a name."""
+    if len(found) == 1 or any(binds or not tests for tests, binds in found):
+        return found
+    return [([ast.BoolOp(ast.Or(), [_all(tests) for tests, _ in found])], [])]
+
+
+def _of_parts(
+    first: ast.expr, parts: Sequence[tuple[ast.pattern, ast.expr]], last: Sequence[ast.stmt] = ()
+) -> list[Alternative]:
+    """What matches where ``first`` holds and each of some parts matches its pattern."""
+    ways = itertools.product(*(_alternatives(pattern, value) for pattern, value in parts))
+    return [
+        ([first, *(t for tests, _ in way for t in tests)], [*(b for _, binds in way for b in binds), *last])
+        for way in ways
+    ]
+
+
+def _ours(name: str, *args: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+
+
+def _sequence(pattern: ast.MatchSequence, value: ast.expr) -> list[Alternative]:
+    patterns = pattern.patterns
+    star = next((k for k, p in enumerate(patterns) if isinstance(p, ast.MatchStar)), None)
+    count, open_ended = len(patterns) - (star is not None), ast.Constant(star is not None)
+    places = [k if star is None or k < star else k - len(patterns) for k in range(len(patterns))]
+    parts: list[tuple[ast.pattern, ast.expr]] = [
+        (p, ast.Subscript(value, ast.Constant(k), ast.Load()))
+        for p, k in zip(patterns, places, strict=True)
+        if not isinstance(p, ast.MatchStar)
+    ]
+    last: list[ast.stmt] = []
+    if star is not None and (name := getattr(patterns[star], "name", None)):
+        last = [_bound(name, _ours(BETWEEN, value, ast.Constant(star), ast.Constant(count - star)))]
+    return _of_parts(_ours(SEQUENCE, value, ast.Constant(count), open_ended), parts, last)
+
+
+def _mapping(pattern: ast.MatchMapping, value: ast.expr) -> list[Alternative]:
+    keys = ast.Tuple(list(pattern.keys), ast.Load())
+    parts = [(p, ast.Subscript(value, k, ast.Load())) for k, p in zip(pattern.keys, pattern.patterns, strict=True)]
+    last = [] if pattern.rest is None else [_bound(pattern.rest, _ours(BESIDE, value, keys))]
+    return _of_parts(_ours(MAPPING, value, keys), parts, last)
+
+
+def _of_class(pattern: ast.MatchClass, value: ast.expr) -> list[Alternative]:
+    names = ast.Tuple([ast.Constant(n) for n in pattern.kwd_attrs], ast.Load())
+    first = _ours(CLASS, value, pattern.cls, ast.Constant(len(pattern.patterns)), names)
+    placed = [(p, _ours(MEMBER, value, pattern.cls, ast.Constant(k))) for k, p in enumerate(pattern.patterns)]
+    named = [
+        (p, ast.Attribute(value, n, ast.Load())) for n, p in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True)
+    ]
+    return _of_parts(first, [*placed, *named])

@@ -15,12 +15,14 @@ from tensormagic.capture.namespace import original_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.branches import MIXED, joined, staged_branch, staged_value
-from tensormagic.capture.staging.calls import called, indexed
+from tensormagic.capture.staging.calls import called, class_of, indexed
 from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.grown import growing
+from tensormagic.capture.staging.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
 from tensormagic.capture.staging.repeating import each, repeat
 from tensormagic.capture.staging.trial import Grows, spoil, trial
 from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
+from tensormagic.capture.stand_ins import identity_of
 from tensormagic.capture.stores.uncertain import may_share
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
@@ -181,7 +183,7 @@ def identical(first: Any, second: Any) -> Any:
             return value if other else negated(value)
     if isinstance(first, Tensor) and isinstance(second, Tensor) and first.node.type == second.node.type in _TRUTHS:
         return wrap(to_form(scalar.equal(first.node, second.node), "python"))  # there is one object for each
-    first, second = original_of(first), original_of(second)
+    first, second = identity_of(original_of(first)), identity_of(original_of(second))
     if first is not second and isinstance(first, Tensor) and isinstance(second, Tensor):
         buffers = first.place.buffer, second.place.buffer
         if any(b.origins for b in buffers) and may_share(*buffers):
@@ -209,11 +211,6 @@ def asserted(test: Any, told: Thunk | None) -> None:
     raising.note(raising.wait(condition, error))  # type: ignore[arg-type]
 
 
-def is_sequence(value: Any, count: int) -> bool:
-    """Whether a value matches a pattern of ``count`` values."""
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray) and len(value) == count
-
-
 def attempted() -> None:
     """``try``: which error is met, and where, is known when the code runs, so a region cannot hold one."""
     if trial() is not None:
@@ -237,10 +234,13 @@ __all__ = [
     "asserted",
     "attempted",
     "attempting",
+    "beside",
+    "between",
     "both",
     "branch",
     "called",
     "chosen",
+    "class_of",
     "compared",
     "comprehended",
     "each",
@@ -248,8 +248,11 @@ __all__ = [
     "formatted",
     "generated",
     "indexed",
+    "is_mapping",
+    "is_of_class",
     "is_sequence",
     "managed",
+    "member",
     "negated",
     "raised",
     "repeat",

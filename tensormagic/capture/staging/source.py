@@ -153,7 +153,7 @@ def staged_code(code: CodeType) -> CodeType | None:
     """The staged code of a user's function; None where there is none to be had."""
     key = code.co_filename, code
     if key not in _staged:
-        _staged[key] = _stage(code) if is_users(code.co_filename) else None
+        _staged[key] = _stage(code) if is_stageable(code) else None
     return _staged[key]
 
 
@@ -164,6 +164,23 @@ def is_users(filename: str) -> bool:
         return not filename.startswith("<frozen") and bool(linecache.getlines(filename))
     path = Path(filename).resolve()
     return not path.is_relative_to(_PACKAGE) and not str(path).startswith(_LIBRARIES)
+
+
+def is_stageable(code: CodeType) -> bool:
+    """Whether code is the user's, or Python's own that calls functions of the user's by the class of what it is given."""
+    return code in _DISPATCHING or is_users(code.co_filename)
+
+
+class _Dispatching:
+    @functools.singledispatchmethod
+    def method(self, value: object) -> None: ...
+
+
+def _code_of(function: Any) -> CodeType:
+    return function.__code__ if isinstance(function, FunctionType) else type(function).__call__.__code__
+
+
+_DISPATCHING = {_code_of(functools.singledispatch(_code_of)), _code_of(_Dispatching().method)}
 
 
 def _stage(code: CodeType) -> CodeType | None:

@@ -27,7 +27,10 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
-_OURS = {texts.FORMATTED: "formatted", matching.SEQUENCE: "is_sequence"}  # names that stand for the run time's
+_OURS = {  # names that stand for the run time's
+    texts.FORMATTED: "formatted", matching.SEQUENCE: "is_sequence", matching.CLASS: "is_of_class",
+    matching.MAPPING: "is_mapping", matching.MEMBER: "member", matching.BETWEEN: "between", matching.BESIDE: "beside",
+}  # fmt: skip
 _Located = TypeVar("_Located", bound=ast.AST)
 
 
@@ -406,6 +409,12 @@ class Staging(ast.NodeTransformer):
             return _call(_OURS[node.func.id], node, *node.args)
         if not framed:
             node.func = _call("called", node.func, node.func)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        self.generic_visit(node)
+        if node.attr == "__class__" and isinstance(node.ctx, ast.Load):
+            return _call("class_of", node, node.value)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:

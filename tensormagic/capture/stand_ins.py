@@ -27,6 +27,9 @@ class StandIn:
         return self
 
 
+_ATOMS = {int, float, complex, bool, str, bytes, type(None)}  # what stands for nothing
+
+
 def real_of(value: Any) -> Any:
     """The object for what stands for it; anything else as it is."""
     return value.real() if isinstance(value, StandIn) else value
@@ -70,10 +73,10 @@ def handed_back(
     holders: Iterable[Any] = [value] if isinstance(value, list | dict | deque) else attributes(value)
     for items in holders:
         seen.add(id(value))
-        for key in range(len(items)) if isinstance(items, list | deque) else list(items):
-            new = handed_back(items[key], real, seen, attributes)
-            if new is not items[key]:
-                items[key] = new
+        for key, item in enumerate([*items]) if isinstance(items, list | deque) else [*items.items()]:
+            if type(item) in _ATOMS or (new := handed_back(item, real, seen, attributes)) is item:
+                continue
+            items[key] = new
     return value
 
 

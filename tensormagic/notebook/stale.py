@@ -10,6 +10,7 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -128,13 +129,14 @@ class Origins:
         return " · ".join(dict.fromkeys(parts))
 
 
-def stored_in(text: str) -> set[str]:
+@lru_cache(maxsize=16)
+def stored_in(text: str) -> frozenset[str]:
     """The names that a cell binds or stores into, as far as its text says it."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
-        return set()
-    return {name for name, stored in _events(tree) if stored}
+        return frozenset()
+    return frozenset(name for name, stored in _events(tree, 1) if stored)
 
 
 def _unchanged(value: Any, node: Node) -> bool:
@@ -174,37 +176,37 @@ def _used_after(tree: ast.AST, changed: set[str], variables: Mapping[str, str]) 
     return list(found)
 
 
-def _events(node: ast.AST) -> Iterator[tuple[str, bool]]:
-    """Names with whether they are stored into, as code reads and stores them; the body of a loop twice."""
+def _events(node: ast.AST, rounds: int = 2) -> Iterator[tuple[str, bool]]:
+    """Names with whether they are stored into, as code reads and stores them; the body of a loop as often as said."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
         return
     if isinstance(node, ast.Name):
         yield node.id, not isinstance(node.ctx, ast.Load)
     elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
-        yield from _events(node.value) if node.value is not None else ()
+        yield from _events(node.value, rounds) if node.value is not None else ()
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            yield from _stored(target)
+            yield from _stored(target, rounds)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RUNS_CELLS:
         for argument in node.args:
-            yield from _events(argument)
+            yield from _events(argument, rounds)
         yield _ANEW, True
     elif isinstance(node, ast.keyword) and node.arg == "out":
-        yield from _stored(node.value)
+        yield from _stored(node.value, rounds)
     else:
-        for _ in range(2 if isinstance(node, ast.For | ast.While) else 1):
+        for _ in range(rounds if isinstance(node, ast.For | ast.While) else 1):
             for child in ast.iter_child_nodes(node):
-                yield from _events(child)
+                yield from _events(child, rounds)
 
 
-def _stored(target: ast.expr) -> Iterator[tuple[str, bool]]:
+def _stored(target: ast.expr, rounds: int) -> Iterator[tuple[str, bool]]:
     """What an assignment to ``target`` changes: ``w``, and also ``w[0]``."""
     if isinstance(target, ast.Tuple | ast.List):
         for part in target.elts:
-            yield from _stored(part)
+            yield from _stored(part, rounds)
     elif isinstance(target, ast.Starred):
-        yield from _stored(target.value)
+        yield from _stored(target.value, rounds)
     elif isinstance(target, ast.Subscript):
-        yield from _events(target.slice)
-        yield from _stored(target.value)
+        yield from _events(target.slice, rounds)
+        yield from _stored(target.value, rounds)
     elif isinstance(target, ast.Name):
         yield target.id, True

@@ -25,7 +25,9 @@ from tensormagic.ops.leaf import INPUT
 
 _DEPTH = 6  # of containers in containers
 _MOST = 1_000_000  # objects that are looked at
-_ATOMS = {int, float, complex, bool, str, bytes, type(None), np.ndarray, ModuleType, CodeType, FrameType}
+_NUMBERS = {np.dtype(c).type for c in "?bhilqBHILQefdFD"}
+_ATOMS = {int, float, complex, bool, str, bytes, type(None), np.ndarray, ModuleType, CodeType, FrameType, *_NUMBERS}
+_ARRAYS = (Tensor, Place)
 # Of these no object keeps the user's arrays in its attributes.
 _TESTS = {"_pytest", "pytest", "pluggy", "hypothesis"}
 _LIBRARIES = {"numpy", "tensormagic", "builtins", "IPython", "ipykernel", *_TESTS}
@@ -97,14 +99,13 @@ def _lead_to(values: Iterable[Any], wanted: Iterable[Any], slots: Sequence[Slot]
     for _ in range(_DEPTH + 1):
         inside: list[Any] = []
         for value in level:
-            if type(value) in _ATOMS or id(value) in seen:
+            if type(value) in _ATOMS or (key := id(value)) in seen:
                 continue
-            seen.add(id(value))
-            if id(value) in goals:
+            seen.add(key)
+            if key in goals:
                 return True
-            if isinstance(value, Tensor | Place):
-                buffer = value.buffer if isinstance(value, Place) else value.place.buffer
-                if not goals.isdisjoint(map(id, reach(buffer))):
+            if isinstance(value, _ARRAYS):
+                if _reaches(value, goals):
                     return True
             elif id(getattr(value, "__dict__", None)) not in seen:
                 inside += _parts(value, seen)
@@ -112,6 +113,12 @@ def _lead_to(values: Iterable[Any], wanted: Iterable[Any], slots: Sequence[Slot]
         if len(seen) + len(level) > _MOST:
             return True
     return False
+
+
+def _reaches(value: Tensor | Place, goals: set[int]) -> bool:
+    """Whether an array is in memory that one of the goals may be in."""
+    buffer = (value if isinstance(value, Place) else value.place).buffer
+    return id(buffer) in goals or (bool(buffer.origins) and not goals.isdisjoint(map(id, reach(buffer))))
 
 
 def _parts(value: Any, seen: set[int]) -> Iterable[Any]:

@@ -108,11 +108,20 @@ def _lead_to(values: Iterable[Any], wanted: Iterable[Any], slots: Sequence[Slot]
                 if _reaches(value, goals):
                     return True
             elif id(getattr(value, "__dict__", None)) not in seen:
-                inside += _parts(value, seen)
+                inside += () if type(value) is list and _leads_nowhere(value, goals) else _parts(value, seen)
         level = inside
         if len(seen) + len(level) > _MOST:
             return True
     return False
+
+
+def _leads_nowhere(values: list[Any], goals: set[int]) -> bool:
+    """Whether a list is known to lead to no goal, since it holds nothing but numbers and arrays of their own: told at once for all."""
+    kinds = set(map(type, values)) - _ATOMS
+    if not all(issubclass(k, Tensor) for k in kinds) or not goals.isdisjoint(map(id, values)):
+        return False
+    buffers = {v.place.buffer for v in values if type(v) in kinds}
+    return goals.isdisjoint(map(id, buffers)) and not any(b.origins for b in buffers)
 
 
 def _reaches(value: Tensor | Place, goals: set[int]) -> bool:

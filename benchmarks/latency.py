@@ -1,4 +1,4 @@
-"""How long the first result of a new cell takes beside plain NumPy's, and what a call of a compiled function costs.
+"""What somebody waits for: new cells beside plain NumPy's, a session's first cell in a kernel, calls, `tensormagic doctor`.
 
 ``python benchmarks/latency.py [FILE.md]``
 """
@@ -9,16 +9,20 @@ import datetime as dt
 import importlib.metadata
 import os
 import platform
+import resource
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from IPython.core.interactiveshell import InteractiveShell  # noqa: TID251 (cells are what is measured)
 from IPython.utils.capture import capture_output  # noqa: TID251
+from jupyter_client.manager import KernelManager
 
 import tensormagic as tm
 
@@ -30,6 +34,11 @@ CELLS = {
 }
 GRADIENT = "%%tensor --grad w\nnp.mean(np.log(1 + np.exp(-y * (X @ w + {k}))))"
 RUNS = 7
+SESSIONS = 5
+SMALL = "np.mean(np.log(1 + np.exp(-y * (X @ w + {k}))))"
+SETUP = """import numpy as np
+rng = np.random.default_rng(0)
+X, w, y = rng.normal(size=(569, 30)), rng.normal(size=30), np.sign(rng.normal(size=569))"""
 
 
 def notebook() -> InteractiveShell:
@@ -77,6 +86,53 @@ def first_results(shell: InteractiveShell) -> list[str]:
     return rows
 
 
+def asked(client: Any, text: str) -> float:
+    """The milliseconds from a request to the end of its answer, with all that a page is sent."""
+    start = time.perf_counter()
+    answer = client.execute_interactive(text, output_hook=lambda _message: None, timeout=60)
+    if answer["content"]["status"] != "ok":
+        raise RuntimeError(answer["content"])
+    return (time.perf_counter() - start) * 1e3
+
+
+def sessions() -> list[str]:
+    """Rows: cells of new kernels, over Jupyter's protocol; each cell is one that was never seen."""
+    found: dict[str, list[float]] = {}
+    for _ in range(SESSIONS):
+        manager: Any = KernelManager(kernel_name="python3")
+        manager.start_kernel()
+        client = manager.client()
+        client.start_channels()
+        client.wait_for_ready()
+        try:
+            asked(client, SETUP)
+            plain = statistics.median(asked(client, SMALL.format(k=k)) for k in range(5))
+            found.setdefault("`%load_ext tensormagic`", []).append(asked(client, "%load_ext tensormagic"))
+            for options in ("", " --grad w"):
+                cells = [asked(client, f"%%tensor{options}\n{SMALL.format(k=k + 0.5)}") - plain for k in range(8)]
+                if not options:
+                    found.setdefault("the first `%%tensor` cell, more than plainly", []).append(cells[0])
+                found.setdefault(f"a later one (`%%tensor{options}`), more", []).append(statistics.median(cells[1:]))
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+    return [f"| {name} | {statistics.median(ms):.0f} | {max(ms):.0f} |" for name, ms in found.items()]
+
+
+def doctor() -> str:
+    """Seconds of `tensormagic doctor`: by the clock, and of the processors."""
+    clock: list[float] = []
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for _ in range(SESSIONS):
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "tensormagic", "doctor"]
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+        clock.append(time.perf_counter() - start)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / SESSIONS
+    return f"`tensormagic doctor`: {statistics.median(clock):.1f} s (at worst {max(clock):.1f} s), {cpu:.1f} s of processor time."
+
+
 def call_cost() -> float:
     """Microseconds of a call with three arrays of three elements, the best of five times ten thousand."""
     tm.config.tier = "numba"
@@ -98,7 +154,7 @@ def _timed(function: tm.Function, *args: np.ndarray) -> float:
 def main() -> None:
     """Measure and print."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "numba", "ipython"))
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
     page = "\n".join(
         [
             "# First results, and calls",
@@ -112,6 +168,15 @@ def main() -> None:
             *first_results(notebook()),
             "",
             f"A call of a compiled function with three small arrays: {call_cost():.1f} µs.",
+            "",
+            f"Wall milliseconds in a kernel, from the request until the page has all of the answer; {SESSIONS} new kernels, and in each",
+            "(but for the first cell) the median of seven cells that were never seen before. The plain cell is the loss alone.",
+            "",
+            "| | median | worst |",
+            "|---|---:|---:|",
+            *sessions(),
+            "",
+            doctor(),
             "",
         ]
     )

@@ -28,6 +28,7 @@ from tests.browser.lab import CHROMIUM_FLAGS, Lab, open_notebook, running_lab
 
 SECONDS = 3.0  # of a drag
 MOVES = 30
+LIMITS = 50, 200  # milliseconds until the first change, and until the exact value
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(569, 16)), np.sign(rng.normal(size=569))
 grid = np.linspace(-2, 2, 32)
@@ -76,17 +77,23 @@ DRAG = """async ([selector, seconds]) => {
     return { pictures: (drawn() - before) / seconds, frames: frames.length / seconds, gap: gaps[Math.floor(gaps.length * 0.95)] };
 }"""
 
-# a key, and then how long until the view says `=` for another point
+# a move, and how long until the page has drawn another point, and until the view says `=` for it
 FOLLOW = """async (key) => {
     const view = document.querySelector('.tm-sweep'), input = view.querySelector('input[type=range]');
     const number = view.querySelector('.tm-number'), old = number.textContent, begin = performance.now();
     input.value = Number(input.value) + (key % 2 ? 7 : -6);
+    const drawn = Number(view.dataset.drawn);
     input.dispatchEvent(new Event('input', { bubbles: true }));
+    while (number.textContent === old || Number(view.dataset.drawn) === drawn) {
+        await new Promise(requestAnimationFrame);
+        if (performance.now() - begin > 5000) throw new Error('no change');
+    }
+    const first = performance.now() - begin;
     while (number.textContent === old || view.dataset.exact !== 'true') {
         await new Promise((next) => setTimeout(next, 1));
         if (performance.now() - begin > 5000) throw new Error('no exact value');
     }
-    return performance.now() - begin;
+    return [first, performance.now() - begin];
 }"""
 
 CELLS = {
@@ -147,11 +154,13 @@ def followed(browser: BrowserContext, lab: Lab, folder: Path) -> list[str]:
         page: Page = opened.page
         page.locator(".tm-sweep").wait_for()
         page.wait_for_timeout(500)
-        times = [float(page.evaluate(FOLLOW, move)) for move in range(MOVES)]
-        worst = sorted(times)[int(0.95 * MOVES)]
-        rows.append(
-            f"| {name} | {statistics.median(times):.0f} | {worst:.0f} | {sum(t <= 100 for t in times)} of {MOVES} |"
-        )
+        moves = [page.evaluate(FOLLOW, move) for move in range(MOVES)]
+        parts = [name]
+        for times, limit in zip(zip(*moves, strict=True), LIMITS, strict=True):
+            worst = sorted(times)[int(0.95 * MOVES)]
+            within = sum(t <= limit for t in times)
+            parts += [f"{statistics.median(times):.0f}", f"{worst:.0f}", f"{within} of {MOVES}"]
+        rows.append(f"| {' | '.join(parts)} |")
         page.evaluate("() => jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
         page.close()
     return rows
@@ -183,8 +192,11 @@ def main() -> None:
     lines.append("| view | made, ms | page, kB | a picture, ms | frames/s | pictures/s | between frames, ms |")
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
     lines += [*pictures, ""]
-    lines += [f"In JupyterLab, from a move of the slider until the exact value is on the page: {MOVES} moves.", ""]
-    lines += ["| cell | median, ms | 95 %, ms | within 100 ms |", "|---|---:|---:|---:|", *exact, ""]
+    about = "until the page has drawn a change (first), and until the exact value is on the page (exact)"
+    lines += [f"In JupyterLab, milliseconds from a move of the slider {about}: {MOVES} moves.", ""]
+    first, then = LIMITS
+    lines.append(f"| cell | first, median | 95 % | within {first} ms | exact, median | 95 % | within {then} ms |")
+    lines += ["|---|---:|---:|---:|---:|---:|---:|", *exact, ""]
     text = "\n".join(lines)
     print(text)
     if len(sys.argv) > 1:

@@ -141,7 +141,9 @@ class Sheet:
 
     def _nodes(self, found: Found) -> Iterator[Shown]:
         places = {n: s for n in self.passes.nodes if (s := self.subject.site(n)) is not None}
-        order = sorted({(s.run, s.cell, s.line) for s in places.values()})
+        written = {(s.run, s.cell, s.line) for s in places.values()}
+        headed = {(run, cell, 1) for run, cell, _ in written if self.subject.text_of(cell).startswith("%%")}
+        order = sorted(written | headed)
         self.lines = [Line(f"{cell} line {line}", _line(self.subject.text_of(cell), line)) for _, cell, line in order]
         users: dict[Node, list[int]] = {}
         for k, use in enumerate(self.passes.uses):

@@ -51,13 +51,13 @@ class _Folding:
         return vertex.label in CARRIES and not vertex.name and bool(self.given[key]) and vertex.kind != "output"
 
     def maker(self, key: str, *, last: bool = False) -> str:
-        """Who makes the value of a vertex; of the ``last`` one, whose cast is the user's own, only checks are looked through."""
+        """Who makes the value of a vertex; of the ``last`` one, whose cast may be the user's own, what a line has written stays."""
         made = key
         while self.carries(made):
             made = self.given[made][0].source
         if not last or self.vertex[made].kind == "constant":
             return made
-        while self.carries(key) and self.vertex[key].label in {"require", "item"}:
+        while self.carries(key) and (self.vertex[key].label in {"require", "item"} or self.vertex[key].line is None):
             key = self.given[key][0].source
         return key
 

@@ -129,7 +129,7 @@ def columns(
         middle = SLOPES[0] + SLOPES[1] / 2
         shapes.append({"tag": "path", "class": "axis", "d": f"M{_n(LEFT)} {_n(middle)}h{_n(ACROSS)}"})
         shapes.append(text("slope", LEFT - 8, middle + 4, "tick last"))
-        told = f"slope of {label(name, 160)} along each, up to {number(float(f'{steepest:.3g}'))}"
+        told = f"slope of {label(name, 160)} in each number · axis to {number(float(f'{steepest:.3g}'))}"
         shapes.append(text(told, LEFT, SLOPES[0] + SLOPES[1] + 18, "tick first"))
     return Columns(made.tall, made.along, tuple(shapes), made.y, made.scale)
 
@@ -207,7 +207,7 @@ def cells(
     tall = _TOP + made.side * rows + 26
     shapes = [text(label(parameter.name, 180, bold=True), GRID[0], 14, "name first")]
     if steepest:
-        shapes.append(text(f"slope of {label(name, 130)} along each", GRID[2], 14, "tick first"))
+        shapes.append(text(f"slope of {label(name, 130)} in each number", GRID[2], 14, "tick first"))
     for left in GRID[0], *([GRID[2]] if steepest else []):
         place = {"x": _n(left), "y": _n(_TOP), "width": _n(made.side * wide), "height": _n(made.side * rows)}
         shapes.append({"tag": "rect", "class": "track", **place})

@@ -173,6 +173,19 @@ class Executable:
         finally:
             at_work.pop()
 
+    def into(self, sizes: dict[Any, int], values: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+        """The results, computed in ``arrays`` as far as machine code can: one for each, or None; they share no memory with ``values``."""
+        machine: Any = self._ready()
+        if machine is not None and self.is_plain:
+            at_work.append((self, time.perf_counter()))
+            try:
+                return self._by_machine(partial(machine.given(), into=arrays), sizes, values)
+            except Exception:  # noqa: BLE001, S110 (met again)
+                pass
+            finally:
+                at_work.pop()
+        return self.run(sizes, *values)
+
     def bound(self, sizes: dict[Any, int]) -> Callable[[Sequence[Any]], list[Any] | None] | None:
         """:meth:`plainly` for these sizes, with nothing looked up that is known; None where there is no such function yet."""
         machine: Any = self._native
@@ -246,13 +259,21 @@ class Executable:
         """Whether running it calls functions that are called as they are."""
         return "outside" in self.graph.ops
 
+    def _ready(self) -> Callable[..., list[Any]] | None:
+        """The machine code, where it is there and may run; it is waited for where nothing else may."""
+        if self._native is None and config.tier != "numpy":
+            handle = self.compile() if config.tier == "numba" else self._handle
+            if config.tier == "numba" and handle is not None:
+                handle.wait()
+            if handle is not None and handle.ready():
+                self._native = handle.run
+        return None if config.tier == "numpy" else self._native
+
     def _slow(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
-        handle = self.compile() if config.tier == "numba" else self._handle
-        if config.tier == "numba" and handle is not None:
-            handle.wait()
-        if config.tier != "numpy" and handle is not None and handle.ready():
-            self._native = handle.run
-            return self._by_machine(handle.run, sizes, values)
+        machine = self._ready()
+        if machine is not None:
+            return self._by_machine(machine, sizes, values)
+        handle = self._handle
         runs_once = context.is_driven()
         if (
             config.tier == "auto"

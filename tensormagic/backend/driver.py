@@ -52,6 +52,8 @@ class Driver:
         For each kernel the nodes that something else needs.
     failed
         The numbers of kernels that do not compile: NumPy computes what they would.
+    given
+        Whether results are computed in arrays that a run is given: ``run(sizes, *values, into=...)``.
     """
 
     def __init__(
@@ -65,10 +67,13 @@ class Driver:
         carried: Container[Node] = (),
         wanted: Sequence[set[Node]] = (),
         failed: Container[int] = (),
+        *,
+        given: bool = False,
     ) -> None:
         self.graph = graph
         self.results = block.results
         self.memory = memory
+        self.given = given
         self.steps = steps
         self.printed = printed
         self.driven = driven
@@ -107,6 +112,7 @@ class Driver:
         self.parameters = [f"p{k}" for k in range(len(graph.parameters))]
         self.variables.update(zip(graph.parameters, self.parameters, strict=True))
         self.dies = self._deaths()
+        self.targets = self._targets() if given else {}
         self._print()
 
     def _print(self) -> None:
@@ -145,6 +151,17 @@ class Driver:
             if node not in kept and not (is_base(node) and node.op is CONSTANT) and not is_leaf(node):
                 dies.setdefault(number, []).append(node)
         return dies
+
+    def _targets(self) -> dict[Node, int]:
+        """The arrays that are results as they are, and which: a run can be given others in their place."""
+        found: dict[Node, int] = {}
+        for k, node in enumerate(self.results):
+            owner = self.memory.owner(node)
+            whole = node.type == owner.type and node.type.form == "array" and not is_growing(owner)
+            made = not is_base(node) and kind_of(node) != "view" and owner not in self.graph.parameters
+            if whole and made and not self.memory.traded and all(is_fixed(s, self.known) for s in owner.type.shape):
+                found.setdefault(owner, k)
+        return found
 
     def _sizes_of(self, step: Step) -> Iterator[Node]:
         """The integers that the shapes of what a step makes mention."""
@@ -204,12 +221,13 @@ class Driver:
         extents, dtype = self._extents(node), self.dtype(node)
         shape, size = self.shape(extents), product(extents)
         name = self._new(node)
-        if isinstance(size, int) and size < LARGE:
-            self.lines.append(f"{name} = empty({shape}, {dtype})")
-        else:
-            self.lines.append(
-                f"{name} = empty({shape}, {dtype}) if {self.size(size)} < {LARGE} else take({shape}, {dtype})"
-            )
+        fresh = f"empty({shape}, {dtype})"
+        if not isinstance(size, int) or size >= LARGE:
+            fresh = f"{fresh} if {self.size(size)} < {LARGE} else take({shape}, {dtype})"
+        if node in self.targets:
+            into = f"into[{self.targets[node]}]"
+            fresh = f"({fresh}) if {into} is None else {into}"
+        self.lines.append(f"{name} = {fresh}")
         self.made.add(node)
         return name
 
@@ -355,6 +373,8 @@ class Driver:
 
     def _print_library(self, node: Node) -> None:
         call = self._call(node)
+        if node in self.targets and call.startswith("matmul("):
+            call = f"{call.removesuffix(')')}, out=into[{self.targets[node]}])"
         self.lines.append(f"{self._new(node)} = {call}")
 
     def _print_results(self) -> None:
@@ -375,6 +395,9 @@ class Driver:
             return f"array({text}, order='C')"
         if again or kind_of(node) == "view":
             return f"{text}.copy()"
+        if self.memory.owner(node) in self.targets and is_library(node):
+            k = self.targets[node]
+            return f"{text} if {text} is into[{k}] else owned({text}, ({''.join(f'{p}, ' for p in self.parameters)}))"
         return f"owned({text}, ({''.join(f'{p}, ' for p in self.parameters)}))" if is_library(node) else text
 
     # the function
@@ -383,9 +406,10 @@ class Driver:
     def source(self) -> str:
         """The text of ``run``."""
         work, values = self._work(), "".join(f"{p}, " for p in self.parameters)
-        long = f"if flag == 0 and {work} > {LONG}: return patiently(run, sizes, ({values}))"
+        into, more = (", *, into", ", into=into") if self.given else ("", "")
+        long = f"if flag == 0 and {work} > {LONG}: return patiently(run, sizes, ({values}){more})"
         lines = [*self._numbers(), *self._checks(), *([long] if work else []), "flag = flag or idle", *self.lines]
-        return f"def run(sizes, {values}flag=0):\n" + "".join(f"    {line}\n" for line in lines)
+        return f"def run(sizes, {values}flag=0{into}):\n" + "".join(f"    {line}\n" for line in lines)
 
     @property
     def bound_source(self) -> str:
@@ -422,11 +446,12 @@ class Driver:
         self, kernels: Mapping[int, Callable[..., None]], regions: Mapping[Node, Callable[..., Any]]
     ) -> Callable[..., list[Any]]:
         """The function, with the kernels and regions that it calls."""
-        texts, number = (self.source, self.bound_source), next(_serial)
+        texts, number = (self.source, "" if self.given else self.bound_source), next(_serial)
         space = dict(self.names) | {f"kernel{k}": kernel for k, kernel in kernels.items()}
         space |= {name: regions[node] for node, name in self.regions.items()}
         run = _executed(texts[0], f"<tensormagic run {number}>", space)["run"]
-        run.bind = _Binding(texts[1], f"<tensormagic bound run {number}>", space)
+        if not self.given:
+            run.bind = _Binding(texts[1], f"<tensormagic bound run {number}>", space)
         return run
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any, Protocol
 
 from tensormagic.backend.blocks import plan_block
 from tensormagic.backend.cpu import print_kernel
@@ -55,6 +56,12 @@ class PlannedKernel:
         return f"Kernel({listed}: {len(self.source.splitlines())} lines of source)"
 
 
+class Drive(Protocol):
+    """Makes a driver."""
+
+    def __call__(self, failed: frozenset[int], *, given: bool = False) -> Driver: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """How a graph is run on the CPU.
@@ -72,7 +79,8 @@ class Plan:
     driver
         What prints the function that runs them.
     drive
-        What makes a driver that leaves kernels with these numbers to NumPy.
+        What makes a driver that leaves kernels with these numbers to NumPy; where ``given``, one whose results are computed in
+        arrays that it is given.
     regions
         For regions that Python runs iteration by iteration the plans of their graphs.
     """
@@ -82,7 +90,7 @@ class Plan:
     kernels: tuple[PlannedKernel, ...]
     library_steps: tuple[Node, ...]
     driver: Driver
-    drive: Callable[[frozenset[int]], Driver]
+    drive: Drive
     regions: dict[Node, dict[str, Plan]] = field(default_factory=dict)
 
     @property
@@ -109,7 +117,10 @@ class Plan:
         own = {k: of[p.printed.source] for k, p in enumerate(self.kernels[: self.driver.kernels])}
         failed = frozenset(k for k, function in own.items() if function is None)
         driver = self.drive(failed) if failed else self.driver
-        return driver.compile({k: function for k, function in own.items() if function is not None}, regions)
+        kernels = {k: function for k, function in own.items() if function is not None}
+        run: Any = driver.compile(kernels, regions)
+        run.given = cache(lambda: self.drive(failed, given=True).compile(kernels, regions))
+        return run
 
 
 def plan_graph(graph: Graph, changed: Iterable[int] = ()) -> Plan:
@@ -221,8 +232,9 @@ def _plan(graph: Graph, found: Sequence[Node], origin: Mapping[Node, Node], carr
     printed = [k.printed for k in planned]
     planned += [k for plans in regions.values() for plan in plans.values() for k in plan.kernels]
 
-    def drive(failed: frozenset[int]) -> Driver:
-        return Driver(graph, block, memory, steps, printed, regions, carries, [wanted[k] for k in wanted], failed)
+    def drive(failed: frozenset[int], *, given: bool = False) -> Driver:
+        needs = [wanted[k] for k in wanted]
+        return Driver(graph, block, memory, steps, printed, regions, carries, needs, failed, given=given)
 
     return Plan(graph, tuple(steps), tuple(planned), library, drive(frozenset()), drive, regions)
 

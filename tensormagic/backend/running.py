@@ -67,16 +67,18 @@ UNUSED: int = (
 )  # where Numba's calling convention puts a result and an exception, which kernels do not have
 
 
-def patiently(run: Callable[..., list[Any]], sizes: dict[Symbol, int], values: tuple[Any, ...]) -> list[Any]:
+def patiently(
+    run: Callable[..., list[Any]], sizes: dict[Symbol, int], values: tuple[Any, ...], **more: Any
+) -> list[Any]:
     """Run something long beside the main thread: an interrupt reaches that, and then the kernels stop early."""
     if threading.current_thread() is not threading.main_thread():
-        return run(sizes, *values, flag=IDLE)
+        return run(sizes, *values, flag=IDLE, **more)
     flag = np.zeros(1, np.uint8)
     outcome: list[Any] = []
 
     def work() -> None:
         try:
-            outcome.append((True, run(sizes, *values, flag=flag.ctypes.data)))
+            outcome.append((True, run(sizes, *values, flag=flag.ctypes.data, **more)))
         except BaseException as error:  # noqa: BLE001 (raised again by the thread that waits)
             outcome.append((False, error))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import of_callable
+from tensormagic.functions.into import arrays_for, check_shapes, filled, usable
 from tensormagic.functions.program import is_single
 from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record, same
@@ -94,16 +96,27 @@ class Compiled(Made):
         """The Python source that Numba has compiled, and the function that runs its kernels."""
         return code_of(self.executable)
 
-    def run(self, *args: Any) -> Any:
+    def run(self, *args: Any, out: Any = None) -> Any:
         """Call it: arguments of the types that it was compiled for.
+
+        Parameters
+        ----------
+        args
+            The arguments.
+        out
+            An array for the result, or a tuple with one, or None, for each result. They are what is returned; compiled code
+            computes in them, and nothing is allocated for results. They may be arguments, too: the result is as if they
+            shared no memory.
 
         Raises
         ------
         GuardError
-            Where they are of other types, or what the function reads beside them is not as it was.
+            Where the arguments are of other types, or what the function reads beside them is not as it was.
         """
         if not self._record.holds():
             self.refuse_changes()
+        if out is not None:
+            return self._into(args, out)
         try:
             sizes = self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])]
         except (AttributeError, KeyError, TypeError):
@@ -145,6 +158,11 @@ class Compiled(Made):
 
     def _first(self, args: tuple[Any, ...]) -> Any:
         """The result for arguments of kinds and shapes that were not seen before."""
+        values, sizes = self._bound(args)
+        return self._built(self.executable.run(sizes, *values))
+
+    def _bound(self, args: tuple[Any, ...]) -> tuple[Sequence[Any], dict[Any, int]]:
+        """The values of the graph's parameters for arguments, and the sizes."""
         if len(args) == len(self._structure[1]) and structure(args) != self._structure:
             raise GuardError("the arguments are put together in another way than those that were compiled for")
         given = _picked(args, self.fixed)
@@ -156,14 +174,25 @@ class Compiled(Made):
             count = len(values) - len(self.traced.outside)
             raise TypeError(f"{len(given)} arrays are given where {count} were compiled for")
         sizes = self.graph.bind([np.shape(v) for v in values])
-        results = self.executable.run(sizes, *values)
         if len(values) == len(args) and all(
             v is a and type(a) is np.ndarray for v, a in zip(values, args, strict=True)
         ):
             while len(self._sizes) >= _SIZES:
                 del self._sizes[next(iter(self._sizes))]
             self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])] = sizes
-        return self._built(results)
+        return values, sizes
+
+    def _into(self, args: tuple[Any, ...], out: Any) -> Any:
+        """The result, in arrays that are given."""
+        types = [node.type for node in self.graph.results]
+        arrays = arrays_for(out, types, single=self._single)
+        try:
+            values, sizes = args, self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])]
+        except (AttributeError, KeyError, TypeError):
+            values, sizes = self._bound(args)
+        check_shapes(arrays, types, sizes)
+        results = self.executable.into(sizes, values, usable(arrays, types, values))
+        return self._built(filled(arrays, results))
 
     def _built(self, results: list[Any]) -> Any:
         return results[0] if self._single else self.traced.build(iter(results))

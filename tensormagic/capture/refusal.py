@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.steps import STORES
 from tensormagic.ir.errors import CaptureError, ForeignStoreError
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import is_at_least
+from tensormagic.ir.type import Type
 
 
 def is_met_by_numpy(error: BaseException) -> bool:
@@ -68,6 +73,13 @@ def _is_stored() -> bool:
     """Whether the user's code is at a store by an index, which NumPy or Python makes: into an array that is none of ours."""
     frame = context.user_frame()
     return frame is not None and frame.f_code.co_code[frame.f_lasti] in STORES
+
+
+def of_several(conversion: Callable[[Any], Any], kind: Type) -> None:
+    """Raise what NumPy raises where an array of several elements, or of none, is made one number: no value is needed for that."""
+    sizes = [2 if not isinstance(s, int) and is_at_least(s, 2) else s for s in kind.shape]
+    if sizes and all(isinstance(s, int) for s in sizes):
+        conversion(np.broadcast_to(np.zeros((), kind.dtype), [s for s in sizes if isinstance(s, int)]))
 
 
 def needs_value(

@@ -18,7 +18,7 @@ from tensormagic.capture.indexing import Taken, basic, expand, has_ellipsis, is_
 from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.living import held, hold
 from tensormagic.capture.numbers import is_huge, representable
-from tensormagic.capture.refusal import abstract, needs_value, refuse, refuse_positions, values_are_there
+from tensormagic.capture.refusal import abstract, needs_value, of_several, refuse, refuse_positions, values_are_there
 from tensormagic.capture.stores.layout import EveryOther
 from tensormagic.capture.stores.place import Buffer, Place, reshapes_in_place
 from tensormagic.capture.stores.uncertain import apart_in_numpy
@@ -206,12 +206,14 @@ class Tensor:
         return np.asarray(self.numpy()).tolist()
 
     def __float__(self) -> float:
+        of_several(float, self.type)
         needs_value("float()", "Leave float() out: the value is a number already.", self.node)
         value = float(self.numpy())
         taken.note(self.node, value)
         return value
 
     def __complex__(self) -> complex:
+        of_several(complex, self.type)
         needs_value("complex()", node=self.node)
         return complex(self.numpy())
 
@@ -219,6 +221,7 @@ class Tensor:
         known = static_int(self)
         if known is not None:
             return known
+        of_several(int, self.type)
         needs_value("int()", "Use .astype(int), which stays in the graph.")
         return int(self.numpy())
 
@@ -226,6 +229,7 @@ class Tensor:
         known = static_int(self)
         if known is not None:
             return known
+        of_several(operator.index, self.type)
         needs_value("an index or a size that depends on data", "Compute it in a cell of its own first.")
         value = self.numpy()
         return operator.index(value if self.type.form == "array" else np.asarray(value)[()])
@@ -234,6 +238,7 @@ class Tensor:
         known = static_value(self.node)
         if known is not None:
             return bool(known)
+        of_several(bool, self.type)
         needs_value(
             "`if`, `while`, `and`, `or`, `not` on data",
             "Write np.where(condition, a, b), np.logical_and, …; or run the cell with --plain.",

@@ -7,6 +7,7 @@ import copy
 import itertools
 import linecache
 import math
+import operator
 import re
 import warnings
 from typing import Any
@@ -311,3 +312,17 @@ def test_operands_that_numpy_leaves_the_operator_have_it():
     assert (1, lazy[1]) == pytest.approx((1, 2.0))
     with pytest.raises(TypeError, match="unsupported operand"):
         lazy - Other()
+
+
+SEVERAL = (np.ones(3), np.ones((2, 1)), np.zeros(0), np.array([True, False]))
+
+
+@pytest.mark.parametrize("convert", [int, float, complex, bool, operator.index, round])
+def test_numbers_of_several_elements_are_refused_as_numpy_refuses_them(convert: Any) -> None:
+    captured_too = tm.tensor(lambda x: convert(x))
+    for value in SEVERAL:
+        with pytest.raises((TypeError, ValueError)) as numpys:
+            convert(value)
+        with pytest.raises(type(numpys.value)) as ours:
+            captured_too(value)
+        assert str(ours.value) == str(numpys.value)

@@ -82,7 +82,9 @@ def bool_(*args: Any, **options: Any) -> Any:
 def round_(number: Any, ndigits: int | None = None) -> Any:
     """``round``, as NumPy's numbers have it."""
     if isinstance(number, Tensor) and (number.type.form == "array" or _is_numpys_bool(number)):
-        raise TypeError(f"type {number.type} doesn't define __round__ method")
+        raise TypeError(
+            f"type {'numpy.ndarray' if number.type.form == 'array' else 'numpy.bool'} doesn't define __round__ method"
+        )
     known = not _is_number((number,), {}) or (ndigits is None and not waits())
     if not known and ndigits is None and number.dtype.kind == "f":
         return int_(wrap(scalar.rint(number.node)))

@@ -534,7 +534,7 @@ def _by_numpy(node: Node) -> Any:
         if not todo:
             return None
         there = {a: _leaf_value(a) for n in todo for a in n.needs if a not in todo}
-        if parted([node], list(there), Parts, values := _values.table()):
+        if (values := _values.table()).absorbed and parted([node], list(there), Parts, values):
             return None
         table = dict(there)
 

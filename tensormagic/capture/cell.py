@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, door, home, items, namespace, random, strangers
+from tensormagic.capture.collecting import sparsely
 from tensormagic.capture.context import Capture, Cell
 from tensormagic.capture.known import static_value
 from tensormagic.capture.staging.ranges import Enumerated, Items, Range, Zipped
@@ -329,7 +330,7 @@ class _Bound(dict[str, Any]):
 
 
 def _executed(code: Code, space: dict[str, Any], capture: Capture) -> Any:
-    with context.capturing(capture):
+    with context.capturing(capture), sparsely():
         exec(code.body, space)  # noqa: S102 (running the user's cell is what this is for)
         result = eval(code.last, space) if code.last is not None else None  # noqa: S307 (as above)
         if capture.refused is not None:  # which the cell took for an error of its own

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import count, takewhile
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -264,7 +264,16 @@ class Tensor:
         if not self.ndim:
             number = self.type.form != "array"
             raise TypeError(f"{self._class!r} object is not iterable" if number else "iteration over a 0-d array")
-        return (self[k] for k in takewhile(lambda k: k < len(self), count()))  # its shape may change meanwhile
+        return self._rows()
+
+    def _rows(self) -> Iterator[Any]:
+        node, length = None, 0
+        for k in count():
+            if self.node is not node:  # its shape may change meanwhile
+                node, length = self.node, len(self)
+            if k >= length:
+                return
+            yield self[k]
 
     def __delitem__(self, index: Any) -> None:
         if self.type.form == "array":

@@ -19,6 +19,7 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.capture import living
+from tensormagic.capture.collecting import sparsely
 from tensormagic.capture.inputs import Snapshot, own
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import computed
@@ -38,7 +39,6 @@ def _is_frozen_by_others(_when: int) -> bool:
 
 
 _SELDOM = 10.0  # seconds
-_SPARSE = 20_000  # objects between two collections, while a trace makes many that stay
 
 
 @contextmanager
@@ -47,20 +47,16 @@ def young() -> Generator[None]:
     if not _frozen and _is_frozen_by_others(int(time.monotonic() / _SELDOM)):
         yield
         return
-    before = gc.get_threshold()
     if not _frozen:
         gc.freeze()
-        if 0 < before[0] < _SPARSE:
-            gc.set_threshold(_SPARSE, *before[1:])
     _frozen.append(None)
     try:
-        yield
+        with sparsely():
+            yield
     finally:
         _frozen.pop()
         if not _frozen:
             gc.unfreeze()
-            if gc.get_threshold()[0] == _SPARSE:
-                gc.set_threshold(*before)
 
 
 def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:

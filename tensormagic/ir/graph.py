@@ -481,7 +481,8 @@ def _unify(
             rest += [] if known and nodes_of(difference) else [(left, relation, right)]
             continue
         symbol, value = target
-        solved = {a: substitute_size(s, {symbol: value}) for a, s in solved.items()} | {symbol: value}
+        solved |= {a: substitute_size(s, {symbol: value}) for a, s in solved.items() if symbol in atoms(s)}
+        solved[symbol] = value
     canonical = _canonical(order, solved, rest)
     return {a: substitute_size(s, canonical) for a, s in solved.items()} | canonical, rest
 

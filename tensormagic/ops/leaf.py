@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -58,10 +59,21 @@ def constant(value: Any, form: str | None = None) -> Node:
     """The node of a constant: a Python number (weak), a NumPy scalar, or an array."""
     if type(value) is int and not -(2**63) <= value < 2**63:
         raise DTypeError(f"the integer {value} does not fit 64 bits", "Write it as a float, or as np.uint64.")
+    if form is None and type(value) in _WHOLE:
+        return _whole(value)
     if form is None:
         form = "python" if type(value) in {bool, int, float, complex} else "scalar" if np.isscalar(value) else "array"
     bits = Bits.of(value)
     return make(CONSTANT, type=Type(np.dtype(bits.dtype), bits.shape, form), bits=bits)  # type: ignore[arg-type]
+
+
+_WHOLE = {int, bool}
+
+
+@lru_cache(1024, typed=True)
+def _whole(value: int) -> Node:
+    bits = Bits.of(value)
+    return make(CONSTANT, type=python(type(value)), bits=bits)
 
 
 def size_node(size: Size) -> Node:

@@ -255,6 +255,15 @@ def test_the_heading_is_escaped():
     assert float(root.get("height")) == 48
 
 
+def test_a_profile_times_the_lines_inside_a_loop(notebook):
+    notebook.ok(
+        "%%tensor\nh = X[0]\nfor k in range(50):\n    h = h + np.sort(h)\n    if h.sum() > 0:\n        h = h / 2\nt = h.sum()\nt"
+    )
+    rows = notebook.ok("%tensor_profile").data["text/plain"].splitlines()
+    timed = [int(row.rpartition("s  ")[2].split()[0]) for row in rows if " %  " in row]
+    assert {4, 5, 6, 7} <= set(timed)
+
+
 def test_a_closer_look(notebook):
     notebook.ok(cell())
     data = notebook.ok("%tensor_graph loss").data

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -23,6 +23,8 @@ from tensormagic.config import config
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.notebook.pictures.adaptor import Portrait
+from tensormagic.notebook.pictures.views import places
+from tensormagic.notebook.pictures.watching import Looking, watched
 from tensormagic.notebook.run import Outcome, plain
 from tensormagic.notebook.speeds import against, costs, machine
 from tensormagic.notebook.speeds.by_numpy import beside, copies, difference, in_numpy, longer, wanted
@@ -335,25 +337,45 @@ def _other(name: str, outcome: Outcome, expected: list[Any], truth: list[Any] | 
     return times.of(Party(ran.peer.name, "", ran.first, compiling, None, None, "", error, apart))
 
 
-def timed_nodes(shown: Portrait, graph: Graph) -> list[tuple[Node, float]]:
-    """Each node of a graph with the time that NumPy takes for it."""
-    values = dict(zip(graph.parameters, shown.values, strict=True))
-    found: list[tuple[Node, float]] = []
-    with np.errstate(all="ignore"):
-        for node in graph.nodes:
-            if node in values:
-                continue
-            begin = time.perf_counter()
-            values[node] = node.op.evaluate(node, [values[a] for a in node.args], shown.number)  # type: ignore[attr-defined]
-            found.append((node, time.perf_counter() - begin))
-    return found
+class _Lines(Looking):
+    """A clock that stands at one line at a time: that of the innermost node which is being computed."""
+
+    def __init__(self, shown: Portrait) -> None:
+        super().__init__()
+        self.seconds: dict[int, float] = {}
+        self._spans = places(shown.lens, shown.cell)
+        self._cell = shown.cell
+        self._at: list[int | None] = []
+        self._known: dict[Node, int | None] = {}
+        self._since = 0.0
+
+    def begins(self, node: Node, given: Sequence[Any]) -> None:
+        self._charge()
+        super().begins(node, given)
+        if node not in self._known:
+            self._known[node] = min((s.line for s in self._spans(node) if s.cell == self._cell), default=None)
+        line = self._known[node]
+        self._at.append(line if line is not None or not self._at else self._at[-1])
+        self._since = time.perf_counter()
+
+    def ends(self, node: Node, value: Any) -> None:
+        self._charge()
+        super().ends(node, value)
+        self._at.pop()
+        self._since = time.perf_counter()
+
+    def _charge(self) -> None:
+        line = self._at[-1] if self._at else None
+        if line is not None:
+            self.seconds[line] = self.seconds.get(line, 0.0) + time.perf_counter() - self._since
 
 
 def line_seconds(shown: Portrait, graph: Graph) -> dict[int, float]:
-    """Seconds of each line of the cell in one run by NumPy, profiled node by node; a loop counts for the line it begins at."""
-    found: dict[int, float] = {}
-    for node, seconds in timed_nodes(shown, graph):
-        line = shown.line(node)
-        if line is not None:
-            found[line] = found.get(line, 0.0) + seconds
-    return found
+    """Seconds of each line of the cell in one run by NumPy, profiled node by node, inside of loops and branches, too."""
+    values = dict(zip(graph.parameters, shown.values, strict=True))
+    lines = _Lines(shown)
+    with np.errstate(all="ignore"):
+        for node in graph.nodes:
+            if node not in values:
+                values[node] = watched(node, [values[a] for a in node.args], shown.number, lines)
+    return lines.seconds

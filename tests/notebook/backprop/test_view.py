@@ -125,6 +125,7 @@ def test_a_cell_may_show_the_graph_too_and_ranges_of_live_are_taken(notebook):
     assert len([shown for shown in ran.displays if WIDGET in shown]) == 2
     made = [w for w in ipywidgets.widgets.widget._instances.values() if type(w).__name__ == "BackpropView"]
     assert [s["high"] for s in made[-1]._scene["sliders"]] == [3.0]
+    assert made[-1]._scene["lines"][0] == ["In[1] line 1", "%%tensor --show backprop,graph --live b=0:3"]
 
 
 def test_what_has_no_passes_is_a_sentence(notebook):

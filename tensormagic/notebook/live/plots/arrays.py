@@ -148,7 +148,7 @@ class Heat(Panel):
         if reading.slopes is not None:
             k = reading.focus
             shapes += self._map(LEFTS[1], reading.slopes[k], self.scales[k + 1])
-            told = f"slope in {self.labels[k]} · darkest: {rounded(self.scales[k + 1])}"
+            told = f"slope in {self.labels[k]} · strongest: {rounded(self.scales[k + 1])}"
             shapes.append(text(told, LEFTS[1], 16, "tick first"))
         row, column = divmod(reading.element, self.grid[1])
         for left in LEFTS if reading.slopes is not None else LEFTS[:1]:
@@ -201,7 +201,7 @@ def heat(
     made = Heat(0.0, along, (), grid, scales, labels)
     tall = HEAD + made.side * grid[0] + 26
     shapes = [text(label(name, 200, bold=True), LEFTS[0], 16, "name first")]
-    shapes.append(text(f"darkest: {rounded(most)}; small squares are negative", LEFTS[0], tall - 8, "tick first"))
+    shapes.append(text(f"strongest: {rounded(most)}; small squares are negative", LEFTS[0], tall - 8, "tick first"))
     for left in LEFTS if slopes is not None else LEFTS[:1]:
         place = {"x": _n(left), "y": _n(HEAD), "width": _n(made.side * grid[1]), "height": _n(made.side * grid[0])}
         shapes.append({"tag": "rect", "class": "track", **place})

@@ -99,7 +99,7 @@ def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Swe
     lines: list[Shape] = [
         {"tag": "path", "class": "contour", "d": "".join(map(_path, found)), "inside": True} for found in ways.values()
     ]
-    told = f"{label(name, 160)}: {'darker is larger' if ways else 'the same everywhere'}"
+    told = f"{label(name, 160)}: {'stronger is larger' if ways else 'the same everywhere'}"
     legend = text(told, WIDE - RIGHT, TOP + made.frame[3] + 35, "tick last")
     bands = [_bands(made, finer(sweep, _BANDS).values, levels)] if ways else []
     shapes = (*bands, *lines, *axes(made, spans[0].label, spans[1].label), legend, *_written(made, ways))

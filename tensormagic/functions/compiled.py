@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,8 @@ from tensormagic.functions.travel import Made, maker
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.type import Type
+
+Again = Callable[["Compiled", dict[str, str]], "Compiled | None"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,8 @@ class Compiled(Made):
     arguments: tuple[Any, ...] = field(repr=False)  # the types, and what else was given in their place
     _record: Record
     origin: str = "compiled here"
+    again: Again = field(default=lambda _made, _sizes: None, repr=False)
+    _small: dict[str, Compiled | None] = field(default_factory=dict[str, "Compiled | None"], repr=False)
     _sizes: dict[Any, dict[Any, int]] = field(default_factory=dict, repr=False)  # of arrays that were seen
 
     def __post_init__(self) -> None:
@@ -85,6 +90,21 @@ class Compiled(Made):
     @cached_property
     def _single(self) -> bool:
         return is_single(len(self.graph.results), self.traced.build)
+
+    def with_sizes(self, given: str) -> Compiled | None:
+        """The same where sizes are 0 or 1, ``"n0=1"``: captured when it is first asked for; None where there is nothing to capture."""
+        if given not in self._small:
+            self._small[given] = self.again(self, dict(part.split("=") for part in given.split(",")))
+        return self._small[given]
+
+    def _small_sizes(self, args: tuple[Any, ...]) -> str:
+        """The sizes of arguments that are 0 or 1 where others were captured; empty where there are none, or one symbol is two."""
+        found: dict[str, int] = {}
+        for node, value in zip(self.graph.parameters, _picked(args, self.fixed), strict=False):
+            for size, extent in zip(node.type.shape, np.shape(value), strict=False):
+                if str(size).isidentifier() and found.setdefault(str(size), extent) != extent:
+                    return ""
+        return ",".join(f"{name}={extent}" for name, extent in sorted(found.items()) if extent in {0, 1})
 
     @property
     def kernels(self) -> tuple[Any, ...]:
@@ -120,7 +140,7 @@ class Compiled(Made):
         try:
             sizes = self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])]
         except (AttributeError, KeyError, TypeError):
-            return self._first(args)  # or not arrays alone
+            return self._first(args, None)  # or not arrays alone
         results = self.executable.plainly(sizes, args)
         return self._built(self.executable.run(sizes, *args) if results is None else results)
 
@@ -156,10 +176,29 @@ class Compiled(Made):
 
         save(self, path)
 
-    def _first(self, args: tuple[Any, ...]) -> Any:
+    def _first(self, args: tuple[Any, ...], out: Any) -> Any:
         """The result for arguments of kinds and shapes that were not seen before."""
-        values, sizes = self._bound(args)
+        try:
+            values, sizes = self._bound(args)
+        except GuardError:
+            given = self._small_sizes(args)
+            small = self.with_sizes(given) if given else None
+            if small is None:
+                raise
+            return small.run(*args, out=out)
+        self._note(args, values, sizes)
+        if out is not None:
+            return self._filled(values, sizes, out)
         return self._built(self.executable.run(sizes, *values))
+
+    def _note(self, args: tuple[Any, ...], values: Sequence[Any], sizes: dict[Any, int]) -> None:
+        """Remember the sizes of arguments that are arrays alone."""
+        if len(values) == len(args) and all(
+            v is a and type(a) is np.ndarray for v, a in zip(values, args, strict=True)
+        ):
+            while len(self._sizes) >= _SIZES:
+                del self._sizes[next(iter(self._sizes))]
+            self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])] = sizes
 
     def _bound(self, args: tuple[Any, ...]) -> tuple[Sequence[Any], dict[Any, int]]:
         """The values of the graph's parameters for arguments, and the sizes."""
@@ -173,23 +212,19 @@ class Compiled(Made):
         if len(values) != len(self.graph.parameters):
             count = len(values) - len(self.traced.outside)
             raise TypeError(f"{len(given)} arrays are given where {count} were compiled for")
-        sizes = self.graph.bind([np.shape(v) for v in values])
-        if len(values) == len(args) and all(
-            v is a and type(a) is np.ndarray for v, a in zip(values, args, strict=True)
-        ):
-            while len(self._sizes) >= _SIZES:
-                del self._sizes[next(iter(self._sizes))]
-            self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])] = sizes
-        return values, sizes
+        return values, self.graph.bind([np.shape(v) for v in values])
 
     def _into(self, args: tuple[Any, ...], out: Any) -> Any:
         """The result, in arrays that are given."""
+        try:
+            sizes = self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])]
+        except (AttributeError, KeyError, TypeError):
+            return self._first(args, out)
+        return self._filled(args, sizes, out)
+
+    def _filled(self, values: Sequence[Any], sizes: dict[Any, int], out: Any) -> Any:
         types = [node.type for node in self.graph.results]
         arrays = arrays_for(out, types, single=self._single)
-        try:
-            values, sizes = args, self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])]
-        except (AttributeError, KeyError, TypeError):
-            values, sizes = self._bound(args)
         check_shapes(arrays, types, sizes)
         results = self.executable.into(sizes, values, usable(arrays, types, values))
         return self._built(filled(arrays, results))
@@ -224,6 +259,14 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) ->
     >>> f.run(np.zeros(3))
     array([0., 0., 0.])
     """
+    made = _made(fun, types, device, math)
+    if config.tier != "numpy" and made.executable.device == "cpu":
+        made.executable.compile().wait()
+    return made
+
+
+def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Compiled:
+    """A function for types, which nobody has compiled yet."""
     function = of_callable(fun)
     placed = checked_place(device)[0] or function.placed[0]
     level = math or function.math
@@ -239,9 +282,25 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) ->
         )
     with config.using(device=placed):
         executable = session.executable(found.graph, level)
-    if config.tier != "numpy" and executable.device == "cpu":
-        executable.compile().wait()
-    return Compiled(found.graph, executable, level or config.math, found, types, record)
+
+    def again(made: Compiled, sizes: dict[str, str]) -> Compiled:
+        return _made(fun, _sized(made, sizes), placed, made.math)
+
+    return Compiled(found.graph, executable, level or config.math, found, types, record, again=again)
+
+
+def _sized(made: Compiled, sizes: dict[str, str]) -> tuple[Any, ...]:
+    """The arguments of a compiled function as types, with numbers for some symbols of sizes."""
+    leaves, build = flatten(made.arguments)
+    types = iter(made.graph.parameters)
+    mixed = [
+        _SYMBOL.sub(lambda found: sizes.get(found[0], found[0]), str(next(types).type)) if f is ARRAY else v
+        for v, f in zip(leaves, made.fixed, strict=True)
+    ]
+    return build(iter(mixed))
+
+
+_SYMBOL = re.compile(r"\bn\d+\b")
 
 
 def _is_array(value: Any) -> bool:

@@ -27,7 +27,7 @@ from tensormagic.functions.compiled import ARRAY, Compiled
 from tensormagic.functions.forms import Form, UnwritableError, form_of, tree_of
 from tensormagic.functions.record import Record
 from tensormagic.functions.tracing import Traced
-from tensormagic.ir.errors import CaptureError, FormatError, ParseError
+from tensormagic.ir.errors import CaptureError, FormatError, ParseError, TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.text import parse
@@ -36,6 +36,8 @@ from tensormagic.ops.op import as_form, registry
 FORMAT = 1
 _RESULT = ["result"]
 _NUMBERS = "biufc"
+_SMALL = "small/"  # the function for sizes of 0 and 1, as files in the file
+_MOST_SYMBOLS = 8
 
 
 def save(function: Compiled, path: str | Path) -> None:
@@ -76,8 +78,8 @@ def load(path: str | Path, *, trusted: bool = False) -> Compiled:
 # writing --------------------------------------------------------------------------------------------------------------
 
 
-def written(function: Compiled, *, codes: bool = True) -> bytes:
-    """The file of a compiled function; without machine code where that is compiled on arrival."""
+def written(function: Compiled, *, codes: bool = True, small: bool = True) -> bytes:
+    """The file of a compiled function; without machine code, or without sizes of 0 and 1, where those are not asked for."""
     function.refuse_changes()
     executable, name = function.executable, function.traced.name
     for graph in (function.graph, executable.graph):
@@ -92,6 +94,8 @@ def written(function: Compiled, *, codes: bool = True) -> bytes:
     if codes and executable.device == "cpu":
         machines, own = _machine_code(executable)
         parts |= own
+    if small:
+        parts |= _small_files(function)
     about = {
         "format": FORMAT,
         "name": name,
@@ -104,6 +108,20 @@ def written(function: Compiled, *, codes: bool = True) -> bytes:
         "machines": machines,
     }
     return archive.packed({archive.FIRST: json.dumps(about, indent=1).encode(), **parts})
+
+
+def _small_files(function: Compiled) -> dict[str, bytes]:
+    """The function with a size of 0 or 1 in place of each symbol by itself, as far as it is captured so."""
+    symbols = {str(s) for p in function.graph.parameters for s in p.type.shape if str(s).isidentifier()}
+    parts: dict[str, bytes] = {}
+    for given in (f"{s}={k}" for s in sorted(symbols)[:_MOST_SYMBOLS] for k in (0, 1)):
+        try:
+            small = function.with_sizes(given)
+        except (TensorError, ValueError, TypeError, IndexError):  # as NumPy would say where it is called
+            continue
+        if small is not None:
+            parts[_SMALL + given] = written(small, codes=False, small=False)
+    return parts
 
 
 def _refuse_outside(graph: Graph, name: str) -> None:
@@ -241,6 +259,10 @@ def loaded(data: bytes, name: str = "", *, others: str = "", trusted: bool = Fal
         given = list(rest)
         return tree_of(results, lambda form: given[form[1]])
 
+    def small(_: Compiled, sizes: dict[str, str]) -> Compiled | None:
+        own = parts.get(_SMALL + ",".join(f"{k}={v}" for k, v in sizes.items()))
+        return loaded(own) if own is not None else None
+
     why = others or ("" if trusted or not name or archive.is_own(parts) else "it is not signed by you")
     used = _start(executable, parts, about, why)
     return Compiled(
@@ -251,6 +273,7 @@ def loaded(data: bytes, name: str = "", *, others: str = "", trusted: bool = Fal
         arguments,
         Record(()),
         f"{name or 'a pickle'}, {used}",
+        small,
     )
 
 

@@ -84,7 +84,7 @@ def follow(shared: Iterable[tuple[Tensor, Sequence[Buffer]]]) -> None:
         if new and value.type.form == "array":
             own.origins += new
             names = list(dict.fromkeys(b.name for b in new if b.name)) or ["another array"]
-            own.overlaps.append(f"{' or '.join(names)}, depending on the data")
+            own.overlaps.append(f"{' or '.join(sorted(names))}, depending on the data")
             told.append(value)
     for value in told:
         listen(value.place.buffer, value.raw if isinstance(value, Partial) else None)

@@ -21,7 +21,7 @@ from tensormagic import residence
 from tensormagic.backend import flags, native, reference
 from tensormagic.backend.cuda.device import in_use
 from tensormagic.backend.plan import Plan, plan_graph
-from tensormagic.capture import context, floating, living
+from tensormagic.capture import context, errstate, floating, living
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.config import config
@@ -462,6 +462,11 @@ def compute(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Any]:
 
 def have(nodes: Sequence[Node]) -> None:
     """Have the values of ``nodes`` there, several in one run; each is computed once and kept while its node lives."""
+    with errstate.later():
+        _have(nodes)
+
+
+def _have(nodes: Sequence[Node]) -> None:
     with _lock:
         _let_go(nodes)
         there = _values.here()
@@ -489,7 +494,7 @@ def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
     if config.device == "cpu" and not config.own_devices and any(map(residence.stays, values)):
         # what is computed from values on the device is computed there, unless a block says where
         with config.using(device="gpu", transfers=residence.policy(values)):
-            have(pending)
+            _have(pending)
             found = [_values.here()[n] for n in pending]
         _values.adopt(pending)
         return found
@@ -744,11 +749,20 @@ def is_computed(node: Node) -> bool:
 
 
 def _as_built(node: Node) -> None:
-    """Compute a node as soon as code has built it; not one that depends on a region's arguments, which have no values."""
+    """Compute a node as soon as code has built it; not one that depends on a region's arguments, which have no values.
+
+    What it is made of, and was built before, is computed as it was asked for then; what is built again meets its errors again.
+    """
+    there = _values.here()
+    before = there.pop(node, None) if node.op is not INPUT and node.op is not CONSTANT else None
     try:
-        compute([node])
+        have(context.built_before(node, there.__contains__))
+        _have([node])
     except GuardError:
         return
+    finally:
+        if before is not None:
+            there[node] = before
 
 
 def _is_away(node: Node) -> bool:

@@ -21,7 +21,7 @@ from tensormagic.capture.depth import as_deep_as_python
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError, LimitError, TensorError
 from tensormagic.ir.graph import Graph, Guard
-from tensormagic.ir.node import Node, substitute
+from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, Type, hint
@@ -354,12 +354,17 @@ def record(node: Node) -> Node:
             quiet += tuple(f"raise {k}" for k, how in errors.items() if how == "raise" != capture.errors.get(k))
             capture.raising |= any(text.startswith("raise") for text in quiet)
         site.record_new(node, replace(place, quiet=quiet) if quiet else place)
-    if capture is not None:
-        if capture.attempts:
+    if capture is None:
+        if errstate.raises():  # lazy values of plain code
+            _compute(node)
+        _built.add(node)
+    else:
+        if capture.attempts and not (node in capture.safe and not capture.abstract and _told(capture)):
             node = tried(node)
         elif not capture.abstract and _told(capture):
             _compute(node)
         capture.safe.add(node)
+        _built.add(node)
         capture.nodes += 1
         if capture.nodes > LIMIT:
             why = "; ".join(f"{place}: {reason}" for place, reason in list(capture.unstaged.items())[:3])
@@ -368,6 +373,15 @@ def record(node: Node) -> Node:
                 "Fewer rounds of the loop, or array operations in place of the loop; %%tensor --plain runs it as it is.",
             )
     return node
+
+
+_built: WeakSet[Node] = WeakSet()  # what expressions have given
+
+
+def built_before(node: Node, computed: Callable[[Node], bool]) -> list[Node]:
+    """What an expression takes that other expressions have given before it, and that is not computed yet."""
+    inside = topological([node], stop=lambda n: n is not node and (n in _built or computed(n)))
+    return [n for n in inside if n is not node and n in _built and not computed(n)]
 
 
 def tried(node: Node) -> Node:

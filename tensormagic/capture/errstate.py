@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ def _asking() -> Callable[[], Any]:
     return found.get
 
 
+_AT_ONCE = frozenset({"raise", "call"})
 _settings = _asking()
 _last: tuple[Any, dict[str, str], bool] = (None, {}, False)  # the settings that were seen last, and what they say
 
@@ -27,7 +29,7 @@ def _now() -> tuple[Any, dict[str, str], bool]:
     settings = _settings()
     if settings is None or settings is not _last[0]:
         asked = {kind: str(how) for kind, how in np.geterr().items()}
-        _last = settings, asked, "raise" in asked.values()
+        _last = settings, asked, not _AT_ONCE.isdisjoint(asked.values())
     return _last
 
 
@@ -37,6 +39,13 @@ def asked() -> dict[str, str]:
 
 
 def raises() -> bool:
-    """Whether NumPy is asked to raise floating-point errors."""
+    """Whether NumPy is asked to raise floating-point errors, or to call a function: where they happen, and nowhere else."""
     settings = _settings()
     return _last[2] if settings is not None and settings is _last[0] else _now()[2]
+
+
+def later() -> AbstractContextManager[Any]:
+    """A block for values that code has built before: where it asked for errors, they were computed at once."""
+    if not raises():
+        return nullcontext()
+    return np.errstate(**{kind: "warn" for kind, how in asked().items() if how in _AT_ONCE})  # type: ignore[arg-type]

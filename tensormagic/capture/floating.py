@@ -69,15 +69,18 @@ def _sites(node: Node) -> tuple[Site, ...]:
 @contextmanager
 def watched() -> Generator[None]:
     """Run nodes by NumPy: an error is raised at its node, or becomes a warning at its line once all has run."""
-    asked = errstate.asked()
+    asked, called_for = errstate.asked(), np.geterrcall()
     noted: dict[tuple[str, Site], None] = {}
 
-    def note(what: str, _flag: int) -> None:
+    def note(what: str, flag: int) -> None:
         nodes = list(_running(inspect.currentframe()))
         if asked[_KINDS[what]] == "raise" or _asked_inside(what, nodes):
             error = FloatingPointError(f"{what} encountered in {nodes[0].op.name}" if nodes else what)
             error.tensor_node = next((n for n in nodes if site.of(n)), None)  # type: ignore[attr-defined]
             raise error
+        if asked[_KINDS[what]] == "call" and callable(called_for):
+            called_for(what, flag)
+            return
         place = _place(what, nodes) if asked[_KINDS[what]] != "ignore" else None
         if place is not None:
             noted[f"{what} encountered in {nodes[0].op.name}", place] = None

@@ -122,7 +122,7 @@ def test_a_value_that_was_built_before_raises_nothing(notebook, monkeypatch):
     notebook["v"] = np.array([0.0, 1.0])
     notebook.ok("%%tensor -q\na = v + 0\nc = np.log(a)")
     ran = notebook(
-        "with np.errstate(all='raise'), warnings.catch_warnings():\n    warnings.simplefilter('ignore')\n    print(c)"
+        "import warnings\nwith np.errstate(all='raise'), warnings.catch_warnings():\n    warnings.simplefilter('ignore')\n    print(c)"
     )
     assert ran.error is None
     assert ran.out == "[-inf   0.]\n"

@@ -264,9 +264,9 @@ class Tensor:
         if not self.ndim:
             number = self.type.form != "array"
             raise TypeError(f"{self._class!r} object is not iterable" if number else "iteration over a 0-d array")
-        return self._rows()
+        return self._iterated()
 
-    def _rows(self) -> Iterator[Any]:
+    def _iterated(self) -> Iterator[Any]:
         node, length = None, 0
         for k in count():
             if self.node is not node:  # its shape may change meanwhile

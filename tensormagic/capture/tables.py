@@ -186,8 +186,13 @@ class Labelled(Tensor):
     def __setitem__(self, index: Any, value: Any) -> None:
         refuse("a store into a Series or a DataFrame", "Store in a cell of its own, or into s.to_numpy().copy().")
 
+    @property
+    def gone_over(self) -> Tensor | None:
+        """The numbers of a column; a table gives the names of its columns."""
+        return Tensor(self.place) if self.ndim == 1 else None
+
     def __iter__(self) -> Iterator[Any]:
-        return super().__iter__() if self.columns is None else iter(self.columns)
+        return iter(Tensor(self.place) if self.columns is None else self.columns)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
         self._agrees(operands)

@@ -266,6 +266,11 @@ class Tensor:
             raise TypeError(f"{self._class!r} object is not iterable" if number else "iteration over a 0-d array")
         return self._iterated()
 
+    @property
+    def gone_over(self) -> Tensor | None:
+        """The array whose elements an iteration gives, by number; None where it gives something else."""
+        return self
+
     def _iterated(self) -> Iterator[Any]:
         node, length = None, 0
         for k in count():

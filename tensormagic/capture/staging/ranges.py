@@ -190,7 +190,8 @@ def items_of(value: Any) -> Items | None:
     if isinstance(value, Items):
         return value
     if isinstance(value, Tensor) and value.ndim:
-        return Rows(value)
+        rows = value.gone_over
+        return None if rows is None else Rows(rows)
     if isinstance(value, list) and stacked(value) is not None:
         return Appended(value[0].stack)
     if hasattr(value, "stacks"):

@@ -99,6 +99,8 @@ class Compiled(Made):
 
     def _small_sizes(self, args: tuple[Any, ...]) -> str:
         """The sizes of arguments that are 0 or 1 where others were captured; empty where there are none, or one symbol is two."""
+        if structure(args) != self._structure:
+            return ""
         found: dict[str, int] = {}
         for node, value in zip(self.graph.parameters, _picked(args, self.fixed), strict=False):
             for size, extent in zip(node.type.shape, np.shape(value), strict=False):

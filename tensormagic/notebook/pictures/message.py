@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["part", "scene_message"]
 
+EAGER_BELOW = 300  # vertices of a view up to which its picture goes with the first message: a saved notebook shows it without a kernel
 WHOLE_BELOW = 6_000  # vertices of a view up to which a page without a kernel gets what closed groups hold
 MOST_PICTURED = 4_000  # vertices of all further pictures (groupings, steps) of a page without a kernel
 _LENGTHS = {"preview": 1000}
@@ -47,13 +48,12 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
     scene : Scene
         What is shown.
     deep : bool
-        Whether all that a page may ask for goes with it, because there will be no kernel to ask. Else the first view alone has
-        its picture: drawing the others takes as long as the rest of a small cell, and few of them are ever looked at.
+        Whether all that a page may ask for goes with it, because there will be no kernel to ask.
     """
     tables = _Tables()
     views: list[dict[str, Any]] = []
     for number, view in enumerate(scene.views):
-        eager = deep or not number
+        eager = deep or not number or len(view.vertices) <= EAGER_BELOW
         whole = deep and len(view.vertices) <= WHOLE_BELOW
         views.append(
             {

@@ -115,7 +115,7 @@ class Capture:
     undecided
         The dtypes that numbers, and arrays made of them, would be of in NumPy, as data say, where these are narrower than here.
     number_classes, number_types
-        The classes that numbers may be of, as data say; and all of these.
+        The data-dependent classes of numbers; and all classes among these.
     stores, ordered, by_layout
         Whether something was stored into, or read in the order in which it lies in memory; whether it was asked how inputs
         lie; and whether the code itself has asked where elements lie.
@@ -357,14 +357,12 @@ def record(node: Node) -> Node:
     if capture is None:
         if errstate.raises():  # lazy values of plain code
             _compute(node)
-        _built.add(node)
     else:
         if capture.attempts and not (node in capture.safe and not capture.abstract and _told(capture)):
             node = tried(node)
         elif not capture.abstract and _told(capture):
             _compute(node)
         capture.safe.add(node)
-        _built.add(node)
         capture.nodes += 1
         if capture.nodes > LIMIT:
             why = "; ".join(f"{place}: {reason}" for place, reason in list(capture.unstaged.items())[:3])
@@ -372,6 +370,7 @@ def record(node: Node) -> Node:
                 f"{capture.label} unrolls to more than {LIMIT:,} operations" + (f" ({why})" if why else ""),
                 "Fewer rounds of the loop, or array operations in place of the loop; %%tensor --plain runs it as it is.",
             )
+    _built.add(node)
     return node
 
 

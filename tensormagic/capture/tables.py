@@ -189,10 +189,11 @@ class Labelled(Tensor):
     @property
     def gone_over(self) -> Tensor | None:
         """The numbers of a column; a table gives the names of its columns."""
-        return Tensor(self.place) if self.ndim == 1 else None
+        return Tensor(self.place) if self.columns is None else None
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(Tensor(self.place) if self.columns is None else self.columns)
+        rows = self.gone_over
+        return iter(self.columns if rows is None else rows)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
         self._agrees(operands)

@@ -150,7 +150,7 @@ class Choice:
         return number
 
     def _classify(self, number: int, first: Node, second: Node, what: str) -> None:
-        """Note of which classes a number may be, as data say."""
+        """Note of which classes a number may be, where that is data-dependent."""
         one, other = number_classes.classes_of(first), number_classes.classes_of(second)
         if one is None or other is None:
             raise NeedsPython(f"{what} a number whose class depends on data", "Let both give numbers of one kind.")

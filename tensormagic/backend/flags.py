@@ -20,12 +20,23 @@ def _function(name: str) -> Callable[[int], int]:
     return lambda _bits: 0
 
 
-_clear, _test = _function("feclearexcept"), _function("fetestexcept")
+_clear, _test, _raise = _function("feclearexcept"), _function("fetestexcept"), _function("feraiseexcept")
 
 
 def clear() -> None:
     """Forget what was seen on this thread."""
     _clear(_BITS)
+
+
+def seen() -> int:
+    """What was seen on this thread: each thread has flags of its own."""
+    return _test(_BITS)
+
+
+def take_over(found: int) -> None:
+    """Have this thread have seen what another one has."""
+    if found:
+        _raise(found)
 
 
 def suspicious(results: Sequence[Any]) -> bool:

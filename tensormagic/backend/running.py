@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend import flags
 from tensormagic.backend.inline import is_room
 from tensormagic.backend.kernel_text import Fault
 from tensormagic.ir.graph import Guard, check, sizer
@@ -75,12 +76,15 @@ def patiently(
         return run(sizes, *values, flag=IDLE, **more)
     flag = np.zeros(1, np.uint8)
     outcome: list[Any] = []
+    seen: list[int] = []
 
     def work() -> None:
+        flags.clear()
         try:
             outcome.append((True, run(sizes, *values, flag=flag.ctypes.data, **more)))
         except BaseException as error:  # noqa: BLE001 (raised again by the thread that waits)
             outcome.append((False, error))
+        seen.append(flags.seen())
 
     thread = threading.Thread(target=work, name="tensormagic run", daemon=True)
     thread.start()
@@ -91,6 +95,7 @@ def patiently(
         flag[0] = 1
         thread.join()
         raise
+    flags.take_over(seen[0])
     done, value = outcome[0]
     if done:
         return value

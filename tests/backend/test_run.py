@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from tensormagic.backend import flags, running
 from tensormagic.backend.buffers import Pool
 from tensormagic.ops import move
 from tensormagic.ops.fold import MAX, SUM, fold, mean
@@ -196,3 +197,13 @@ def timed(handle, sizes, values):
     for _ in range(200):
         handle.run(sizes, *values)
     return (time.perf_counter() - begin) / 200
+
+
+def test_a_long_run_beside_the_main_thread_leaves_its_floating_point_flags_here():
+    """Each thread has its own flags: what divided by zero there was never told of."""
+    handle, sizes, _ = prepared(scalar.divide(1.0, variable("x", np.zeros(3))))
+    for zero in (0.0, 2.0):
+        flags.clear()
+        found = running.patiently(handle.run, sizes, (np.array([1.0, zero, 4.0]),))
+        assert found[0].tolist() == [1.0, np.inf if zero == 0 else 0.5, 0.25]
+        assert bool(flags.seen()) is (zero == 0)

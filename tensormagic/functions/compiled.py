@@ -24,7 +24,7 @@ from tensormagic.functions.record import Record, same
 from tensormagic.functions.tensor import checked_place
 from tensormagic.functions.tracing import COMPILE, TYPE, Traced, code_of, traced
 from tensormagic.functions.travel import Made, maker
-from tensormagic.ir.errors import CaptureError, GuardError
+from tensormagic.ir.errors import ArgumentError, CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.type import Type
 
@@ -72,7 +72,7 @@ class Compiled(Made):
         return f"Compiled({self.traced.name}{f' of {given}' if given else ''}; {kernels})"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if self.made is not None:
+        if self.made is not None and not any(isinstance(v, Graph) for v in self.made[1][:1]):
             return super().__reduce_ex__(protocol)
         from tensormagic.functions.saving import loaded, written
 
@@ -244,7 +244,8 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) ->
     Parameters
     ----------
     fun, types
-        As for :func:`trace`.
+        As for :func:`trace`. Or a graph alone, as :func:`trace`, :func:`rewrite` and :func:`parse` give it: its parameters are the
+        arguments, and the result is a tuple where there are several.
     device
         ``"cpu"``, ``"gpu"``, or ``"auto"``, which chooses by sizes; empty for what ``config.device`` says now.
     math
@@ -261,7 +262,7 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) ->
     >>> f.run(np.zeros(3))
     array([0., 0., 0.])
     """
-    made = _made(fun, types, device, math)
+    made = _of_graph(fun, types, device, math) if isinstance(fun, Graph) else _made(fun, types, device, math)
     if config.tier != "numpy" and made.executable.device == "cpu":
         made.executable.compile().wait()
     return made
@@ -289,6 +290,18 @@ def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Co
         return _made(fun, _sized(made, sizes), placed, made.math)
 
     return Compiled(found.graph, executable, level or config.math, found, types, record, again=again)
+
+
+def _of_graph(graph: Graph, types: tuple[Any, ...], device: str, math: str | None) -> Compiled:
+    """A graph that somebody has traced, rewritten or read, as a function of its parameters."""
+    if types:
+        raise ArgumentError("a graph has the types of its parameters: it is compiled for no others", "Leave them out.")
+    level = math or config.math
+    with config.using(device=checked_place(device)[0]):
+        executable = session.executable(graph, level)
+    build: Callable[[Any], Any] = next if len(graph.results) == 1 else tuple
+    found = Traced(graph, build, [], (), "graph")
+    return Compiled(graph, executable, level, found, tuple(p.type for p in graph.parameters), Record(()))
 
 
 def _sized(made: Compiled, sizes: dict[str, str]) -> tuple[Any, ...]:

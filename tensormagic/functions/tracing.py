@@ -28,6 +28,7 @@ from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.reading import is_input
 from tensormagic.functions.space import Read
 from tensormagic.functions.stand_ins import abstract_tensor, stand_in_tensor
+from tensormagic.ir.driver import Log
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -238,9 +239,10 @@ def _explain(self: Tensor) -> str:
     lines = [
         f"{_ops(_graph(self))} ops, {_ops(rewritten.graph)} after rewriting, in {len(executable.plan.kernels)} kernels"
     ]
-    lines += [str(replace(firing, sites=lens.of(firing.before))) for firing in rewritten.fired]
-    lines += [f"assumed: {text}" for text in rewritten.assumptions]
-    lines += [str(replace(withheld, sites=lens.of(withheld.node))) for withheld in rewritten.withheld]
+    fired = [replace(firing, sites=lens.within(firing.before)) for firing in rewritten.fired]
+    lines += map(str, fired)
+    lines += [f"assumed: {text}" for text in Log(fired).assumptions]
+    lines += [str(replace(withheld, sites=lens.within(withheld.node))) for withheld in rewritten.withheld]
     return Lines("\n".join(lines))
 
 

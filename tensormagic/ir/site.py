@@ -87,7 +87,8 @@ class Lens:
     """The sites of nodes of a closed graph, as its own open nodes have them.
 
     Cells that close to equal graphs share the graph's nodes and what was rewritten of it, with the sites of them all. A
-    span of one of them is read as the spans of the open nodes that went where it stands.
+    span of one of them is read as the spans of the open nodes that went where it stands. What stands within a loop or a branch
+    alone is no open node of its own: there it is read as it is, without other cells' spans.
 
     Parameters
     ----------
@@ -104,11 +105,13 @@ class Lens:
         ] = {}  # what was asked before: a node has a place for each cell that it occurs in
         self._same: dict[tuple[Site, ...], _Spans] = {}
         self._roles: dict[tuple[Site, str], Site] = {}
+        self._runs: set[tuple[str, int]] = set()
         for node, closed in mapping.items():
             spans = tuple(_sites.get(node, ()))
             if not spans:
                 continue
             self._spans[node] = spans
+            self._runs.update((span.cell, span.run) for span in spans)
             for span in spans:
                 self._own.setdefault(_where(span), set()).add(node)
             for span in _sites.get(closed, ()):
@@ -118,6 +121,14 @@ class Lens:
         """The sites of a node of the graph, or of one that it was rewritten to, sorted."""
         found = {(self._at(_where(span)), span.role) for span in _sites.get(node, ())}
         return tuple(sorted({self._as(own, role) for spans, role in found for own in spans.found}, key=_order))
+
+    def within(self, node: Node) -> tuple[Site, ...]:
+        """The same also of a node that stands within a loop or a branch: the spans of the runs that the graph is of, else all."""
+        known = self.of(node)
+        if known:
+            return known
+        every = of(node)
+        return tuple(s for s in every if (s.cell, s.run) in self._runs) or every
 
     def _at(self, where: _Where) -> _Spans:
         """The spans of open nodes at this very place, with those in other cells; else of the open nodes that went where it stands."""

@@ -1,5 +1,7 @@
 """Graphs by hand: tracing, text, rewriting, compiling ahead of time, and what lazy arrays say of themselves."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -85,3 +87,41 @@ def test_what_a_lazy_array_says(monkeypatch):
     assert len([n for n in y.graph.nodes if n.args]) >= 3, "the graph reaches down to the inputs, computed or not"
     with pytest.raises(ValueError, match="cuda"):
         y.code("cuda")
+
+
+def logistic_loop(x):
+    s = np.zeros(5)
+    for k in range(40):
+        if np.sum(s) > 3:  # noqa: SIM108 (the branch is what is tested)
+            s = s + np.log(1 + x * s)
+        else:
+            s = s * 0.5 + np.log(1 + np.exp(x)) / (1 + k) + 0.3
+    return s
+
+
+def test_rules_within_loops_and_branches_have_their_lines():
+    first = logistic_loop.__code__.co_firstlineno
+    said = tm.tensor(logistic_loop)(tm.tensor(np.linspace(0.1, 1, 5))).explain().splitlines()
+    fired = [line for line in said if "log1p" in line]
+    assert [line.rpartition(" ")[2] for line in fired] == [f"{first + 6})", f"{first + 6})", f"{first + 4})"]
+
+
+def test_a_graph_that_was_rewritten_or_parsed_runs(monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    x = np.array([1e-18, 0.5])
+    graph = tm.trace(lambda x: np.log(1 + x), "float64[n]")
+    expected = {"exact": np.log(1 + x), "stable": np.log1p(x)}
+    for level, value in expected.items():
+        for made in (graph, tm.parse(str(graph))):
+            np.testing.assert_array_equal(tm.compile(made, math=level).run(x), value)
+    rewritten = tm.compile(tm.rewrite(graph, "stable"), math="exact")  # as it was rewritten, and no further
+    np.testing.assert_array_equal(rewritten.run(x), expected["stable"])
+    assert rewritten.math == "exact"
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(rewritten)).run(x), expected["stable"])
+    several = tm.compile(tm.trace(lambda x, w: {"s": x + 1, "p": x @ w}, "float64[n, 3]", "float64[3]"))
+    found = several.run(np.ones((4, 3)), np.ones(3))
+    assert [v.tolist() for v in found] == [np.full((4, 3), 2.0).tolist(), [3.0] * 4]
+    with pytest.raises(tm.GuardError, match="float32"):
+        rewritten.run(x.astype(np.float32))
+    with pytest.raises(tm.TensorError, match="types of its parameters"):
+        tm.compile(graph, "float64[n]")

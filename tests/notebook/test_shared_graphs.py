@@ -48,18 +48,6 @@ def test_values_name_their_own_lines(twice):
     assert "In[2]" not in first.explain()
 
 
-def test_rules_within_loops_name_their_own_lines(twice):
-    loop = "s = {0} * 0.0\nfor k in range(40):\n    s = s * 0.5 + np.log(1 + {0})\ns"
-    twice.ok("%%tensor -q\n" + loop.format("w"))
-    first = twice["s"]
-    twice.ok("%%tensor -q\n\n\n" + loop.format("u"))
-    said = twice["s"].explain()
-    assert "log1p(x) (In[2] line 6)" in said
-    assert "In[1]" not in said
-    assert "log1p(x) (In[1] line 4)" in first.explain()
-    assert "In[2]" not in first.explain()
-
-
 def test_errors_name_their_own_lines(twice):
     twice.shell.push({"A": np.zeros((3, 3)), "B": np.zeros((3, 3))})
     twice.ok("%%tensor -q\n\np = np.linalg.solve(A, w)")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,7 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
 
 
 def computed(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
-    """The leaves of a result that are computed, as ``flatten`` gives them: texts, enumerations, huge integers stay in their places.
+    """The leaves of a result that are computed, as ``flatten`` gives them: texts, ranges, enumerations, huge integers stay in their places.
 
     Examples
     --------
@@ -57,7 +59,13 @@ def computed(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
 def _is_told(value: Any) -> bool:
     if type(value) is int:  # more than 64 bits: as it is, since no array holds it
         return not -(2**63) <= value < 2**63
-    return type(value) in {str, bytes} or (isinstance(value, Enum) and not isinstance(value, int | float))
+    return type(value) in _CONSTANT or (isinstance(value, Enum) and not isinstance(value, int | float))
+
+
+_CONSTANT = {
+    *(str, bytes, range, slice, type, type(...), type(NotImplemented)),
+    *(Fraction, Decimal, np.datetime64, np.timedelta64),
+}
 
 
 def tensors_in(tree: Any) -> list[Tensor]:

@@ -17,6 +17,7 @@ from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import derived
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.program import refuse_stores
+from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.sequential import one_by_one
 from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker
@@ -76,7 +77,7 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
         outside = _versions(args, options)
         with Drawn() as drawn:
             leaves, build = flatten(function.body(*single, **options))
-        results = [node_of(v) for v in leaves]
+        results = numbers_alone(leaves, function.name)
         stored = [e for e in stacks.given if e.tensor.place.buffer.stored]
         shared = [b for b, version in outside.items() if b.version != version and b not in drawn.before]
         ends = [*results, *(e.tensor.place.buffer.node for e in stored), *(b.node for b in shared)]

@@ -27,6 +27,7 @@ from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import as_size, node_of, wrap
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.program import refuse_stores
+from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
@@ -60,7 +61,7 @@ def _traced(fun: Any, types: Sequence[Type], build: Callable[[Any], Any]) -> Tra
         result = function.body(*build(iter(tensors)))
     refuse_stores(tensors, function.name)
     leaves, again = flatten(result)
-    return Traced(stand_ins, [node_of(v) for v in leaves], again, structure(result))
+    return Traced(stand_ins, numbers_alone(leaves, function.name), again, structure(result))
 
 
 def _run(label: str, body: Callable[..., Any], *args: Any) -> Any:

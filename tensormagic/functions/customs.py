@@ -15,6 +15,7 @@ from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import derived, lazily_read, normal_form
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.program import refuse_stores
+from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, DifferentiationError
@@ -91,7 +92,7 @@ def checkpoint(fun: Any) -> Function:
     def body(*args: Any, **options: Any) -> Any:
         traced = _traced(function, args, options)
         leaves, build = flatten(traced.result)
-        results = [*(node_of(v) for v in leaves), *(node for node, _ in traced.stored)]
+        results = [*numbers_alone(leaves, function.name), *(node for node, _ in traced.stored)]
         free = around(results, traced.stand_ins)
         graph = graph_of(results, [*traced.stand_ins, *free])
         found = [context.record(n) for n in checkpointed(graph, [*traced.nodes, *free])]
@@ -142,7 +143,7 @@ def custom_gradient(fun: Any) -> Function:
             )
         value, pull = _pair(traced.result, function)
         leaves, build = flatten(value)
-        results = [node_of(v) for v in leaves]
+        results = numbers_alone(leaves, function.name)
         cotangents = [
             input_node(Source(f"cotangent{k}"), r.type.with_shape(r.type.shape)) for k, r in enumerate(results)
         ]

@@ -26,6 +26,7 @@ from tensormagic.functions.constant import warn_constant
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.left import left_behind
 from tensormagic.functions.program import refuse_stores
+from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker
 from tensormagic.ir import site
@@ -94,6 +95,7 @@ class Closed:
     def __init__(
         self, function: Function, args: tuple[Any, ...], options: dict[str, Any], positions: Sequence[int]
     ) -> None:
+        self.label = function.name
         self.actual: dict[Node, Node] = {}
         self.moving: list[tuple[list[Node], Callable[[Any], Any]]] = []
         self.names: list[str] = []
@@ -271,7 +273,7 @@ def _scalar(value: Any, function: Function) -> Node:
             f"{function.name} returns {len(leaves)} values: gradients are of one scalar",
             "Return one value, or use has_aux=True.",
         )
-    return node_of(leaves[0])
+    return numbers_alone(leaves, function.name)[0]
 
 
 @maker

@@ -478,7 +478,7 @@ class Function(Made):
             held = held_by(found.build)
             left = [v for v in left if id(v) not in held]
         refuse_kept(left, found.inside, self.name)
-        self._leaves = bool(left)
+        self._leaves = bool(left) or found.objects
         give_values(left, values, self.name)
         return found, given
 

@@ -9,9 +9,10 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import node_of, wrap
+from tensormagic.capture.value import wrap
 from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, derived, grad, normal_form
 from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.sparse import SparseJacobian
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import DifferentiationError
@@ -120,7 +121,7 @@ def _jacobian(function: Function, argnums: ArgNums, mode: Mode | None, name: str
     def body(*args: Any, **options: Any) -> Any:
         closed = Closed(function, args, options, argument_positions(function, argnums, len(args)))
         leaves, build = flatten(closed.result)
-        results = [node_of(v) for v in leaves]
+        results = numbers_alone(leaves, function.name)
         _check(function, results, closed.wrt)
         rows = _rows(normal_form(results, closed.wrt), closed.wrt, mode)
         rest = iter([wrap(n) for n in closed.open([block for row in rows for block in row])])

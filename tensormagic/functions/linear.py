@@ -27,6 +27,7 @@ from tensormagic.functions.given import Given
 from tensormagic.functions.inside import taken_back
 from tensormagic.functions.moving import moved
 from tensormagic.functions.record import Record
+from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.stores import committed
 from tensormagic.ir.errors import CaptureError, DifferentiationError, TensorError
 from tensormagic.ir.node import Node
@@ -244,7 +245,7 @@ def _pulling(fun: Any) -> Function:
 
 def _pulled(closed: Closed, cotangents: Any) -> Any:
     """Cotangents of the results of what was run, pulled back to its arguments."""
-    results = [node_of(v) for v in flatten(closed.result)[0]]
+    results = numbers_alone(flatten(closed.result)[0], closed.label)
     given = [like(c, r) for c, r in zip(flatten(cotangents)[0], results, strict=True)]
     stable = normal_form(results, closed.wrt)
     found = modes.vjp(stable, given, closed.wrt)

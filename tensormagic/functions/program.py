@@ -14,8 +14,7 @@ from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.stores.place import Buffer
-from tensormagic.capture.tree import computed
-from tensormagic.capture.value import Tensor, node_of
+from tensormagic.capture.value import Tensor
 from tensormagic.functions.given import Given, signature
 from tensormagic.functions.inside import Inside, placed
 from tensormagic.functions.left import rescued
@@ -23,6 +22,7 @@ from tensormagic.functions.reading import (
     Body,
     Read,
 )
+from tensormagic.functions.results import results_of
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stand_ins import abstract_tensor
 from tensormagic.functions.stores import Stores, stores_of, unchanged
@@ -50,6 +50,7 @@ class Trace:
     caught: bool  # those, in a `try`, where a call asks for them
     values: dict[Node, Any]  # what each input was
     inside: list[Buffer]  # of arrays inside of containers and objects
+    objects: bool  # an object is handed over that was made in this call
 
 
 def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
@@ -81,8 +82,8 @@ def trace(
         )
         with refusing(label), rescued(capture.values):
             result = unchanged((args, options), label, lambda: body(*args, **options))
-        found, build = computed(result)
-        nodes = [node_of(v) for v in found]
+        gave = results_of(result, label)
+        nodes = gave.nodes
         known = {place_of(read) for read, _ in given.held}
         new = [read for place, read in capture.noted.items() if place not in known]
         fresh = [capture.lifted[p] for p in map(place_of, new) if isinstance(capture.lifted.get(p), Tensor)]
@@ -90,12 +91,13 @@ def trace(
         leaves += [t.node for t in fresh]
         matters = capture.by_layout or (capture.stores and capture.ordered)
         known = [*given.values, *(capture.values.get(t.node) for t in fresh)]
-        stores = stores_of(label, tensors, found, known if matters else None)
+        stores = stores_of(label, tensors, gave.leaves, known if matters else None)
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
     again = any(t.place.buffer.version for t in fresh) or any(random.is_generator(r[1][r[0]]) for r in new)
     return Trace(
-        leaves, nodes, stores, build, capture.guards, new, again, capture.raising, capture.caught, capture.values,
+        leaves, nodes, stores, gave.build, capture.guards, new, again, capture.raising, capture.caught, capture.values,
         [t.place.buffer for t, r in zip(tensors[count:], given.reads, strict=False) if isinstance(r[1], Inside)],
+        gave.objects,
     )  # fmt: skip
 
 

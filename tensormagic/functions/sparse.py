@@ -18,6 +18,7 @@ from tensormagic.functions.function import Function
 from tensormagic.functions.left import bare
 from tensormagic.functions.program import Specialisation
 from tensormagic.functions.record import Record
+from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
@@ -250,7 +251,7 @@ class SparseJacobian(Made):
         custom = self.primal is not None and not self._single and _is_custom(self.primal, args, options, positions)
         closed = Closed(self.function, args, options, positions)
         leaves, build = flatten(closed.result)
-        results = normal_form([node_of(v) for v in leaves], closed.wrt)
+        results = normal_form(numbers_alone(leaves, self.function.name), closed.wrt)
         self.check(self.function, results, closed.wrt)
         whole = bare(build, len(leaves))
         makes = [bare(make, len(nodes)) for nodes, make in closed.moving]
@@ -314,7 +315,7 @@ def _dtype(result: Node, x: Node) -> Any:
 def _is_custom(function: Function, args: Any, options: Any, positions: Sequence[int]) -> bool:
     """Whether the derivative of ``function`` is in a part what its author says."""
     closed = Closed(function, args, options, positions)
-    nodes = [node_of(v) for v in flatten(closed.result)[0]]
+    nodes = numbers_alone(flatten(closed.result)[0], function.name)
     return mentions_custom(Graph((), tuple(nodes)))
 
 

@@ -20,12 +20,13 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import computed, flatten
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.left import bare, left_behind
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.reading import is_input
+from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.space import Read
 from tensormagic.functions.stand_ins import abstract_tensor, stand_in_tensor
 from tensormagic.ir.driver import Log
@@ -127,7 +128,7 @@ def _trace(function: Function, types: tuple[Any, ...]) -> Traced:
     capture = Capture(function.name, abstract=True)
     with context.capturing(capture), refusing(function.name):
         results, arrange = computed(function.body(*build(iter(arguments))))
-        found = [node_of(v) for v in results]
+        found = numbers_alone(results, function.name)
         arrange = bare(arrange, len(found))
     reads = {
         t.node: capture.noted[p] for p, t in capture.lifted.items() if isinstance(t, Tensor) and p in capture.noted

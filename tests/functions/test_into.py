@@ -85,5 +85,5 @@ def test_nothing_is_allocated_in_a_loop_of_calls(monkeypatch):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 20_000, "where a result has 800,000 bytes"
+    assert peak < 200_000, "where a result has 800,000 bytes, and other threads are counted, too"
     np.testing.assert_allclose(out, np.exp(x) - x, rtol=1e-14)

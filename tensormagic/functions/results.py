@@ -1,0 +1,103 @@
+"""What a function gives: values that a graph computes, what stays as it is, and objects that are handed over themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensormagic.capture.door import package_of
+from tensormagic.capture.staging.comprehensions import Generated
+from tensormagic.capture.staging.ranges import Items
+from tensormagic.capture.tree import computed
+from tensormagic.capture.value import node_of
+from tensormagic.ir.errors import CaptureError, DTypeError
+from tensormagic.ir.node import Node
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What a body gave.
+
+    Attributes
+    ----------
+    leaves
+        The arrays and numbers, in order.
+    nodes
+        Their nodes.
+    build
+        How others in their places are put together.
+    objects
+        Whether an object is handed over itself: it is made at each call, so the body runs at each.
+    """
+
+    leaves: list[Any]
+    nodes: list[Node]
+    build: Callable[[Iterator[Any]], Any]
+    objects: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Object:
+    """An object, which is not looked into."""
+
+    value: Any
+
+
+def results_of(result: Any, label: str) -> Results:
+    """What a function has returned, taken apart.
+
+    Raises
+    ------
+    CaptureError
+        For an iterator: what it gives is computed after the call, when there is no capture.
+    """
+    found, build = computed(result)
+    nodes = [_node(v, label) for v in found]
+    if None not in nodes:
+        return Results(found, nodes, build, objects=False)  # type: ignore[arg-type]  (there is none)
+    objects = [None if n is not None else _Object(v) for v, n in zip(found, nodes, strict=True)]
+
+    def completed(rest: Iterator[Any]) -> Any:
+        return build(iter([next(rest) if one is None else one.value for one in objects]))
+
+    leaves = [v for v, n in zip(found, nodes, strict=True) if n is not None]
+    return Results(leaves, [n for n in nodes if n is not None], completed, objects=True)
+
+
+def numbers_alone(results: Sequence[Any], label: str) -> list[Node]:
+    """The nodes of results that have to be arrays and numbers.
+
+    Raises
+    ------
+    CaptureError
+        For any other object, which belongs to one call.
+    """
+    nodes = [_node(v, label) for v in results]
+    for value, node in zip(results, nodes, strict=True):
+        if node is None:
+            raise CaptureError(
+                f"{label} returns an object of class {type(value).__name__}, where arrays and numbers are needed",
+                "Return its arrays, in a tuple or a dictionary; a function of tm.tensor alone hands objects over.",
+            )
+    return [n for n in nodes if n is not None]
+
+
+def _node(value: Any, label: str) -> Node | None:
+    """The node of an array or number; None for any other object."""
+    try:
+        return node_of(value)
+    except DTypeError:
+        if isinstance(value, Iterator | Items | Generated):
+            kind = "an iterator" if isinstance(value, Items) else "a generator"
+            name = f"an iterator of class {type(value).__name__}" if isinstance(value, Iterator) else kind
+            raise CaptureError(
+                f"{label} returns {name}, which would run after the call, outside of what is captured",
+                "Return what it gives: a list, or an array.",
+            ) from None
+        if package_of(type(value)) == "tensormagic":
+            raise CaptureError(
+                f"{label} returns an object of class {value.__class__.__name__} that it has made from captured values",
+                "Make the object outside, and pass it as an argument.",
+            ) from None
+        return None

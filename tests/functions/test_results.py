@@ -1,0 +1,132 @@
+"""What functions return beside arrays and numbers: as Python hands it over, or refused by name."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+
+
+class Fit:
+    def __init__(self, slope: Any) -> None:
+        self.slope = slope
+
+
+KEPT = Fit(1.0)
+
+
+def fitted(x: Any) -> Any:
+    return Fit(x * 2)
+
+
+def the_same(x: Any) -> Any:
+    KEPT.slope = x * 2
+    return KEPT
+
+
+def stored(x: Any) -> Any:
+    x += 1
+    return x.sum(), Fit(x)
+
+
+def as_scipy_gives(x: Any) -> Any:
+    return SimpleNamespace(x=x * 2, fun=(x**2).sum(), nit=3)
+
+
+def grouped(x: Any) -> Any:
+    groups = defaultdict(list)
+    groups["all"].append(x * 2)
+    return groups
+
+
+def the_last(x: Any) -> Any:
+    seen: Any = deque(maxlen=2)
+    for k in range(4):
+        seen.append(x * k)
+    return seen
+
+
+def scaled(x: Any) -> Any:
+    return lambda y: x * y
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_object_is_made_at_each_call(times: int) -> None:
+    x = np.array([1.0, 2.0]) * times
+    f = tm.tensor(fitted)
+    f(np.array([5.0, 6.0]))
+    found = f(x)
+    assert type(found) is Fit
+    assert np.asarray(found.slope).tolist() == (x * 2).tolist()
+
+
+def test_objects_of_the_caller_stay_the_same() -> None:
+    f = tm.tensor(the_same)
+    for k in (1.0, 2.0):
+        assert f(np.array([k])) is KEPT
+        assert np.asarray(KEPT.slope).tolist() == [2 * k]
+
+
+def test_stores_are_done_where_an_object_is_returned() -> None:
+    x = np.array([1.0, 2.0])
+    for k in (1, 2):
+        total, found = tm.tensor(stored)(x)
+        assert total == 3.0 + 2 * k
+        assert x.tolist() == [1.0 + k, 2.0 + k]
+        assert np.asarray(found.slope).tolist() == x.tolist()
+
+
+def test_what_is_in_objects_and_collections_is_what_python_gives() -> None:
+    f, x = tm.tensor(as_scipy_gives), np.array([1.0, 2.0])
+    for k in (1, 2, 3):
+        found = f(x * k)
+        assert (float(found.fun), found.nit) == (5.0 * k**2, 3)
+    groups = tm.tensor(grouped)(x)
+    assert (type(groups), groups.default_factory) == (defaultdict, list)
+    assert np.asarray(groups["all"]).tolist() == [[2.0, 4.0]]
+    last = tm.tensor(the_last)(x)
+    assert (type(last), last.maxlen) == (deque, 2)
+    assert np.asarray(last).tolist() == [[2.0, 4.0], [3.0, 6.0]]
+    assert np.asarray(tm.tensor(scaled)(x)(3.0)).tolist() == [3.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    "value", [range(3), slice(0, 2), float, ..., Fraction(1, 3), np.datetime64("2020-01-01"), {1, 2}, frozenset({3})]
+)
+def test_what_is_no_number_stays_what_it_is(value: Any) -> None:
+    f = tm.tensor(lambda x: (x * 2, value))
+    for _ in range(2):
+        _, found = f(np.ones(2))
+        assert type(found) is type(value)
+        assert found == value
+
+
+def test_iterators_are_refused_by_name() -> None:
+    def doubled(x: Any) -> Any:
+        return (v * 2 for v in x)
+
+    def each(x: Any) -> Any:
+        yield from x
+
+    for f in (doubled, each, lambda x: zip(x, x, strict=True), lambda x: iter([x]), lambda x: map(abs, x)):
+        with pytest.raises(tm.CaptureError, match=r"returns an? (iterator|generator).* would run after the call"):
+            tm.tensor(f)(np.ones(2))
+
+
+def test_derivatives_and_batches_want_arrays() -> None:
+    x = np.ones(2)
+    for call in (
+        lambda: tm.grad(fitted)(x),
+        lambda: tm.jacobian(fitted)(x),
+        lambda: tm.vmap(fitted)(np.ones((3, 2))),
+        lambda: tm.compile(fitted, "float64[2]"),
+    ):
+        with pytest.raises(tm.CaptureError, match="fitted returns an object of class Fit, where arrays and numbers"):
+            call()
+    assert tm.grad(lambda x: as_scipy_gives(x).fun)(x).tolist() == [2.0, 2.0]

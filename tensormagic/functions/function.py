@@ -337,17 +337,10 @@ class Function(Made):
         before, reads = self.record(call), (self.reads, self._moving.get(objects))
         whole = self._whole(call) if before.why and not self._settled else before
         try:
-            program, given = self.specialise(given)
-        except ForeignStoreError:
-            inside = arrays_in(whole) if taken_back(whole) else ()
-            moving = [read for read in self._moving.get(objects, ()) if read[1].moving]
-            known = {space.spot for _, space in moving}
-            inside = [read for read in inside if read[1].spot not in known]
-            if not inside:
-                raise
-            self._moving[objects] = (*moving, *inside)
-            before, given = self.record(call), self._among(given.leaves, given.moving, given.build)
-            program, given = self.specialise(given)
+            before, program, given = self._specialised(given, before, whole, call)
+        except CaptureError:
+            taken_back(before)  # what was refused has not been
+            raise
         self._settled = True
         known = (
             (self.reads, self._moving.get(objects)) == reads
@@ -362,6 +355,24 @@ class Function(Made):
         if not record.why:
             self._keep(key, program, given, record)
         return program, given, record
+
+    def _specialised(
+        self, given: Given, before: Record, whole: Record, call: Any
+    ) -> tuple[Record, Specialisation, Given]:
+        """A new program; with inputs for arrays in objects, where the body stores into such."""
+        try:
+            return before, *self.specialise(given)
+        except ForeignStoreError:
+            objects = fixed_of(given.leaves, given.moving)
+            inside = arrays_in(whole) if taken_back(whole) else ()
+            moving = [read for read in self._moving.get(objects, ()) if read[1].moving]
+            known = {space.spot for _, space in moving}
+            inside = [read for read in inside if read[1].spot not in known]
+            if not inside:
+                raise
+            self._moving[objects] = (*moving, *inside)
+            before, given = self.record(call), self._among(given.leaves, given.moving, given.build)
+            return before, *self.specialise(given)
 
     def _keep(self, key: Any, program: Specialisation, given: Given, record: Record) -> None:
         kind = (key[0], *self._key(given), tuple([kind_of(v) for v in given.values]))

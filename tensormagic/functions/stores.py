@@ -137,8 +137,21 @@ def stores_of(label: str, tensors: Sequence[Tensor], results: Sequence[Any], val
 def unchanged(containers: Any, label: str, call: Callable[[], Any]) -> Any:
     """What ``call()`` gives; raises where it has changed one of the ``containers``, whose caller would not see that."""
     before, form = flatten(containers)[0], structure(containers)
-    result = call()
-    after = flatten(containers)[0]
-    if structure(containers) != form or any(a is not b for a, b in zip(before, after, strict=True)):
-        raise CaptureError(f"{label} changes a container that it is given", "Make a new one, and return it.")
+    try:
+        result = call()
+    except Exception as error:
+        if not isinstance(error, CaptureError) and _has_changed(containers, before, form):
+            raise _container_changed(label) from error
+        raise
+    if _has_changed(containers, before, form):
+        raise _container_changed(label)
     return result
+
+
+def _has_changed(containers: Any, before: list[Any], form: Any) -> bool:
+    after = flatten(containers)[0]
+    return structure(containers) != form or any(a is not b for a, b in zip(before, after, strict=True))
+
+
+def _container_changed(label: str) -> CaptureError:
+    return CaptureError(f"{label} changes a container that it is given", "Make a new one, and return it.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Iterator
 from typing import Generic, TypeVar
@@ -11,28 +10,28 @@ T = TypeVar("T")
 
 
 class Alive(Generic[T]):
-    """Weak references to objects; going over them goes over those that were there when that began."""
+    """Weak references to objects, told apart by identity; going over them goes over those that were there when that began.
+
+    A WeakSet would do but for threads: an object that ends in one of them may leave the set while another goes over it. All references of
+    a dictionary are copied in one step of the interpreter.
+    """
 
     def __init__(self) -> None:
-        self._held: weakref.WeakSet[T] = weakref.WeakSet()
-        self._lock = threading.RLock()
+        self._held: weakref.WeakValueDictionary[int, T] = weakref.WeakValueDictionary()
 
     def add(self, one: T) -> None:
         """Have ``one``, as long as somebody else has it."""
-        with self._lock:
-            self._held.add(one)
+        self._held[id(one)] = one
 
     def discard(self, one: T) -> None:
         """Be without ``one``."""
-        with self._lock:
-            self._held.discard(one)
+        self._held.pop(id(one), None)
 
     def __contains__(self, one: object) -> bool:
-        return one in self._held
+        return self._held.get(id(one)) is one
 
     def __iter__(self) -> Iterator[T]:
-        with self._lock:
-            return iter(list(self._held))
+        return iter([one for reference in self._held.valuerefs() if (one := reference()) is not None])
 
     def __bool__(self) -> bool:
         return len(self._held) > 0

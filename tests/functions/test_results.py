@@ -130,3 +130,36 @@ def test_derivatives_and_batches_want_arrays() -> None:
         with pytest.raises(tm.CaptureError, match="fitted returns an object of class Fit, where arrays and numbers"):
             call()
     assert tm.grad(lambda x: as_scipy_gives(x).fun)(x).tolist() == [2.0, 2.0]
+
+
+LOG: list[float] = []
+
+
+def test_a_refused_call_has_changed_nothing() -> None:
+    def noted(x: Any, out: list[float]) -> Any:
+        LOG.append(1.0)
+        out.append(2.0)
+        if x.shape[0] > 2:
+            raise ValueError("too many")
+        return x
+
+    for size in (2, 3):
+        own: list[float] = []
+        for out in (own, LOG):
+            with pytest.raises(tm.CaptureError, match="noted changes a container that it is given"):
+                tm.tensor(noted)(np.ones(size), out)
+            assert (own, LOG) == ([], [])
+
+
+def test_an_exception_of_the_users_keeps_what_was_done_before_it() -> None:
+    def noted(x: Any) -> Any:
+        LOG.append(float(x.shape[0]))
+        raise ValueError("no")
+
+    try:
+        for _ in range(2):
+            with pytest.raises(ValueError, match="no"):
+                tm.tensor(noted)(np.ones(3))
+        assert LOG == [3.0, 3.0]
+    finally:
+        LOG.clear()

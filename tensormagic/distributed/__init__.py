@@ -1,0 +1,1 @@
+"""Functions split over chunks of rows."""

@@ -1,0 +1,300 @@
+"""Which nodes of a graph are whole, have the rows of a batch, or are a part; and the stages that this makes.
+
+A node is *whole* where it is the same for all rows, has *rows* where one of its axes is the batch, and is a *part* where it is a
+reduction over the batch: that of a chunk, which is combined with those of the others. What reads a part waits for all chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensormagic.config import config
+from tensormagic.distributed.axes import Mixed, axis_of
+from tensormagic.ir import site
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.graph import Graph, bare_symbol
+from tensormagic.ir.node import Node, as_size, resized, topological, users
+from tensormagic.ir.size import Atom, Size, Symbol, atom, atoms, nodes_of, substitute
+from tensormagic.ir.type import Type
+from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE, parameter
+from tensormagic.transform.rewriting import rewrite
+
+OWN = Symbol("any0", least=0)
+"""The number of rows of a chunk: 0 and 1 are numbers like others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """What is computed once: a graph over whole values.
+
+    Parameters
+    ----------
+    graph
+        Its parameters are the values of ``reads``.
+    reads
+        Nodes of the graph that was split.
+    gives
+        Nodes of the graph that was split, which its results are.
+    """
+
+    graph: Graph
+    reads: tuple[Node, ...]
+    gives: tuple[Node, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """What is computed for each chunk, after what it reads has been computed once.
+
+    Parameters
+    ----------
+    before
+        What is computed once, of parameters and of the parts of earlier stages.
+    chunk
+        The graph of a chunk: its parameters are the chunk's arrays, then whole values.
+    reads
+        The whole values that it reads.
+    parts
+        The nodes whose parts are its first results, each with the name of what combines two of them.
+    rows
+        Which results of the function are its other results, each with the axis of the rows.
+    """
+
+    before: Whole
+    chunk: Graph
+    reads: tuple[Node, ...]
+    parts: tuple[tuple[Node, str], ...]
+    rows: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A graph that is split over chunks of rows.
+
+    Parameters
+    ----------
+    source
+        The graph before rewriting: its guards are those of all rows.
+    graph
+        The graph after rewriting: what is put together has the number of all rows.
+    places
+        The parameters that are split.
+    batch
+        The symbol of the number of rows.
+    own
+        The symbol of the number of rows of a chunk.
+    stages
+        What chunks compute, in order.
+    last
+        What is computed of all parts: the results without rows.
+    """
+
+    source: Graph
+    graph: Graph
+    places: tuple[int, ...]
+    batch: Symbol
+    own: Symbol
+    stages: tuple[Stage, ...]
+    last: Whole
+
+
+def split(graph: Graph, places: Sequence[int], level: str | None = None) -> Split:
+    """The stages of a graph whose parameters at ``places`` come as chunks of rows.
+
+    Raises
+    ------
+    CaptureError
+        Where rows are mixed in a way that has no rule, with the line of the user's code.
+    """
+    batch = _batch_of(graph, places)
+    source, graph = graph, rewrite(graph, level or config.math).graph
+    _batch_of(graph, places)  # rewriting may find more sizes that are checked
+    own = Symbol(OWN.name + "_rows", least=0) if _has(graph, OWN) else OWN
+    while True:
+        try:
+            return _Splitting(source, graph, tuple(places), batch, own).result()
+        except _Simpler as found:
+            graph = graph.with_results(site.substituted(graph.results, {found.node: found.same}))
+
+
+class _Simpler(Exception):  # noqa: N818 (caught above)
+    """A node without a rule is the same as another in simpler ops, which may have one."""
+
+    def __init__(self, node: Node, same: Node) -> None:
+        self.node, self.same = node, same
+        site.inherit(same, node)
+
+
+def _has(graph: Graph, symbol: Symbol) -> bool:
+    return any(_mentions(n, symbol) for n in graph.nodes)
+
+
+def _batch_of(graph: Graph, places: Sequence[int]) -> Symbol:
+    """The symbol that all the numbers of rows are; raises where there is none."""
+    names = {k: graph.names[k] if k < len(graph.names) else f"argument {k + 1}" for k in range(len(graph.parameters))}
+    found: dict[Symbol, str] = {}
+    for k in places:
+        shape = graph.parameters[k].type.shape
+        symbol = bare_symbol(shape[0]) if shape else None
+        if symbol is None:
+            raise CaptureError(
+                f"{names[k]} has no axis of rows whose length is open", "Split arrays of at least 2 rows."
+            )
+        found.setdefault(symbol, names[k])
+    if len(found) != 1:
+        raise CaptureError(f"{' and '.join(found.values()) or 'nothing'}: no common number of rows", SAME)
+    (batch,) = found
+    for k, p in enumerate(graph.parameters):
+        count = sum(batch in atoms(s) for s in p.type.shape)
+        if count != (k in places):
+            what = "has further axes as long as" if k in places else "is not split and has the length of"
+            raise CaptureError(f"{names[k]} {what} what is split: {p.type}", SAME)
+    for left, _, right in graph.guards:
+        if nodes_of(left) or nodes_of(right):
+            raise CaptureError("a size that depends on data is checked, and chunks do not know it of all rows", APART)
+    return batch
+
+
+SAME = "Arguments that are split have their rows along the first axis, as many in each; and all that have these rows are split."
+APART = "Compute this part without splitting, or split along another axis."
+_EFFECTS = frozenset({"tell", "outside"})
+
+
+def _mentions(node: Node, symbol: Symbol) -> bool:
+    """Whether a symbol stands in the sizes of a node, or in those of graphs in it."""
+    if symbol in node.symbols:
+        return True
+    return any(_has(g, symbol) for g in _graphs_in(node.params.values()))
+
+
+def _graphs_in(values: Iterable[Any]) -> Iterator[Graph]:
+    for value in values:
+        if isinstance(value, Graph):
+            yield value
+        elif type(value) is tuple:
+            yield from _graphs_in(value)
+
+
+@dataclass(eq=False)
+class _Splitting:
+    source: Graph
+    graph: Graph
+    places: tuple[int, ...]
+    batch: Symbol
+    own: Symbol
+
+    def __post_init__(self) -> None:
+        self.axis: dict[Node, int | None] = {}  # None for what is whole, or a part
+        self.parts: dict[Node, str] = {}  # and what combines them
+        self.level: dict[Node, int] = {}  # the stage in which it can be read
+        for node in self.graph.nodes:
+            self._learn(node)
+
+    # what a node is
+
+    def _learn(self, node: Node) -> None:
+        level = max((self.level[a] for a in node.needs), default=0)
+        found = self._axis(node)
+        if isinstance(found, str):
+            self.parts[node], found, level = found, None, level + 1
+        self.axis[node], self.level[node] = found, level
+        if node.op is not SIZE:
+            self._fits(node, found)
+
+    def _axis(self, node: Node) -> int | str | None:
+        """The axis of rows; None for what is whole; for a part, what combines two of them."""
+        if node.op is PARAMETER:
+            return 0 if node["index"] in self.places else None
+        axes = [self.axis[a] for a in node.args]
+        if not any(a is not None for a in axes) and (node.op in {CONSTANT, SIZE} or not _mentions(node, self.batch)):
+            if node.op.name in _EFFECTS:
+                self._refuse(node, "is done once for each call, and not for each chunk")
+            return None
+        try:
+            return axis_of(node, axes, atom(self.batch))
+        except Mixed as error:
+            same = node.op.expand(node)  # type: ignore[attr-defined]  (nodes know of their op only a name and types)
+            if same is not None:
+                raise _Simpler(node, same) from None
+            self._refuse(node, str(error))
+
+    def _fits(self, node: Node, axis: int | None) -> None:
+        """That the number of rows stands at the axis of rows, and nowhere else."""
+        for t in node.types:
+            for k, size in enumerate(t.shape):
+                if (size == atom(self.batch)) if k == axis else self.batch not in atoms(size):
+                    continue
+                self._refuse(node, f"has a shape in which the number of rows is not that of an axis of rows: {t}")
+
+    def _refuse(self, node: Node, why: str) -> Any:
+        """Raise what cannot be split, with the user's line."""
+        table, pending = users(self.graph.nodes), [node]
+        while not (places := [s for n in pending for s in site.of(n)]) and pending:
+            pending = [u for n in pending for u in table.get(n, ())]
+        where = f"{places[0]}: " if places else ""
+        raise CaptureError(f"{where}{node.op.name} {why}", APART)
+
+    # the stages
+
+    def result(self) -> Split:
+        results = self.graph.results
+        rows = {k: self.axis[r] for k, r in enumerate(results) if self.axis[r] is not None}
+        ends = [r for k, r in enumerate(results) if k not in rows]
+        needed = set(topological(results))
+        parts = [p for p in self.parts if p in needed]
+        count = max([self.level[p] for p in parts] + [self.level[results[k]] + 1 for k in rows], default=0)
+        stages = tuple(self._stage(k, parts, rows) for k in range(count))
+        return Split(self.source, self.graph, self.places, self.batch, self.own, stages, self._whole(ends, parts))
+
+    def _stage(self, number: int, parts: Sequence[Node], rows: Mapping[int, int | None]) -> Stage:
+        own = [p for p in parts if self.level[p] == number + 1]
+        kept = [
+            (k, axis) for k, axis in rows.items() if axis is not None and self.level[self.graph.results[k]] == number
+        ]
+        wanted = [*own, *(self.graph.results[k] for k, _ in kept)]
+        inside = topological(wanted, stop=lambda n: self._is_whole(n, own))
+        reads = tuple(n for n in inside if self._is_whole(n, own) and n.op is not CONSTANT)
+        chunks = [self.graph.parameters[k] for k in self.places]
+        chunk = self._cut(wanted, [*chunks, *reads], {self.batch: atom(self.own)})
+        before = self._whole(reads, [p for p in parts if self.level[p] <= number])
+        return Stage(before, chunk, reads, tuple((p, self.parts[p]) for p in own), tuple(kept))
+
+    def _is_whole(self, node: Node, own: Sequence[Node]) -> bool:
+        """Whether a chunk reads it: not what it computes."""
+        return self.axis[node] is None and node not in own
+
+    def _whole(self, wanted: Sequence[Node], parts: Sequence[Node]) -> Whole:
+        """What is computed of whole parameters, of numbers of rows and of parts, which are combined by then."""
+        known = set(parts)
+        inside = topological(wanted, stop=lambda n: n in known)
+        reads = tuple(n for n in inside if n in known or n.op is PARAMETER or self._counts(n))
+        return Whole(self._cut(wanted, reads, {}), reads, tuple(wanted))
+
+    def _counts(self, node: Node) -> bool:
+        """Whether it is a number that follows from the number of all rows."""
+        return node.op is SIZE and self.batch in node.symbols
+
+    def _cut(self, wanted: Sequence[Node], reads: Sequence[Node], sizes: Mapping[Atom, Size]) -> Graph:
+        """The graph of ``wanted``, over parameters in the place of ``reads``."""
+        known: dict[Node, Node] = {}
+        for k, node in enumerate(reads):
+            shape = tuple(_resized(s, sizes) for s in node.type.shape)
+            known[node] = parameter(k, Type(node.type.dtype, shape, node.type.form))
+        parameters = tuple(known.values())
+        for node in topological(wanted, stop=lambda n: n in known):
+            if node not in known:
+                known[node] = new = _rebuilt(node, known, sizes)
+                for place in site.of(node):
+                    site.record(new, place)
+        return Graph(parameters, tuple(known[n] for n in wanted))
+
+
+def _resized(size: Size, sizes: Mapping[Atom, Size]) -> Size:
+    return substitute(size, sizes)
+
+
+def _rebuilt(node: Node, known: Mapping[Node, Node], sizes: Mapping[Atom, Size]) -> Node:
+    mine = {n: as_size(known[n]) for n in node.sized_by}
+    return resized(node, [known[a] for a in node.args], {**sizes, **{n: s for n, s in mine.items() if s is not None}})

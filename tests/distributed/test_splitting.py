@@ -1,0 +1,160 @@
+"""Functions split over chunks of rows, in one process: the values of the whole, one chunk or many, in any order; and what is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic import session
+from tensormagic.distributed.running import Chunks, Each, here, run
+from tensormagic.distributed.splitting import Split, split
+from tensormagic.functions.tracing import traced
+from tensormagic.ir.size import Symbol
+
+ROWS = 23
+RNG = np.random.default_rng(7)
+X, Y, W = RNG.normal(size=(ROWS, 3)), RNG.normal(size=ROWS), RNG.normal(size=3)
+TYPES = ("float64[n, 3]", "float64[n]", "float64[k]")
+
+
+def splitted(function: Callable[..., Any], types: tuple[Any, ...] = TYPES, places: tuple[int, ...] = (0, 1)) -> Split:
+    return split(traced(function, types).graph, places)
+
+
+def by_chunks(found: Split, arrays: tuple[Any, ...], bounds: list[int], each: Each = here) -> list[Any]:
+    """The results, with chunks of rows that end at ``bounds``."""
+    pieces = list(zip([0, *bounds], bounds, strict=False))
+    chunks = [[arrays[k][a:b] for k in found.places] for a, b in pieces]
+    given = {k: a for k, a in enumerate(arrays) if k not in found.places}
+    results = run(found, [np.shape(a) for a in arrays], given, chunks, each)
+    axes = dict(row for stage in found.stages for row in stage.rows)
+    return [np.concatenate(r, axes[k]) if k in axes else r for k, r in enumerate(results)]
+
+
+def whole(function: Callable[..., Any]) -> list[Any]:
+    graph = traced(function, TYPES).graph
+    return session.executable(graph).run(graph.bind([X.shape, Y.shape, W.shape]), X, Y, W)
+
+
+def bounds_of(count: int) -> list[int]:
+    return [ROWS * (k + 1) // count for k in range(count)]
+
+
+def loss(x, y, w):
+    z = x @ w[:3]
+    return np.mean(np.logaddexp(0, z) - y * z)
+
+
+ROWWISE: dict[str, Callable[..., Any]] = {
+    "pointwise": lambda x, y, _: np.where(x > 0, np.exp(-x), y[:, None]),
+    "folds of other axes": lambda x, y, w: (
+        x.max(axis=1),
+        np.linalg.norm(x, axis=1),
+        np.argmin(x * y[:, None], axis=1),
+    ),
+    "rows along the second axis": lambda x, y, w: (x.T * y, np.cumsum(x.T, axis=0)),
+    "shapes": lambda x, y, w: (
+        np.ones((len(x), 2)),
+        x[:, ::-1],
+        x[:, None, :] - np.ones((2, 1)),
+        np.concatenate([x, x], 1),
+    ),
+    "sorted": lambda x, y, w: (np.sort(x, axis=1), np.take_along_axis(x, np.argsort(x, axis=1), 1), x[:, [2, 0]]),
+    "tables": lambda x, y, w: (w[(x[:, 0] > 0).astype(int)], x * len(x), x / x.size),
+    "softmax": lambda x, y, w: np.exp(x) / np.exp(x).sum(axis=1, keepdims=True),
+}
+SUMMED: dict[str, Callable[..., Any]] = {
+    "loss": loss,
+    "loss and gradient": tm.value_and_grad(loss, argnums=2),
+    "products": lambda x, y, w: (x.T @ x, y @ x, x.T @ y, np.einsum("ni,nj->ij", x, x)),
+    "folds": lambda x, y, w: (x.sum(), x.prod(axis=0), x.max(), x.min(axis=0), (x > 2).any(), (x > -9).all(axis=0)),
+    "counted": lambda x, y, w: ((x > 0).sum(), len(x) * w.sum(), x.size, y.sum() / len(x) + w),
+    "standardised": lambda x, y, w: ((x - x.mean(axis=0)) / x.std(axis=0), y.var()),
+    "softmax of the batch": lambda x, y, w: np.exp(y - y.max()) / np.exp(y - y.max()).sum(),
+    "not split at all": lambda x, y, w: w + 1,
+}
+
+
+@pytest.mark.parametrize("name", ROWWISE)
+def test_rows_have_the_bits_of_the_whole(name: str):
+    found = splitted(ROWWISE[name])
+    assert not any(stage.parts for stage in found.stages)
+    for count in (1, 2, 3, 7, ROWS):
+        results = by_chunks(found, (X, Y, W), bounds_of(count))
+        for result, expected in zip(results, whole(ROWWISE[name]), strict=True):
+            assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+            np.testing.assert_array_equal(result, expected)
+
+
+def leaves(value: Any) -> list[Any]:
+    return [v for part in value for v in leaves(part)] if isinstance(value, tuple) else [value]
+
+
+@pytest.mark.parametrize("name", SUMMED)
+def test_parts_are_put_together(name: str):
+    found = splitted(SUMMED[name])
+    numpys = leaves(SUMMED[name](X, Y, W))
+    for count in (1, 2, 3, 7):
+        for result, expected in zip(by_chunks(found, (X, Y, W), bounds_of(count)), numpys, strict=True):
+            assert np.asarray(result).dtype == np.asarray(expected).dtype
+            assert np.shape(result) == np.shape(expected)
+            np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_the_bits_follow_from_the_chunks_and_not_from_the_order():
+    def backwards(graph: Any, sizes: Any, own: Symbol, reads: Any, chunks: Chunks) -> list[list[Any]]:
+        return here(graph, sizes, own, reads, chunks[::-1])[::-1]
+
+    found = splitted(SUMMED["standardised"])
+    first, second = (by_chunks(found, (X, Y, W), bounds_of(7), each) for each in (here, backwards))
+    assert [np.asarray(a).tobytes() for a in first] == [np.asarray(b).tobytes() for b in second]
+
+
+def test_stages_are_as_many_as_there_are_barriers():
+    counts = {name: len(splitted(SUMMED[name]).stages) for name in SUMMED}
+    assert counts["loss"] == counts["loss and gradient"] == counts["products"] == 1
+    assert (counts["standardised"], counts["softmax of the batch"], counts["not split at all"]) == (3, 3, 0)
+
+
+REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
+    "sorted": (lambda x, y, w: np.sort(y), "sort runs along the rows"),
+    "cumulative": (lambda x, y, w: np.cumsum(x, axis=0), "cumsum runs along the rows"),
+    "flipped": (lambda x, y, w: y[::-1], "slice picks or moves rows"),
+    "neighbours": (lambda x, y, w: y[1:] - y[:-1], "slice picks or moves rows"),
+    "the first": (lambda x, y, w: y[0], "slice picks or moves rows"),
+    "Gram": (lambda x, y, w: x @ x.T, "contract multiplies each row with every other one"),
+    "outer": (lambda x, y, w: y[:, None] - y, "the number of rows is not that of an axis of rows: float64.n0, n0."),
+    "flat": (lambda x, y, w: x.reshape(-1), "reshape puts rows together with other axes"),
+    "numbered": (lambda x, y, w: np.arange(len(x)) * y, "iota numbers the rows"),
+    "place": (lambda x, y, w: y.argmax(), "argmax over all rows is not put together"),
+    "doubled": (lambda x, y, w: np.concatenate([y, y * y]), "concatenate puts rows after one another"),
+    "shuffled": (lambda x, y, w: y[np.argsort(x[:, 0])], "argsort runs along the rows"),
+    "picked": (lambda x, y, w: x[(w > 0).astype(int)], "gather picks rows"),
+    "unruled": (lambda x, y, w: np.linalg.inv(x[:, :, None] * x[:, None, :]), "inv has no rule"),
+    "as long": (lambda x, y, w: y * w, "w is not split and has the length of what is split"),
+    "its shape": (lambda x, y, w: np.eye(len(x)).sum(), "number"),
+    "cut": (lambda x, y, w: w[: len(x)].sum(), "slice has a size that follows from the number of rows"),
+    "a loop": (lambda x, y, w: tm.fori_loop(0, 3, lambda i, c: c * 2, y), "has no rule"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_rows_that_mix_are_refused_by_name(name: str):
+    function, message = REFUSED[name]
+    with pytest.raises(tm.CaptureError, match=message) as caught:
+        splitted(function)
+    line = function.__code__.co_firstlineno
+    assert name == "as long" or f"test_splitting.py line {line}: " in str(caught.value)
+
+
+def test_what_cannot_be_split_at_all():
+    with pytest.raises(tm.CaptureError, match="x and y: no common number of rows"):
+        splitted(lambda x, y: (x + 1, y + 1), ("float64[n]", "float64[m]"))
+    with pytest.raises(tm.CaptureError, match="x has further axes as long as what is split"):
+        splitted(lambda x: x + 1, ("float64[n, n]",), (0,))
+    with pytest.raises(tm.CaptureError, match="x has no axis of rows"):
+        splitted(lambda x: x + 1, ("float64",), (0,))
+    with pytest.raises(tm.TensorError):
+        by_chunks(splitted(loss), (X[:1], Y[:1], W), [1])  # NumPy may stretch one row

@@ -54,10 +54,19 @@ def abstract(why: str) -> None:
     """Refuse in a trace whose inputs have no values."""
     capture = context.current()
     if capture is not None and capture.abstract:
-        raise CaptureError(
-            f"a function is being captured, and the value has to be known because {why}",
-            "Return the value, and print or plot it outside the function.",
-        )
+        raise _wanted(why)
+
+
+def text_asked_for() -> CaptureError:
+    """The refusal of a text of a value that is not there yet."""
+    return _wanted("its text is asked for")
+
+
+def _wanted(why: str) -> CaptureError:
+    return CaptureError(
+        f"a function is being captured, and the value has to be known because {why}",
+        "Return the value, and print or plot it outside the function.",
+    )
 
 
 def refuse_positions() -> None:

@@ -610,7 +610,9 @@ def node_of(value: Any) -> Node:
     if node is None:
         raise DTypeError(
             f"{type(value).__name__} is no operand: arrays and numbers are",
-            "Convert it with np.asarray, if it holds numbers.",
+            "Make an array of it outside of the function, and pass that."
+            if door.has_buffer(value)
+            else "Convert it with np.asarray, if it holds numbers.",
         )
     return node
 

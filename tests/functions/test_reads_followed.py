@@ -235,3 +235,13 @@ def test_partials_and_lists_of_functions():
     assert f(3.0) == 6
     functions[0] = functools.partial(lambda k, x: x * k, 3)
     assert f(3.0) == 9
+
+
+def test_what_has_no_hash_is_read_as_it_is():
+    class Own:
+        def __hash__(self) -> int:
+            raise ValueError("no hash")
+
+    for value in (memoryview(np.arange(2.0)), Own(), [1]):
+        assert tm.tensor(lambda x, value=value: (x * 2, value is None))(X)[1] is False
+        assert tm.tensor(lambda x: x * 2 if value is None else x * 3)(X).tolist() == [0.0, 3.0, 6.0]  # noqa: B023 (called here)

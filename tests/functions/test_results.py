@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
 from fractions import Fraction
 from types import SimpleNamespace
@@ -163,3 +164,30 @@ def test_an_exception_of_the_users_keeps_what_was_done_before_it() -> None:
         assert LOG == [3.0, 3.0]
     finally:
         LOG.clear()
+
+
+@pytest.mark.parametrize(
+    ("function", "value"),
+    [
+        (lambda x: int(x[0]), np.inf),
+        (lambda x: round(x[0]), -np.inf),
+        (lambda x: np.zeros(math.floor(x[0])), np.inf),
+        (lambda x: int(x[0]), np.nan),
+        (lambda x: math.fmod(x[0], 0.0), 1.0),
+        (lambda x: math.pow(x[0], 0.5), -1.5),
+        (lambda x: math.fmod(x[0], 1.0), np.inf),
+    ],
+)
+def test_numbers_that_have_no_value_are_refused_in_pythons_words(function: Any, value: float) -> None:
+    x = np.array([value, 1.0])
+    with pytest.raises((ValueError, OverflowError)) as theirs:
+        function(x)
+    with pytest.raises(theirs.type) as ours:
+        tm.tensor(function)(x)
+    assert str(ours.value).partition("\n")[0] == str(theirs.value).partition(", got ")[0]
+
+
+def test_a_text_of_a_value_by_percent_is_refused_by_name() -> None:
+    for text in ("%d", "%i apples", "%x"):
+        with pytest.raises(tm.CaptureError, match="its text is asked for"):
+            tm.tensor(lambda x, text=text: text % x[0])(np.ones(2))

@@ -54,13 +54,10 @@ def whole_number(number: Tensor) -> Tensor:
     if node.type.dtype.kind == "f":
         node = to_form(astype(node, float), "scalar")
         node = require(node, scalar.logical_not(scalar.isnan(node)), "cannot convert float NaN to integer")
+        finite = scalar.logical_not(scalar.isinf(node))
+        node = require(node, finite, "cannot convert float infinity to integer", "overflow")
         fits = scalar.less(scalar.absolute(node), LARGEST)
-        node = require(
-            node,
-            fits,
-            "cannot convert a float that is infinite, or larger than 64 bits hold, to an integer",
-            "wide",
-        )
+        node = require(node, fits, "cannot convert a float that is larger than 64 bits hold to an integer", "wide")
     elif node.type.dtype.kind == "u":
         node = require(
             node,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.refusal import is_met_by_numpy
+from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
 from tensormagic.capture.staging.grown import given_back
 from tensormagic.capture.staging.merged import is_number
 from tensormagic.capture.staging.trial import (
@@ -37,6 +38,7 @@ from tensormagic.ops.effects.raising import after, check, put
 from tensormagic.ops.scalars import scalar
 
 _QUIET = (np.errstate, warnings.catch_warnings, nullcontext, redirect_stdout)  # managers that catch no error
+_OF_FORMAT = re.compile(r"%\w .* required, not Tensor|%c requires .*, not Tensor")
 _PLAIN = (str, int, float, bool, type(None), bytes)
 _KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError, UnboundLocalError)
 
@@ -309,6 +311,8 @@ def refusing(label: str) -> Generator[None]:
                 f"{label} hands what is being captured to NumPy's own code, which needs the value ({error})",
                 "Store into arrays that np.array, np.zeros, … make, or that are computed from arguments.",
             )
+        elif isinstance(error, TypeError) and _OF_FORMAT.fullmatch(str(error)):
+            refusal = text_asked_for()  # `"%d" % value`: Python has put another error in the place of the refusal
         else:
             refusal = _doubted(error)
         if refusal is error:

@@ -375,7 +375,7 @@ def test_in_threads():
         t.start()
     for t in threads:
         t.join()
-    assert not errors
+    assert not errors, "\n".join(errors)
     assert all(np.isclose(v, (k + n) * np.exp(-k) + k + n) for (n, k), v in found.items())
 
 

@@ -52,13 +52,18 @@ class Site:
 _sites: weakref.WeakKeyDictionary[Node, set[Site]] = weakref.WeakKeyDictionary()
 
 
+def _now(node: Node) -> tuple[Site, ...]:
+    """The sites of ``node`` as they are now, copied in one step: other threads add to them."""
+    return tuple(_sites.get(node, ()))
+
+
 def record(node: Node, site: Site) -> None:
     """Say that ``node`` came from ``site``; sites of earlier runs of the same cell go."""
     sites = _sites.get(node)
     if sites is None:
         _sites[node] = {site}
     else:
-        sites -= {s for s in sites if s.cell == site.cell and s.run < site.run}
+        sites -= {s for s in _now(node) if s.cell == site.cell and s.run < site.run}
         sites.add(site)
 
 
@@ -67,7 +72,7 @@ def record_new(node: Node, site: Site) -> None:
 
     These have no site yet; or, where an equal node was built before, no other sites than that one had.
     """
-    before = frozenset(_sites.get(node, ()))
+    before = frozenset(_now(node))
     record(node, site)
     pending = list(node.needs)
     while pending:
@@ -80,7 +85,7 @@ def record_new(node: Node, site: Site) -> None:
 
 def of(node: Node) -> tuple[Site, ...]:
     """The sites of ``node``, sorted."""
-    return tuple(sorted(_sites.get(node, ()), key=_order))
+    return tuple(sorted(_now(node), key=_order))
 
 
 class Lens:
@@ -107,19 +112,19 @@ class Lens:
         self._roles: dict[tuple[Site, str], Site] = {}
         self._runs: set[tuple[str, int]] = set()
         for node, closed in mapping.items():
-            spans = tuple(_sites.get(node, ()))
+            spans = _now(node)
             if not spans:
                 continue
             self._spans[node] = spans
             self._runs.update((span.cell, span.run) for span in spans)
             for span in spans:
                 self._own.setdefault(_where(span), set()).add(node)
-            for span in _sites.get(closed, ()):
+            for span in _now(closed):
                 self._shared.setdefault(_where(span), set()).add(node)
 
     def of(self, node: Node) -> tuple[Site, ...]:
         """The sites of a node of the graph, or of one that it was rewritten to, sorted."""
-        found = {(self._at(_where(span)), span.role) for span in _sites.get(node, ())}
+        found = {(self._at(_where(span)), span.role) for span in _now(node)}
         return tuple(sorted({self._as(own, role) for spans, role in found for own in spans.found}, key=_order))
 
     def within(self, node: Node) -> tuple[Site, ...]:

@@ -10,6 +10,8 @@ from tensormagic import numpy
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
+from tensormagic.distributed.distribute import distribute
+from tensormagic.distributed.sources import shard
 from tensormagic.functions.batching import vmap
 from tensormagic.functions.check_grads import check_grads
 from tensormagic.functions.compiled import Compiled, compile
@@ -66,6 +68,7 @@ __all__ = [
     "cond",
     "config",
     "custom_gradient",
+    "distribute",
     "evaluate",
     "fori_loop",
     "grad",
@@ -82,6 +85,7 @@ __all__ = [
     "rule",
     "rules",
     "scan",
+    "shard",
     "stop_gradient",
     "tensor",
     "to_gpu",

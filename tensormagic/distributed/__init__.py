@@ -1,1 +1,1 @@
-"""Functions split over chunks of rows."""
+"""Functions split over chunks of rows, and over the workers of a cluster."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
+from tensormagic.config import config
 from tensormagic.distributed.axes import COMBINED
 from tensormagic.distributed.splitting import Split, Stage, Whole
 from tensormagic.ir.errors import GuardError
@@ -20,19 +21,29 @@ from tensormagic.ops.op import as_form
 Sizes = dict[Symbol, int]
 Chunks = Sequence[Any]
 """One for each chunk: what :data:`Each` takes for it."""
-Each = Callable[[Graph, Sizes, Symbol, Sequence[Any], Chunks], list[list[Any]]]
-"""For a chunk's graph, the sizes, the symbol of a chunk's rows, whole values and chunks: the results of each chunk, in their order."""
+Each = Callable[[Graph, Sizes, Symbol, Sequence[Any], Chunks, int], list[list[Any]]]
+"""For a chunk's graph, the sizes, the symbol of a chunk's rows, whole values, chunks and the number of parts: the results of
+each chunk, in their order. Parts come first, as values."""
 
 
-def here(graph: Graph, sizes: Sizes, own: Symbol, reads: Sequence[Any], chunks: Chunks) -> list[list[Any]]:
+def here(graph: Graph, sizes: Sizes, own: Symbol, reads: Sequence[Any], chunks: Chunks, parts: int) -> list[list[Any]]:
     """The results for chunks that are lists of arrays, one after the other in this process."""
+    del parts
     return [of_chunk(graph, sizes, own, reads, chunk) for chunk in chunks]
 
 
 def of_chunk(graph: Graph, sizes: Sizes, own: Symbol, reads: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
     """The results for one chunk."""
-    executable = session.executable(graph)
-    return executable.run({**sizes, own: len(arrays[0])}, *arrays, *reads)
+    return computed(graph, {**sizes, own: len(arrays[0])}, [*arrays, *reads], config.math, config.tier)
+
+
+def computed(graph: Graph, sizes: Sizes, values: Sequence[Any], level: str, tier: str) -> list[Any]:
+    """The results of a graph, with the same bits whatever was computed before: compiled code is waited for, where there is any."""
+    executable = session.executable(graph, level)
+    if tier == "numpy":
+        return executable.by_numpy(sizes, *values)
+    executable.compile().wait()
+    return executable.here(sizes, *values)
 
 
 def run(
@@ -61,7 +72,7 @@ def run(
     found: dict[int, Any] = {}
     for stage in split.stages:
         _once(stage.before, sizes, values)
-        results = each(stage.chunk, sizes, split.own, [values[n] for n in stage.reads], chunks)
+        results = each(stage.chunk, sizes, split.own, [values[n] for n in stage.reads], chunks, len(stage.parts))
         _collect(stage, results, values, found)
     _once(split.last, sizes, values)
     return [found[k] if k in found else values[r] for k, r in enumerate(split.graph.results)]
@@ -74,7 +85,7 @@ def _once(whole: Whole, sizes: Sizes, values: dict[Node, Any]) -> None:
     for node in whole.reads:
         if node.op is SIZE:
             values[node] = evaluate(node["size"], sizes.__getitem__)
-    results = session.executable(whole.graph).run(sizes, *(values[n] for n in whole.reads))
+    results = computed(whole.graph, sizes, [values[n] for n in whole.reads], config.math, config.tier)
     values.update(zip(whole.gives, results, strict=True))
 
 

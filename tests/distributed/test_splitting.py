@@ -19,6 +19,11 @@ X, Y, W = RNG.normal(size=(ROWS, 3)), RNG.normal(size=ROWS), RNG.normal(size=3)
 TYPES = ("float64[n, 3]", "float64[n]", "float64[k]")
 
 
+@pytest.fixture(autouse=True)
+def by_numpy(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+
+
 def splitted(function: Callable[..., Any], types: tuple[Any, ...] = TYPES, places: tuple[int, ...] = (0, 1)) -> Split:
     return split(traced(function, types).graph, places)
 
@@ -104,8 +109,8 @@ def test_parts_are_put_together(name: str):
 
 
 def test_the_bits_follow_from_the_chunks_and_not_from_the_order():
-    def backwards(graph: Any, sizes: Any, own: Symbol, reads: Any, chunks: Chunks) -> list[list[Any]]:
-        return here(graph, sizes, own, reads, chunks[::-1])[::-1]
+    def backwards(graph: Any, sizes: Any, own: Symbol, reads: Any, chunks: Chunks, parts: int) -> list[list[Any]]:
+        return here(graph, sizes, own, reads, chunks[::-1], parts)[::-1]
 
     found = splitted(SUMMED["standardised"])
     first, second = (by_chunks(found, (X, Y, W), bounds_of(7), each) for each in (here, backwards))

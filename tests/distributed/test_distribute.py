@@ -1,0 +1,103 @@
+"""Functions over the workers of a Dask cluster: what is split, what comes back, and what is refused."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+
+distributed = pytest.importorskip("distributed", reason="Dask is an optional extra of the package")
+import dask.array as da  # noqa: E402  (after the check that it is there)
+
+RNG = np.random.default_rng(3)
+X, Y, W = RNG.normal(size=(50, 3)), RNG.normal(size=50), RNG.normal(size=3)
+
+
+@pytest.fixture(autouse=True)
+def by_numpy(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as own,
+    ):
+        yield own
+
+
+def loss(x, y, p):
+    z = x @ p["w"] + p["b"]
+    return np.mean(np.logaddexp(0, z) - y * z)
+
+
+P = {"w": W, "b": 0.5}
+
+
+def test_a_loss_and_its_gradient_over_all_kinds_of_chunks(client: Any, tmp_path: Path):
+    value, slopes = tm.value_and_grad(loss, argnums=2)(X, Y, P)
+    file = np.memmap(tmp_path / "x", dtype=float, mode="w+", shape=X.shape)
+    file[:] = X
+    f = tm.distribute(tm.value_and_grad(loss, argnums=2), client)
+    batches = ((X[k : k + 13] for k in range(0, 50, 13)), (Y[k : k + 13] for k in range(0, 50, 13)))
+    dask = da.from_array(X, chunks=((20, 0, 29, 1), 2)), da.from_array(Y, chunks=7)
+    for x, y in [
+        (tm.shard(X, rows=7), tm.shard(Y)),
+        batches,
+        dask,
+        (file, tm.shard(Y)),
+        (file[::-1][::-1], tm.shard(Y)),
+    ]:
+        found, slope = f(x, y, P)
+        np.testing.assert_allclose(found, value, rtol=1e-13)
+        np.testing.assert_allclose(slope["w"], slopes["w"], rtol=1e-12)
+        np.testing.assert_allclose(slope["b"], slopes["b"], rtol=1e-12)
+
+
+def test_rows_come_back_as_arrays_of_dask(client: Any):
+    f = tm.distribute(lambda x, y: (np.exp(x), (x - x.mean(axis=0)).T * y, len(x), x.max()), client)
+    rows, turned, count, largest = f(da.from_array(X, chunks=(20, 3)), tm.shard(Y))
+    assert isinstance(rows, da.Array)
+    assert (rows.chunks, turned.chunks) == (((20, 20, 10), (3,)), ((3,), (20, 20, 10)))
+    np.testing.assert_array_equal(rows.compute(), np.exp(X))
+    np.testing.assert_allclose(turned.compute(), (X - X.mean(axis=0)).T * Y, rtol=1e-13)
+    assert (count, largest) == (50, X.max())
+
+
+def test_a_shard_is_as_it_was_and_names_are_read_at_each_call(client: Any):
+    own, scale = X.copy(), np.ones(3)
+    kept = tm.shard(own, rows=9)
+    f = tm.distribute(lambda x: (x * scale).sum(), client)
+    first = f(kept)
+    own[:] = 0
+    assert f(kept) == first
+    scale *= 2
+    assert f(kept) == 2 * first
+
+
+def test_what_is_refused(client: Any):
+    with pytest.raises(tm.TensorError, match="none of the arguments is split"):
+        tm.distribute(loss, client)(X, Y, P)
+    with pytest.raises(tm.TensorError, match="have 49 and 50 rows"):
+        tm.distribute(loss, client)(tm.shard(X), tm.shard(Y[1:]), P)
+    with pytest.raises(tm.CaptureError, match="argument 2 is not split and has the length of what is split"):
+        tm.distribute(loss, client)(tm.shard(X), Y, P)
+    with pytest.raises(tm.CaptureError, match=r"test_distribute.py line \d+: sort runs along the rows"):
+        tm.distribute(lambda x: np.sort(x, axis=0), client)(tm.shard(X))
+    with pytest.raises(tm.TensorError, match="1 rows are not split"):
+        tm.distribute(lambda x: x + 1, client)(tm.shard(X[:1]))
+    with pytest.raises(tm.TensorError, match="stands within a container"):
+        tm.distribute(loss, client)(tm.shard(X), tm.shard(Y), {"w": tm.shard(W), "b": 0.5})
+    with pytest.raises(tm.DTypeError, match=r"datetime64\[s\] are not split"):
+        tm.distribute(lambda x: x, client)(tm.shard(np.arange(4).astype("M8[s]")))
+    with pytest.raises(tm.TensorError, match="p: arguments are positional"):
+        tm.distribute(loss, client)(tm.shard(X), tm.shard(Y), p=P)
+
+
+def test_errors_of_data_come_back(client: Any):
+    with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
+        tm.distribute(lambda k, w: w[k], client)(tm.shard(np.arange(4), rows=2), W)[0].compute()

@@ -109,6 +109,8 @@ def split(graph: Graph, places: Sequence[int], level: str | None = None) -> Spli
         Where rows are mixed in a way that has no rule, with the line of the user's code.
     """
     batch = _batch_of(graph, places)
+    if graph.ops & _DRAWS:
+        raise CaptureError("random numbers are not drawn where rows are split", "Draw them before, and hand them in.")
     source, graph = graph, rewrite(graph, level or config.math).graph
     _batch_of(graph, places)  # rewriting may find more sizes that are checked
     own = Symbol(OWN.name + "_rows", least=0) if _has(graph, OWN) else OWN
@@ -159,6 +161,7 @@ def _batch_of(graph: Graph, places: Sequence[int]) -> Symbol:
 
 SAME = "Arguments that are split have their rows along the first axis, as many in each; and all that have these rows are split."
 APART = "Compute this part without splitting, or split along another axis."
+_DRAWS = frozenset({"draw", "random_state", "seed"})  # a generator would be left as it was
 _EFFECTS = frozenset({"tell", "outside"})
 
 

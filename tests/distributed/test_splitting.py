@@ -161,5 +161,7 @@ def test_what_cannot_be_split_at_all():
         splitted(lambda x: x + 1, ("float64[n, n]",), (0,))
     with pytest.raises(tm.CaptureError, match="x has no axis of rows"):
         splitted(lambda x: x + 1, ("float64",), (0,))
+    with pytest.raises(tm.CaptureError, match="random numbers are not drawn"):
+        splitted(lambda x, y: (x * RNG.normal(size=3)).sum() + y[:0].sum(), ("float64[n, 3]", "float64[n]"))
     with pytest.raises(tm.TensorError):
         by_chunks(splitted(loss), (X[:1], Y[:1], W), [1])  # NumPy may stretch one row

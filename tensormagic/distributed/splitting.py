@@ -6,7 +6,7 @@ reduction over the batch: that of a chunk, which is combined with those of the o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, resized, topological, users
+from tensormagic.ir.site import Site
 from tensormagic.ir.size import Atom, Size, Symbol, atom, atoms, nodes_of, substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE, parameter
@@ -100,8 +101,24 @@ class Split:
     last: Whole
 
 
-def split(graph: Graph, places: Sequence[int], level: str | None = None) -> Split:
+def split(
+    graph: Graph,
+    places: Sequence[int],
+    level: str | None = None,
+    sites: Callable[[Node], Sequence[Site]] = site.of,
+) -> Split:
     """The stages of a graph whose parameters at ``places`` come as chunks of rows.
+
+    Parameters
+    ----------
+    graph
+        A closed graph, before rewriting.
+    places
+        The numbers of the parameters that are split.
+    level
+        What may be rewritten; as it is set, where none is given.
+    sites
+        Where nodes came from, for messages.
 
     Raises
     ------
@@ -116,7 +133,7 @@ def split(graph: Graph, places: Sequence[int], level: str | None = None) -> Spli
     own = Symbol(OWN.name + "_rows", least=0) if _has(graph, OWN) else OWN
     while True:
         try:
-            return _Splitting(source, graph, tuple(places), batch, own).result()
+            return _Splitting(source, graph, tuple(places), batch, own, sites).result()
         except _Simpler as found:
             graph = graph.with_results(site.substituted(graph.results, {found.node: found.same}))
 
@@ -187,6 +204,7 @@ class _Splitting:
     places: tuple[int, ...]
     batch: Symbol
     own: Symbol
+    sites: Callable[[Node], Sequence[Site]]
 
     def __post_init__(self) -> None:
         self.axis: dict[Node, int | None] = {}  # None for what is whole, or a part
@@ -234,7 +252,7 @@ class _Splitting:
     def _refuse(self, node: Node, why: str) -> Any:
         """Raise what cannot be split, with the user's line."""
         table, pending = users(self.graph.nodes), [node]
-        while not (places := [s for n in pending for s in site.of(n)]) and pending:
+        while not (places := [s for n in pending for s in self.sites(n)]) and pending:
             pending = [u for n in pending for u in table.get(n, ())]
         where = f"{places[0]}: " if places else ""
         raise CaptureError(f"{where}{node.op.name} {why}", APART)

@@ -34,7 +34,8 @@ from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Rule
-from tensormagic.ir.site import Lens
+from tensormagic.ir.site import Lens, Site
+from tensormagic.ir.site import of as sites_of
 from tensormagic.ir.text import parse as parse_text
 from tensormagic.ir.text import parse_type
 from tensormagic.ir.type import Type
@@ -104,6 +105,9 @@ class Traced:
     outside: list[Callable[[], Any]]
     reads: tuple[Read, ...]
     name: str
+    sites: Callable[[Node], tuple[Site, ...]] = (
+        sites_of  # of the function's own code: equal nodes of others share their sites
+    )
 
 
 def traced(fun: Any, types: tuple[Any, ...]) -> Traced:
@@ -136,7 +140,7 @@ def _trace(function: Function, types: tuple[Any, ...]) -> Traced:
     refuse_stores([*tensors, *(t for t in capture.lifted.values() if isinstance(t, Tensor))], function.name)
     closed = session.close_over(found, nodes, capture.guards, use_values=False)
     outside = [_behind(leaf, reads.get(leaf)) for leaf in closed.leaves[len(nodes) :]]
-    return Traced(closed.graph, arrange, outside, tuple(capture.noted.values()), function.name)
+    return Traced(closed.graph, arrange, outside, tuple(capture.noted.values()), function.name, Lens(closed.mapping).of)
 
 
 def _behind(leaf: Node, read: Read | None) -> Callable[[], Any]:

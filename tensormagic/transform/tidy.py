@@ -65,6 +65,31 @@ def tidied(results: Sequence[Node], *, level: str = "stable") -> list[Node]:
     return _Tidy(level == "exact", level == "real").results(list(results))
 
 
+def numbers_within(graph: Graph, seen: dict[Graph, Graph] | None = None) -> Graph:
+    """The graph with numbers stretched inside of loops, at every depth: rules see there that they are numbers."""
+    seen = {} if seen is None else seen
+    if graph in seen:
+        return seen[graph]
+    nodes = [*graph.results, *graph.checked]
+    while goals := stretched(_regions(nodes)):
+        nodes = followed(nodes, goals)
+    inner: dict[Node, Node] = {}
+    for node in _regions(nodes):
+        graphs = {k: numbers_within(g, seen) for k, g in node.params.items() if isinstance(g, Graph)}
+        if any(node.params[k] is not g for k, g in graphs.items()):
+            params: dict[str, Any] = {**node.params, **graphs}
+            inner |= dict(zip(items(node), items(make(node.op, node.args, None, **params)), strict=True))
+    nodes = followed(nodes, inner)
+    results, checked = nodes[: len(graph.results)], nodes[len(graph.results) :]
+    guards = graph.guards_over(dict(zip(graph.checked, checked, strict=True)))
+    seen[graph] = new = Graph(graph.parameters, tuple(results), guards, graph.names)
+    return new
+
+
+def _regions(nodes: Iterable[Node]) -> list[Node]:
+    return [n for n in topological(nodes) if isinstance(n.op, Branches | Repeat)]
+
+
 @dataclass
 class _Tidy:
     """The bodies that have been tidied."""

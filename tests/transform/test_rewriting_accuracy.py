@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tensormagic as tm
 from tensormagic.backend.reference import evaluate_graph
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -191,3 +192,15 @@ def test_truth_is_none_where_there_is_no_real_number():
     p = parameter(0, array(np.float64, symbol("n0")))
     assert truth(Graph((p,), (log(p),)), [mp.mpf(-1)]) is None
     assert abs(truth(Graph((p,), (log(p),)), [mp.mpf(2)]) - mp.log(2)) < mp.mpf(10) ** -600
+
+
+@pytest.mark.parametrize("iterations", [2, 40])
+def test_accurate_forms_are_found_in_loops(iterations):
+    def added(w):
+        s = w * w
+        for _ in range(iterations):
+            s = np.log(1 + s) + w * 0.5
+        return s
+
+    w = np.full(3, 1e-17)
+    np.testing.assert_allclose(tm.tensor(added)(w), 0.5e-17 * iterations, rtol=1e-14)

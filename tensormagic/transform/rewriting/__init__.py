@@ -15,7 +15,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.transform.iterations import at_once
 from tensormagic.transform.rewriting import algebra, constants, explog, linalg, parts, reductions, structure, structured
-from tensormagic.transform.tidy import followed, tidied
+from tensormagic.transform.tidy import followed, numbers_within, tidied
 
 THEMES: tuple[ModuleType, ...] = (constants, structure, algebra, explog, reductions, parts, structured, linalg)
 
@@ -104,6 +104,7 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
         Rules of the user's own, see :func:`tensormagic.transform.rewriting.user.parse_rules`.
     """
     if level != "exact":
+        graph = numbers_within(graph)
         graph = graph.with_results(followed(graph.results, at_once(graph.results, real=level == "real")))
     new, log = rewrite_graph(graph, table(level, (*extra, *own_rules(level))))
     return Rewritten(new.with_results(tidied(new.results, level=level)), log.fired, log.assumptions, log.withheld)

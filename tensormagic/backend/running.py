@@ -76,15 +76,13 @@ def patiently(
         return run(sizes, *values, flag=IDLE, **more)
     flag = np.zeros(1, np.uint8)
     outcome: list[Any] = []
-    seen: list[int] = []
 
     def work() -> None:
         flags.clear()
         try:
-            outcome.append((True, run(sizes, *values, flag=flag.ctypes.data, **more)))
+            outcome.append((True, run(sizes, *values, flag=flag.ctypes.data, **more), flags.seen()))
         except BaseException as error:  # noqa: BLE001 (raised again by the thread that waits)
-            outcome.append((False, error))
-        seen.append(flags.seen())
+            outcome.append((False, error, flags.seen()))
 
     thread = threading.Thread(target=work, name="tensormagic run", daemon=True)
     thread.start()
@@ -95,8 +93,8 @@ def patiently(
         flag[0] = 1
         thread.join()
         raise
-    flags.take_over(seen[0])
-    done, value = outcome[0]
+    done, value, found = outcome[0]
+    flags.take_over(found)
     if done:
         return value
     raise value

@@ -61,7 +61,7 @@ class Distributed:
         found = traced(self._function, types)
         behind: list[Any] = [*_leaves(types, chunks), *(now() for now in found.outside)]
         places = [k for k, v in enumerate(behind) if isinstance(v, Chunked)]
-        what = split(found.graph, places, sites=found.sites)
+        what = split(found.graph, places, sites=found.lens.of)
         shapes = [(sum(lengths), *v.row) if isinstance(v, Chunked) else np.shape(v) for v in behind]
         kept = [k for k, n in enumerate(lengths) if n]
         cluster = _Cluster(client, [lengths[k] for k in kept], config.math)

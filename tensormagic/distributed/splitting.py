@@ -275,14 +275,15 @@ class _Splitting:
             (k, axis) for k, axis in rows.items() if axis is not None and self.level[self.graph.results[k]] == number
         ]
         wanted = [*own, *(self.graph.results[k] for k, _ in kept)]
-        inside = topological(wanted, stop=lambda n: self._is_whole(n, own))
-        reads = tuple(n for n in inside if self._is_whole(n, own) and n.op is not CONSTANT)
+        computed = set(own)
+        inside = topological(wanted, stop=lambda n: self._is_whole(n, computed))
+        reads = tuple(n for n in inside if self._is_whole(n, computed) and n.op is not CONSTANT)
         chunks = [self.graph.parameters[k] for k in self.places]
         chunk = self._cut(wanted, [*chunks, *reads], {self.batch: atom(self.own)})
         before = self._whole(reads, [p for p in parts if self.level[p] <= number])
         return Stage(before, chunk, reads, tuple((p, self.parts[p]) for p in own), tuple(kept))
 
-    def _is_whole(self, node: Node, own: Sequence[Node]) -> bool:
+    def _is_whole(self, node: Node, own: set[Node]) -> bool:
         """Whether a chunk reads it: not what it computes."""
         return self.axis[node] is None and node not in own
 
@@ -301,7 +302,7 @@ class _Splitting:
         """The graph of ``wanted``, over parameters in the place of ``reads``."""
         known: dict[Node, Node] = {}
         for k, node in enumerate(reads):
-            shape = tuple(_resized(s, sizes) for s in node.type.shape)
+            shape = tuple(substitute(s, sizes) for s in node.type.shape)
             known[node] = parameter(k, Type(node.type.dtype, shape, node.type.form))
         parameters = tuple(known.values())
         for node in topological(wanted, stop=lambda n: n in known):
@@ -310,10 +311,6 @@ class _Splitting:
                 for place in site.of(node):
                     site.record(new, place)
         return Graph(parameters, tuple(known[n] for n in wanted))
-
-
-def _resized(size: Size, sizes: Mapping[Atom, Size]) -> Size:
-    return substitute(size, sizes)
 
 
 def _rebuilt(node: Node, known: Mapping[Node, Node], sizes: Mapping[Atom, Size]) -> Node:

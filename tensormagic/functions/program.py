@@ -83,7 +83,6 @@ def trace(
         with refusing(label), rescued(capture.values):
             result = unchanged((args, options), label, lambda: body(*args, **options))
         gave = results_of(result, label)
-        nodes = gave.nodes
         known = {place_of(read) for read, _ in given.held}
         new = [read for place, read in capture.noted.items() if place not in known]
         fresh = [capture.lifted[p] for p in map(place_of, new) if isinstance(capture.lifted.get(p), Tensor)]
@@ -92,7 +91,7 @@ def trace(
         matters = capture.by_layout or (capture.stores and capture.ordered)
         known = [*given.values, *(capture.values.get(t.node) for t in fresh)]
         stores = stores_of(label, tensors, gave.leaves, known if matters else None)
-    nodes += [tensors[k].place.buffer.node for k in stores.inputs]
+    nodes = [*gave.nodes, *(tensors[k].place.buffer.node for k in stores.inputs)]
     again = any(t.place.buffer.version for t in fresh) or any(random.is_generator(r[1][r[0]]) for r in new)
     return Trace(
         leaves, nodes, stores, gave.build, capture.guards, new, again, capture.raising, capture.caught, capture.values,

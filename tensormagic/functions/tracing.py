@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,7 @@ from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Rule
-from tensormagic.ir.site import Lens, Site
-from tensormagic.ir.site import of as sites_of
+from tensormagic.ir.site import Lens
 from tensormagic.ir.text import parse as parse_text
 from tensormagic.ir.text import parse_type
 from tensormagic.ir.type import Type
@@ -105,9 +105,12 @@ class Traced:
     outside: list[Callable[[], Any]]
     reads: tuple[Read, ...]
     name: str
-    sites: Callable[[Node], tuple[Site, ...]] = (
-        sites_of  # of the function's own code: equal nodes of others share their sites
-    )
+    mapping: Mapping[Node, Node] = field(default_factory=dict[Node, Node], repr=False)
+
+    @cached_property
+    def lens(self) -> Lens:
+        """Where nodes of the graph came from in the function's own code: equal nodes of others share their sites."""
+        return Lens(self.mapping)
 
 
 def traced(fun: Any, types: tuple[Any, ...]) -> Traced:
@@ -140,7 +143,7 @@ def _trace(function: Function, types: tuple[Any, ...]) -> Traced:
     refuse_stores([*tensors, *(t for t in capture.lifted.values() if isinstance(t, Tensor))], function.name)
     closed = session.close_over(found, nodes, capture.guards, use_values=False)
     outside = [_behind(leaf, reads.get(leaf)) for leaf in closed.leaves[len(nodes) :]]
-    return Traced(closed.graph, arrange, outside, tuple(capture.noted.values()), function.name, Lens(closed.mapping).of)
+    return Traced(closed.graph, arrange, outside, tuple(capture.noted.values()), function.name, closed.mapping)
 
 
 def _behind(leaf: Node, read: Read | None) -> Callable[[], Any]:

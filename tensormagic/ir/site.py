@@ -6,6 +6,7 @@ import operator
 import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 from tensormagic.ir.node import Node, substitute, topological
 
@@ -72,7 +73,7 @@ def record_new(node: Node, site: Site) -> None:
 
     These have no site yet; or, where an equal node was built before, no other sites than that one had.
     """
-    before = frozenset(_now(node))
+    before = frozenset(_sites.get(node, ()))
     record(node, site)
     pending = list(node.needs)
     while pending:
@@ -85,7 +86,7 @@ def record_new(node: Node, site: Site) -> None:
 
 def of(node: Node) -> tuple[Site, ...]:
     """The sites of ``node``, sorted."""
-    return tuple(sorted(_now(node), key=_order))
+    return tuple(sorted(_sites.get(node, ()), key=_order))
 
 
 class Lens:
@@ -110,13 +111,11 @@ class Lens:
         ] = {}  # what was asked before: a node has a place for each cell that it occurs in
         self._same: dict[tuple[Site, ...], _Spans] = {}
         self._roles: dict[tuple[Site, str], Site] = {}
-        self._runs: set[tuple[str, int]] = set()
         for node, closed in mapping.items():
             spans = _now(node)
             if not spans:
                 continue
             self._spans[node] = spans
-            self._runs.update((span.cell, span.run) for span in spans)
             for span in spans:
                 self._own.setdefault(_where(span), set()).add(node)
             for span in _now(closed):
@@ -134,6 +133,11 @@ class Lens:
             return known
         every = of(node)
         return tuple(s for s in every if (s.cell, s.run) in self._runs) or every
+
+    @cached_property
+    def _runs(self) -> set[tuple[str, int]]:
+        """The cells, and their runs, that open nodes came from."""
+        return {(span.cell, span.run) for spans in self._spans.values() for span in spans}
 
     def _at(self, where: _Where) -> _Spans:
         """The spans of open nodes at this very place, with those in other cells; else of the open nodes that went where it stands."""

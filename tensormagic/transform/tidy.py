@@ -71,12 +71,16 @@ def numbers_within(graph: Graph, seen: dict[Graph, Graph] | None = None) -> Grap
     if graph in seen:
         return seen[graph]
     nodes = [*graph.results, *graph.checked]
-    while goals := stretched(_regions(nodes)):
+    regions = _regions(topological(nodes))
+    if not regions:
+        return graph
+    while goals := stretched(regions):
         nodes = followed(nodes, goals)
+        regions = _regions(topological(nodes))
     inner: dict[Node, Node] = {}
-    for node in _regions(nodes):
+    for node in regions:
         graphs = {k: numbers_within(g, seen) for k, g in node.params.items() if isinstance(g, Graph)}
-        if any(node.params[k] is not g for k, g in graphs.items()):
+        if any(node.params[k] != g for k, g in graphs.items()):
             params: dict[str, Any] = {**node.params, **graphs}
             inner |= dict(zip(items(node), items(make(node.op, node.args, None, **params)), strict=True))
     nodes = followed(nodes, inner)
@@ -87,7 +91,7 @@ def numbers_within(graph: Graph, seen: dict[Graph, Graph] | None = None) -> Grap
 
 
 def _regions(nodes: Iterable[Node]) -> list[Node]:
-    return [n for n in topological(nodes) if isinstance(n.op, Branches | Repeat)]
+    return [n for n in nodes if isinstance(n.op, Branches | Repeat)]
 
 
 @dataclass
@@ -139,7 +143,7 @@ def _summed(read: Iterable[Node]) -> dict[Node, Node]:
 def _read(results: Sequence[Node]) -> dict[Node, set[int]]:
     """For each region the results that are read."""
     nodes = topological(results)
-    found = {n: set[int]() if len(n.types) > 1 else {0} for n in nodes if isinstance(n.op, Branches | Repeat)}
+    found = {n: set[int]() if len(n.types) > 1 else {0} for n in _regions(nodes)}
     for n in nodes:
         if n.op is ITEM and n.args[0] in found:
             found[n.args[0]].add(n["index"])

@@ -5,6 +5,7 @@ The process that calls this does not import Numba: a worker process compiles, an
 
 from __future__ import annotations
 
+import atexit
 import os
 import queue
 import threading
@@ -250,12 +251,13 @@ class _Service:
                 function = self._load(key, code)
             except RuntimeError as wrong:
                 error = f"the compiled code does not load: {wrong}"
-        for handle, _ in self._waiting.pop(key, []):
-            handle.compile_seconds += code.seconds if code is not None else 0.0
-            handle.take(source, function, error)
-        if code is not None and function is not None:
-            cache.write(key, code)
-        else:
+        with _keeping:
+            for handle, _ in self._waiting.pop(key, []):
+                handle.compile_seconds += code.seconds if code is not None else 0.0
+                handle.take(source, function, error)
+            if code is not None and function is not None:
+                cache.write(key, code)
+        if code is None or function is None:
             tell_once(f"NumPy computes what could not be compiled: {error}")
 
 
@@ -267,6 +269,14 @@ def _warm_loader() -> None:
 
 _current: _Service | None = None
 _lock = threading.Lock()
+_keeping = threading.Lock()  # held while code is handed out and written to the cache
+_PATIENCE = 1.0  # seconds that the end of a process waits for that
+
+
+@atexit.register
+def _wait_until_kept() -> None:
+    if _keeping.acquire(timeout=_PATIENCE):
+        _keeping.release()
 
 
 def _service() -> _Service:
@@ -278,8 +288,8 @@ def _service() -> _Service:
 
 
 def _after_fork() -> None:
-    global _current, _lock
-    _lock = threading.Lock()
+    global _current, _lock, _keeping
+    _lock, _keeping = threading.Lock(), threading.Lock()
     old, _current = _current, None
     for handle in old.handles if old else ():
         handle.abandon("the process was forked while this was compiled")

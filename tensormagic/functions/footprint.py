@@ -208,7 +208,9 @@ class _Walk:
         self.seen[key] = value
         if len(self.seen) > LIMIT:
             raise Unfollowed(f"more than {LIMIT} objects")
-        if not self.generators and value is np.random:
+        if not self.generators and (
+            value is np.random or isinstance(value, np.random.Generator | np.random.RandomState)
+        ):
             return
         look = _LOOKS.get(type(value))
         if look is not None:

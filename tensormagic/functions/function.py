@@ -105,6 +105,7 @@ class Function(Made):
     _met: set[Any] = field(
         default_factory=set[Any], repr=False
     )  # kinds of arguments that were traced with arrays inside
+    _before: Record = field(default=UNKNOWN, repr=False)  # what there was before the last trace of this call
     _leaves: bool = False  # whether its last trace has left values in objects
     _settled: bool = False  # whether it was traced once: where it stores is known
     _complex: frozenset[int] = frozenset()
@@ -207,6 +208,7 @@ class Function(Made):
         What was traced is kept for each way to take such results, so that values which take turns are traced once each.
         """
         tried = {self._complex}
+        self._before = UNKNOWN
         while True:
             try:
                 return self._general(args, options)
@@ -215,6 +217,7 @@ class Function(Made):
                 if error.site < 0 or other in tried:  # both, in the iterations of a loop
                     raise
                 tried.add(other)
+                taken_back(self._before)
                 self._kept[self._complex] = self.quick, self._exact, self._kinds
                 self._complex = other
                 self.quick, self._exact, self._kinds = self._kept.pop(other, (Seen(), OrderedDict(), OrderedDict()))
@@ -335,11 +338,12 @@ class Function(Made):
                 return program, given, record
         objects = fixed_of(given.leaves, given.moving)
         before, reads = self.record(call), (self.reads, self._moving.get(objects))
-        whole = self._whole(call) if before.why and not self._settled else before
+        whole = self._whole(call) if before.why and (kind in self._met or not self._settled) else before
+        self._before = whole
         try:
             before, program, given = self._specialised(given, before, whole, call)
         except CaptureError:
-            taken_back(before)  # what was refused has not been
+            taken_back(whole)  # what was refused has not been
             raise
         self._settled = True
         known = (
@@ -350,8 +354,9 @@ class Function(Made):
         )
         record = before if known else self.followed(before, call)
         changed = self._moved(kind, program, call)
-        if changed:
+        if changed and not (whole.why or whole.changed()):  # else the body, run again, would change it twice
             program, given, record = self._opened(changed, program, given, record, call)
+            taken_back(whole)
         if not record.why:
             self._keep(key, program, given, record)
         return program, given, record
@@ -361,7 +366,7 @@ class Function(Made):
     ) -> tuple[Record, Specialisation, Given]:
         """A new program; with inputs for arrays in objects, where the body stores into such."""
         try:
-            return before, *self.specialise(given)
+            return before, *self.specialise(given, whole)
         except ForeignStoreError:
             objects = fixed_of(given.leaves, given.moving)
             inside = arrays_in(whole) if taken_back(whole) else ()
@@ -372,7 +377,7 @@ class Function(Made):
                 raise
             self._moving[objects] = (*moving, *inside)
             before, given = self.record(call), self._among(given.leaves, given.moving, given.build)
-            return before, *self.specialise(given)
+            return before, *self.specialise(given, whole)
 
     def _keep(self, key: Any, program: Specialisation, given: Given, record: Record) -> None:
         kind = (key[0], *self._key(given), tuple([kind_of(v) for v in given.values]))
@@ -453,10 +458,13 @@ class Function(Made):
             return Record((), changed or record.why)
         return record
 
-    def specialise(self, given: Given) -> tuple[Specialisation, Given]:
-        """Trace for these values; again, where names that are read from outside have to be known before."""
+    def specialise(self, given: Given, before: Record = UNKNOWN) -> tuple[Specialisation, Given]:
+        """Trace for these values; again, where names that are read from outside have to be known before.
+
+        What the first of two runs of the body has changed is taken back, to what ``before`` says.
+        """
         with young():
-            found, given = self._traced(given)
+            found, given = self._traced(given, before)
         closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
         extra = [leaf for leaf in closed.leaves if leaf not in found.leaves]
         return Specialisation(
@@ -471,7 +479,7 @@ class Function(Made):
             tuple([str(leaf["source"]) if leaf.op is INPUT else "" for leaf in closed.leaves]),
         ), given
 
-    def _traced(self, given: Given) -> tuple[Trace, Given]:
+    def _traced(self, given: Given, before: Record) -> tuple[Trace, Given]:
         mark, values = wrap(constant(0)), dict[Node, Any]()
         while True:
             count = sum(given.moving)
@@ -484,6 +492,7 @@ class Function(Made):
             given = given.with_reads(found.new)
             if not found.again:
                 break
+            taken_back(before)
         left = left_behind(mark, known=self._leaves)
         if left:
             held = held_by(found.build)

@@ -178,11 +178,31 @@ def _put_back(check: Check, keys: Mapping[int, Any]) -> None:
             space[name] = held
     elif check.kind.startswith("cell"):
         of.cell_contents = held
+    elif check.kind.startswith(("entry", "holds")) and check.place is not None and not isinstance(check.place[0], dict):
+        _put_attribute(*check.place, held)  # of a class, or of an object with slots
     elif check.kind == "array" and of.flags.writeable:
         np.copyto(of, np.frombuffer(held[3], held[0]).reshape(held[1]))
-    elif check.kind == "items" and isinstance(of, list):
+    elif check.kind == "items":
+        _put_items(of, held, keys)
+
+
+def _put_attribute(holder: Any, key: Any, value: Any) -> None:
+    if value is not MISSING:
+        put(holder, key, value)
+    elif hasattr(holder, key):
+        delattr(holder, key)
+
+
+def _put_items(of: Any, held: Any, keys: Mapping[int, Any]) -> None:
+    if isinstance(of, list):
         of[:] = held
-    elif check.kind == "items" and type(of) is _VALUES and id(mapped := _owner(of)) in keys:
+    elif isinstance(of, set):
+        of.clear()
+        of.update(held)
+    elif isinstance(of, deque):
+        of.clear()
+        of.extend(held)
+    elif type(of) is _VALUES and id(mapped := _owner(of)) in keys:
         entries = dict(zip(keys[id(mapped)], held, strict=True))
         mapped.clear()
         mapped.update(entries)

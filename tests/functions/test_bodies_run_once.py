@@ -1,0 +1,112 @@
+"""What a call changes in objects is changed once, however often the body is captured: by variations, against Python itself."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections import Counter, defaultdict, deque
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+
+CHANGES = {
+    "a counter": "self.n += 1",
+    "a list and a counter": "self.log.append(float(self.n)); self.n = self.n + 2",
+    "a dictionary": "self.d['k'] = self.d.get('k', 0) + 1",
+    "a set": "self.s.add(len(self.s))",
+    "a deque": "self.q.append(len(self.q))",
+    "an attribute of the class": "type(self).total += 1",
+    "a global name": "global G; G += 1",
+    "a stack": "self.stack.pop()",
+    "a rate": "self.n += 1; self.lr *= 0.5",
+    "a slot": "self.slotted.c += 1",
+    "a namespace": "self.space.c += 1",
+    "elements of an array": "self.W += 1",
+    "an element of a list": "self.log[0] += 1",
+    "a default dictionary": "self.numbers['a'] += 1",
+    "a Counter": "self.counter['a'] += 1",
+}
+USES = {
+    "one array": "return (self.W * x).sum()",
+    "two arrays": "return (self.W * x).sum() + (self.b * x).sum()",
+    "a number": "return (self.W * x).sum() * self.lr",
+    "none": "return x.sum()",
+    "a result that may be complex": "return np.linalg.eigvals(np.outer(x, self.W) - np.array([[0, 9, 0], [-9, 0, 0], [0, 0, x[0]]])).sum()",
+    "a global array": "return (A * x).sum()",
+    "a generator": "return (self.W * x).sum() + self.rng.normal()",
+    "a branch": "return x * 2 if (self.W * x).sum() > 1 else x + self.lr",
+}
+
+
+def _model(change: str, use: str) -> tuple[Any, dict[str, Any]]:
+    text = f"""import numpy as np
+G, A = 0, np.array([1.0, 2.0, 3.0])
+class Slotted:
+    __slots__ = ("c",)
+class Model:
+    total = 0
+    def step(self, x):
+        {change}
+        {use}
+"""
+    name = f"<once {change} {use}>"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    space: dict[str, Any] = {"__name__": "once"}
+    exec(compile(text, name, "exec"), space)
+    model = space["Model"]()
+    model.n, model.lr, model.log, model.d, model.s, model.q = 0, 1.0, [0.0], {}, set(), deque()
+    model.stack, model.W, model.b, model.slotted = (
+        list(range(9)),
+        np.array([1.0, 2.0, 3.0]),
+        np.ones(3),
+        space["Slotted"](),
+    )
+    model.slotted.c, model.space, model.rng = 0, SimpleNamespace(c=0), np.random.default_rng(0)
+    model.numbers, model.counter = defaultdict(int), Counter()
+    return model, space
+
+
+def _state(model: Any, space: dict[str, Any]) -> Any:
+    return (
+        model.n, float(model.lr), [*map(float, model.log)], dict(model.d), set(model.s), list(model.q), type(model).total,
+        space["G"], list(model.stack), model.slotted.c, model.space.c, np.asarray(model.W).tolist(), dict(model.numbers),
+        dict(model.counter),
+    )  # fmt: skip
+
+
+def _calls(change: str, use: str, *, captured: bool) -> tuple[list[Any], list[Any], bool]:
+    """What five calls give, the state after each, and whether the last one was refused."""
+    model, space = _model(change, use)
+    step = tm.tensor(model.step) if captured else model.step
+    results: list[Any] = []
+    states = [_state(model, space)]
+    for k in range(5):
+        if k == 3:
+            model.W = model.W * 2.0
+        try:
+            results.append(np.asarray(step(np.array([1.0, 2.0, 3.0]) + k % 3)).round(9).tolist())
+        except CaptureError:
+            return results, [*states, _state(model, space)], True
+        states.append(_state(model, space))
+    return results, states, False
+
+
+@pytest.mark.parametrize(("change", "use"), list(itertools.product(CHANGES, USES)))
+def test_what_a_call_changes_is_changed_once(change: str, use: str) -> None:
+    expected, then, _ = _calls(CHANGES[change], USES[use], captured=False)
+    results, states, refused = _calls(CHANGES[change], USES[use], captured=True)
+    if refused:  # and nothing has changed by it
+        assert states[-1] == states[-2]
+        states = states[:-1]
+    assert results == expected[: len(results)]
+    assert states == then[: len(states)]
+
+
+def test_most_of_them_are_captured() -> None:
+    found = [_calls(CHANGES[c], USES[u], captured=True)[2] for c, u in itertools.product(list(CHANGES)[:5], USES)]
+    assert sum(found) <= len(found) // 4

@@ -105,6 +105,7 @@ class Function(Made):
     _met: set[Any] = field(
         default_factory=set[Any], repr=False
     )  # kinds of arguments that were traced with arrays inside
+    _changing: set[Any] = field(default_factory=set[Any], repr=False)  # kinds whose traces have changed what they read
     _before: Record = field(default=UNKNOWN, repr=False)  # what there was before the last trace of this call
     _leaves: bool = False  # whether its last trace has left values in objects
     _settled: bool = False  # whether it was traced once: where it stores is known
@@ -159,6 +160,7 @@ class Function(Made):
         self._moving.clear()
         self._constant.clear()
         self._met.clear()
+        self._changing.clear()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves this frame out of tracebacks
@@ -338,7 +340,8 @@ class Function(Made):
                 return program, given, record
         objects = fixed_of(given.leaves, given.moving)
         before, reads = self.record(call), (self.reads, self._moving.get(objects))
-        whole = self._whole(call) if before.why and (kind in self._met or not self._settled) else before
+        asked = not self._settled or (kind in self._met and kind not in self._changing)
+        whole = self._whole(call) if before.why and asked else before
         self._before = whole
         try:
             before, program, given = self._specialised(given, before, whole, call)
@@ -353,10 +356,13 @@ class Function(Made):
             and not before.changed()
         )
         record = before if known else self.followed(before, call)
-        changed = self._moved(kind, program, call)
-        if changed and not (whole.why or whole.changed()):  # else the body, run again, would change it twice
-            program, given, record = self._opened(changed, program, given, record, call)
-            taken_back(whole)
+        if not whole.why and whole.changed():
+            self._changing.add(kind)
+        elif not whole.why or kind not in self._met:
+            changed = self._moved(kind, program, call)
+            if changed and not whole.why:  # else the body, run again, might change something twice
+                program, given, record = self._opened(changed, program, given, record, call)
+                taken_back(whole)
         if not record.why:
             self._keep(key, program, given, record)
         return program, given, record

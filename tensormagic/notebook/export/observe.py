@@ -20,9 +20,11 @@ from tensormagic import session
 from tensormagic.capture import inputs
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
+from tensormagic.functions.footprint import UNKNOWN
 from tensormagic.functions.function import Function
 from tensormagic.functions.given import Given
 from tensormagic.functions.program import Specialisation
+from tensormagic.functions.record import Record
 from tensormagic.notebook.export.source import Cell, ExportError
 from tensormagic.notebook.run import Outcome, Source, compiled, run, run_plain
 
@@ -116,8 +118,8 @@ class Run:
         """Run without output, in the notebook's folder, with every new kind of call noted."""
         own, calls = Function.specialise, self.calls
 
-        def specialise(self: Function, given: Given) -> tuple[Specialisation, Given]:
-            program, complete = own(self, given)
+        def specialise(self: Function, given: Given, before: Record = UNKNOWN) -> tuple[Specialisation, Given]:
+            program, complete = own(self, given, before)
             calls.setdefault(self, []).append(Call(complete, program))
             return program, complete
 

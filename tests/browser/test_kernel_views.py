@@ -28,7 +28,7 @@ CELLS = [
     "loss",
     "%tensor_default on",
     "import tensormagic as tm\ns = (X @ w).sum()\nprint(isinstance(s, tm.Tensor))",
-    "%%tensor --show none\nu = w * 1.0\nfor k in range(2_000_000):\n    u = np.sin(u) + 0.1\nu.sum()",
+    "%%tensor --show none\nu = w * 1.0\nfor k in range(50_000_000):\n    u = np.sin(u) + 0.1\nu.sum()",
 ]
 SELECT = """([cell, end]) => {
     const notebook = jupyterapp.shell.currentWidget.content;
@@ -92,7 +92,7 @@ def test_what_the_kernel_says(request: pytest.FixtureRequest, shown: OpenNoteboo
 
         page.evaluate(START, len(CELLS) - 1)
         bar = page.locator(".tm-bar")
-        expect(bar).to_contain_text(re.compile(r"computing for \d+ s · iteration [\d,]+ of 2,000,000 · by NumPy"))
+        expect(bar).to_contain_text(re.compile(r"computing for \d+ s · iteration [\d,]+ of 50,000,000 · by NumPy"))
         assert 0 < float(bar.get_by_role("progressbar", name="Computation").get_attribute("value") or 0) < 1
         page.wait_for_timeout(500)
         bar.scroll_into_view_if_needed()

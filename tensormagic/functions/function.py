@@ -106,7 +106,6 @@ class Function(Made):
         default_factory=set[Any], repr=False
     )  # kinds of arguments that were traced with arrays inside
     _changing: set[Any] = field(default_factory=set[Any], repr=False)  # kinds whose traces have changed what they read
-    _before: Record = field(default=UNKNOWN, repr=False)  # what there was before the last trace of this call
     _leaves: bool = False  # whether its last trace has left values in objects
     _settled: bool = False  # whether it was traced once: where it stores is known
     _complex: frozenset[int] = frozenset()
@@ -210,7 +209,6 @@ class Function(Made):
         What was traced is kept for each way to take such results, so that values which take turns are traced once each.
         """
         tried = {self._complex}
-        self._before = UNKNOWN
         while True:
             try:
                 return self._general(args, options)
@@ -219,7 +217,6 @@ class Function(Made):
                 if error.site < 0 or other in tried:  # both, in the iterations of a loop
                     raise
                 tried.add(other)
-                taken_back(self._before)
                 self._kept[self._complex] = self.quick, self._exact, self._kinds
                 self._complex = other
                 self.quick, self._exact, self._kinds = self._kept.pop(other, (Seen(), OrderedDict(), OrderedDict()))
@@ -271,16 +268,18 @@ class Function(Made):
             return result
         given, key = self.kind(args, options)
         known = next((k for k in self._exact.get(key, ()) if k.program.stores.fits(given.values) and k.holds()), None)
-        if known is None:
-            program, given, record = self._specialise(key, given, (args, options))
-            sizes = program.sizes(given.values)
-            if record.why:
-                return program.run(sizes, given.values, _own_arrays(args, options, given) if program.stores else ())
+        if known is not None:
+            return known.program.run(known.sizes, given.values, _own_arrays(known.program, args, options, given))
+        program, given, record, before = self._specialise(key, given, (args, options))
+        sizes = program.sizes(given.values)
+        if not record.why:
             reads = tuple([(r, signature(v)) for r, v in given.held if is_moving(v)])
-            known = Known(program, sizes, record.holds, given.leaves, reads)
-            self._remember(args, options, given, known)
-        program = known.program
-        return program.run(known.sizes, given.values, _own_arrays(args, options, given) if program.stores else ())
+            self._remember(args, options, given, Known(program, sizes, record.holds, given.leaves, reads))
+        try:
+            return program.run(sizes, given.values, _own_arrays(program, args, options, given))
+        except KindError:
+            taken_back(before)  # it is captured again
+            raise
 
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
         """The values of a call, and the key of the programs for values of their types and shapes."""
@@ -290,7 +289,7 @@ class Function(Made):
     def stored(self, args: tuple[Any, ...]) -> tuple[Given, bool]:
         """The values of a call, with all that it reads, and whether it stores into some of these."""
         given, key = self.kind(args, {})
-        program, given, _ = self._specialise(key, given, (args, {}))
+        program, given, *_ = self._specialise(key, given, (args, {}))
         return given, bool(program.stores.inputs)
 
     def whole(self, args: tuple[Any, ...]) -> Record:
@@ -332,20 +331,19 @@ class Function(Made):
         while len(self.quick) > _EXACT:
             del self.quick[next(iter(self.quick))]
 
-    def _specialise(self, key: Any, given: Given, call: Any) -> tuple[Specialisation, Given, Record]:
-        """The program for values of this kind, one that is there or a new one; and what it has read."""
+    def _specialise(self, key: Any, given: Given, call: Any) -> tuple[Specialisation, Given, Record, Record]:
+        """The program for values of this kind, one that is there or a new one; what it has read, and what was there before its capture."""
         kind = (*key[:-1], tuple([kind_of(v) for v in given.values]))
         for program, record in self._kinds.get(kind, ()):
             if program.stores.fits(given.values) and record.holds() and fits(program, given.values):
-                return program, given, record
+                return program, given, record, UNKNOWN  # nothing is captured
         objects = fixed_of(given.leaves, given.moving)
         before, reads = self.record(call), (self.reads, self._moving.get(objects))
         asked = not self._settled or (kind in self._met and kind not in self._changing)
         whole = self._whole(call) if before.why and asked else before
-        self._before = whole
         try:
             before, program, given = self._specialised(given, before, whole, call)
-        except CaptureError:
+        except (CaptureError, KindError):
             taken_back(whole)  # what was refused has not been
             raise
         self._settled = True
@@ -356,16 +354,13 @@ class Function(Made):
             and not before.changed()
         )
         record = before if known else self.followed(before, call)
-        if not whole.why and whole.changed():
-            self._changing.add(kind)
-        elif not whole.why or kind not in self._met:
-            changed = self._moved(kind, program, call)
-            if changed and not whole.why:  # else the body, run again, might change something twice
-                program, given, record = self._opened(changed, program, given, record, call)
-                taken_back(whole)
+        changed = self._moved(kind, program, whole)
+        if changed:
+            program, given, record = self._opened(changed, program, given, record, call)
+            taken_back(whole)
         if not record.why:
             self._keep(key, program, given, record)
-        return program, given, record
+        return program, given, record, whole
 
     def _specialised(
         self, given: Given, before: Record, whole: Record, call: Any
@@ -393,15 +388,19 @@ class Function(Made):
         while len(self._kinds) > _EXACT:
             self._kinds.popitem(last=False)
 
-    def _moved(self, kind: Any, program: Specialisation, call: Any) -> tuple[Inside, ...]:
+    def _moved(self, kind: Any, program: Specialisation, before: Record) -> tuple[Inside, ...]:
         """The places in objects that may be inputs: whose values alone have changed since the last trace of this kind, or that hold arrays.
 
-        Those of arrays are asked for at the second trace.
+        Those of arrays are asked for at the second trace. There are none where the trace has changed what it reads, or where that is not
+        known: to try them the body runs again, and would change it twice.
         """
-        found = tuple(space for _, record in self._kinds.get(kind, ())[:1] for space in moved(record))
+        if not before.why and before.changed():
+            self._changing.add(kind)
+            return ()
+        found = () if before.why else tuple(s for _, record in self._kinds.get(kind, ())[:1] for s in moved(record))
         if not found and program.extra and not self._leaves:
             if kind in self._met:
-                found = arrays_of(self._whole(call))
+                found = arrays_of(before)
             self._met.add(kind)
         known = {space.spot for space in found} - self._constant
         return tuple(space for space in found if space.spot in known)
@@ -526,9 +525,9 @@ def _no_form(_args: tuple[Any, ...]) -> None:
 _NEVER: tuple[Any, ...] = (_no_form, None, ("", (), ""))  # the last call, where there was none
 
 
-def _own_arrays(args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:
-    """The caller's arrays, and those that are read from outside."""
-    return [*flatten((args, options))[0], *(value for _, value in given.held)]
+def _own_arrays(program: Specialisation, args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:
+    """The caller's arrays, and those that are read from outside, where the program stores into some."""
+    return [*flatten((args, options))[0], *(value for _, value in given.held)] if program.stores else []
 
 
 # functions of the user ------------------------------------------------------------------------------------------------

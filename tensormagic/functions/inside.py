@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.functions.record import MISSING, Check, Record
+from tensormagic.functions.record import ANYTHING, MISSING, Check, Record
 from tensormagic.functions.space import Read
 from tensormagic.ir.errors import CaptureError
 
@@ -98,6 +98,14 @@ def put(holder: Any, key: Any, value: Any) -> None:
         object.__setattr__(holder, key, value)
 
 
+def remove(holder: Any, key: Any) -> None:
+    """Have a dictionary, or a class, hold nothing by that name."""
+    if isinstance(holder, dict):
+        del holder[key]
+    else:
+        type.__delattr__(holder, key)
+
+
 def _keys(holder: Any, key: Any) -> Iterable[Any]:
     if isinstance(holder, dict):
         return list(holder)
@@ -169,41 +177,29 @@ def taken_back(record: Record) -> bool:
 
 
 def _put_back(check: Check, keys: Mapping[int, Any]) -> None:
-    of, name, held = check.operands
-    space = getattr(of, "__self__", None)
-    if check.kind.startswith("entry") and isinstance(space, dict) and space.get(name, MISSING) is not held:
-        if held is MISSING:
-            del space[name]
-        else:
-            space[name] = held
-    elif check.kind.startswith("cell"):
-        of.cell_contents = held
-    elif check.kind.startswith(("entry", "holds")) and check.place is not None and not isinstance(check.place[0], dict):
-        _put_attribute(*check.place, held)  # of a class, or of an object with slots
+    of, _, before = check.operands
+    if check.kind == "items":
+        _put_items(of, before, keys)
     elif check.kind == "array" and of.flags.writeable:
-        np.copyto(of, np.frombuffer(held[3], held[0]).reshape(held[1]))
-    elif check.kind == "items":
-        _put_items(of, held, keys)
+        np.copyto(of, np.frombuffer(before[3], before[0]).reshape(before[1]))
+    elif check.place is not None and held(*check.place) is not before:
+        remove(*check.place) if before is MISSING else put(*check.place, before)
 
 
-def _put_attribute(holder: Any, key: Any, value: Any) -> None:
-    if value is not MISSING:
-        put(holder, key, value)
-    elif hasattr(holder, key):
-        delattr(holder, key)
-
-
-def _put_items(of: Any, held: Any, keys: Mapping[int, Any]) -> None:
+def _put_items(of: Any, before: Sequence[Any], keys: Mapping[int, Any]) -> None:
+    """Have a container hold what it held; what is an input of the trace stays what it is."""
+    if any(old is ANYTHING for old in before):
+        before = [now if old is ANYTHING else old for now, old in zip(of, before, strict=False)]
     if isinstance(of, list):
-        of[:] = held
+        of[:] = before
     elif isinstance(of, set):
         of.clear()
-        of.update(held)
+        of.update(before)
     elif isinstance(of, deque):
         of.clear()
-        of.extend(held)
+        of.extend(before)
     elif type(of) is _VALUES and id(mapped := _owner(of)) in keys:
-        entries = dict(zip(keys[id(mapped)], held, strict=True))
+        entries = dict(zip(keys[id(mapped)], before, strict=True))
         mapped.clear()
         mapped.update(entries)
 

@@ -48,8 +48,9 @@ def _model(change: str, use: str) -> tuple[Any, dict[str, Any]]:
 G, A = 0, np.array([1.0, 2.0, 3.0])
 class Slotted:
     __slots__ = ("c",)
-class Model:
+class Base:
     total = 0
+class Model(Base):
     def step(self, x):
         {change}
         {use}
@@ -110,3 +111,30 @@ def test_what_a_call_changes_is_changed_once(change: str, use: str) -> None:
 def test_most_of_them_are_captured() -> None:
     found = [_calls(CHANGES[c], USES[u], captured=True)[2] for c, u in itertools.product(list(CHANGES)[:5], USES)]
     assert sum(found) <= len(found) // 4
+
+
+class Rates:
+    def __init__(self) -> None:
+        self.rates, self.table, self.n = [0.1, 0.2], {"a": 0.5}, 0
+
+    def step(self, x: Any) -> Any:
+        if x.ndim == 2:
+            self.n += 1
+            self.rates.append(0.0)
+            self.table["b"] = 1.0
+            return iter([x * self.rates[0]])
+        return (x * self.rates[0]).sum() + self.rates[1] * self.table["a"]
+
+
+def test_a_refused_call_leaves_numbers_that_are_inputs() -> None:
+    model = Rates()
+    step = tm.tensor(model.step)
+    for _ in range(4):
+        assert step(np.ones(3)) == pytest.approx(3 * model.rates[0] + model.rates[1] * model.table["a"])
+        model.rates[0] += 0.5
+        model.rates[1] *= 2
+        model.table["a"] += 1
+    then = [*model.rates], {**model.table}
+    with pytest.raises(CaptureError, match="iterator"):
+        step(np.ones((2, 2)))
+    assert (model.rates, model.table, model.n) == (*then, 0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.steps import STORES
-from tensormagic.ir.errors import CaptureError, ForeignStoreError
+from tensormagic.ir.errors import CaptureError, ForeignStoreError, ValueNeededError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import Type
@@ -106,7 +106,7 @@ def needs_value(
     if capture.abstract or capture.trials:
         if capture.abstract and _is_stored() and not what.startswith("a key"):
             not_own("the code")
-        raise CaptureError(f"{what} needs the value of what is being captured", advice)
+        raise ValueNeededError(f"{what} needs the value of what is being captured", advice)
     if node is not None and node.type.inexact and (frame := context.user_frame()) is not None:
         capture.taken.setdefault(node, context.span(frame))
         if _is_stored() and not what.startswith("a key"):

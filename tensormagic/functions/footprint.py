@@ -122,6 +122,7 @@ class _Walk:
         self.generators = True
         self.moving: set[tuple[int, Any]] = set()  # places in containers and objects whose values are inputs
         self.typed = False  # whether code asks for types
+        self.makes = False  # whether code can come from an object to its class, and call that
         self.unstaged = False  # whether Python runs code as it is written
         self.users: list[types.FunctionType] = []
         self._begin()
@@ -138,7 +139,7 @@ class _Walk:
     def all(self, roots: Sequence[Any], arguments: Any, reads: Sequence[Read]) -> None:
         """Look at everything."""
         while True:
-            known = len(self.names), self.every, self.asks
+            known = len(self.names), self.every, self.asks, self.makes
             self._begin()
             self.pending += [
                 (r, vars(r)["__name__"] if "__name__" in getattr(r, "__dict__", ()) else "the function", True)
@@ -152,7 +153,7 @@ class _Walk:
                     self._read(*read, True)
             while self.pending:
                 self._visit(*self.pending.pop())
-            if known == (len(self.names), self.every, self.asks):
+            if known == (len(self.names), self.every, self.asks, self.makes):
                 return
 
     # what is noted ----------------------------------------------------------------------------------------------------
@@ -231,6 +232,7 @@ class _Walk:
             self._attributes(value, getattr(value, "__dict__", {}), (), told)
         elif (names := kinds.parts_of(value)) is not None:
             self.unstaged |= isinstance(value, property)
+            self.makes |= isinstance(value, classmethod)
             for name in names:
                 self._push(getattr(value, name), told)
         elif isinstance(value, np.ndarray):
@@ -285,6 +287,7 @@ class _Walk:
             self.every |= not kinds.BY_NAME.isdisjoint(one.reads | one.parts)
             self.asks |= not kinds.ASKING.isdisjoint(one.reads)
             self.typed |= not kinds.TYPES.isdisjoint(one.reads)
+            self.makes |= not kinds.REACHING.isdisjoint(one.reads | one.parts)
             for name in sorted(one.reads):
                 self._global(name, space, home, lifted)
             for name in one.modules:
@@ -358,7 +361,8 @@ class _Walk:
         if names:
             self._check("entries", space, tuple(names), tuple([space[n] for n in names]), f"{told}.{names[0]}")
 
-    def _class(self, kind: type, told: str) -> None:
+    def _class(self, kind: type, told: str, *, called: bool = True) -> None:
+        """A class; where it is not ``called``, only objects of it are there, and what makes them is not run."""
         if kinds.is_quiet_class(kind):
             return
         if not kinds.is_pythons(kind) or not kinds.is_users_class(kind):
@@ -369,7 +373,7 @@ class _Walk:
         found: set[str] = set()
         for base in reversed(kind.__mro__):  # a name that a base has is asked of those before it, too
             space = vars(base)
-            own = {n for n in space if self._wanted(n)}
+            own = {n for n in space if self._wanted(n) and (called or n not in kinds.MAKING)}
             if base is kind or kinds.is_users_class(base):
                 for name in sorted(own | found):
                     self._entry(space, name, f"{base.__name__}.{name}", owner=base)
@@ -392,7 +396,11 @@ class _Walk:
         if not kinds.is_followed(kind):
             raise Unfollowed(f"{told} ({kind.__module__}.{kind.__qualname__})")
         self._check("type", value, None, kind, told)
-        self._push(kind, told)
+        if self.makes or self.every or type(kind) is not type or kinds.is_partly_librarys(kind):
+            self._push(kind, told)
+        elif ("objects of", id(kind)) not in self.seen:
+            self.seen["objects of", id(kind)] = kind
+            self._class(kind, told, called=False)
         if isinstance(value, list | dict | set | frozenset | tuple | deque):
             self.items(value, told, False)
         of_class = {n for c in kind.__mro__ if c is not object for n in vars(c) if self._wanted(n) and n[:2] != "__"}

@@ -41,7 +41,7 @@ from tensormagic.functions.record import Record
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stores import committed
 from tensormagic.functions.travel import Made
-from tensormagic.ir.errors import CaptureError, ForeignStoreError, KindError
+from tensormagic.ir.errors import CaptureError, ForeignStoreError, KindError, ValueNeededError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.outside import Changed, Log, logged
@@ -102,12 +102,12 @@ class Function(Made):
         default_factory=OrderedDict, repr=False
     )  # places in objects that are inputs, by the arguments that are none
     _constant: set[Any] = field(default_factory=set[Any], repr=False)  # places in objects that cannot be inputs
+    _asked: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments that were traced
     _met: set[Any] = field(
         default_factory=set[Any], repr=False
     )  # kinds of arguments that were traced with arrays inside
     _changing: set[Any] = field(default_factory=set[Any], repr=False)  # kinds whose traces have changed what they read
     _leaves: bool = False  # whether its last trace has left values in objects
-    _settled: bool = False  # whether it was traced once: where it stores is known
     _complex: frozenset[int] = frozenset()
     _kept: dict[frozenset[int], Any] = field(default_factory=dict[frozenset[int], Any], repr=False)
 
@@ -158,6 +158,7 @@ class Function(Made):
         self._kept.clear()
         self._moving.clear()
         self._constant.clear()
+        self._asked.clear()
         self._met.clear()
         self._changing.clear()
 
@@ -339,14 +340,14 @@ class Function(Made):
                 return program, given, record, UNKNOWN  # nothing is captured
         objects = fixed_of(given.leaves, given.moving)
         before, reads = self.record(call), (self.reads, self._moving.get(objects))
-        asked = not self._settled or (kind in self._met and kind not in self._changing)
+        asked = kind not in self._asked or (kind in self._met and kind not in self._changing)
         whole = self._whole(call) if before.why and asked else before
         try:
             before, program, given = self._specialised(given, before, whole, call)
         except (CaptureError, KindError):
             taken_back(whole)  # what was refused has not been
             raise
-        self._settled = True
+        self._asked.add(kind)
         known = (
             (self.reads, self._moving.get(objects)) == reads
             and not self._leaves
@@ -365,10 +366,10 @@ class Function(Made):
     def _specialised(
         self, given: Given, before: Record, whole: Record, call: Any
     ) -> tuple[Record, Specialisation, Given]:
-        """A new program; with inputs for arrays in objects, where the body stores into such."""
+        """A new program; with inputs for arrays in objects, where the body stores into such, or takes elements that data choose."""
         try:
             return before, *self.specialise(given, whole)
-        except ForeignStoreError:
+        except (ForeignStoreError, ValueNeededError) as error:
             objects = fixed_of(given.leaves, given.moving)
             inside = arrays_in(whole) if taken_back(whole) else ()
             moving = [read for read in self._moving.get(objects, ()) if read[1].moving]
@@ -376,9 +377,15 @@ class Function(Made):
             inside = [read for read in inside if read[1].spot not in known]
             if not inside:
                 raise
-            self._moving[objects] = (*moving, *inside)
+            former, self._moving[objects] = self._moving.get(objects, ()), (*moving, *inside)
             before, given = self.record(call), self._among(given.leaves, given.moving, given.build)
-            return before, *self.specialise(given, whole)
+            try:
+                return before, *self.specialise(given, whole)
+            except CaptureError:
+                self._moving[objects] = former
+                if isinstance(error, ForeignStoreError):
+                    raise
+                raise error from None
 
     def _keep(self, key: Any, program: Specialisation, given: Given, record: Record) -> None:
         kind = (key[0], *self._key(given), tuple([kind_of(v) for v in given.values]))

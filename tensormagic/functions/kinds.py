@@ -34,6 +34,12 @@ BY_NAME = frozenset({"getattr", "setattr", "delattr", "vars", "dir", "__dict__",
 ASKING = frozenset({"hasattr", "getattr", "AttributeError", "Exception", "BaseException", "dir", "vars"})
 TYPES = frozenset({"isinstance", "issubclass", "type", "hasattr", "callable", "getattr"})
 _STAGED = {"__init__", "__call__", "__post_init__"}  # methods with such names that calls lead to
+MAKING = frozenset(  # what runs where a class is called
+    {"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"}
+)
+REACHING = MAKING | {  # names by which code comes from an object to its class
+    "type", "__class__", "__mro__", "replace", "__replace__", "__reduce__", "__reduce_ex__",
+}  # fmt: skip
 FILES = frozenset({  # functions of NumPy's that read what is no operand of theirs
     "load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap", "open_memmap", "DataSource", "loadmat", "get_printoptions",
     "geterr", "geterrcall", "getbufsize",

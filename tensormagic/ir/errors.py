@@ -69,6 +69,10 @@ class ForeignStoreError(CaptureError):
     """A store into an array that is not captured."""
 
 
+class ValueNeededError(CaptureError):
+    """Code that needs the value of what is being captured."""
+
+
 class SharedError(CaptureError):
     """An array's memory is given as something else: stores into the one reach the other."""
 

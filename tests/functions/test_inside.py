@@ -3,6 +3,7 @@
 import linecache
 import textwrap
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,3 +110,43 @@ def test_what_is_refused(text, words):
     with pytest.raises(CaptureError, match=words):
         tm.tensor(function(text, space))(G)
     assert shown(space["p"]) == shown(state()["p"])
+
+
+INDEXED = {
+    "rows": "return self.X[rows].sum(0)",
+    "rows and columns": "return self.X[rows, 1] * self.y[rows]",
+    "an item": "return self.d['X'][rows].mean() + self.L[0][rows].sum()",
+    "a computed place": "i = np.argmax(rows); return self.X[i], self.L[0][i, 0]",
+    "a slice": "return self.X[:np.max(rows)].sum()",
+    "a loop": "t = 0.0\nfor i in self.perm:\n    t = t + self.X[i] * rows[0]\nreturn t",
+    "chosen numbers": "r = np.flatnonzero(self.y > rows[0]); return self.X[r].sum()",
+    "a store": "self.X[rows] = 7.0; return self.X.sum()",
+}
+
+
+@pytest.mark.parametrize("use", INDEXED)
+def test_elements_that_data_choose_of_arrays_in_objects(use: str) -> None:
+    """A method that takes rows of an attribute by an array: over calls between which the attributes change."""
+    body = textwrap.indent(INDEXED[use].replace("; ", "\n"), " " * 8)
+    text = f"""class Data:
+    def __init__(self):
+        self.X = np.arange(12.0).reshape(6, 2)
+        self.y, self.d, self.L = np.arange(6.0), {{"X": self.X.copy()}}, [self.X + 1]
+        self.perm = np.array([3, 1, 0])
+    def step(self, rows):
+{body}
+"""
+    space: dict[str, Any] = {"np": np, "__name__": "indexed"}
+    linecache.cache["<indexed>"] = len(text), None, text.splitlines(keepends=True), "<indexed>"
+    exec(compile(text, "<indexed>", "exec"), space)
+    plain, data = space["Data"](), space["Data"]()
+    step = tm.tensor(space["Data"].step)
+    for k, rows in enumerate([[0, 5], [1, 2], [3, 3], [1, 0], [2, 4]]):
+        expected, found = plain.step(np.array(rows)), step(data, np.array(rows))
+        for e, f in zip(*[(v if isinstance(v, tuple) else (v,)) for v in (expected, found)], strict=True):
+            np.testing.assert_array_equal(f, e)
+        np.testing.assert_array_equal(data.X, plain.X)
+        if k == 2:
+            for one in (plain, data):
+                one.X, one.perm = one.X * 2, one.perm[::-1].copy()
+                one.y[2] = 9.0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import linecache
 import random
+import sys
 import time
 import types
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.functions import function as function_module
 from tensormagic.ir.errors import CaptureError, GuardError
 from tests.functions import state_programs as states
 
@@ -245,3 +248,68 @@ def test_what_has_no_hash_is_read_as_it_is():
     for value in (memoryview(np.arange(2.0)), Own(), [1]):
         assert tm.tensor(lambda x, value=value: (x * 2, value is None))(X)[1] is False
         assert tm.tensor(lambda x: x * 2 if value is None else x * 3)(X).tolist() == [0.0, 3.0, 6.0]  # noqa: B023 (called here)
+
+
+@pytest.mark.parametrize(
+    "first", ["np.random.default_rng(0).normal(size=3)", "np.random.normal(size=3)", "np.loadtxt(['1', '2', '3'])"]
+)
+@pytest.mark.parametrize("method", ["return self.W * x", "return self.twice(x).sum()"])
+def test_what_makes_objects_is_not_read_by_methods(first: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class whose ``__init__`` draws numbers or reads files: its methods do not run that, and are captured once."""
+    text = (
+        f"class Model:\n    def __init__(self):\n        self.W = {first}\n    def twice(self, x):\n        return self.W * x * 2\n"
+    text += f"    def step(self, x):\n        {method}\n"
+    )
+    space: dict[str, Any] = {"np": np, "__name__": "made"}
+    linecache.cache["<made>"] = len(text), None, text.splitlines(keepends=True), "<made>"
+    exec(compile(text, "<made>", "exec"), space)
+    plain, model = space["Model"](), space["Model"]()
+    model.W = plain.W.copy()
+    step, traces = tm.tensor(space["Model"].step), list[int]()
+    original = function_module.trace
+    monkeypatch.setattr(function_module, "trace", lambda *args: [traces.append(1), original(*args)][1])
+    for k in range(8):
+        x = np.arange(3.0) + k
+        np.testing.assert_array_equal(step(model, x), plain.step(x))
+        if k == 3:
+            traces.clear()
+    assert not traces
+
+
+MAKING = {
+    "its class": "return type(self)(x).v",
+    "the class, by its attribute": "return self.__class__(x).v",
+    "a class method": "return self.made(x).v",
+    "the name": "return Made(x).v",
+    "a copy with another value": "return dataclasses.replace(self, v=x).w",
+}
+
+
+@pytest.mark.parametrize("how", MAKING)
+def test_what_makes_objects_is_read_where_it_runs(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method that makes an object of its class follows what making it reads."""
+    text = f"""import dataclasses
+rate = 2.0
+offset = [1.0]
+@dataclasses.dataclass
+class Made:
+    v: object
+    w: object = 0.0
+    def __post_init__(self):
+        self.v = self.v * rate + offset[0]
+        self.w = self.v
+    @classmethod
+    def made(cls, x):
+        return cls(x)
+    def step(self, x):
+        {MAKING[how]}
+"""
+    space: dict[str, Any] = {"np": np, "__name__": "made"}
+    monkeypatch.setitem(sys.modules, "made", types.ModuleType("made"))  # where a dataclass looks
+    linecache.cache["<making>"] = len(text), None, text.splitlines(keepends=True), "<making>"
+    exec(compile(text, "<making>", "exec"), space)
+    made = space["Made"](np.ones(2))
+    step = tm.tensor(space["Made"].step)
+    for k in range(6):
+        space["rate"], space["offset"][0] = 2.0 + k // 2, 1.0 + k // 3
+        np.testing.assert_array_equal(step(made, np.arange(2.0)), space["Made"].step(made, np.arange(2.0)))

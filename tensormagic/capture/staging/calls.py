@@ -19,6 +19,7 @@ from tensormagic.capture.library import applying, mathematics
 from tensormagic.capture.makers import maker_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import ordering, outside, ranges, scalar_types, source
+from tensormagic.capture.staging.consumed import is_staged, leaving
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
@@ -82,6 +83,8 @@ def called(function: Any) -> Any:
     capture = context.current()
     if capture is None:
         return function
+    if any(t.iterators for t in capture.trials) and not is_staged(function):
+        return leaving(function, _called(function))
     kind = type(function)
     if kind is not BuiltinFunctionType and kind is not FunctionType:
         return _called(function)

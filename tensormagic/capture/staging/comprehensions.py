@@ -16,7 +16,7 @@ from tensormagic.capture.staging.grown import GrownList, until_typed
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.ranges import items_of
 from tensormagic.capture.staging.repeating import staged_each
-from tensormagic.capture.staging.trial import World, attempt
+from tensormagic.capture.staging.trial import World, attempt, refuse_taken
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.ir.errors import CaptureError
@@ -29,6 +29,7 @@ Iteration = Callable[..., Any]
 
 def comprehended(iterable: Any, iteration: Iteration, single: bool, test: Iteration | None = None) -> Any:
     """``[iteration(item) for item in iterable if test(item)]``: a loop that fills an array, where the iterations are alike."""
+    refuse_taken(iterable)
     one = _of_one(iteration, single)
     if test is not None:
         return _chosen(iterable, (iteration, test), one, _of_one(test, single))
@@ -45,6 +46,7 @@ def _of_one(iteration: Iteration, single: bool) -> Iteration:
 
 def generated(iterable: Any, iteration: Iteration, single: bool, test: Iteration | None = None) -> Any:
     """``(iteration(item) for item in iterable if test(item))``."""
+    refuse_taken(iterable)
     return Generated(
         iterable, iteration, _of_one(iteration, single), test, None if test is None else _of_one(test, single)
     )

@@ -16,11 +16,12 @@ from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.aliases import holding
 from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.carries import Names
+from tensormagic.capture.staging.consumed import counted_by, refuse_held
 from tensormagic.capture.staging.grown import Untyped, growing
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loops import Loop, conditional, counted
 from tensormagic.capture.staging.ranges import First, Items, Rest, is_lazy, items_of
-from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, World, attempt
+from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, World, attempt, refuse_taken
 from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
 from tensormagic.capture.value import extent, wrap
 from tensormagic.ir.errors import CaptureError, TensorError
@@ -32,6 +33,7 @@ from tensormagic.ops.leaf import Source, index_node, input_node, size_node
 from tensormagic.ops.scalars import scalar
 
 Thunk = Callable[[], Any]
+_GUARDED = 250  # iterations that a function has of its own, each of which may not be done
 UNROLLED = 32  # iterations up to which Python runs a loop in which arrays change their length
 
 
@@ -51,7 +53,7 @@ def each(
     simple: bool = False,
 ) -> Iterable[Any]:
     """``for``; what is left to go over, where Python can run the body as it is written: ``simple`` says that it is there."""
-    items = items_of(iterable) if context.current() is not None else None
+    items = _items(iterable) if context.current() is not None else None
     names = Names(*map(tuple, told))
     failed: Exception | None = None
     if items is not None and _may_stage(items):
@@ -76,6 +78,11 @@ def each(
         return iterable
     _go_over(iterable, items, failed, iteration, stop, names)
     return ()
+
+
+def _items(iterable: Any) -> Items | None:
+    found = items_of(iterable)
+    return counted_by(iterable) if found is None else found
 
 
 @dataclass
@@ -222,16 +229,37 @@ def _listed(items: Items) -> Iterable[Any]:
 def _iterations(
     items: Iterable[Any], iteration: Callable[[Any], None], stop: Thunk | None, names: Names, lazy: int
 ) -> None:
-    """Run iterations, ``lazy`` of them before their conditions are computed."""
+    """Run iterations, ``lazy`` of them before their conditions are computed; a loop that is left takes nothing more from an iterator."""
     with Driving(lazy) as driving:
-        for item in items:
+        taking = iter(items)
+        asked, guarded = taking is not items, 0
+        if not asked:
+            refuse_taken(items)
+        while True:
             driving.begin()
             condition = False if stop is None else decided(stop())
+            if not asked and not isinstance(condition, bool):
+                if values_are_there():
+                    condition = computed(condition)
+                else:
+                    refuse_held(items)
+                    asked = True
             if condition is True:
+                break
+            try:
+                item = next(taking)
+            except StopIteration:
                 break
             if condition is False:
                 iteration(item)
-            elif _guarded(condition, iteration, item, names):
+                continue
+            guarded += 1
+            if guarded > _GUARDED and not values_are_there():
+                raise CaptureError(
+                    f"a loop over a {type(items).__name__} has more than {_GUARDED:,} iterations, of which data say how many are done",
+                    "Go over an array or a range, or write it with `while`.",
+                )
+            if _guarded(condition, iteration, item, names):
                 break
 
 

@@ -92,6 +92,7 @@ class World:
         self.growing: dict[int, list[Any]] = {}  # lists that the code may append to, by their id
         self.grown: list[tuple[list[Any], list[Any]]] = []  # what it has appended to these
         self.readers: dict[Any, list[FunctionType]] = {}  # the functions that name a variable
+        self.iterators: dict[int, Any] = {}  # whose values are gone once they are taken, by their id
         self._seen: set[int] = set()
         self._classes: set[type] = set()
         self._pending: deque[Any] = deque(functions)
@@ -180,6 +181,8 @@ class World:
             self._pending += [getattr(v, "__func__", v) for v in vars(own).values()]
         if isinstance(value, type):
             return
+        if hasattr(kind, "__next__"):
+            self.iterators[id(value)] = value
         module = package_of(type(value))
         for inside in containers_of(value) if module not in _FOREIGN or is_users_module(value) else ():
             self.containers.append((inside, dict(inside)))
@@ -274,8 +277,11 @@ class Trial:
         Why it cannot be staged, where somebody may have caught that.
     raised, place
         The exception of its last ``raise`` statement, and where that stands.
+    iterators
+        Those that are there before it.
     """
 
+    iterators: dict[int, Any]
     spoiled: CaptureError | None = None
     raised: Exception | None = None
     place: tuple[Any, ...] = ()
@@ -350,6 +356,16 @@ def spoil(what: str, advice: str) -> NeedsPython:
     return error
 
 
+def refuse_taken(value: Any) -> None:
+    """Refuse to take values, in code that is tried out, from an iterator that was there before: they could not be put back."""
+    capture = context.current()
+    if capture is not None and any(id(value) in t.iterators for t in capture.trials):
+        raise spoil(
+            f"values are taken from a {type(value).__name__}: what depends on data around it",
+            "Make a list of them before.",
+        )
+
+
 def attempt(
     world: World,
     run: Callable[[], Any],
@@ -376,7 +392,7 @@ def attempt(
         )
     ask_all()  # of what there is before
     journal: dict[Buffer, Held] = {}
-    running = Trial()
+    running = Trial(world.iterators)
     start = next(serials)
     counts = capture.nodes, len(capture.guards), dict(capture.noted), dict(capture.lifted)
     refused = capture.refused

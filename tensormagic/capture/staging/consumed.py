@@ -1,0 +1,130 @@
+"""Iterators that a loop takes from: what it has taken is gone, for whoever else holds them."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import itertools
+import re
+from collections.abc import Container, Iterator
+from types import FrameType, GeneratorType
+from typing import Any
+
+from tensormagic.capture import context
+from tensormagic.capture.staging.ranges import Items
+from tensormagic.capture.staging.source import is_users
+from tensormagic.capture.staging.trial import refuse_taken
+from tensormagic.capture.stand_ins import StandIn
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.size import Size
+
+
+def refuse_held(iterator: Any) -> None:
+    """Refuse to take a data-dependent number of values from an iterator that other code can go on with."""
+    if _is_held(iterator):
+        kind = getattr(iterator, "own_class", type(iterator))
+        raise CaptureError(
+            f"a loop takes a data-dependent number of values from a {kind.__name__} that has another name, too",
+            "Go over a list of them, or make the iterator in the `for` statement.",
+        )
+
+
+def is_staged(function: Any) -> bool:
+    """Whether it is code of the user's, in which it is seen what is taken from an iterator."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code is not None and is_users(code.co_filename)
+
+
+def leaving(function: Any, own: Any) -> Any:
+    """``own``, called in place of ``function`` in code that is tried out: it takes nothing from iterators that were there before."""
+    refuse_taken(getattr(function, "__self__", None))
+    if not callable(own):
+        return own
+
+    def call(*args: Any, **options: Any) -> Any:
+        for value in args:
+            refuse_taken(value)
+        return own(*args, **options)
+
+    return call
+
+
+class Counted(Items):
+    """``itertools.count()``, of whole numbers: a loop over it ends where data say so."""
+
+    def __init__(self, start: int, step: int) -> None:
+        self.start = start
+        self.step = step
+
+    def count(self) -> Size:
+        return _ENDLESS
+
+    def at(self, index: Any) -> Any:
+        return self.start + self.step * index
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.at, itertools.count())
+
+
+_ENDLESS = 1 << 62
+
+
+def counted_by(value: Any) -> Counted | None:
+    """The numbers that an ``itertools.count`` gives which nothing else holds; None for anything else."""
+    if type(value) is not itertools.count:
+        return None
+    found = _NUMBERS.fullmatch(repr(value))  # its state cannot be asked for otherwise in every version of Python
+    if found is None or _is_held(value):
+        return None
+    return Counted(int(found[1]), int(found[2] or 1))
+
+
+_NUMBERS = re.compile(r"count\((-?\d+)(?:, (-?\d+))?\)")
+
+
+def _is_held(iterator: Any) -> bool:
+    """Whether other code can take from an iterator, or from one that it takes from itself."""
+    capture, frames = context.current(), list(_frames())
+    named = {id(v) for frame in frames if not _is_ours(frame) for v in frame.f_locals.values()}
+    ours = {id(v) for v in (capture.held if capture else None, *(f.f_locals for f in frames))}
+    pending: list[tuple[Any, Any]] = [(iterator, None)]
+    seen = set[int]()
+    while pending:
+        value, owner = pending.pop()
+        ours |= {id(pending)}
+        if id(value) in named or _others(value, ours | {id(owner)}):
+            return True
+        seen.add(id(value))
+        owner = vars(value) if isinstance(value, StandIn) else value
+        pending += zip(_sources(owner, seen), itertools.repeat(owner))
+    return False
+
+
+def _frames() -> Iterator[FrameType]:
+    """The frames of the code that runs, of which those of staged code hold the user's variables."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith("tensormagic.")
+
+
+def _sources(iterator: Any, seen: Container[int]) -> list[Any]:
+    """The iterators that one takes from itself."""
+    return [v for v in gc.get_referents(iterator) if hasattr(v, "__next__") and id(v) not in seen]
+
+
+def _others(value: Any, known: Container[int]) -> bool:
+    """Whether an object refers to a value, but for ``known`` ones, code that runs, and what is made to call it."""
+    found = gc.get_referrers(value)
+    return any(not isinstance(r, FrameType | tuple) and id(r) not in known and not _is_of_ours(r) for r in found)
+
+
+def _is_of_ours(value: Any) -> bool:
+    return isinstance(value, GeneratorType) and value.gi_frame is not None and _is_ours(value.gi_frame)
+
+
+__all__ = ["counted_by", "refuse_held"]

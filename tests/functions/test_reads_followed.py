@@ -256,10 +256,8 @@ def test_what_has_no_hash_is_read_as_it_is():
 @pytest.mark.parametrize("method", ["return self.W * x", "return self.twice(x).sum()"])
 def test_what_makes_objects_is_not_read_by_methods(first: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A class whose ``__init__`` draws numbers or reads files: its methods do not run that, and are captured once."""
-    text = (
-        f"class Model:\n    def __init__(self):\n        self.W = {first}\n    def twice(self, x):\n        return self.W * x * 2\n"
-    text += f"    def step(self, x):\n        {method}\n"
-    )
+    text = f"class Model:\n    def __init__(self):\n        self.W = {first}\n"
+    text += f"    def twice(self, x):\n        return self.W * x * 2\n    def step(self, x):\n        {method}\n"
     space: dict[str, Any] = {"np": np, "__name__": "made"}
     linecache.cache["<made>"] = len(text), None, text.splitlines(keepends=True), "<made>"
     exec(compile(text, "<made>", "exec"), space)

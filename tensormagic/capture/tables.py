@@ -106,6 +106,12 @@ class Labelled(Tensor):
         )
         capture = context.current()
         if alike or (capture is not None and not values_are_there()):
+            if self.columns is not None and name in _BY_COLUMN:
+                return self._by_column(name)
+            if not alike and not hasattr(np.ndarray, name):
+                refuse(
+                    f"{self._class_of_pandas.__name__}.{name}", "Call it outside, or write it with NumPy: s.to_numpy()."
+                )
             found = super().__getattr__(name)
             return self._labelling(found) if alike and name in _ALIKE else found
         self.detached = True  # what pandas computes is a constant of the graph
@@ -127,6 +133,12 @@ class Labelled(Tensor):
         """The same labels with other values."""
         return self._again(Tensor(self.place).astype(dtype, **options))
 
+    def __contains__(self, label: Any) -> bool:
+        return label in (_labels_of(self.labels) if self.columns is None else self.columns)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return self.round(ndigits or 0)
+
     def as_table(self) -> Any:
         """The Series or the DataFrame that this stands for."""
         if self.table is not None:
@@ -137,6 +149,15 @@ class Labelled(Tensor):
         if self.columns is None:
             return pd.Series(values, labels, name=self.called)
         return pd.DataFrame(values, labels, self.columns)
+
+    def _by_column(self, name: str) -> Callable[..., Any]:
+        """A method of running totals, which pandas takes down the rows."""
+
+        def method(axis: Any = 0, **options: Any) -> Any:
+            axis = {"index": 0, "columns": 1, None: 0}.get(axis, axis)
+            return self._again(getattr(Tensor(self.place), name)(axis=axis, **options))
+
+        return method
 
     def _labelling(self, method: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **options: self._again(method(*args, **options))
@@ -250,8 +271,9 @@ def _is_asked_by_pandas() -> bool:
 
 
 _ABSENT = object()
-_ALIKE_IN_TABLES = {"dot", "round", "clip"}  # methods that mean the same in NumPy
-_ALIKE = _ALIKE_IN_TABLES | {"cumsum", "cumprod", "argmax", "argmin", "argsort", "searchsorted", "repeat", "conj"}
+_BY_COLUMN = {"cumsum", "cumprod"}
+_ALIKE_IN_TABLES = {"dot", "round", "clip"} | _BY_COLUMN  # methods that mean the same in NumPy
+_ALIKE = _ALIKE_IN_TABLES | {"argmax", "argmin", "argsort", "searchsorted", "repeat", "conj"}
 
 
 def _reduction(name: str) -> Callable[..., Any]:

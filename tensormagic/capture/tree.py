@@ -15,9 +15,11 @@ import numpy as np
 from tensormagic.capture import door, frames
 from tensormagic.capture.door import is_table, numbers_of
 from tensormagic.capture.elements import Outgrown
+from tensormagic.capture.staging.ranges import Range, range_
 from tensormagic.capture.tables import Labelled, structure_of, with_labels
 from tensormagic.capture.value import Tensor
 
+_OF_NUMBERS: dict[type, Callable[..., Any]] = {slice: slice, Range: range_}
 _LEAVES = {np.ndarray, Tensor, float, int, bool, complex, np.float64}  # leaves, told at once
 
 
@@ -109,8 +111,17 @@ def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
         names = [f.name for f in dataclasses.fields(tree)]
         parts = [_collect(getattr(tree, n), leaves) for n in names]
         return lambda rest: dataclasses.replace(tree, **{n: build(rest) for n, build in zip(names, parts, strict=True)})
-    leaves.append(door.variable(tree))
-    return next
+    return _of_numbers(tree, leaves)
+
+
+def _of_numbers(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
+    """A leaf; of a slice, or a range, of captured numbers, what it is put together of."""
+    numbers = [tree.start, tree.stop, tree.step] if type(tree) in _OF_NUMBERS else []
+    if not any(isinstance(v, Tensor) for v in numbers):
+        leaves.append(door.variable(tree))
+        return next
+    kind, parts = _OF_NUMBERS[type(tree)], [_collect(v, leaves) for v in numbers]
+    return lambda rest: kind(*(build(rest) for build in parts))
 
 
 def _of_table(table: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any] | None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tests.capture.harness import KINDS, assert_equal, captured, check, laid_out, plain, refused
 
 NAMES: dict[str, Any] = {
@@ -110,9 +110,11 @@ def test_math():
 def test_math_of_complex_numbers_and_what_is_not_captured():
     with pytest.raises(TypeError, match="must be real number, not complex"):
         raise captured("r = math.sqrt(z[0])", NAMES).error or AssertionError
-    check("r = math.fsum([s, s]), math.remainder(s, 2)", **NAMES)  # on values; a function has none
-    with pytest.raises(CaptureError, match=r"math\.fsum is not captured"):
-        tm.tensor(lambda s: math.fsum([s, s]))(1.5)
+    check("r = math.fsum([s, s]), math.remainder(s, 2)", **NAMES)
+    captured_alone = tm.tensor(lambda s: (math.fsum([s, s]), math.remainder(s, 2)))  # called as they are
+    assert [captured_alone(v) for v in (1.5, 2.75)] == [(3.0, -0.5), (5.5, 0.75)]
+    with pytest.raises(DifferentiationError, match="fsum"):
+        tm.grad(lambda s: math.fsum([s, s]))(1.5)
     refused("r = (s - 3) ** 0.5", "the result is complex", **NAMES)
     refused("r = (s - 9) ** s", "the result is complex", **NAMES)
 

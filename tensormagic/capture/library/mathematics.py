@@ -46,6 +46,14 @@ _POLES = {
     "gamma",
 }  # infinite at numbers without being too large
 _OF_INTEGERS = {"gcd", "lcm", "factorial", "comb", "perm", "isqrt"}
+_AS_THEY_ARE = {
+    "factorial",
+    "comb",
+    "perm",
+    "isqrt",
+    "fsum",
+    "sumprod",
+}  # which run as they are whenever the graph runs
 
 
 @functools.cache
@@ -57,6 +65,8 @@ def captured(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
         if not any(map(has_lazy, (*args, *options.values()))):
             return function(*args, **options)
+        if not values_are_there() and name not in _CAPTURED:
+            return _as_it_is(function, args)
         if name in _OF_INTEGERS:
             return _of_integers(function, args)
         own = _OWN.get(name)
@@ -137,6 +147,47 @@ def _of_integers(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     return done(functools.reduce(op, [to_form(astype(n, np.dtype(int)), "python") for n in nodes]))
 
 
+def _as_it_is(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """A function without an op: Python's own, called with the numbers whenever the graph runs."""
+    from tensormagic.capture.staging.outside import with_arrays
+
+    listed = [list(a) if isinstance(a, Tensor) and a.ndim else a for a in args]
+    return with_arrays(function, "Python")(*listed)
+
+
+def _modf(value: Any) -> Any:
+    """``math.modf``: the fraction and the whole part, both with the sign of the number."""
+    number = _as_float(value, "modf")
+    whole = scalar.trunc(number)
+    rest = scalar.copysign(scalar.subtract(number, whole), number)
+    fraction = scalar.where(scalar.isinf(number), scalar.copysign(0.0, number), rest)
+    return done(to_form(fraction, "python")), done(to_form(whole, "python"))
+
+
+def _parts(value: Any) -> Any:
+    """``math.frexp``."""
+    mantissa, exponent = np.frexp(wrap(_as_float(value, "frexp")))
+    return wrap(to_form(node_of(mantissa), "python")), wrap(to_form(astype(node_of(exponent), int), "python"))
+
+
+def _ldexp(value: Any, exponent: Any) -> Any:
+    """``math.ldexp``."""
+    number, power = _as_float(value, "ldexp"), node_of(exponent)
+    if power.type.shape or power.type.dtype.kind not in "biu":
+        raise DTypeError("Expected an int as second argument to ldexp.")
+    found = to_form(node_of(np.ldexp(wrap(number), wrap(power))), "python")
+    infinite = scalar.logical_and(scalar.isinf(found), scalar.isfinite(number))
+    return done(_within(found, infinite))
+
+
+def _dist(first: Any, second: Any, /) -> Any:
+    """``math.dist``."""
+    pairs = list(zip(first, second, strict=False))
+    if len(first) != len(second):
+        raise ValueError("both points must have the same number of dimensions")
+    return _hypot(*[wrap(_as_float(a, "dist")) - wrap(_as_float(b, "dist")) for a, b in pairs])
+
+
 def _log(value: Any, *base: Any) -> Any:
     """``math.log``."""
     found = _computed("log", _as_float(value, "log"))
@@ -192,4 +243,9 @@ _OWN: dict[str, Callable[..., Any]] = {
     "trunc": _rounded("trunc"),
     "prod": _prod,
     "isclose": _isclose,
+    "modf": _modf,
+    "frexp": _parts,
+    "ldexp": _ldexp,
+    "dist": _dist,
 }
+_CAPTURED = {*_OF_FLOATS, *_OWN, "gcd", "lcm"}  # others run as they are, whenever the graph runs

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.staging.truth import truth
+from tensormagic.capture.tables import Labelled
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.size import nodes_of
 from tensormagic.ops.effects.checks import require
@@ -78,6 +79,8 @@ def bool_(*args: Any, **options: Any) -> Any:
 
 def round_(number: Any, ndigits: int | None = None) -> Any:
     """``round``, as NumPy's numbers have it."""
+    if isinstance(number, Labelled):
+        return round(number) if ndigits is None else round(number, ndigits)
     if isinstance(number, Tensor) and (number.type.form == "array" or _is_numpys_bool(number)):
         raise TypeError(
             f"type {'numpy.ndarray' if number.type.form == 'array' else 'numpy.bool'} doesn't define __round__ method"

@@ -298,6 +298,11 @@ def _doubted(error: Exception) -> Exception:
     return CaptureError(said, "Ask whether it is empty before it is used: `if values:`.")
 
 
+_OURS = re.compile(  # in errors of Python and of libraries
+    r"tensormagic\.|\b(Tensor|Labelled|Outgrown|GrownList|Generated|Objects)\b"
+)
+
+
 @contextmanager
 def refusing(label: str) -> Generator[None]:
     """Tell errors of a function's code as refusals, where they are none of the user's."""
@@ -313,6 +318,11 @@ def refusing(label: str) -> Generator[None]:
             )
         elif isinstance(error, TypeError) and _OF_FORMAT.fullmatch(str(error)):
             refusal = text_asked_for()  # `"%d" % value`: Python has put another error in the place of the refusal
+        elif isinstance(error, TypeError | AttributeError) and _OURS.search(str(error)):
+            refusal = CaptureError(
+                f"{label} does with what is being captured what only values can be used for",
+                "Do that outside the function, where there are values; or write it with NumPy.",
+            )
         else:
             refusal = _doubted(error)
         if refusal is error:

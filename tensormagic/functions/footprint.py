@@ -117,6 +117,7 @@ class _Walk:
         self.inputs = inputs  # arrays inside of containers and objects, by identity
         self.is_moving = is_moving
         self.names: set[str] = set()
+        self.stored: set[str] = set()  # attributes that code binds, which objects need not have
         self.every = False  # whether attributes are read by names that are not in the code
         self.asks = False  # whether it is asked which attributes there are
         self.generators = True
@@ -282,6 +283,7 @@ class _Walk:
     def _code(self, found: Sequence[Named], space: Mapping[str, Any], home: Any, lifted: bool) -> None:
         for one in found:
             self.names |= one.parts
+            self.stored |= one.stores
             if kinds.FILES & one.parts:
                 raise Unfollowed(f"{min(kinds.FILES & one.parts)}()")
             self.every |= not kinds.BY_NAME.isdisjoint(one.reads | one.parts)
@@ -407,7 +409,8 @@ class _Walk:
         inside, whole = getattr(value, "__dict__", None), kinds.is_partly_librarys(kind)
         if isinstance(inside, dict):
             self._check("dict", value, None, inside, told)
-            self._attributes(value, inside, of_class, told, whole=whole)
+            bound = {n for n in self.stored if not hasattr(kind, n)} if self.fixed else set[str]()
+            self._attributes(value, inside, of_class | bound, told, whole=whole)
         for base in kind.__mro__:
             for name, slot in vars(base).items():
                 if isinstance(slot, types.MemberDescriptorType) and (self._wanted(name) or base is not kind):

@@ -341,7 +341,7 @@ class Function(Made):
         objects = fixed_of(given.leaves, given.moving)
         before, reads = self.record(call), (self.reads, self._moving.get(objects))
         asked = kind not in self._asked or (kind in self._met and kind not in self._changing)
-        whole = self._whole(call) if before.why and asked else before
+        whole = self._whole(call) if asked else before
         try:
             before, program, given = self._specialised(given, before, whole, call)
         except (CaptureError, KindError):

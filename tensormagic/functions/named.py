@@ -25,11 +25,14 @@ class Named:
         Attributes, and words of texts, which ``getattr`` and formats may take for attributes.
     modules
         What it imports.
+    stores
+        Attributes that it binds.
     """
 
     reads: frozenset[str]
     parts: frozenset[str]
     modules: frozenset[str]
+    stores: frozenset[str]
 
 
 @lru_cache(maxsize=4096)
@@ -38,6 +41,7 @@ def named(code: CodeType) -> Named:
     reads: set[str] = set()
     parts: set[str] = set()
     modules: set[str] = set()
+    stores: set[str] = set()
     for step in dis.get_instructions(code):
         if step.opname in {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS"}:
             reads.add(step.argval)
@@ -45,6 +49,8 @@ def named(code: CodeType) -> Named:
             modules.add(step.argval)
         elif step.opname in _ATTRIBUTES:
             parts.add(step.argval if isinstance(step.argval, str) else str(step.argrepr))
+            if step.opname == "STORE_ATTR":
+                stores.add(step.argval)
     for constant in code.co_consts:
         parts |= _words(constant)
         if isinstance(constant, CodeType):
@@ -52,7 +58,8 @@ def named(code: CodeType) -> Named:
             reads |= inner.reads
             parts |= inner.parts
             modules |= inner.modules
-    return Named(frozenset(reads), frozenset(parts), frozenset(modules))
+            stores |= inner.stores
+    return Named(frozenset(reads), frozenset(parts), frozenset(modules), frozenset(stores))
 
 
 _ATTRIBUTES = {

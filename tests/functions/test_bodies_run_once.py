@@ -138,3 +138,30 @@ def test_a_refused_call_leaves_numbers_that_are_inputs() -> None:
     with pytest.raises(CaptureError, match="iterator"):
         step(np.ones((2, 2)))
     assert (model.rates, model.table, model.n) == (*then, 0)
+
+
+def test_a_refused_call_leaves_no_new_attributes() -> None:
+    """What an object did not have before a call that is refused it does not have after it, at a first call and at a later one."""
+
+    class Model:
+        def __init__(self) -> None:
+            self.w, self.steps = np.ones(2), 0
+
+        def step(self, x: Any, bad: bool) -> Any:
+            self.note = "begun"
+            self.history = [x.shape]
+            if bad:
+                return iter([x])
+            self.steps += 1
+            return (self.w * x).sum()
+
+    step, model = tm.tensor(Model.step), Model()
+    with pytest.raises(CaptureError, match="iterator"):
+        step(model, np.ones(2), True)
+    assert vars(model).keys() == {"w", "steps"}
+    assert step(model, np.ones(2), False) == 2.0
+    assert (model.note, model.history, model.steps) == ("begun", [(2,)], 1)
+    del model.note
+    with pytest.raises(CaptureError, match="iterator"):
+        step(model, np.ones(2), True)
+    assert vars(model).keys() == {"w", "steps", "history"}

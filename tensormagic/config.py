@@ -43,6 +43,8 @@ class Config:
     transfers
         Copies between host and device that nobody has asked for: ``"warn"`` tells of each variable once, ``"explicit"`` refuses
         those of arrays, ``"refuse"`` also those of numbers, and what only the host does.
+    memory
+        How many bytes a run may need at once; 0 for what the machine has left. A run that needs more is refused before it begins.
     plain
         Run ``%%tensor`` cells as ordinary Python.
     cache_folder
@@ -58,6 +60,7 @@ class Config:
     tier: Literal["auto", "numpy", "numba"] = field(default_factory=lambda: _variable("TIER", "auto"))  # type: ignore[assignment,return-value]
     device: Literal["cpu", "gpu", "auto"] = field(default_factory=lambda: _variable("DEVICE", "cpu"))  # type: ignore[assignment,return-value]
     transfers: Literal["warn", "explicit", "refuse"] = field(default_factory=lambda: _variable("TRANSFERS", "warn"))  # type: ignore[assignment,return-value]
+    memory: int = field(default_factory=lambda: int(_variable("MEMORY", "0") or 0))
     plain: bool = field(default_factory=lambda: _variable("PLAIN", "0") not in {"", "0"})
     cache_folder: Path = field(default_factory=_default_cache)
 

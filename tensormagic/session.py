@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic import residence
-from tensormagic.backend import flags, native, reference
+from tensormagic.backend import flags, native, reference, room
 from tensormagic.backend.cuda.device import in_use
 from tensormagic.backend.plan import Plan, plan_graph
 from tensormagic.capture import context, errstate, floating, living
@@ -64,6 +64,7 @@ class Executable:
     _reference: Callable[..., list[Any]] | None = None
     _handle: native.Handle | None = None
     _native: Callable[..., list[Any]] | None = None
+    _small: set[tuple[int, ...]] = field(default_factory=set[tuple[int, ...]])  # sizes of runs that need little memory
     _warned: int = -1  # the run of a cell for which warnings were looked for
     late: tuple[Guard, ...] = ()  # relations of sizes of which rewriting has found what data said: no step checks them
 
@@ -221,10 +222,18 @@ class Executable:
     def by_numpy(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
         """The results, by NumPy: floating-point errors are raised or told, as ``np.errstate`` asks."""
         self._fit(sizes)
+        self._afford(sizes)
         if self._reference is None:
             self._reference = reference.compile(self.graph)
         with floating.watched():
             return reference.owned(self._reference(sizes, *values), values)
+
+    def _afford(self, sizes: dict[Any, int]) -> None:
+        """Refuse a run of NumPy that needs more memory than there is; what needs little is asked once."""
+        key = tuple(sizes.values())
+        if key not in self._small:
+            needed, largest = room.least_by_numpy(self.graph, sizes)
+            room.afford(needed, largest) if needed > room.GATE else self._small.add(key)
 
     def _fit(self, sizes: dict[Any, int]) -> None:
         for guard in self.late:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import struct
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
@@ -13,18 +12,21 @@ import numpy as np
 
 from tensormagic.backend.buffers import LARGE, cut, growing, owned, packed, pool
 from tensormagic.backend.cpu import TILE_ROOM, tile_rows
+from tensormagic.backend.executed import Binding, executed
 from tensormagic.backend.inline import is_growing, is_room
 from tensormagic.backend.kernel_text import Entry, Printed
 from tensormagic.backend.kinds import is_base, is_leaf, is_library, is_product, kind_of
+from tensormagic.backend.ledger import Ledger, Planned, is_view
 from tensormagic.backend.lower import Stage
 from tensormagic.backend.memory import Memory
+from tensormagic.backend.room import GATE, afford
 from tensormagic.backend.running import IDLE, UNUSED, Interpreted, patiently, raised
 from tensormagic.backend.schedule import Kernel, Step
 from tensormagic.backend.sizes import RefusedError, is_fixed, upper
 from tensormagic.backend.steps import Block, Check, Region, below, needed, produced
 from tensormagic.ir.graph import Graph, sizer
 from tensormagic.ir.node import Node, as_size
-from tensormagic.ir.size import Apply, Dim, Size, is_at_least, nodes_of, product
+from tensormagic.ir.size import Apply, Dim, Size, apply, is_at_least, nodes_of, product
 from tensormagic.ops.contract import CONTRACT, operands_of_matmul, recipe_of
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.op import as_form
@@ -63,7 +65,7 @@ class Driver:
         memory: Memory,
         steps: Sequence[Step],
         printed: Sequence[Printed],
-        driven: Container[Node] = (),
+        driven: Mapping[Node, Mapping[str, Planned]] | None = None,
         carried: Container[Node] = (),
         wanted: Sequence[set[Node]] = (),
         failed: Container[int] = (),
@@ -76,7 +78,7 @@ class Driver:
         self.given = given
         self.steps = steps
         self.printed = printed
-        self.driven = driven
+        self.driven = driven or {}
         self.carried = carried
         self.wanted = wanted
         self.failed = failed
@@ -100,6 +102,7 @@ class Driver:
             "int64": np.dtype(np.int64),
             "zeros": np.zeros,
             "raised": raised,
+            "afford": afford,
         }
         self.variables: dict[Any, str] = {}
         self.made: set[Node] = set()
@@ -113,6 +116,7 @@ class Driver:
         self.variables.update(zip(graph.parameters, self.parameters, strict=True))
         self.dies = self._deaths()
         self.targets = self._targets() if given else {}
+        self.ledger = Ledger(self.results, memory, self.driven)
         self._print()
 
     def _print(self) -> None:
@@ -129,9 +133,12 @@ class Driver:
             dying = self.dies.get(number, [])
             dead = [self.variables[n] for n in dying if n in self.variables]
             dead += [self.packs[n] for n in dying if self.packs.get(n, self.variables.get(n)) != self.variables.get(n)]
+            self.ledger.done()
             if dead and number + 1 < len(self.steps):
                 self.lines.append(f"del {', '.join(dead)}")
+                self.ledger.give_back(key for n in dying for key in (n, ("packed", n)))
         self._print_results()
+        self.ledger.done()
 
     def _deaths(self) -> dict[int, list[Node]]:
         """For each step the owners of arrays that nothing needs behind it."""
@@ -216,11 +223,13 @@ class Driver:
     def _allocate(self, node: Node) -> str:
         if is_growing(node):
             self.made.add(node)
+            self.ledger.growing(node)
             self.lines.append(f"{self._new(node)} = growing()")
             return self.variables[node]
         extents, dtype = self._extents(node), self.dtype(node)
         shape, size = self.shape(extents), product(extents)
         name = self._new(node)
+        self.ledger.array(node, extents, given=node in self.targets)
         fresh = f"empty({shape}, {dtype})"
         if not isinstance(size, int) or size >= LARGE:
             fresh = f"{fresh} if {self.size(size)} < {LARGE} else take({shape}, {dtype})"
@@ -254,6 +263,7 @@ class Driver:
     def _pack(self, node: Node) -> str:
         if node.op is CONSTANT:
             return self.constant("c", packed(node["bits"].array(), node.type.dtype))
+        self.ledger.packed(node)
         name = self.variables[node]
         own = f"a{name}"
         if node.type.form == "array":
@@ -303,6 +313,7 @@ class Driver:
             elif entry.kind == "fault":
                 items.append("id(fault)")
                 self.lines.append("fault = zeros(4, int64)")
+                self.ledger.take("fault", 32)
                 after.append(f"if fault[0]: raised({self.constant('f', printed.faults)}, fault)")
             elif entry.kind == "traded":
                 name = f"traded{len(items)}"
@@ -322,9 +333,11 @@ class Driver:
     def _tile(self, entry: Entry, number: int) -> str:
         tile = f"t{number}"
         if is_fixed(entry.count, self.known) and is_fixed(entry.width, self.known):
-            room = f"({self.size(entry.count)}) * tile_rows({self.size(entry.width)})"
+            room, largest = f"({self.size(entry.count)}) * tile_rows({self.size(entry.width)})", entry.count
         else:
-            room = f"max({TILE_ROOM}, {self.size(self._most(entry.count))})"
+            largest = self._most(entry.count)
+            room = f"max({TILE_ROOM}, {self.size(largest)})"
+        self.ledger.take(tile, apply("max", TILE_ROOM, largest) * entry.key.type.dtype.itemsize)
         self.lines.append(f"{tile} = empty({room}, {self.dtype(entry.key)})")
         return tile
 
@@ -373,6 +386,7 @@ class Driver:
 
     def _print_library(self, node: Node) -> None:
         call = self._call(node)
+        self.ledger.call(node, given=node in self.targets)
         if node in self.targets and call.startswith("matmul("):
             call = f"{call.removesuffix(')')}, out=into[{self.targets[node]}])"
         self.lines.append(f"{self._new(node)} = {call}")
@@ -380,8 +394,10 @@ class Driver:
     def _print_results(self) -> None:
         given: set[Node] = set()
         items: list[str] = []
-        for node in self.results:
+        for number, node in enumerate(self.results):
             items.append(self._result(node, again=node in given))
+            if node.type.shape and (is_view(node) or ".copy()" in items[-1] or items[-1].startswith("array(")):
+                self.ledger.copied(number, node)
             given.add(node)
         self.lines.append(f"return [{', '.join(items)}]")
 
@@ -408,14 +424,18 @@ class Driver:
         work, values = self._work(), "".join(f"{p}, " for p in self.parameters)
         into, more = (", *, into", ", into=into") if self.given else ("", "")
         long = f"if flag == 0 and {work} > {LONG}: return patiently(run, sizes, ({values}){more})"
-        lines = [*self._numbers(), *self._checks(), *([long] if work else []), "flag = flag or idle", *self.lines]
+        need = self._need()
+        enough = [f"if (need := {need}) > {GATE}: afford(need, largest)"] if need else []
+        lines = [*self._checks(), *([long] if work else []), "flag = flag or idle", *self.lines]
+        lines = [*self._numbers(), *enough, *lines]
         return f"def run(sizes, {values}flag=0{into}):\n" + "".join(f"    {line}\n" for line in lines)
 
     @property
     def bound_source(self) -> str:
         """The text of what gives ``run`` for sizes that are known: without ``sizes`` and ``flag``, and None where it takes long."""
-        work = self._work()
-        outer = [*self._numbers(), *([f"if {work} > {LONG}: return None"] if work else []), "flag = idle"]
+        work, need = self._work(), self._need()
+        left = [f"if {what} > {most}: return None" for what, most in ((work, LONG), (need, GATE)) if what]
+        outer = [*self._numbers(), *left, "flag = idle"]
         inner = [f"def run({', '.join(self.parameters)}):", *(f"    {line}" for line in (*self._checks(), *self.lines))]
         return "def bind(sizes):\n" + "".join(f"    {line}\n" for line in (*outer, *inner, "return run"))
 
@@ -435,6 +455,13 @@ class Driver:
                 checks.append(f"if {self.size(extent)} == 0: raise ValueError({message!r})")
         return checks
 
+    def _need(self) -> str:
+        """The bytes that are needed at once, as far as they are known before anything runs; empty where that is never much."""
+        sizes = self.ledger.known_before(self.graph.parameters)
+        texts = [self.size(s) for s in sizes if isinstance(s, Dim) or s > GATE]
+        self.names["largest"] = self.ledger.largest[1]
+        return f"max({', '.join(texts)})" if len(texts) > 1 else "".join(texts)
+
     def _work(self) -> str:
         total: Size = 0
         for step in self.steps:
@@ -449,31 +476,10 @@ class Driver:
         texts, number = (self.source, "" if self.given else self.bound_source), next(_serial)
         space = dict(self.names) | {f"kernel{k}": kernel for k, kernel in kernels.items()}
         space |= {name: regions[node] for node, name in self.regions.items()}
-        run = _executed(texts[0], f"<tensormagic run {number}>", space)["run"]
+        run = executed(texts[0], f"<tensormagic run {number}>", space)["run"]
         if not self.given:
-            run.bind = _Binding(texts[1], f"<tensormagic bound run {number}>", space)
+            run.bind = Binding(texts[1], f"<tensormagic bound run {number}>", space)
         return run
-
-
-class _Binding:
-    """Gives a plan's function for known sizes; its text is compiled when it is asked for first."""
-
-    def __init__(self, text: str, filename: str, space: dict[str, Any]) -> None:
-        self._text = text, filename
-        self._space = space
-        self._bind: Any = None
-
-    def __call__(self, sizes: Mapping[Any, int]) -> Callable[..., list[Any]] | None:
-        if self._bind is None:
-            self._bind = _executed(*self._text, dict(self._space))["bind"]
-        return self._bind(sizes)
-
-
-def _executed(source: str, filename: str, space: dict[str, Any]) -> dict[str, Any]:
-    """The names that a text of ours leaves."""
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    exec(compile(source, filename, "exec"), space)  # noqa: S102 (our own text)
-    return space
 
 
 def work_of(step: Stage | Region) -> Size:

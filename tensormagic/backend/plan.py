@@ -15,6 +15,7 @@ from tensormagic.backend.driver import Driver
 from tensormagic.backend.inline import expand_all
 from tensormagic.backend.kernel_text import Printed
 from tensormagic.backend.kinds import is_inline, refuse, stored_below
+from tensormagic.backend.ledger import Ledger
 from tensormagic.backend.memory import Memory
 from tensormagic.backend.schedule import Kernel, Step, arrange, schedule
 from tensormagic.backend.sizes import RefusedError
@@ -92,6 +93,11 @@ class Plan:
     driver: Driver
     drive: Drive
     regions: dict[Node, dict[str, Plan]] = field(default_factory=dict)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What a run allocates, as formulas in sizes."""
+        return self.driver.ledger
 
     @property
     def grows(self) -> bool:

@@ -18,13 +18,14 @@ from tensormagic.config import config
 from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import of_callable
 from tensormagic.functions.into import arrays_for, check_shapes, filled, usable
+from tensormagic.functions.needs import Memory, Sizes, memory_of, numbers_of, sizes_of
 from tensormagic.functions.program import is_single
 from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record, same
 from tensormagic.functions.tensor import checked_place
 from tensormagic.functions.tracing import COMPILE, TYPE, Traced, code_of, traced
 from tensormagic.functions.travel import Made, maker
-from tensormagic.ir.errors import ArgumentError, CaptureError, GuardError
+from tensormagic.ir.errors import ArgumentError, CaptureError, DeviceError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.type import Type
 
@@ -47,7 +48,17 @@ class Compiled(Made):
         Where it comes from: ``"compiled here"``, or the file, and whether its machine code is used.
     """
 
-    offered: ClassVar[tuple[str, ...]] = ("code", "graph", "kernels", "math", "origin", "run", "save", "source")
+    offered: ClassVar[tuple[str, ...]] = (
+        "code",
+        "graph",
+        "kernels",
+        "math",
+        "memory",
+        "origin",
+        "run",
+        "save",
+        "source",
+    )
 
     graph: Graph
     executable: session.Executable
@@ -90,6 +101,49 @@ class Compiled(Made):
     @cached_property
     def _single(self) -> bool:
         return is_single(len(self.graph.results), self.traced.build)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """The bytes that a run needs: its peak, by kernel, and of results, arguments and constants, as formulas in the sizes.
+
+        ``f.memory(x, w)`` gives numbers for arguments, and runs nothing. It is of the machine code that runs on the CPU.
+
+        Examples
+        --------
+        >>> f = compile(lambda x: np.cumsum(x)[::-1] * 2, "float64[n]")
+        >>> f.memory.results, int(f.memory(np.ones(1000)).results)
+        (8*n, 8000)
+        """
+        return self._memory(self._named_sizes, None)
+
+    @cached_property
+    def _named_sizes(self) -> Sizes:
+        if self.executable.device != "cpu":
+            raise DeviceError("memory and cost are of what runs on the CPU, and this is compiled for the GPU")
+        leaves = flatten(self.arguments)[0]
+        return sizes_of(
+            self.graph, self.executable.graph, [v for v, f in zip(leaves, self.fixed, strict=True) if f is ARRAY]
+        )
+
+    def _memory(self, sizes: Sizes, args: Sequence[Any] | None) -> Memory:
+        return memory_of(self.executable.plan, sizes, len(self.traced.outside), self._memory_at, args)
+
+    def _memory_at(self, *args: Any) -> Memory:
+        made, values, sizes = self._known(args)
+        return made._memory(sizes, values)  # noqa: SLF001 (of the same class)
+
+    def _known(self, args: tuple[Any, ...]) -> tuple[Compiled, Sequence[Any], Sizes]:
+        """What runs for arguments, their values, and the sizes."""
+        try:
+            values, sizes = self._bound(args)
+        except GuardError:
+            given = self._small_sizes(args)
+            small = self.with_sizes(given) if given else None
+            if small is None:
+                raise
+            return small._known(args)  # noqa: SLF001
+        named = self._named_sizes
+        return self, values, Sizes(named.called, numbers_of(self.executable.graph, sizes, values))
 
     def with_sizes(self, given: str) -> Compiled | None:
         """The same where sizes are 0 or 1, ``"n0=1"``: captured when it is first asked for; None where there is nothing to capture."""
@@ -254,7 +308,7 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) ->
     Returns
     -------
     Compiled
-        ``.run(*args)``, ``.save(path)``, ``.code``, ``.kernels`` and ``.graph``.
+        ``.run(*args)``, ``.save(path)``, ``.code``, ``.kernels``, ``.memory`` and ``.graph``.
 
     Examples
     --------

@@ -125,6 +125,10 @@ class DeviceError(TensorError, RuntimeError):
     """A device that is not there, or whose memory does not suffice."""
 
 
+class MemoryShortError(TensorError, MemoryError):
+    """A run that would need more memory than there is; it has not begun."""
+
+
 class HiddenTransferWarning(UserWarning):
     """An array is copied between the host and the device, which nobody has asked for."""
 

@@ -1,0 +1,277 @@
+"""What a plan's function allocates and gives back, line by line as it is printed: bytes as formulas in sizes. Runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tensormagic.backend.amounts import Amount, most
+from tensormagic.backend.kinds import is_base, is_inline_move, is_library, kind_of, stored_below
+from tensormagic.backend.memory import Memory
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, as_size
+from tensormagic.ir.size import Atom, Size, bare_atom, nodes_of, product
+from tensormagic.ops.contract import CONTRACT, recipe_of
+from tensormagic.ops.leaf import CONSTANT
+from tensormagic.ops.move import RESHAPE
+from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.regions.control import COND, LOOP, WHILE
+
+_REGIONS = (COND, LOOP, WHILE)
+_VIEWS = frozenset(
+    ["slice", "transpose", "broadcast", "reshape", "form", "named"]
+)  # moves that NumPy does without a copy
+
+
+class Planned(Protocol):
+    """A plan, as far as it is known here."""
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is there while one step runs.
+
+    Parameters
+    ----------
+    taken
+        What the step itself allocates.
+    live
+        The most that is there at once while it runs, arguments and constants apart.
+    working
+        The same without arrays that are results.
+    """
+
+    taken: Amount
+    live: Amount
+    working: Amount
+
+
+@dataclass
+class _Block:
+    """Memory that is there, and how many names it has."""
+
+    size: Size
+    names: int
+    is_result: bool
+
+
+@dataclass(eq=False)
+class Ledger:
+    """What one function allocates.
+
+    Parameters
+    ----------
+    results
+        The results.
+    memory
+        Which values share an array.
+    plans
+        For regions that Python runs iteration by iteration the plans of their graphs.
+    """
+
+    results: Sequence[Node]
+    memory: Memory
+    plans: Mapping[Node, Mapping[str, Planned]] = field(default_factory=dict)
+    steps: list[Held] = field(default_factory=list[Held])
+    copies: dict[Node, None] = field(
+        default_factory=dict[Node, None]
+    )  # parameters that are packed: copied where they are not in C order
+    unknown: dict[Node, str] = field(
+        default_factory=dict[Node, str]
+    )  # what allocates more than is known, and what that is
+    largest: tuple[Size, Node | None] = (0, None)  # the array that is taken for the largest
+    _blocks: dict[Hashable, _Block] = field(default_factory=dict[Hashable, _Block])
+    _taken: Size = 0
+    _live: Size = 0
+    _results: Size = 0
+    _seen: list[tuple[Size, Size]] = field(
+        default_factory=list[tuple[Size, Size]]
+    )  # what was there in this step, results apart
+
+    # what a step does
+
+    def take(self, key: Hashable, size: Size, node: Node | None = None, *, is_result: bool = False) -> None:
+        """Memory is allocated, and called ``key``; what had that name is given back then."""
+        self._blocks_in(size, is_result, 1)
+        self._taken = self._taken + size
+        if node is not None and _looks_larger(size, self.largest[0]):
+            self.largest = size, node
+        self.give_back([key])
+        self._blocks[key] = _Block(size, 1, is_result)
+
+    def _blocks_in(self, size: Size, is_result: bool, sign: int) -> None:
+        self._live = self._live + size * sign
+        if is_result:
+            self._results = self._results + size * sign
+        if sign > 0:
+            self._seen.append((self._live, self._live - self._results))
+
+    def give_back(self, keys: Iterable[Hashable]) -> None:
+        """Names go; the memory of one that has no other name is given back."""
+        for key in keys:
+            block = self._blocks.pop(key, None)
+            if block is not None:
+                block.names -= 1
+                if not block.names:
+                    self._blocks_in(block.size, block.is_result, -1)
+
+    def array(self, node: Node, extents: Sequence[Size], *, given: bool) -> None:
+        """An array for a value of a kernel; one that is given from outside is no allocation."""
+        if not given:
+            owners = {self.memory.owner(r) for r in self.results}
+            self.take(node, _bytes(node, extents), node, is_result=node in owners)
+
+    def growing(self, node: Node) -> None:
+        """An array that becomes larger as it is filled."""
+        self.unknown[node] = "an array that grows with the iterations"
+
+    def packed(self, node: Node) -> None:
+        """A value as an array that kernels take: a number gets one, an argument that is not in C order is copied."""
+        if not node.type.shape:
+            self.take(("packed", node), node.type.dtype.itemsize)
+        elif is_base(node):
+            self.copies[node] = None
+
+    def call(self, node: Node, *, given: bool = False) -> None:
+        """A call of NumPy gives a value."""
+        plans = self.plans.get(node)
+        inside = Amount() if plans is None else self._driven(node, plans)
+        self._beside(self._of_operands(node), inside)
+        below = _shown(node)
+        if below is not None:
+            block = self._blocks.get(self.memory.owner(below)) or self._blocks.get(below)
+            if block is not None:
+                block.names += 1
+                self._blocks[node] = block
+        elif not given:
+            self.take(
+                node,
+                sum((_bytes(node, t.shape, k) for k, t in enumerate(node.types)), 0),
+                node,
+                is_result=node in self.results,
+            )
+        if plans is None and node.op in _REGIONS:
+            self.unknown[node] = "a loop or branch that NumPy runs"
+        elif plans is None and _takes_more(node):
+            self.unknown[node] = "what NumPy takes for itself"
+
+    def _beside(self, size: Size, inside: Amount) -> None:
+        """Memory that is there beside all else for a part of this step."""
+        for extra in inside.sizes:
+            self._seen.append((self._live + size + extra, self._live - self._results + size + extra))
+
+    def _of_operands(self, node: Node) -> Size:
+        """What NumPy copies of operands on the way: those moves that are no views."""
+        total: Size = 0
+        for operand in node.args:
+            part = operand
+            while is_inline_move(part) and part.types[0].shape:
+                if part.op.name not in _VIEWS:
+                    total = total + _bytes(part, part.type.shape)
+                part = part.args[0]
+        return total
+
+    def _driven(self, region: Node, plans: Mapping[str, Planned]) -> Amount:
+        """What a region needs that Python runs: its carries as they are and as they were, and what one iteration needs."""
+        carried: Size = 0
+        if region.op is not COND:
+            first = int(region.op is LOOP)
+            carried = sum(
+                (_bytes(a, a.type.shape) for a in region.args[first : first + region["carries"]] if a.type.shape), 0
+            )
+        found: list[Size] = []
+        for plan in plans.values():
+            into = _sizes_of(plan.graph, region)
+            self.unknown.update(plan.ledger.unknown)
+            peak = plan.ledger.peak.replaced(into)
+            own = {a for p in plan.graph.parameters for s in p.type.shape if (a := bare_atom(s)) is not None} - {*into}
+            if own.intersection(peak.atoms) or any(n not in into for n in peak.nodes):
+                self.unknown[region] = "arrays whose sizes iterations decide"
+            else:
+                found += peak.sizes
+        return most(found) + carried
+
+    def copied(self, number: int, node: Node) -> None:
+        """A result is copied when all has run."""
+        self.take(("result", number), _bytes(node, node.type.shape), node, is_result=True)
+
+    def done(self) -> None:
+        """A step has run."""
+        seen = self._seen or [(self._live, self._live - self._results)]
+        self.steps.append(Held(most([self._taken]), most(live for live, _ in seen), most(rest for _, rest in seen)))
+        self._seen, self._taken = [], 0
+
+    # all of it
+
+    @property
+    def peak(self) -> Amount:
+        """The most that is there at once."""
+        return most(size for step in self.steps for size in step.live.sizes)
+
+    @property
+    def working(self) -> Amount:
+        """The same without results."""
+        return most(size for step in self.steps for size in step.working.sizes)
+
+    def known_before(self, known: Collection[Node]) -> list[Size]:
+        """The peaks that are known before anything runs, ``known`` being integers that are there."""
+        return [s for s in self.peak.sizes if all(n in known for n in nodes_of(s))]
+
+
+def _bytes(node: Node, extents: Sequence[Size], number: int = 0) -> Size:
+    return product(tuple(extents)) * node.types[number].dtype.itemsize
+
+
+def _shown(node: Node) -> Node | None:
+    """The value whose memory a call of NumPy gives another view of."""
+    if node.op is ITEM:
+        return node.args[0]
+    if node.op is RESHAPE and not is_inline_move(node.args[0]):
+        return stored_below(node.args[0])
+    return None
+
+
+def _takes_more(node: Node) -> bool:
+    """Whether NumPy's function may allocate more than its result."""
+    if node.op is CONTRACT:
+        return recipe_of(node["subscripts"]).way not in {"matmul", "turned"}
+    return getattr(node.op, "kind", "") == "opaque" and node.op is not ITEM
+
+
+def is_view(node: Node) -> bool:
+    """Whether NumPy gives a view for a node that is a step: as a result it is copied."""
+    return is_library(node) and node.op is RESHAPE and kind_of(node.args[0]) != "move"
+
+
+def _looks_larger(size: Size, other: Size) -> bool:
+    """Whether a size is larger, as far as that can be told, else by its degree."""
+    return _rank(size) > _rank(other)
+
+
+def _rank(size: Size) -> tuple[int, int]:
+    if isinstance(size, int):
+        return 0, size
+    degree = max(sum(p for _, p in m) for m, _ in size.terms)
+    return degree, sum(c for m, c in size.terms if sum(p for _, p in m) == degree)
+
+
+def _sizes_of(graph: Graph, region: Node) -> dict[Atom, Size]:
+    """What the symbols of a region's graph are outside of it."""
+    given = region.args[len(region.args) - len(graph.parameters) :]
+    found: dict[Atom, Size] = {}
+    for parameter, operand in zip(graph.parameters, given, strict=True):
+        for inner, outer in zip(parameter.type.shape, operand.type.shape, strict=False):
+            atom = bare_atom(inner)
+            if atom is not None:
+                found[atom] = outer
+        size = as_size(operand) if not operand.type.shape and operand.op is not CONSTANT else None
+        if size is not None:
+            found[parameter] = size
+    return found

@@ -1,0 +1,125 @@
+"""Whether the machine has the memory that a run needs: asked before a run that needs much, so that no process is ended for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+
+from tensormagic.config import config
+from tensormagic.ir import site
+from tensormagic.ir.errors import MemoryShortError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Atom, evaluate
+
+GATE = 1 << 28  # bytes from which on it is asked: finding out takes as long as writing a few of these
+
+_PROCESS = Path("/proc")
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+def available() -> int | None:
+    """The bytes that this process can still get, swap included; None where the system does not say."""
+    found = [n for n in (_of_machine(), _of_group()) if n is not None]
+    return min(found, default=None)
+
+
+def _of_machine() -> int | None:
+    try:
+        lines = (_PROCESS / "meminfo").read_text().splitlines()
+        known = {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)}
+        return known["MemAvailable"] + known.get("SwapFree", 0)
+    except (OSError, ValueError, KeyError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _of_group() -> int | None:
+    """What the group of processes that this one is in, a container as a rule, may still take; files in memory do not count."""
+    for most, now, name in (
+        (_GROUPS / "memory.max", _GROUPS / "memory.current", "inactive_file"),
+        (_GROUPS / "memory/memory.limit_in_bytes", _GROUPS / "memory/memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        try:
+            limit, used = int(most.read_text()), int(now.read_text())
+            files = [line.split() for line in now.with_name("memory.stat").read_text().splitlines()]
+        except (OSError, ValueError):  # no such group, or no limit
+            continue
+        return max(limit - used + sum(int(n) for key, n in files if key == name), 0)
+    return None
+
+
+def afford(needed: int, node: Node | None = None) -> None:
+    """Refuse a run that needs more memory than there is.
+
+    Parameters
+    ----------
+    needed
+        Bytes.
+    node
+        The largest array: the error is at its line.
+
+    Raises
+    ------
+    MemoryShortError
+        Where that is more than ``config.memory`` allows, or, where that is 0, than the machine has.
+    """
+    most = config.memory or available()
+    if most is None or needed <= most:
+        return
+    whose = "config.memory allows" if config.memory else "this machine has left"
+    of = ""
+    if node is not None:
+        places = sorted(site.of(node))
+        of = f", the largest array in it is {node.types[0]}{f' of {places[0]}' if places else ''}"
+    error = MemoryShortError(
+        f"this run needs {readable(needed)} of memory at once{of}; {whose} {readable(most)}",
+        "Take fewer rows at a time (tm.distribute does), float32, or free what is not used; tm.config.memory = BYTES sets another bound.",
+    )
+    error.tensor_node = node  # type: ignore[attr-defined]
+    raise error
+
+
+def least_by_numpy(graph: Graph, sizes: Mapping[Atom, int]) -> tuple[int, Node | None]:
+    """The bytes that NumPy needs at least at once, node by node, and the largest array: what is a view or may be one is left out."""
+    last = {a: k for k, node in enumerate(graph.nodes) for a in node.needs}
+    kept = {*graph.results}
+    dying: dict[int, int] = {}
+    live = most = 0
+    largest: tuple[int, Node | None] = (0, None)
+    for k, node in enumerate(graph.nodes):
+        if getattr(node.op, "kind", "") in _FRESH and len(node.types) == 1 and node.args:
+            try:
+                count = prod(evaluate(s, sizes.__getitem__) for s in node.type.shape) * node.type.dtype.itemsize
+            except LookupError:  # data decide it
+                count = 0
+            live += count
+            largest = max(largest, (count, node), key=lambda pair: pair[0])
+            if node not in kept:
+                dying[last.get(node, k)] = dying.get(last.get(node, k), 0) + count
+        most = max(most, live)
+        live -= dying.pop(k, 0)
+    return most, largest[1]
+
+
+_FRESH = frozenset(["pointwise", "contract", "fold"])  # kinds whose results NumPy allocates
+
+
+def readable(count: float) -> str:
+    """Bytes for people.
+
+    Examples
+    --------
+    >>> readable(1536), readable(8e9)
+    ('1.5 KiB', '7.451 GiB')
+    """
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TiB"

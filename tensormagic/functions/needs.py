@@ -1,0 +1,259 @@
+"""What a compiled function needs, known from its plan: ``Compiled.memory`` and ``Compiled.cost``, in the sizes' names and as numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend.amounts import Amount
+from tensormagic.backend.plan import Plan
+from tensormagic.backend.room import readable
+from tensormagic.backend.schedule import Kernel
+from tensormagic.ir import site
+from tensormagic.ir.errors import GuardError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Atom, Symbol, bare_atom, product
+from tensormagic.ops.leaf import CONSTANT
+
+_TYPE = re.compile(r"\w+\[(?P<shape>.*)\]\s*$")
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """What sizes are called, and what they are for arguments.
+
+    Parameters
+    ----------
+    called
+        What the user calls symbols and integers.
+    numbers
+        What they are, where arguments were given.
+    """
+
+    called: Mapping[Atom, str]
+    numbers: Mapping[Atom, int] = field(default_factory=dict)
+
+    def name(self, size: Atom) -> str:
+        """What a symbol or an integer is called in formulas; one that data decide by its operation and line."""
+        found = self.called.get(size)
+        if found is not None:
+            return found
+        return size.name if isinstance(size, Symbol) else f"{_told(size)}"
+
+    def number(self, size: Atom) -> int:
+        """What it is; a LookupError where that is not known."""
+        return self.numbers[size]
+
+
+def _told(node: Node) -> str:
+    """A value by its operation and line."""
+    sites = site.of(node)
+    return f"{node.op.name}({sites[0]})" if sites else node.op.name
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """A number that sizes decide.
+
+    ``str`` gives the formula in the names of sizes, ``int`` the number where all of them are known.
+    """
+
+    amount: Amount
+    sizes: Sizes
+    beside: int = 0  # what is known of arguments alone
+
+    def __str__(self) -> str:
+        number = self.number
+        if number is not None:
+            return str(number)
+        return self.amount.written(self.sizes.name) + (f"+{self.beside}" if self.beside else "")
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __int__(self) -> int:
+        number = self.number
+        if number is None:
+            raise GuardError(
+                f"{self} is no number: {', '.join(self.open)} {'are' if len(self.open) > 1 else 'is'} not known",
+                "Ask for arguments, as f.memory(x, w) does; what data decide is known when it has run.",
+            )
+        return number
+
+    __index__ = __int__
+
+    @property
+    def number(self) -> int | None:
+        """The number; None where a size is not known."""
+        try:
+            return self.amount.number(self.sizes.number) + self.beside
+        except LookupError:
+            return None
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """The names of sizes that are not known."""
+        return tuple(self.sizes.name(a) for a in self.amount.atoms if a not in self.sizes.numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class StepMemory:
+    """The memory of a kernel, or of a call of NumPy.
+
+    Parameters
+    ----------
+    name
+        What it computes.
+    taken
+        Bytes that are allocated for it.
+    live
+        Bytes that are there at most while it runs: of results and of what other kernels read, not of arguments.
+    """
+
+    name: str
+    taken: Formula
+    live: Formula
+
+    def __repr__(self) -> str:
+        return f"{self.name}: takes {self.taken}, {self.live} are there"
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """The bytes that a run of a compiled function needs, known before it runs.
+
+    Each is a formula in the names of sizes; called with arguments, this gives the same with numbers.
+
+    Parameters
+    ----------
+    peak
+        The most that a run allocates at once: working arrays and results.
+    working
+        The most that is there at once of what is neither argument nor result.
+    results
+        What is handed back.
+    inputs
+        The arguments, which are the caller's.
+    kept
+        What is there between runs: constants, and arrays that the function reads beside its arguments.
+    steps
+        The same by kernel and call of NumPy, in the order of their runs.
+    unknown
+        What allocates more than this counts, by name and line: what NumPy takes inside of a function of its own, and arrays that
+        grow with data.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> f = tm.compile(lambda x: np.exp(x) @ np.exp(x).T, "float64[rows, 3]")
+    >>> f.memory.results
+    8*rows^2
+    >>> int(f.memory(np.ones((10, 3))).results)
+    800
+    """
+
+    peak: Formula
+    working: Formula
+    results: Formula
+    inputs: Formula
+    kept: Formula
+    steps: tuple[StepMemory, ...]
+    unknown: tuple[str, ...]
+    _at: Callable[..., Memory] = field(repr=False)
+
+    def __call__(self, *args: Any) -> Memory:
+        """The same for arguments: nothing runs."""
+        return self._at(*args)
+
+    def __repr__(self) -> str:
+        def shown(value: Formula) -> str:
+            number = value.number
+            return str(value) if number is None else f"{number} ({readable(number)})"
+
+        names = ("peak", "working", "results", "inputs", "kept")
+        lines = [f"{name:8} {shown(getattr(self, name))}" for name in names]
+        lines += [f"  {step}" for step in self.steps]
+        lines += [f"not counted: {what}" for what in self.unknown]
+        return "\n".join(lines)
+
+
+def memory_of(plan: Plan, sizes: Sizes, outside: int, at: Callable[..., Memory], args: Sequence[Any] | None) -> Memory:
+    """The memory of a plan, of whose parameters the last ``outside`` are no arguments; ``at`` gives it for arguments."""
+    ledger, graph = plan.ledger, plan.graph
+    count = len(graph.parameters) - outside
+
+    def formula(*found: Any, beside: int = 0) -> Formula:
+        return Formula(Amount((sum(found, 0),)), sizes, beside)
+
+    def arrays(nodes: Sequence[Node]) -> list[Any]:
+        return [product(t.shape) * t.dtype.itemsize for n in nodes for t in n.types if t.shape]
+
+    copied = 0 if args is None else _copied(graph, ledger.copies, args)
+    constants = sum(n["bits"].array().nbytes for n in _constants(plan))
+    names = [*_names(plan), "results"]
+    steps = [
+        StepMemory(n, Formula(s.taken, sizes), Formula(s.live, sizes, copied))
+        for n, s in zip(names, ledger.steps, strict=True)
+    ]
+    return Memory(
+        Formula(ledger.peak, sizes, copied), Formula(ledger.working, sizes, copied),
+        formula(*arrays(graph.results)), formula(*arrays(graph.parameters[:count])),
+        formula(*arrays(graph.parameters[count:]), constants),
+        tuple(s for s in steps[:-1]) + tuple(s for s in steps[-1:] if s.taken.number != 0),
+        tuple(dict.fromkeys(f"{_told(node)}: {why}" for node, why in ledger.unknown.items())), at,
+    )  # fmt: skip
+
+
+def _constants(plan: Plan) -> list[Node]:
+    return [n for n in plan.graph.nodes if n.op is CONSTANT and n.type.shape]
+
+
+def _copied(graph: Graph, packed: Mapping[Node, None], args: Sequence[Any]) -> int:
+    """The bytes of arguments that are copied, since they are not in C order."""
+    pairs = [(n, v) for n, v in zip(graph.parameters, args, strict=False) if n in packed]
+    return sum(
+        v.nbytes for _, v in pairs if isinstance(v, np.ndarray) and not (v.flags.c_contiguous and v.flags.aligned)
+    )
+
+
+def _names(plan: Plan) -> list[str]:
+    """What each step is called."""
+    kernels = iter(plan.kernels)
+    found: list[str] = []
+    for step in plan.steps:
+        if isinstance(step, Kernel):
+            ops = list(dict.fromkeys(n.op.name for n in next(kernels).nodes if n.args))
+            found.append(f"kernel of {', '.join(ops[:6])}{', …' * (len(ops) > 6)}")
+        else:
+            found.append(f"NumPy's {step.op.name}")
+    return found
+
+
+def sizes_of(graph: Graph, running: Graph, arguments: Sequence[Any]) -> Sizes:
+    """What the sizes of a graph are called: as types name them, and as parameters that are integers are."""
+    called: dict[Atom, str] = {}
+    taken: set[str] = set()
+    for parameter, given in zip(graph.parameters, arguments, strict=False):
+        found = _TYPE.match(given) if isinstance(given, str) else None
+        own = [part.strip() for part in found["shape"].split(",")] if found else []
+        for size, name in zip(parameter.type.shape, own, strict=False):
+            atom = bare_atom(size)
+            if atom is not None and name.isidentifier() and atom not in called and name not in taken:
+                called[atom] = name
+                taken.add(name)
+    called.update(zip(running.parameters, running.names or (), strict=False))
+    return Sizes(called)
+
+
+def numbers_of(running: Graph, sizes: Mapping[Any, int], values: Sequence[Any]) -> dict[Atom, int]:
+    """What symbols and integers among the arguments are."""
+    found: dict[Atom, int] = dict(sizes)
+    for node, value in zip(running.parameters, values, strict=False):
+        if not node.type.shape and node.type.dtype.kind in "iub":
+            found[node] = int(value)
+    return found

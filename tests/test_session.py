@@ -393,5 +393,5 @@ def test_completion_offers_what_is_written_for_people() -> None:
     captured = tm.tensor(lambda v: v + 1)
     assert [n for n in dir(captured) if not n.startswith("__")] == ["forget", "graph", "math", "name", "source"]
     made = tm.compile(lambda v: v + 1, "float64[n]")
-    offered = ["code", "graph", "kernels", "math", "memory", "origin", "run", "save", "source"]
+    offered = ["code", "cost", "graph", "kernels", "math", "memory", "origin", "run", "save", "source"]
     assert [n for n in dir(made) if not n.startswith("__")] == offered

@@ -18,7 +18,7 @@ from tensormagic.config import config
 from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import of_callable
 from tensormagic.functions.into import arrays_for, check_shapes, filled, usable
-from tensormagic.functions.needs import Memory, Sizes, memory_of, numbers_of, sizes_of
+from tensormagic.functions.needs import Memory, Sizes, Work, memory_of, numbers_of, sizes_of, work_of
 from tensormagic.functions.program import is_single
 from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record, same
@@ -50,6 +50,7 @@ class Compiled(Made):
 
     offered: ClassVar[tuple[str, ...]] = (
         "code",
+        "cost",
         "graph",
         "kernels",
         "math",
@@ -115,6 +116,24 @@ class Compiled(Made):
         (8*n, 8000)
         """
         return self._memory(self._named_sizes, None)
+
+    @cached_property
+    def cost(self) -> Work:
+        """The work of a run: operations, floating-point operations and bytes moved, by kernel, as formulas in the sizes.
+
+        ``f.cost(x, w)`` gives numbers for arguments, and runs nothing. It is of the machine code that runs on the CPU.
+
+        Examples
+        --------
+        >>> f = compile(lambda x: np.cumsum(x)[::-1] * 2, "float64[n]")
+        >>> f.cost.operations, f.cost(np.ones(1000)).intensity
+        (2*n, 0.0625)
+        """
+        return work_of(self.executable.plan, self._named_sizes, self.traced.name, self._cost_at)
+
+    def _cost_at(self, *args: Any) -> Work:
+        made, _, sizes = self._known(args)
+        return work_of(made.executable.plan, sizes, made.traced.name, made._cost_at)  # noqa: SLF001 (of the same class)
 
     @cached_property
     def _named_sizes(self) -> Sizes:
@@ -308,7 +327,7 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) ->
     Returns
     -------
     Compiled
-        ``.run(*args)``, ``.save(path)``, ``.code``, ``.kernels``, ``.memory`` and ``.graph``.
+        ``.run(*args)``, ``.save(path)``, ``.code``, ``.kernels``, ``.memory``, ``.cost`` and ``.graph``.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend import costs
 from tensormagic.backend.amounts import Amount
 from tensormagic.backend.plan import Plan
 from tensormagic.backend.room import readable
@@ -17,7 +18,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Atom, Symbol, bare_atom, product
+from tensormagic.ir.size import Atom, Size, Symbol, bare_atom, product, substitute
 from tensormagic.ops.leaf import CONSTANT
 
 _TYPE = re.compile(r"\w+\[(?P<shape>.*)\]\s*$")
@@ -180,6 +181,91 @@ class Memory:
         lines += [f"  {step}" for step in self.steps]
         lines += [f"not counted: {what}" for what in self.unknown]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class StepWork:
+    """The work of a kernel, or of a call of NumPy, or of all of them.
+
+    Parameters
+    ----------
+    name
+        What it computes.
+    operations
+        How often a scalar function is applied: an addition and an ``exp`` are one each.
+    flops
+        The same in floating-point operations: an ``exp`` is the additions, multiplications and divisions in it.
+    moved
+        Bytes of the arrays that are read and written, each once in a pass.
+    known
+        Whether that is all: how often a ``while`` iterates, and which branch is taken, nobody knows before; of a branch the one that
+        costs more is counted, of a ``while`` one iteration.
+    """
+
+    name: str
+    operations: Formula
+    flops: Formula
+    moved: Formula
+    known: bool
+
+    @property
+    def intensity(self) -> float | str:
+        """Floating-point operations for each byte; as a formula where sizes are not known. Infinite where no array is touched."""
+        flops, moved = self.flops.number, self.moved.number
+        if moved == 0:
+            return float("inf")
+        return f"({self.flops})/({self.moved})" if flops is None or moved is None else flops / moved
+
+    def __repr__(self) -> str:
+        found = self.intensity
+        ratio = found if isinstance(found, str) else f"{found:.3g}"
+        more = "" if self.known else ", and what data decide"
+        return f"{self.name}: {self.operations} operations, {self.flops} flops, {self.moved} bytes, {ratio} flops a byte{more}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Work(StepWork):
+    """The work of a run of a compiled function, counted in its plan; called with arguments, this gives the same with numbers.
+
+    Parameters
+    ----------
+    name, operations, flops, moved, known
+        As for a step: of all steps together.
+    steps
+        The same by kernel and call of NumPy, in the order of their runs.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> f = tm.compile(lambda x: np.sum(x * x), "float64[n]")
+    >>> f.cost.flops, f.cost.moved, f.cost(np.ones(1000)).intensity
+    (2*n, 8*n, 0.25)
+    """
+
+    steps: tuple[StepWork, ...]
+    _at: Callable[..., Work] = field(repr=False)
+
+    def __call__(self, *args: Any) -> Work:
+        """The same for arguments: nothing runs."""
+        return self._at(*args)
+
+    def __repr__(self) -> str:
+        return "\n".join([super().__repr__(), *(f"  {step}" for step in self.steps)])
+
+
+def work_of(plan: Plan, sizes: Sizes, name: str, at: Callable[..., Work]) -> Work:
+    """The work of a plan, as formulas, or as numbers where the sizes are known; ``at`` gives it for arguments."""
+
+    def number(size: Size) -> Size:
+        return substitute(size, sizes.numbers)
+
+    def described(called: str, cost: costs.Cost) -> tuple[str, Formula, Formula, Formula, bool]:
+        operations, flops, moved = (Formula(Amount((n,)), sizes) for n in (cost.operations, cost.flops, cost.moved))
+        return called, operations, flops, moved, cost.known
+
+    found = costs.of_plan(plan, number)
+    steps = tuple(StepWork(*described(called, cost)) for called, cost in zip(_names(plan), found, strict=True))
+    return Work(*described(name, costs.total(found)), steps, at)
 
 
 def memory_of(plan: Plan, sizes: Sizes, outside: int, at: Callable[..., Memory], args: Sequence[Any] | None) -> Memory:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from tensormagic.backend.costs import Cost, by_node
 from tensormagic.backend.plan import Plan, PlannedKernel
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
@@ -19,7 +20,6 @@ from tensormagic.notebook.forms import Drawn, count_text, table
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.folding import CARRIES
 from tensormagic.notebook.pictures.labels import clean, counted, symbol
-from tensormagic.notebook.speeds.costs import Cost, by_node
 from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
 
 __all__ = ["annotate"]

@@ -207,3 +207,45 @@ def test_lazy_values_that_numpy_computes_are_refused_too(bound):
     assert (x[:, None] * x).sum().item() == 36e6
     with pytest.raises(tm.MemoryShortError, match=r"needs 549\.3 MiB"):
         np.asarray(np.exp(x[:, None] * x[::-1]) + 1)
+
+
+def test_work_by_hand_in_numbers_and_formulas():
+    f = tm.compile(lambda a, x: np.maximum(a @ x, 0), "float64[n, m]", "float64[m]")
+    assert (str(f.cost.operations), str(f.cost.moved)) == ("2*m*n+n", "8*m*n+8*m+8*n")
+    found = f.cost(X, W[:, 0].copy())
+    assert (int(found.operations), int(found.moved)) == (2 * 4000 * 30 + 4000, 8 * (4000 * 30 + 30 + 4000))
+    assert found.intensity == int(found.flops) / int(found.moved)
+    assert found.known
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_formulas_of_work_are_its_numbers(name):
+    fun, types, args, _ = EXACT[name]
+    args = args if isinstance(args, tuple) else (args,)
+    f = made(fun, types)
+    formulas, numbers = f.cost, f.cost(*args)
+    _, _, sizes = f._known(args)
+    assert len(formulas.steps) == len(numbers.steps) == len(f.executable.plan.steps)
+    for formula, number in zip(formulas.steps, numbers.steps, strict=True):
+        for kind in ("operations", "flops", "moved"):
+            if formula.known:
+                assert getattr(formula, kind).amount.number(sizes.number) == int(getattr(number, kind))
+    assert sum(int(s.moved) for s in numbers.steps) == int(numbers.moved)
+
+
+def test_work_that_data_decide_says_so():
+    def halved(x):
+        while x.sum() > 1:
+            x = x / 2
+        return x
+
+    work = tm.compile(halved, "float64[n]").cost(V)
+    assert not work.known
+    assert "and what data decide" in repr(work)
+
+
+def test_work_of_loops_is_as_often_as_they_iterate():
+    f = tm.compile(loop, "float64[n]")
+    g = tm.compile(lambda x: x * 0.9 + np.sin(x), "float64[n]")
+    assert int(f.cost(V).operations) == 4 * int(g.cost(V).operations)
+    assert str(f.cost.operations) == "12*n"

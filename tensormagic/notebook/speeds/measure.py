@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend import cache
+from tensormagic.backend import cache, costs
 from tensormagic.backend.buffers import pool
+from tensormagic.backend.costs import Cost
 from tensormagic.backend.plan import Plan
 from tensormagic.backend.schedule import Kernel
 from tensormagic.config import config
@@ -26,9 +27,8 @@ from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.views import places
 from tensormagic.notebook.pictures.watching import Looking, watched
 from tensormagic.notebook.run import Outcome, plain
-from tensormagic.notebook.speeds import against, costs, machine
+from tensormagic.notebook.speeds import against, machine
 from tensormagic.notebook.speeds.by_numpy import beside, copies, difference, in_numpy, longer, wanted
-from tensormagic.notebook.speeds.costs import Cost
 from tensormagic.notebook.speeds.machine import Machine
 from tensormagic.notebook.speeds.profiled import Profile, profiled
 from tensormagic.session import Executable

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import ceil, floor, isnan, log10
 from xml.sax.saxutils import escape
 
+from tensormagic.backend.costs import Cost
 from tensormagic.notebook.forms import Drawn, bytes_text, count_text, seconds_text, table
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.speeds import strip
-from tensormagic.notebook.speeds.costs import Cost
 from tensormagic.notebook.speeds.measure import Party, Speed, line_seconds, measure
 from tensormagic.notebook.speeds.profiled import Profile
 from tensormagic.notebook.speeds.sheet import MARGIN, SCOPE, Sheet, style

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.backend import costs
 from tensormagic.backend.cpu_flops import flops_of
 from tensormagic.notebook.pictures.adaptor import portrait
-from tensormagic.notebook.speeds import costs
 
 
 def counted(value):

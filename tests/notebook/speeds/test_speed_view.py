@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.backend.costs import Cost
 from tensormagic.notebook.speeds import against, machine
 from tensormagic.notebook.speeds.against import Peer
-from tensormagic.notebook.speeds.costs import Cost
 from tensormagic.notebook.speeds.machine import Machine
 from tensormagic.notebook.speeds.measure import Party, Speed
 from tensormagic.notebook.speeds.panel import drawn

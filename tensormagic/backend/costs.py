@@ -1,12 +1,13 @@
 """What graphs and plans cost: applications of scalar functions, floating-point operations, bytes read and written.
 
-Counted, not measured. Knows plans, no times and no pictures.
+Counted, not measured, in numbers or as formulas in sizes. Knows plans, no times and no pictures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial, reduce
 from math import log2, prod
 from typing import Any
 
@@ -31,14 +32,14 @@ from tensormagic.backend.steps import Block, Check, Region, below, produced
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size
-from tensormagic.ir.size import Size, evaluate, hint
+from tensormagic.ir.size import Atom, Dim, Size, apply, atoms, bare_atom, evaluate, hint, substitute
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 
 __all__ = ["Cost", "by_node", "of_graph", "of_node", "of_plan", "total"]
 
-Number = Callable[[Size], int]
+Number = Callable[[Size], Any]  # an int; or a size again, where formulas are asked for
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Cost:
     Parameters
     ----------
     operations
-        How often a scalar function is applied: an addition, a comparison and an ``exp`` are one each.
+        How often a scalar function is applied: an addition, a comparison and an ``exp`` are one each. A number, or a formula in sizes.
     flops
         The same in floating-point operations: an ``exp`` is the additions, multiplications and divisions in it.
     moved
@@ -62,9 +63,9 @@ class Cost:
     Cost(operations=3, flops=35, moved=24, known=True)
     """
 
-    operations: int = 0
-    flops: int = 0
-    moved: int = 0
+    operations: Any = 0
+    flops: Any = 0
+    moved: Any = 0
     known: bool = True
 
     def __add__(self, other: Cost) -> Cost:
@@ -75,7 +76,7 @@ class Cost:
             self.known and other.known,
         )
 
-    def times(self, iterations: int) -> Cost:
+    def times(self, iterations: Any) -> Cost:
         """So many times the same."""
         return Cost(self.operations * iterations, self.flops * iterations, self.moved * iterations, self.known)
 
@@ -142,7 +143,7 @@ def of_node(node: Node, number: Number) -> Cost:
     return Cost(operations, operations * each, moved, sizes.known)
 
 
-def _touched_by_numpy(node: Node, sizes: _Sizes) -> int:
+def _touched_by_numpy(node: Node, sizes: _Sizes) -> Any:
     """The bytes that NumPy reads and writes: of what is taken from, or stored into, as much as is taken or stored."""
     if node.op.name in TAKES:
         return 2 * sizes.bytes_of(node) + sum(map(sizes.bytes_of, node.args[1:]))
@@ -152,14 +153,14 @@ def _touched_by_numpy(node: Node, sizes: _Sizes) -> int:
     return sum(map(sizes.bytes_of, (node, *dict.fromkeys(node.args))))
 
 
-def _moved_by_move(node: Node, number: Number) -> int:
+def _moved_by_move(node: Node, number: Number) -> Any:
     """Moves that an index says are views; others copy."""
     if is_inline_move(node) or kind_of(node) == "view" or node.op.name == "reshape":
         return 0
     return 2 * _Sizes(number).bytes_of(node)
 
 
-def _work(node: Node, sizes: _Sizes) -> tuple[int, int]:
+def _work(node: Node, sizes: _Sizes) -> tuple[Any, int]:
     """How many applications of functions a node is, and the floating-point operations in each."""
     extents = [sizes.elements(n) for n in (node, *node.args)]
     if node.op is CONTRACT:
@@ -170,12 +171,19 @@ def _work(node: Node, sizes: _Sizes) -> tuple[int, int]:
     if node.op.name in _MOVERS:
         return 0, 1
     if is_map(node) or getattr(node.op, "kind", "") == "pointwise":
-        return max(extents), flops_in(node)
+        return _largest(extents), flops_in(node)
     count = _LIBRARY.get(node.op.name)
     if count is not None and node.args[0].types[0].shape:
         shape = [sizes(s) for s in node.args[0].types[0].shape]
+        if any(isinstance(s, Dim) for s in shape):  # powers and logarithms are no polynomials of sizes
+            sizes.known = False
+            return 0, 1
         return count(shape, extents[0]), 1
-    return max(extents), 1
+    return _largest(extents), 1
+
+
+def _largest(numbers: Iterable[Any]) -> Any:
+    return reduce(partial(apply, "max"), numbers, 0)
 
 
 _MOVERS = TAKES | {"concatenate", "set", "scatter_set"}
@@ -214,7 +222,7 @@ class _Sizes:
         self._number = number
         self.known = True
 
-    def __call__(self, size: Size) -> int:
+    def __call__(self, size: Size) -> Any:
         if isinstance(size, int):
             return size
         try:
@@ -223,11 +231,11 @@ class _Sizes:
             self.known = False
             return hint(size) or 1
 
-    def elements(self, node: Node) -> int:
+    def elements(self, node: Node) -> Any:
         """How many numbers a value is."""
-        return max((prod(map(self, t.shape)) for t in node.types), default=0)
+        return _largest(prod(map(self, t.shape)) for t in node.types)
 
-    def bytes_of(self, node: Node) -> int:
+    def bytes_of(self, node: Node) -> Any:
         """The bytes of the arrays that a value is; numbers are none."""
         return sum(prod(map(self, t.shape)) * t.dtype.itemsize for t in node.types if t.shape)
 
@@ -303,15 +311,15 @@ class _Counter:
         """A pass over arrays."""
         sizes = _Sizes(self.number)
         counts = [self.loop(nest, loop, once, sizes) for loop in nest.loops]
-        touched: dict[Node, int] = {}
+        touched: dict[Node, Any] = {}
         for stage in nest.stages:
             for node, count in self._touched(nest, stage, sizes):
-                touched[node] = max(touched.get(node, 0), count)
+                touched[node] = apply("max", touched.get(node, 0), count)
         return total(counts) + Cost(0, 0, sum(touched.values()), sizes.known)
 
-    def _touched(self, nest: Nest, stage: Stage, sizes: _Sizes) -> list[tuple[Node, int]]:
+    def _touched(self, nest: Nest, stage: Stage, sizes: _Sizes) -> list[tuple[Node, Any]]:
         """The arrays in memory that a stage reads and writes, each with the bytes of what it touches."""
-        found: list[tuple[Node, int]] = []
+        found: list[tuple[Node, Any]] = []
         for node, index in stage.reads:
             inside = nest.storage.get(node, Storage.FULL)
             if node.op is IOTA or not node.type.shape or is_leaf(node) or inside is not Storage.FULL:
@@ -324,14 +332,14 @@ class _Counter:
             )
         return found
 
-    def _bytes(self, node: Node, index: IndexTuple, stage: Stage, sizes: _Sizes) -> int:
+    def _bytes(self, node: Node, index: IndexTuple, stage: Stage, sizes: _Sizes) -> Any:
         """The bytes of the elements that an index goes through: where it is read elsewhere, as many as there are iterations."""
         taken = {int(i.variable[1:]) for i in index if i.variable is not None}
         anywhere = node in self.gathered or (
             node is stage.root and "slices" not in node.params and stage.written is not None
         )
         extents = [sizes(s) for k, s in enumerate(stage.domain) if anywhere or k in taken]
-        return min(prod(extents), sizes.elements(node)) * node.type.dtype.itemsize
+        return apply("min", prod(extents), sizes.elements(node)) * node.type.dtype.itemsize
 
     def loop(self, nest: Nest, loop: Loop, once: set[Node], sizes: _Sizes) -> Cost:
         """The functions that one loop applies, each in the innermost of the loops that it depends on."""
@@ -344,7 +352,7 @@ class _Counter:
             cost += _own(stage, prod(extents))
         return cost
 
-    def _inside(self, root: Node, read: Read, extents: Sequence[int], memo: set[Read], once: set[Node]) -> Cost:
+    def _inside(self, root: Node, read: Read, extents: Sequence[Any], memo: set[Read], once: set[Node]) -> Cost:
         """The functions that are written into a loop for one value of a stage."""
         cost = NONE
         stack = [read]
@@ -368,7 +376,7 @@ class _Counter:
         return cost
 
 
-def _own(stage: Stage, iterations: int) -> Cost:
+def _own(stage: Stage, iterations: Any) -> Cost:
     """What a stage does itself: a fold's step, the product in a contraction, the sum into an array."""
     if stage.kind == "map":
         return NONE
@@ -395,8 +403,10 @@ def _parts_in(blocks: Iterable[Block]) -> list[Any]:
 def _repeated(region: Node, inner: Sequence[Cost], number: Number) -> Cost:
     """A loop as often as it runs, where that is known before; of a choice the branch that costs more."""
     if region.op is COND:
-        found = max(inner, key=lambda c: (c.flops, c.moved), default=NONE)
-        return found + Cost(known=False)
+        if all(isinstance(c.flops, int) and isinstance(c.moved, int) for c in inner):
+            return max(inner, key=lambda c: (c.flops, c.moved), default=NONE) + Cost(known=False)
+        each = zip(*((c.operations, c.flops, c.moved) for c in inner), strict=True)
+        return Cost(*map(_largest, each), known=False)
     iterations = _iterations(region, number)
     return total(inner) + Cost(known=False) if iterations is None else total(inner).times(iterations)
 
@@ -405,14 +415,32 @@ def _within(graph: Graph, region: Node, number: Number) -> Number:
     """What the sizes of a region's graph are: those of its operands, which its last arguments are."""
     sizes = _Sizes(number)
     given = region.args[len(region.args) - len(graph.parameters) :]
+    shapes = [tuple(map(sizes, a.type.shape)) for a in given]
+    if any(isinstance(s, Dim) for shape in shapes for s in shape):
+        return _formulas(graph, shapes)
     try:
-        known = graph.bind([tuple(map(sizes, a.type.shape)) for a in given])
+        known = graph.bind(shapes)
     except TensorError:
         known = {}
     return lambda size: evaluate(size, known.__getitem__)
 
 
-def _iterations(node: Node, number: Number) -> int | None:
+def _formulas(graph: Graph, shapes: Sequence[Sequence[Size]]) -> Number:
+    """The sizes of a region's graph as formulas in those outside; a LookupError for one that iterations decide."""
+    known: dict[Atom, Size] = {}
+    for parameter, shape in zip(graph.parameters, shapes, strict=True):
+        found = ((bare_atom(inner), outer) for inner, outer in zip(parameter.type.shape, shape, strict=True))
+        known.update((inner, outer) for inner, outer in found if inner is not None)
+
+    def number(size: Size) -> Size:
+        for atom in atoms(size):
+            _ = known[atom]
+        return substitute(size, known)
+
+    return number
+
+
+def _iterations(node: Node, number: Number) -> Any:
     """How often a region iterations, where that is known before: what is no loop and no choice, once."""
     if node.op is not LOOP:
         return None if node.op in {WHILE, COND} else 1

@@ -21,6 +21,7 @@ _WEIGHTS = {
         ("add", "subtract", "multiply", "negative", "square", "absolute", "positive", "astype", "where"), 2
     ),
     **dict.fromkeys(("maximum", "minimum", "logical_not", "logical_and", "logical_or"), 3),
+    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isfinite"), 3),
     **dict.fromkeys(("divide", "sqrt"), 6),
     **dict.fromkeys(("log1p", "expm1", "sigmoid", "xlogy", "erfc"), 22),
     **dict.fromkeys(("softplus", "logaddexp", "log1mexp", "hypot", "logit"), 24),

@@ -32,11 +32,15 @@ class Found:
         For a rule that is written as a pattern: the ops of the pattern, its root first, and the nodes that they are.
     bound
         For such a rule: what its variables are.
+    absorbs
+        For a rule that is no pattern: the nodes whose roundings its replacement does not show, or shows in places only, where
+        these are not just what it no longer reads.
     """
 
     node: Node
     parts: tuple[tuple[Node, Node], ...] = ()
     bound: tuple[Node, ...] = ()
+    absorbs: tuple[Node, ...] = ()
 
     @property
     def inside(self) -> tuple[Node, ...]:
@@ -161,6 +165,7 @@ def rules_of(
     quiet: bool = False,
     even: bool = False,
     extends: str = "",
+    judged: bool = False,
 ) -> tuple[Rule, ...]:
     """The rules that ``function`` states.
 
@@ -179,9 +184,9 @@ def rules_of(
         For a procedure: the ops that it looks at, and ops that have to be among the operands.
     fuel
         See :class:`Rule`.
-    assumes, quiet, even, extends
-        For a procedure: what it takes for granted, whether it is housekeeping, whether it buys no digits, and where it has
-        another value.
+    assumes, quiet, even, extends, judged
+        For a procedure: what it takes for granted, whether it is housekeeping, whether it buys no digits, where it has
+        another value, and whether its author has judged what it costs.
     """
     if inspect.isgeneratorfunction(function):
         return tuple(_patterns(function, level, fit, kinds, fuel))
@@ -194,7 +199,7 @@ def rules_of(
             return None
         found = found if isinstance(found, Found) else Found(found)
         fitted = fit(found.node, node)
-        return None if fitted is None else Found(fitted, found.parts, found.bound)
+        return None if fitted is None else replace(found, node=fitted)
 
     where = _place(function, line)
     return (
@@ -203,6 +208,7 @@ def rules_of(
             quiet=quiet,
             even=even,
             extends=extends,
+            judged=judged,
         ),
     )
 
@@ -340,7 +346,7 @@ def looked_through(node: Node) -> Iterator[Node]:
             arg = arg.args[0]  # noqa: PLW2901 (going down)
 
 
-def _bare(node: Node) -> Node:
+def bare(node: Node) -> Node:
     """What :func:`plain` gives, below checks too."""
     while (node := plain(node)).op.name == "require":
         node = node.args[0]
@@ -372,7 +378,7 @@ def _solve(goals: Goals, bound: dict[str, Node], parts: Parts) -> Match | None:
                 return None
             bound = extended
             continue
-        node = _bare(node)
+        node = bare(node)
         if node.op is not pattern.op:
             return None
         parts = (*parts, (pattern, node))
@@ -394,7 +400,7 @@ def _bind(pattern: Node, node: Node, bound: dict[str, Node]) -> dict[str, Node] 
         return bound if _same_number(pattern, plain(node)) else None
     name = pattern["name"]
     if name in bound:
-        return bound if _bare(bound[name]) is _bare(node) else None
+        return bound if bare(bound[name]) is bare(node) else None
     return {**bound, name: node} if _admits(pattern, node) else None
 
 

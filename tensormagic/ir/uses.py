@@ -34,6 +34,8 @@ def made_by(node: Node, found: Found) -> set[Node]:
 
 def again(found: Found) -> set[Node]:
     """The nodes of a pattern that its replacement reads again: what they read is read by the rule."""
+    if found.absorbs:
+        return set(found.absorbs)
     return _down_to(found.node, set(found.inside))[1] if found.parts else set()
 
 
@@ -54,8 +56,8 @@ def _down_to(root: Node, stops: set[Node]) -> tuple[set[Node], set[Node]]:
 
 def inside(node: Node, found: Found) -> list[Node]:
     """The nodes below ``node`` that a rule sees as parts: those of its pattern, or those that its replacement does not read."""
-    if found.parts:
-        return list(dict.fromkeys(found.inside[1:]))
+    if found.parts or found.absorbs:
+        return list(dict.fromkeys(found.inside[1:] if found.parts else found.absorbs))
     around = near(node)
     _, read = _down_to(found.node, around)
     own: set[Node] = set()

@@ -93,10 +93,39 @@ def head(x: Node, rows: int) -> Node:
     return move.slice_(x, ((0, rows, 1), *((0, s, 1) for s in x.type.shape[1:])))
 
 
+def cancelled(root: Node, x: Node) -> Node:
+    """A root and ``x``, in the form that their sum has become."""
+    near = scalar.less(x, 0)
+    return scalar.where(near, 1 / (root - x), root - scalar.where(near, root, -x))
+
+
+def guarded(a: Node, b: Node) -> Node:
+    """A difference in its accurate form."""
+    near = scalar.less(a, b)
+    return scalar.where(near, a - b, a - scalar.where(near, a, b))
+
+
 EXAMPLES = [
     Example("fold_constants", ((N,),), lambda x: scalar.exp(zero(x))),
     Example("through_broadcasts", ((N,), (M, N)), lambda x, y: scalar.exp(move.broadcast(x, y.type.shape))),
     Example("squares", ((N,),), lambda x: x**2),
+    Example("differences", ((N,),), lambda x: scalar.exp(x + 0.25) - scalar.exp(x)),
+    Example("remainders", ((N,),), lambda x: scalar.sinh(x) - x),
+    Example("logarithms_of_quotients", ((N,), (N,)), lambda x, y: scalar.log(scalar.exp(x) / scalar.exp(y))),
+    Example("variances", ((N, M),), lambda x: fold.mean(scalar.square(x), (1,)) - scalar.square(fold.mean(x, (1,)))),
+    Example("inverse_sines", ((N,),), lambda x: scalar.log(cancelled(scalar.sqrt(x * x + 1), x))),
+    Example(
+        "inverse_cosines",
+        ((N,),),
+        lambda x: scalar.log(cancelled(scalar.sqrt(scalar.square(scalar.exp(x + 3)) - 1), scalar.exp(x + 3))),
+        level="real",
+    ),
+    Example(
+        "logarithms_of_differences",
+        ((N,), (N,)),
+        lambda x, y: scalar.log(guarded(scalar.exp(x + 9), scalar.exp(y))),
+        level="real",
+    ),
     Example("power_of_two", ((N,),), lambda x: x / 8),
     Example("whole_powers", ((N,),), lambda x: astype(x, np.int64) ** 5),
     Example("powers_by_squares", ((N,),), lambda x: x**-7, level="real"),

@@ -26,7 +26,6 @@ FORMS = {
 }
 ELSEWHERE = {  # what fires in place of them for every form
     "exp(-x) / (1 + exp(-x)) -> sigmoid(-x)": "exp(x) / (1 + exp(x)) -> sigmoid(x)",
-    "(exp(x) - exp(-x)) / 2 -> sinh(x)": "(exp(x) - exp(-x)) * 0.5 -> sinh(x)",
     "(exp(x) + exp(-x)) / 2 -> cosh(x)": "(exp(x) + exp(-x)) * 0.5 -> cosh(x)",
 }
 PATTERNS = {(r.level, r.name): r for r in rules("real") if r.pattern is not None}
@@ -59,7 +58,8 @@ def fires(rule, form, whole):
     function = eval(f"lambda {', '.join(names)}: {text}", dict(NAMES))
     given = [FORMS[form](3 + k if whole else 0.3 + k / 7) for k in range(len(names))]
     try:
-        graph = tm.trace(function, *given)
+        with np.errstate(all="ignore"):
+            graph = tm.trace(function, *given)
     except tm.TensorError:
         return False
     wanted = {rule.name, ELSEWHERE.get(rule.name)}
@@ -82,6 +82,13 @@ def test_patterns_fire_on_every_form():
 
 
 PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicolons
+    "differences": "np.sqrt(1 + x) - 1; np.exp(v) - np.exp(x); 1 / (v + 1) - 1 / v; (1 + x) ** 3 - 1; x - np.sqrt(x * x + 1)",
+    "remainders": "np.sin(x) - x; v - np.tan(v); np.exp(x) - 1 - x; np.log(1 + v) - v",
+    "logarithms_of_quotients": "np.log(v / x); np.log((x + 0.5) / x)",
+    "inverse_sines": "np.log(x + np.sqrt(x ** 2 + 1)); np.log(v + np.sqrt(v * v + 1))",
+    "inverse_cosines": "np.log(np.exp(x) + np.sqrt(np.exp(x) ** 2 - 1))",
+    "logarithms_of_differences": "np.log(np.exp(x + 2) - np.exp(v / 9)); np.log(np.exp(x + 5.0) - np.exp(v))",
+    "variances": "np.mean(x ** 2) - np.mean(x) ** 2; np.mean(v * v, axis=1) - np.mean(v, axis=1) ** 2",
     "fold_constants": "x + (np.zeros_like(x) + 1.0)",
     "through_broadcasts": "np.exp(np.zeros_like(x)) * x",
     "squares": "np.power(v, 2)",
@@ -228,7 +235,7 @@ def test_diagonals_of_products_that_are_not_square(shapes):
 )
 def test_differences_of_roots_on_every_form(x):
     done = rewrite(tm.trace(lambda x: np.sqrt(x + 1e-9) - np.sqrt(x), x))
-    assert any(f.rule.name.startswith("sqrt(x + c) - sqrt(x)") for f in done.fired)
+    assert any(f.rule.name.startswith("f(a) - f(b)") for f in done.fired)
 
 
 def test_a_root_that_is_read_twice_is_rewritten_for_none():
@@ -237,7 +244,7 @@ def test_a_root_that_is_read_twice_is_rewritten_for_none():
         return (root - np.sqrt(x)) * np.log(root)
 
     done = rewrite(tm.trace(f, np.ones(3)))
-    assert not any("sqrt(x + c)" in x.rule.name for x in done.fired)
+    assert not any("f(a) - f(b)" in x.rule.name for x in done.fired)
 
 
 @pytest.mark.parametrize("x", [3.0, -0.25, 1e-300])

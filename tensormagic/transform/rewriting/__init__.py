@@ -14,10 +14,32 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.transform.iterations import at_once
-from tensormagic.transform.rewriting import algebra, constants, explog, linalg, parts, reductions, structure, structured
+from tensormagic.transform.rewriting import (
+    algebra,
+    constants,
+    differences,
+    explog,
+    linalg,
+    parts,
+    reductions,
+    remainders,
+    structure,
+    structured,
+)
 from tensormagic.transform.tidy import followed, numbers_within, tidied
 
-THEMES: tuple[ModuleType, ...] = (constants, structure, algebra, explog, reductions, parts, structured, linalg)
+THEMES: tuple[ModuleType, ...] = (
+    constants,
+    structure,
+    differences,
+    algebra,
+    explog,
+    reductions,
+    remainders,
+    parts,
+    structured,
+    linalg,
+)
 
 
 def rules_in(module: ModuleType) -> Iterator[Rule]:

@@ -199,16 +199,10 @@ def never_worse(x: Node) -> Yields:
 
 
 @stable(fuel=1)
-def differences(x: Node, y: Node, c: Constant) -> Yields:
-    """Differences of what is nearly equal."""
-
-    def finite(c: Node, x: Node) -> bool:
-        return bool(np.isfinite(plain(c)["bits"].array().astype(x.type.dtype)))
-
+def squares_apart(x: Node, y: Node) -> Yields:
+    """Differences of squares."""
     yield square(x) - square(y), (x - y) * (x + y), extending("a value where both squares are infinite")
     yield x * x - y * y, (x - y) * (x + y), extending("a value where both squares are infinite")
-    yield sqrt(x + c) - sqrt(x), c / (sqrt(x + c) + sqrt(x)), extending("0 where x is infinite"), finite
-    yield sqrt(x) - sqrt(x - c), c / (sqrt(x) + sqrt(x - c)), extending("0 where x is infinite"), finite
 
 
 @stable

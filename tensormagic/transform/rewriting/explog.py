@@ -9,10 +9,12 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Constant, Positive, Unsigned, assuming, extending
 from tensormagic.ops.scalars.scalar import (
     absolute,
+    arctanh,
     cos,
     cosh,
     exp,
     expm1,
+    less,
     log,
     log1mexp,
     log1p,
@@ -25,6 +27,7 @@ from tensormagic.ops.scalars.scalar import (
     sqrt,
     square,
     tanh,
+    where,
 )
 from tensormagic.ops.scalars.special import digamma, erf, erfc, log_erfc, logit, polygamma, xlogy
 from tensormagic.transform.rewriting.notation import exact, real, stable
@@ -57,6 +60,46 @@ def near_one(x: Node) -> Yields:
 def cosines(x: Node) -> Yields:
     """Cosines near 1."""
     yield 1 - cos(x), 2 * square(sin(x * 0.5))
+    yield cos(x) - 1, -2 * square(sin(x * 0.5))
+    yield cos(x) + -1, -2 * square(sin(x * 0.5))
+
+
+@stable(fuel=1)
+def hyperbolic_cosines(x: Node) -> Yields:
+    """Hyperbolic cosines near 1."""
+    yield cosh(x) - 1, 2 * square(sinh(x * 0.5))
+    yield cosh(x) + -1, 2 * square(sinh(x * 0.5))
+    yield 1 - cosh(x), -2 * square(sinh(x * 0.5))
+    yield (exp(x) - 2) + exp(-x), 4 * square(sinh(x * 0.5))
+    yield exp(x) + exp(-x) - 2, 4 * square(sinh(x * 0.5))
+
+
+_FAR = 20.0
+"""From here on exp(-2 x) is nothing beside x."""
+_LOG2 = 0.6931471805599453
+
+
+def _log_cosh(x: Node) -> Node:
+    near = less(absolute(x), _FAR)
+    return where(near, log1p(2 * square(sinh(where(near, x, 0) * 0.5))), absolute(x) - _LOG2)
+
+
+@stable(fuel=1)
+def logarithms_of_cosines(x: Node) -> Yields:
+    """The logarithm of the hyperbolic cosine, near 0 and without overflow."""
+    yield log(cosh(x)), _log_cosh(x)
+    yield log(1 / cosh(x)), -_log_cosh(x)
+    yield log1p(-square(tanh(x))), -2 * _log_cosh(x)
+    yield log1p(-(tanh(x) * tanh(x))), -2 * _log_cosh(x)
+
+
+@stable
+def hyperbolic_tangents(x: Node) -> Yields:
+    """Hyperbolic tangents, and the inverse, by formulas that cancel."""
+    yield log((1 + x) / (1 - x)), 2 * arctanh(x)
+    yield log((1 - x) / (1 + x)), -2 * arctanh(x)
+    yield 2 * sigmoid(x) - 1, tanh(x * 0.5)
+    yield 2 * sigmoid(x) + -1, tanh(x * 0.5)
 
 
 @stable
@@ -116,8 +159,10 @@ def logistic(x: Node, y: Node) -> Yields:
 @stable
 def hyperbolic(x: Node) -> Yields:
     """Hyperbolic functions, without cancellation and overflow."""
-    yield (exp(x) - exp(-x)) / 2, sinh(x)
-    yield (exp(x) - exp(-x)) * 0.5, sinh(x)
+    yield exp(x) - exp(-x), 2 * sinh(x)
+    yield exp(-x) - exp(x), -2 * sinh(x)
+    yield (2 * sinh(x)) * 0.5, sinh(x)
+    yield (-2 * sinh(x)) * 0.5, -sinh(x)
     yield (exp(x) + exp(-x)) / 2, cosh(x)
     yield (exp(x) + exp(-x)) * 0.5, cosh(x)
     yield sinh(x) / cosh(x), tanh(x), extending("1 or -1 where cosh(x) is infinite")
@@ -156,7 +201,6 @@ def logarithms_of_products(x: Node, y: Node) -> Yields:
     """Logarithms of products."""
     yield log(x * y), log(x) + log(y), assuming("x > 0", "y > 0")
     yield log(expm1(x)), x + log1mexp(-x), assuming("x > 0")
-    yield log(exp(x) - exp(y)), x + log1mexp(y - x), assuming("x > y")
 
 
 @real(fuel=1)

@@ -1,0 +1,92 @@
+"""Sums as they are meant: multiples of nodes and a number, exactly. Knows nothing of rules."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import bare
+from tensormagic.ops.leaf import CONSTANT
+
+_TERMS = 8
+"""How many terms of a sum are looked at."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum as it is meant: multiples of nodes, and a number."""
+
+    terms: tuple[tuple[object, Node, Fraction], ...]
+    number: Fraction
+
+    def __len__(self) -> int:
+        return len(self.terms) + (self.number != 0)
+
+    def minus(self, other: Sum) -> Sum:
+        """The difference, in which what both have is not."""
+        found = {key: (node, times) for key, node, times in self.terms}
+        for key, node, times in other.terms:
+            found[key] = (node, (found[key][1] if key in found else 0) - times)
+        terms = tuple((key, node, times) for key, (node, times) in found.items() if times)
+        return Sum(terms, self.number - other.number)
+
+    def times(self, factor: int) -> Sum:
+        """A multiple."""
+        return Sum(tuple((k, n, t * factor) for k, n, t in self.terms), self.number * factor)
+
+    def node(self) -> Node | float:
+        """The sum as it is computed: positive terms first."""
+        total: Node | float | None = None
+        for _, node, times in sorted(self.terms, key=lambda t: t[2] < 0):
+            part = node if abs(times) == 1 else node * float(abs(times))
+            first = part if times > 0 else -part
+            total = first if total is None else total + part if times > 0 else total - part
+        if total is None:
+            return float(self.number)
+        return total if not self.number else total + float(self.number)
+
+
+def sum_of(node: Node) -> Sum:
+    """The terms of ``node``."""
+    found: dict[object, tuple[Node, Fraction]] = {}
+    number = Fraction(0)
+    pool: list[tuple[Node, Fraction]] = [(node, Fraction(1))]
+    while pool:
+        part, times = pool.pop()
+        inner, name = bare(part), bare(part).op.name
+        value = number_of(inner)
+        if value is not None:
+            number += times * value
+        elif name in {"add", "subtract"} and len(found) + len(pool) < _TERMS:
+            left, right = inner.args
+            pool += [(right, times if name == "add" else -times), (left, times)]
+        elif name == "negative":
+            pool.append((inner.args[0], -times))
+        elif name == "multiply" and any(number_of(bare(a)) is not None for a in inner.args):
+            factor, other = sorted(inner.args, key=lambda a: number_of(bare(a)) is None)
+            pool.append((other, times * (number_of(bare(factor)) or 0)))
+        elif name == "divide" and number_of(bare(inner.args[1])):
+            pool.append((inner.args[0], times / (number_of(bare(inner.args[1])) or 1)))
+        else:
+            key = key_of(inner)
+            found[key] = (part, (found[key][1] if key in found else Fraction(0)) + times)
+    return Sum(tuple((k, n, t) for k, (n, t) in found.items() if t), number)
+
+
+def key_of(node: Node) -> object:
+    """What a term is known by: a square as a square, however it is written."""
+    if node.op.name == "square":
+        return "square", bare(node.args[0])
+    if node.op.name == "multiply" and bare(node.args[0]) is bare(node.args[1]):
+        return "square", bare(node.args[0])
+    return node
+
+
+def number_of(node: Node) -> Fraction | None:
+    """The finite number that a node is; None for other nodes."""
+    if node.op is not CONSTANT or node.type.shape or node.type.dtype.kind not in "iuf":
+        return None
+    value = node["bits"].array().item()
+    return Fraction(value) if math.isfinite(value) else None

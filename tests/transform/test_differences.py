@@ -1,0 +1,204 @@
+"""Differences of what is nearly equal: from NumPy's text in every form, never less accurate, and never nan for a number."""
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.rules import Rule
+from tensormagic.transform.rewriting import rewrite
+from tests.transform.oracle import TRUE, Instance, losses, mp, samples, truth, ulps, values_of
+
+ONE = [
+    "np.sqrt(x + 1) - np.sqrt(x)",
+    "np.sqrt(1 + x) - 1",
+    "1 - np.sqrt(1 - x)",
+    "np.cbrt(x + 1) - np.cbrt(x)",
+    "(1 + x) ** 3 - 1",
+    "(1 + x) ** 2 - 1",
+    "(x + 1) ** 0.1 - x ** 0.1",
+    "np.log(x + 1) - np.log(x)",
+    "1 / (x + 1) - 1 / x",
+    "1 / (1 + x) - 1",
+    "1 / np.sqrt(x) - 1 / np.sqrt(x + 1)",
+    "1 / x - 1 / np.tan(x)",
+    "np.arctan(x + 1) - np.arctan(x)",
+    "x * np.sqrt(x + 1) - x * np.sqrt(x)",
+    "np.exp(np.sqrt(x + 1)) - np.exp(np.sqrt(x))",
+    "x - np.sqrt(x * x - 1)",
+    "np.cos(x) - 1",
+    "1 - np.cosh(x)",
+    "np.exp(x) - 2 + np.exp(-x)",
+    "np.log(np.cosh(x))",
+    "np.log(1 - np.tanh(x) ** 2)",
+    "np.log(x + np.sqrt(x * x + 1))",
+    "np.log((1 + x) / (1 - x))",
+    "2 / (1 + np.exp(-2 * x)) - 1",
+    "np.sin(x) - x",
+    "x - np.tan(x)",
+    "np.exp(x) - 1 - x",
+    "np.log(1 + x) - x",
+    "np.arctan(x) - x",
+    "np.arcsin(x) - x",
+    "np.sinh(x) - x",
+    "x - np.tanh(x)",
+]
+TWO = [
+    "np.sqrt(x + y) - np.sqrt(x)",
+    "np.sqrt(x) - np.sqrt(y)",
+    "np.cbrt(x) - np.cbrt(y)",
+    "(1 + x) ** y - 1",
+    "(x + y) ** 2 - x ** 2",
+    "np.log(x) - np.log(y)",
+    "np.log2(x + y) - np.log2(x)",
+    "np.log10(x) - np.log10(y)",
+    "np.log1p(x) - np.log1p(y)",
+    "np.exp(x) - np.exp(y)",
+    "np.exp(x + y) - np.exp(x)",
+    "1 / x - 1 / y",
+    "np.sin(x + y) - np.sin(x)",
+    "np.sin(x) - np.sin(y)",
+    "np.cos(x + y) - np.cos(x)",
+    "np.tan(x + y) - np.tan(x)",
+    "np.arctan(x) - np.arctan(y)",
+    "np.sinh(x + y) - np.sinh(x)",
+    "np.cosh(x) - np.cosh(y)",
+    "np.tanh(x + y) - np.tanh(x)",
+    "np.sqrt(x * x - y) - x",
+    "-x - np.sqrt(x * x - 4 * y)",
+    "np.log(x / y)",
+    "np.log((x + y) / x)",
+]
+TEXTS = {**dict.fromkeys(ONE, 1), **dict.fromkeys(TWO, 2)}
+TRUE.update(
+    tan=mp.tan,
+    arctan=mp.atan,
+    arctanh=mp.atanh,
+    arcsinh=mp.asinh,
+    arcsin=lambda x: mp.asin(x) if abs(x) <= 1 else (_ for _ in ()).throw(ValueError),
+    cbrt=lambda x: mp.sign(x) * mp.cbrt(abs(x)),
+    log2=lambda x: TRUE["log"](x) / mp.log(2),
+    log10=lambda x: TRUE["log"](x) / mp.log(10),
+    form=lambda x: x,
+    astype=lambda x: x,
+)
+ANY = Rule("", "stable", (), lambda _: None)
+
+
+def function(text):
+    return eval(f"lambda {', '.join('xy'[: TEXTS[text]])}: {text}", {"np": np})
+
+
+def traced(text, like=None):
+    like = np.array([0.5, 0.75]) if like is None else like
+    return tm.trace(function(text), *[like] * TEXTS[text])
+
+
+def points(arity, dtype, count, seed):
+    """Numbers of all kinds, and many that are near 0 or near each other."""
+    r = np.random.default_rng(seed)
+    small = [r.choice([-1.0, 1.0], count) * 10.0 ** r.uniform(-17, 3, count) for _ in range(arity)]
+    if arity == 2:
+        beside = small[0] * (1 + r.choice([-1.0, 1.0], count) * 10.0 ** r.uniform(-16, -0.3, count))
+        small[1] = np.where(r.random(count) < 0.5, beside, small[1])
+    return [np.concatenate([a, b.astype(dtype)]) for a, b in zip(samples(dtype, 40, arity, seed), small, strict=True)]
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("text", TEXTS)
+def test_forms_are_never_less_accurate_and_lose_no_number(text, dtype):
+    before = traced(text, np.array([0.5, 0.75], dtype))
+    done = rewrite(before, "stable")
+    assert done.notable
+    values = points(TEXTS[text], dtype, 100, 7)
+    assert losses(Instance(ANY, before, done.graph), values, dtype) == []
+    old, new = values_of(before, values), values_of(done.graph, values)
+    wrong = ~np.isnan(old) & np.isnan(new)
+    assert not wrong.any(), [v[wrong][0] for v in values]
+
+
+@pytest.mark.parametrize("form", [np.array, np.float64, float], ids=["0-d", "numpy", "python"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_forms_are_found_for_numbers(text, form):
+    done = rewrite(traced(text, form(0.7)), "stable")
+    whole = {f.rule.name for f in rewrite(traced(text), "stable").notable if not f.rule.even}
+    found = {f.rule.name for f in done.notable}
+    assert {n for n in whole if "(" in n and ("f(" in n or "log" in n)} <= found
+
+
+GAINS = {  # at a point where the text has lost all its digits, or nearly
+    "np.sqrt(1 + x) - 1": (1e-13,),
+    "(1 + x) ** 3 - 1": (1e-13,),
+    "(1 + x) ** y - 1": (1e-13, 2.5),
+    "np.log(x + 1) - np.log(x)": (1e13,),
+    "np.exp(x) - np.exp(y)": (1.0, 1 + 1e-13),
+    "1 / (x + 1) - 1 / x": (1e13,),
+    "1 / x - 1 / np.tan(x)": (1e-6,),
+    "np.arctan(x + 1) - np.arctan(x)": (1e8,),
+    "np.sin(x + y) - np.sin(x)": (1.0, 1e-13),
+    "np.cos(x + y) - np.cos(x)": (1.0, 1e-13),
+    "np.tan(x + y) - np.tan(x)": (1.0, 1e-13),
+    "np.log(np.cosh(x))": (1e-6,),
+    "np.log(1 - np.tanh(x) ** 2)": (300.0,),
+    "np.log(x / y)": (0.3, 0.3 + 1e-13),
+    "np.sin(x) - x": (1e-4,),
+    "np.exp(x) - 1 - x": (1e-6,),
+    "-x - np.sqrt(x * x - 4 * y)": (-1e6, 1e-6),
+    "np.log(x + np.sqrt(x * x + 1))": (-1e6,),
+}
+
+
+@pytest.mark.parametrize("text", GAINS)
+@pytest.mark.parametrize("form", [np.array, np.float64, float], ids=["0-d", "numpy", "python"])
+def test_digits_are_kept_where_the_text_loses_them(text, form):
+    point = GAINS[text]
+    true = truth(traced(text), [mp.mpf(v) for v in point])
+    with np.errstate(all="ignore"):
+        naive = float(function(text)(*map(np.float64, point)))
+    found = float(tm.tensor(function(text))(*map(form, point)))
+    assert ulps(naive, true, np.float64) > 1e3
+    assert ulps(found, true, np.float64) <= 4
+
+
+PLACES = {  # of the text's domain
+    "x - np.sqrt(x * x - 1)": [[1.5], [1e5]],
+    "np.sqrt(x * x - y) - x": [[0.9, 1e-7], [-0.9, 1e-7], [3.0, 5.0]],
+    "-x - np.sqrt(x * x - 4 * y)": [[0.9, 1e-7], [-0.9, 1e-7], [3.0, 2.0]],
+}
+
+
+@pytest.mark.parametrize("text", [t for t in TEXTS if "cbrt" not in t and "arcsin" not in t])
+def test_gradients_are_those_of_the_text(text):
+    graph = traced(text)
+    for point in PLACES.get(text, [[0.3, 0.2999999], [0.3, 0.7], [0.9, 1e-7]]):
+        given = [mp.mpf(v) for v in point[: TEXTS[text]]]
+        true = mp.diff(lambda x, rest=given[1:]: truth(graph, [x, *rest]), given[0], h=mp.mpf(10) ** -200)
+        found = tm.grad(function(text))(*map(float, point[: TEXTS[text]]))
+        size = max(abs(float(true)), 1e-7)
+        assert abs(float(found) - float(true)) <= 1e-6 * size, point
+
+
+def test_compensated_text_keeps_its_roundings():
+    def halves(x):
+        u = np.sqrt(1 + x)
+        return (u - 1) + (u - np.sqrt(1 + x) + 1 - 1) * u
+
+    x = np.array([1e-10, 0.5, 3.0])
+    done = tm.tensor(halves)(x)
+    np.testing.assert_allclose(np.asarray(done), np.sqrt(1 + x) - 1, rtol=1e-5)
+
+
+def test_variances_from_moments_keep_their_digits():
+    x = 1e8 + np.array([1.0, 2.0, 3.0, 4.0])
+    found = tm.tensor(lambda x: np.mean(x**2) - np.mean(x) ** 2)(x)
+    assert float(found) == 1.25
+    rows = np.stack([x, x * 2])
+    found = tm.tensor(lambda x: np.mean(x * x, axis=1) - np.mean(x, axis=1) ** 2)(rows)
+    np.testing.assert_array_equal(np.asarray(found), [1.25, 5.0])
+
+
+def test_the_compiled_form_has_the_same_digits():
+    f = tm.compile(lambda x, y: np.sin(x + y) - np.sin(x), np.ones(3), np.ones(3))
+    x, y = np.array([1.0, 2.0, 700.0]), np.array([1e-13, 1e-9, 1.0])
+    true = [float(mp.sin(mp.mpf(a) + mp.mpf(b)) - mp.sin(mp.mpf(a))) for a, b in zip(x, y, strict=True)]
+    np.testing.assert_allclose(f(x, y), true, rtol=1e-13)

@@ -3,8 +3,8 @@
     python benchmarks/accuracy.py
 
 The expressions are those of Herbie's and FPBench's suites, as mathematics: Hamming, *Numerical Methods for Scientists and Engineers*
-(1987), chapter 3, and the shorter ones of their other suites (Kahan, Sarnoff, hyperbolic functions, libraries). Inputs are drawn in the ranges that the
-suites ask for. Prints Markdown; `benchmarks/results/accuracy.md` holds a run.
+(1987), chapter 3, and the shorter ones of their other suites (Kahan, Sarnoff, hyperbolic functions, libraries). Inputs are drawn in
+the ranges that the suites ask for. Prints Markdown; `benchmarks/results/accuracy.md` holds a run.
 """
 
 from __future__ import annotations

@@ -253,6 +253,7 @@ class Claims:
 
     _made: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
     _by: list[tuple[Rule, Node, list[Node]]] = field(default_factory=list[tuple[Rule, Node, list[Node]]])
+    _in: dict[Node, list[Node]] = field(default_factory=dict[Node, list[Node]])
 
     def add(self, rule: Rule, node: Node, parts: list[Node], found: Found) -> None:
         """A rule fired at ``node`` and absorbs ``parts``."""
@@ -260,6 +261,8 @@ class Claims:
         own = made_by(node, found) | again(found)
         for part in parts:
             self._made.setdefault(part, set()).update(own)
+            if found.absorbs:  # whatever other rules make of the replacement
+                self._in.setdefault(part, []).append(found.node)
 
     def broken(
         self, results: Sequence[Node], normals: Mapping[Node, Node], reach: Reach
@@ -282,6 +285,8 @@ class Claims:
             return found
 
         allowed = {p: {normals.get(n, n) for n in self._made[p]} for _, _, p in held}
+        for p, made in allowed.items():
+            made.update(topological([normals.get(n, n) for n in self._in.get(p, ())]))
         still = {p: read(p, allowed[p]) for p in allowed}
         return {(rule, node): (p, still[p]) for rule, node, p in held if still[p] & reach.of(node)}
 

@@ -59,6 +59,7 @@ def record_of(
     *,
     fixed: bool = False,
     generators: bool = True,
+    largest: float = _LARGEST,
 ) -> Record:
     """What functions can read, as it is now.
 
@@ -74,13 +75,15 @@ def record_of(
         Whether what was read is not read again: then the elements of large arrays are compared, and lazy values as well.
     generators
         Whether what NumPy draws numbers with is read.
+    largest
+        The bytes of all arrays together whose elements are compared, or of each where it may be read again.
     """
     if roots is None:
         return Record((), "code that is not known")
     inside = [space for name, space in reads if isinstance(space, Inside) and name in space]
     inputs = {id(space[space.name]) for space in inside if not space.moving}
     walk = _Walk({place_of(r) for r in reads}, inputs, is_moving, fixed=fixed)
-    walk.generators = generators
+    walk.generators, walk.largest = generators, largest
     walk.moving = {space.spot for space in inside if space.moving}
     try:
         walk.all(roots, arguments, reads)
@@ -121,6 +124,7 @@ class _Walk:
         self.every = False  # whether attributes are read by names that are not in the code
         self.asks = False  # whether it is asked which attributes there are
         self.generators = True
+        self.largest: float = _LARGEST
         self.moving: set[tuple[int, Any]] = set()  # places in containers and objects whose values are inputs
         self.typed = False  # whether code asks for types
         self.makes = False  # whether code can come from an object to its class, and call that
@@ -129,6 +133,7 @@ class _Walk:
         self._begin()
 
     def _begin(self) -> None:
+        self.room = self.largest  # bytes of arrays whose elements are still to be compared
         self.checks: dict[Any, Check] = {}
         self.seen: dict[Any, Any] = {}
         self.pending: list[tuple[Any, str, bool]] = []
@@ -251,8 +256,9 @@ class _Walk:
     def _array(self, array: Any, told: str) -> None:
         if id(array) in self.inputs:
             return
-        if type(array) is not np.ndarray or array.dtype.hasobject or (array.nbytes > _LARGEST and not self.fixed):
+        if type(array) is not np.ndarray or array.dtype.hasobject or array.nbytes > self.room:
             raise Unfollowed(f"the elements of {told}")
+        self.room -= array.nbytes if self.fixed else 0
         self._check("array", array, None, (array.dtype, array.shape, array.strides, array.tobytes()), told)
 
     # functions

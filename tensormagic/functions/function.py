@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import operator
 import types
 from collections import OrderedDict
@@ -50,6 +51,7 @@ from tensormagic.transform.rewriting import choices, installed
 
 _EXACT = 128  # argument shapes whose sizes are remembered
 _STATES = 8  # states of what is read for which programs are kept, for one kind of arguments
+_COPIED = 2**18  # bytes of arrays that are copied at each call of a kind that changes what it reads, to take that back
 _AGAIN = 15  # calls that trace again, where what is read could not be followed, before that is asked anew
 
 
@@ -102,6 +104,7 @@ class Function(Made):
         default_factory=OrderedDict, repr=False
     )  # places in objects that are inputs, by the arguments that are none
     _constant: set[Any] = field(default_factory=set[Any], repr=False)  # places in objects that cannot be inputs
+    plain: Callable[..., Any] | None = field(default=None, repr=False)  # the user's own code, where that is all of it
     _asked: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments that were traced
     _met: set[Any] = field(
         default_factory=set[Any], repr=False
@@ -281,6 +284,18 @@ class Function(Made):
         except KindError:
             taken_back(before)  # it is captured again
             raise
+        except Exception as error:
+            if self.plain is None or before.why or not before.changed() or not taken_back(before):
+                raise
+            return self._as_python(args, options, error)
+
+    def _as_python(self, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> Any:
+        """What Python itself makes of a call that failed on its data: what the body changes before it fails is changed, and no more."""
+        assert self.plain is not None  # noqa: S101 (asked before)
+        try:
+            return self.plain(*args, **options)
+        except Exception as own:  # noqa: BLE001 (the same one, as a rule)
+            raise (error if isinstance(own, type(error)) else own) from None
 
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
         """The values of a call, and the key of the programs for values of their types and shapes."""
@@ -295,7 +310,7 @@ class Function(Made):
 
     def whole(self, args: tuple[Any, ...]) -> Record:
         """What a call with these arguments can read, with which what it changes can be taken back."""
-        return self._whole((args, {}))
+        return self._whole((args, {}), math.inf)
 
     def _flattened(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], Callable[[Any], Any]]:
         """The parts of the arguments; a refusal says which of them it is."""
@@ -341,7 +356,7 @@ class Function(Made):
         objects = fixed_of(given.leaves, given.moving)
         before, reads = self.record(call), (self.reads, self._moving.get(objects))
         asked = kind not in self._asked or (kind in self._met and kind not in self._changing)
-        whole = self._whole(call) if asked else before
+        whole = self._whole(call, math.inf if asked else _COPIED) if asked or kind in self._changing else before
         try:
             before, program, given = self._specialised(given, before, whole, call)
         except (CaptureError, KindError):
@@ -457,9 +472,10 @@ class Function(Made):
             reads = (*reads, *self._moving_of(leaves, [is_moving(v) for v in leaves]))
         return record_of(self.roots, constants_of(call), reads, is_moving)
 
-    def _whole(self, call: Any) -> Record:
+    def _whole(self, call: Any, largest: float) -> Record:
         """The same with the elements of large arrays, and without what NumPy's generators know: a trace changes nothing of that."""
-        return record_of(self.roots, constants_of(call), self.reads, is_moving, fixed=True, generators=False)
+        roots, given = self.roots, constants_of(call)
+        return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=largest)
 
     def followed(self, before: Record, call: Any) -> Record:
         """What a trace has read, with the reads that it has found; not to be followed where the trace has changed that."""
@@ -543,7 +559,9 @@ def _own_arrays(program: Specialisation, args: tuple[Any, ...], options: dict[st
 def _of_function(function: types.FunctionType, lasting: bool) -> Function:
     body = captured_body(function, lasting=lasting)
     reads = reads_of(function) if lasting else ()
-    made = Function(body, function.__name__, parameters_of(function), ByPosition(function), reads, roots=(function,))
+    made = Function(
+        body, function.__name__, parameters_of(function), ByPosition(function), reads, roots=(function,), plain=function
+    )
     functools.update_wrapper(made, function, updated=())
     return made
 
@@ -558,7 +576,7 @@ def of_callable(function: Any) -> Function:
         return _of_function(function, capture is None if beside is None else beside.lasting)
     if callable(function):
         label = getattr(function, "__name__", type(function).__name__)
-        return Function(called_body(function), label, roots=(function,))
+        return Function(called_body(function), label, roots=(function,), plain=function)
     raise CaptureError(f"{type(function).__name__} is not a function", "Pass a function of arrays.")
 
 

@@ -52,6 +52,8 @@ class Inside(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         value = held(*self.places[0])
+        if any(held(*place) is not value for place in self.places[1:]):
+            raise KeyError(name)  # they are not one array any more
         if type(value) is not np.ndarray and not (self.moving and is_number(value)):
             raise KeyError(name)
         return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import math
 from collections import Counter, defaultdict, deque
 from types import SimpleNamespace
 from typing import Any
@@ -41,6 +42,60 @@ USES = {
     "a generator": "return (self.W * x).sum() + self.rng.normal()",
     "a branch": "return x * 2 if (self.W * x).sum() > 1 else x + self.lr",
 }
+
+
+FAILS = {  # at the second call, on its data
+    "a singular matrix": "y = y + np.linalg.inv(x[0] * np.eye(2))[0, 0]",
+    "an error of the user's": "if np.any(x < 0): raise ValueError('negative')",
+    "an assertion": "assert x.sum() > 0, 'too small'",
+    "an index": "y = y + x[int(4 * (x[0] < 0))]",
+    "a square root": "y = y + math.sqrt(x[0] - 0.5)",
+}
+
+
+@pytest.mark.parametrize("fails", FAILS)
+@pytest.mark.parametrize("change", sorted(CHANGES.keys() - {"a global name"}))
+def test_what_follows_an_error_of_the_data_is_not_done(change: str, fails: str) -> None:
+    """What comes before the line that fails is changed, and what comes after it is not: as Python has it, and so on."""
+    use = f"y = (self.W * x).sum()\n        {FAILS[fails]}\n        {CHANGES[change]}\n        return y"
+    (plain, space), (model, other) = _model(CHANGES[change], use), _model(CHANGES[change], use)
+    space["math"] = other["math"] = math
+    step = tm.tensor(model.step)
+    for first in (1.0, -1.0, 2.0, 0.0, 0.0, 3.0):
+        x = np.array([first, 1.5, -1.0]) if first > 0 else np.array([first, -1.5, -1.0])
+        expected, found = _ended(plain.step, x.copy()), _ended(step, x.copy())
+        assert found == expected
+        assert _state(model, other) == _state(plain, space)
+
+
+def _ended(step: Any, x: Any) -> Any:
+    try:
+        return float(step(x))
+    except CaptureError:
+        raise
+    except (ValueError, AssertionError, IndexError) as error:
+        return str(error).splitlines()[0]
+
+
+def test_arrays_that_are_one_and_then_are_not() -> None:
+    """One array that two places hold is stored into once; as soon as it is two, both are what they are."""
+    pair = [np.zeros(2)] * 2
+    table = dict.fromkeys("ab", pair[0])
+
+    def step(x: Any) -> Any:
+        pair[0][0] += x
+        table["a"] -= x
+        return pair[1] * 1 + table["b"]
+
+    captured = tm.tensor(step)
+    assert captured(1.0).tolist() == [0.0, -2.0]
+    pair[0] = np.full(2, 50.0)
+    assert captured(1.0).tolist() == [-2.0, -4.0]
+    assert pair[0].tolist() == [51.0, 50.0]
+    table["a"] = np.zeros(2)
+    assert captured(1.0).tolist() == [-2.0, -4.0]
+    pair[1] = pair[0]
+    assert captured(1.0).tolist() == [52.0, 48.0]
 
 
 def _model(change: str, use: str) -> tuple[Any, dict[str, Any]]:

@@ -6,7 +6,7 @@ import sys
 from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping, MutableMapping
-from types import FunctionType, MemberDescriptorType, ModuleType
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -101,12 +101,17 @@ def is_users_class(kind: type) -> bool:
 
 
 def _is_users(kind: type) -> bool:
-    if module_of(kind) == "__main__":
+    if module_of(kind) == "__main__" or _is_of_no_module(kind):
         return True
     if any(isinstance(v, FunctionType) and is_users(v.__code__.co_filename) for v in vars(kind).values()):
         return True
     file = getattr(sys.modules.get(module_of(kind)), "__file__", None)
     return module_of(kind) != "builtins" and file is not None and is_users(file)
+
+
+def _is_of_no_module(kind: type) -> bool:
+    """Whether a class was made by a ``class`` statement in code that is run without a module, as by ``exec``."""
+    return module_of(kind) == "builtins" and isinstance(vars(kind).get("__weakref__"), GetSetDescriptorType)
 
 
 def is_users_module(value: Any) -> bool:

@@ -183,8 +183,8 @@ class World:
             return
         if hasattr(kind, "__next__"):
             self.iterators[id(value)] = value
-        module = package_of(type(value))
-        for inside in containers_of(value) if module not in _FOREIGN or is_users_module(value) else ():
+        foreign = package_of(type(value)) in _FOREIGN and not is_users_class(type(value))
+        for inside in containers_of(value) if not foreign or is_users_module(value) else ():
             self.containers.append((inside, dict(inside)))
             self._pending += () if isinstance(value, ModuleType) else inside.values()
         wrapped = getattr(value, "__dict__", {}).get("__wrapped__")

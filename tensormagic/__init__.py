@@ -24,6 +24,7 @@ from tensormagic.functions.linear import linearize, vjp
 from tensormagic.functions.places import to_gpu, to_host
 from tensormagic.functions.rules import rule, rules
 from tensormagic.functions.saving import load
+from tensormagic.functions.submitting import submit
 from tensormagic.functions.tensor import evaluate, tensor
 from tensormagic.functions.tracing import parse, rewrite, trace
 from tensormagic.ir.errors import (
@@ -89,6 +90,7 @@ __all__ = [
     "scan",
     "shard",
     "stop_gradient",
+    "submit",
     "tensor",
     "to_gpu",
     "to_host",

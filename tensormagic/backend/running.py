@@ -68,12 +68,21 @@ UNUSED: int = (
 )  # where Numba's calling convention puts a result and an exception, which kernels do not have
 
 
+class _Stoppable(threading.local):
+    """The address of the flag that stops what this thread runs."""
+
+    flag: int = IDLE
+
+
+stoppable = _Stoppable()
+
+
 def patiently(
     run: Callable[..., list[Any]], sizes: dict[Symbol, int], values: tuple[Any, ...], **more: Any
 ) -> list[Any]:
     """Run something long beside the main thread: an interrupt reaches that, and then the kernels stop early."""
     if threading.current_thread() is not threading.main_thread():
-        return run(sizes, *values, flag=IDLE, **more)
+        return run(sizes, *values, flag=stoppable.flag, **more)
     flag = np.zeros(1, np.uint8)
     outcome: list[Any] = []
 

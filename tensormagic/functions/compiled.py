@@ -154,7 +154,7 @@ class Compiled(Made):
     def _known(self, args: tuple[Any, ...]) -> tuple[Compiled, Sequence[Any], Sizes]:
         """What runs for arguments, their values, and the sizes."""
         try:
-            values, sizes = self._bound(args)
+            values, sizes = self.bound_to(args)
         except GuardError:
             given = self._small_sizes(args)
             small = self.with_sizes(given) if given else None
@@ -217,7 +217,7 @@ class Compiled(Made):
         except (AttributeError, KeyError, TypeError):
             return self._first(args, None)  # or not arrays alone
         results = self.executable.plainly(sizes, args)
-        return self._built(self.executable.run(sizes, *args) if results is None else results)
+        return self.built(self.executable.run(sizes, *args) if results is None else results)
 
     def refuse_changes(self) -> None:
         """Raise where what the function reads beside its arguments is not what it was."""
@@ -254,7 +254,7 @@ class Compiled(Made):
     def _first(self, args: tuple[Any, ...], out: Any) -> Any:
         """The result for arguments of kinds and shapes that were not seen before."""
         try:
-            values, sizes = self._bound(args)
+            values, sizes = self.bound_to(args)
         except GuardError:
             given = self._small_sizes(args)
             small = self.with_sizes(given) if given else None
@@ -264,7 +264,7 @@ class Compiled(Made):
         self._note(args, values, sizes)
         if out is not None:
             return self._filled(values, sizes, out)
-        return self._built(self.executable.run(sizes, *values))
+        return self.built(self.executable.run(sizes, *values))
 
     def _note(self, args: tuple[Any, ...], values: Sequence[Any], sizes: dict[Any, int]) -> None:
         """Remember the sizes of arguments that are arrays alone."""
@@ -275,7 +275,7 @@ class Compiled(Made):
                 del self._sizes[next(iter(self._sizes))]
             self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])] = sizes
 
-    def _bound(self, args: tuple[Any, ...]) -> tuple[Sequence[Any], dict[Any, int]]:
+    def bound_to(self, args: tuple[Any, ...]) -> tuple[Sequence[Any], dict[Any, int]]:
         """The values of the graph's parameters for arguments, and the sizes."""
         if len(args) == len(self._structure[1]) and structure(args) != self._structure:
             raise GuardError("the arguments are put together in another way than those that were compiled for")
@@ -302,9 +302,10 @@ class Compiled(Made):
         arrays = arrays_for(out, types, single=self._single)
         check_shapes(arrays, types, sizes)
         results = self.executable.into(sizes, values, usable(arrays, types, values))
-        return self._built(filled(arrays, results))
+        return self.built(filled(arrays, results))
 
-    def _built(self, results: list[Any]) -> Any:
+    def built(self, results: list[Any]) -> Any:
+        """What the function returns, of the graph's results."""
         return results[0] if self._single else self.traced.build(iter(results))
 
     __call__ = run
@@ -339,6 +340,11 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) ->
     if config.tier != "numpy" and made.executable.device == "cpu":
         made.executable.compile().wait()
     return made
+
+
+def captured_for(fun: Any, args: tuple[Any, ...]) -> Compiled:
+    """A function for arguments like these, compiled when that pays."""
+    return _made(fun, args, "", None)
 
 
 def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Compiled:

@@ -1,0 +1,310 @@
+"""Calls in the background: ``tm.submit``, whose future has the result later."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import ctypes
+import inspect
+import itertools
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable, Generator
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from contextvars import copy_context
+from types import FrameType
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+import numpy as np
+
+from tensormagic.backend import running
+from tensormagic.capture import context
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor
+from tensormagic.functions.compiled import Compiled, captured_for
+from tensormagic.ir.errors import ArgumentError, CaptureError, GuardError, TensorError
+
+_PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, slice)
+
+
+class Stopped(BaseException):
+    """What is raised in a thread whose work is cancelled."""
+
+
+class Submitted(Future[Any]):
+    """The result of a call in the background, later: a future of ``concurrent.futures``, which can be awaited, too.
+
+    Interrupting ``result()`` ends the waiting alone; ``cancel()`` stops the work.
+
+    Parameters
+    ----------
+    name
+        What was called.
+    place
+        The line that it was submitted from.
+    """
+
+    def __init__(self, name: str, place: str) -> None:
+        super().__init__()
+        self.name = name
+        self.place = place
+        self._thread = 0  # that runs it
+        self._guard = threading.Lock()
+        self._stop = np.zeros(1, np.uint8)
+
+    def __repr__(self) -> str:
+        """``Submitted(loss of In[3] line 2: running)``."""
+        state = "running" if self.running() else "waiting"
+        if self.done():
+            failed = None if self.cancelled() else self.exception()
+            state = "cancelled" if self.cancelled() else f"failed: {failed!r}" if failed else "done"
+        return f"Submitted({self.name} of {self.place}: {state})"
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return asyncio.wrap_future(self).__await__()
+
+    def cancel(self) -> bool:
+        """Cancel it, also where it runs: machine code stops, no result is kept, and ``result()`` raises ``CancelledError``.
+
+        Returns
+        -------
+        bool
+            False where it is done already.
+        """
+        with self._guard:
+            if not self._thread:
+                return super().cancel()
+            if not self._stop[0]:
+                self._stop[0] = 1
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(Stopped))
+            return True
+
+    def cancelled(self) -> bool:
+        """Whether it was cancelled, and has stopped."""
+        return super().cancelled() or (self.done() and isinstance(super().exception(), CancelledError))
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What it has raised; waits for it."""
+        error = super().exception(timeout)
+        if isinstance(error, CancelledError):
+            raise error
+        return error
+
+    def work(self, call: Callable[[], Any]) -> None:
+        """Do it, on this thread."""
+        with self._guard:
+            if not self.set_running_or_notify_cancel():
+                return
+            self._thread = threading.get_ident()
+        result, failed = None, None
+        try:
+            try:
+                running.stoppable.flag = self._stop.ctypes.data
+                result = call()
+            finally:
+                running.stoppable.flag = running.IDLE
+                with self._guard:
+                    self._thread = 0
+        except BaseException as error:  # noqa: BLE001 (it is the future's)
+            failed = error
+        if self._stop[0]:
+            result, failed = None, CancelledError()
+        if failed is None:
+            self.set_result(result)
+        else:
+            self.set_exception(failed)
+
+
+def submit(fun: Any, /, *args: Any) -> Submitted:
+    """Call a function in the background, and return at once.
+
+    The function is captured here and now: its arguments, and the arrays that it reads beside them, are what they are at this
+    moment, whatever is stored into them later. Errors of capture are raised here, those of the run by ``result()``. What is submitted
+    begins in the order of submission and runs side by side; what it prints is printed when it runs.
+
+    Parameters
+    ----------
+    fun
+        A function, as ``tm.tensor`` takes it, or one that :func:`compile` has given.
+    *args
+        Arrays, lazy values, numbers, texts, and containers of these.
+
+    Returns
+    -------
+    Submitted
+        ``result(timeout)``, ``exception()``, ``done()``, ``cancel()``, ``add_done_callback(...)``, as futures of ``concurrent.futures``
+        have; ``await`` works, too.
+
+    Raises
+    ------
+    ArgumentError
+        For objects that could be changed while the call runs.
+    CaptureError
+        For functions that store into what they are given, and in captured code.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> x = np.arange(3.0)
+    >>> later = tm.submit(lambda x: np.sum(x * x), x)
+    >>> x[:] = 0
+    >>> float(later.result())
+    5.0
+    """
+    if context.current() is not None:
+        raise CaptureError(
+            "tm.submit is called in captured code, which is no run",
+            "Call it in plain Python, with the captured function.",
+        )
+    given = _own(args)
+    made = _made_for(fun, given)
+    try:
+        values, sizes = made.bound_to(given)
+    except TypeError as error:
+        raise error if isinstance(error, TensorError) else ArgumentError(str(error)) from None
+    owned = [_copy(v) for v in values]
+    future = Submitted(made.traced.name, _place(inspect.currentframe()))
+    here = copy_context()
+
+    def call() -> Any:
+        return here.run(lambda: made.built(made.executable.run(sizes, *owned)))
+
+    _pool().add(future, call)
+    return future
+
+
+_known: WeakKeyDictionary[Any, Compiled] = WeakKeyDictionary()  # what was captured for a function last
+
+
+def _made_for(fun: Any, args: tuple[Any, ...]) -> Compiled:
+    """A function as a graph for these arguments: the one that there is, where it holds for them."""
+    if isinstance(fun, Compiled):
+        fun.refuse_changes()
+        return fun
+    found = None
+    with suppress(TypeError):  # that has no weak references
+        found = _known.get(fun)
+    if found is not None:
+        with suppress(GuardError, TypeError):
+            found.refuse_changes()
+            found.bound_to(args)
+            return found
+    found = captured_for(fun, args)
+    with suppress(TypeError):
+        _known[fun] = found
+    return found
+
+
+def _own(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments that nobody else can change."""
+    leaves, build = flatten(args)
+    return build(iter([_owned(v) for v in leaves]))
+
+
+def _owned(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.numpy()
+    if type(value) is np.ndarray:
+        return value  # copied where it is bound
+    if isinstance(value, _PLAIN):
+        return value
+    raise ArgumentError(
+        f"tm.submit takes arrays, numbers, texts and containers of these; not {type(value).__name__}, which could change while it runs",
+        "Pass its arrays; of a generator, pass a seed and make the generator in the function.",
+    )
+
+
+def _copy(value: Any) -> Any:
+    return np.array(value, order="K") if isinstance(value, np.ndarray) else value
+
+
+def _place(ours: FrameType | None) -> str:
+    """The line that calls one of ours."""
+    frame = ours.f_back if ours is not None else None
+    if frame is None:
+        return "nowhere"
+    cell = context.cells.get(frame.f_code.co_filename)
+    return f"{cell.label if cell else os.path.basename(frame.f_code.co_filename)} line {frame.f_lineno}"  # noqa: PTH119
+
+
+# threads --------------------------------------------------------------------------------------------------------------
+
+
+class _Pool:
+    """Threads that do what is submitted, first come, first served."""
+
+    def __init__(self) -> None:
+        self._todo: queue.SimpleQueue[tuple[Submitted, Callable[[], Any]]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._idle = 0
+        self.unfinished: WeakSet[Submitted] = WeakSet()
+        self._order = itertools.count()
+
+    def add(self, future: Submitted, call: Callable[[], Any]) -> None:
+        """Have something done."""
+        with self._lock:
+            self.unfinished.add(future)
+            starts = self._idle <= self._todo.qsize() and self._threads < (os.cpu_count() or 1)
+            self._threads += starts
+        self._todo.put((future, call))
+        if starts:
+            threading.Thread(target=self._work, name=f"tensormagic submit {next(self._order)}", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with suppress(Stopped):  # it comes late
+                self._idle += 1
+                try:
+                    future, call = self._todo.get()
+                finally:
+                    self._idle -= 1
+                try:
+                    future.work(call)
+                finally:
+                    self.unfinished.discard(future)
+                    del future, call
+
+    def close(self) -> list[Submitted]:
+        """Stop all of it; what was not finished."""
+        left = [f for f in list(self.unfinished) if not f.done()]
+        for future in left:
+            future.cancel()
+        return left
+
+
+_current: _Pool | None = None
+_making = threading.Lock()
+
+
+def _pool() -> _Pool:
+    global _current
+    with _making:
+        if _current is None:
+            _current = _Pool()
+        return _current
+
+
+@atexit.register
+def _tell_unfinished() -> None:
+    """Say what is lost when the process ends."""
+    left = _current.close() if _current is not None else []
+    if left:
+        listed = ", ".join(f"{f.name} of {f.place}" for f in left[:5]) + ", …" * (len(left) > 5)
+        some = f"{len(left)} submitted computation{'s were' if len(left) > 1 else ' was'}"
+        print(f"tensormagic: {some} not finished: {listed}", file=sys.stderr)  # noqa: T201 (nobody else is there to say it)
+
+
+def _after_fork() -> None:
+    global _current, _making
+    _current, _making = None, threading.Lock()  # its threads are the parent's
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+__all__ = ["Submitted", "submit"]

@@ -1,0 +1,212 @@
+"""Calls in the background: results and errors as in the foreground, inputs as they were, cancelling, the end of a process."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import CancelledError, as_completed, wait
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+
+X = np.linspace(0.0, 1.0, 1000)
+
+
+def long(x, count):
+    for _ in range(count):
+        x = np.sin(x) + x * 0.5
+    return x
+
+
+@pytest.fixture(params=["numpy", "numba"])
+def tier(request):
+    before, tm.config.tier = tm.config.tier, request.param
+    yield request.param
+    tm.config.tier = before
+
+
+def test_results_are_those_of_the_foreground(tier):
+    later = [tm.submit(lambda x, k=k: np.exp(x) * k, X) for k in range(8)]
+    for k, future in enumerate(later):
+        np.testing.assert_allclose(future.result(60), np.exp(X) * k, rtol=1e-14)
+        assert future.done()
+        assert future.exception() is None
+    assert set(as_completed(later)) == set(later)
+    assert wait(later).not_done == set()
+
+
+def test_containers_gradients_and_compiled_functions():
+    def loss(p, y):
+        return np.mean((p["w"] * y - p["b"]) ** 2)
+
+    p = {"w": X.copy(), "b": 2.0}
+    found = tm.submit(tm.grad(loss), p, X).result(60)
+    expected = tm.grad(loss)(p, X)
+    np.testing.assert_allclose(found["w"], expected["w"])
+    assert found["b"] == pytest.approx(expected["b"])
+    made = tm.compile(lambda x: (x + 1, x.sum()), "float64[n]")
+    plus, total = tm.submit(made, X).result(60)
+    assert np.array_equal(plus, X + 1)
+    assert total == pytest.approx(X.sum())
+    assert np.array_equal(tm.submit(made, tm.tensor(X) * 2).result(60)[0], X * 2 + 1)
+
+
+def test_later_stores_change_neither_arguments_nor_what_is_read_beside_them(tier):
+    x, table = np.ones(200_000), np.full(200_000, 2.0)
+
+    def slow(a):
+        for _ in range(50):
+            a = np.cos(a)
+        return a * 0 + x[:1] + table
+
+    first = tm.submit(slow, x)
+    table[:], x[:] = 7.0, 5.0
+    second = tm.submit(slow, x)
+    assert set(first.result(60)) == {3.0}
+    assert set(second.result(60)) == {12.0}
+
+
+def test_it_returns_before_the_work_is_done_and_runs_side_by_side(tier):
+    tm.submit(long, X, 10).result(60)
+    begin = time.perf_counter()
+    future = tm.submit(long, X, 20_000)
+    returned = time.perf_counter() - begin
+    assert not future.done()
+    quick = tm.submit(lambda x: x + 1, X).result(60)
+    assert np.array_equal(quick, X + 1)
+    expected = long(X, 20_000)
+    np.testing.assert_allclose(future.result(120), expected, rtol=1e-9)
+    assert returned < time.perf_counter() - begin
+
+
+def divided(k, d):
+    return (k + 1) // d
+
+
+def test_errors_are_those_of_the_foreground(tier):
+    table = np.arange(4.0)
+
+    def taken(k):
+        return table[k] * 2
+
+    future = tm.submit(taken, np.array([1, 9]))
+    with pytest.raises(IndexError) as caught:
+        future.result(60)
+    with pytest.raises(IndexError) as foreground:
+        tm.compile(taken, np.array([1, 2])).run(np.array([1, 9]))
+    assert str(caught.value) == str(foreground.value)
+    assert future.exception() is caught.value
+    assert "failed: " in repr(future)
+    assert future.cancel() is False
+    with pytest.raises(tm.ShapeError, match="could not be broadcast"):
+        tm.submit(lambda x, y: x + y, X, X[:3])
+
+
+def test_floating_point_errors_are_raised_as_the_caller_asks():
+    tm.config.tier, before = "numpy", tm.config.tier
+    try:
+        with np.errstate(divide="ignore"):
+            assert np.isinf(tm.submit(lambda x: 1 / x, np.zeros(2)).result(60)).all()
+    finally:
+        tm.config.tier = before
+
+
+def test_work_that_runs_is_cancelled(tier):
+    tm.submit(long, X, 2).result(60)
+    future = tm.submit(long, X, 100_000_000)
+    while not future.running():
+        time.sleep(0.01)
+    time.sleep(0.3)
+    begin = time.perf_counter()
+    assert future.cancel() is True
+    with pytest.raises(CancelledError):
+        future.result(30)
+    assert time.perf_counter() - begin < 5
+    assert future.cancelled()
+    assert "cancelled" in repr(future)
+    assert np.array_equal(tm.submit(lambda x: x * 2, X).result(60), X * 2)  # the threads go on
+
+
+def test_work_that_waits_is_cancelled_before_it_begins():
+    gates = [tm.submit(long, X, 100_000_000) for _ in range(32)]
+    last = tm.submit(lambda x: x + 1, X)
+    assert not last.done()
+    assert last.cancel()
+    assert last.cancelled()
+    assert all(g.cancel() for g in gates)
+    for gate in gates:
+        with pytest.raises(CancelledError):
+            gate.result(60)
+
+
+def test_callbacks_and_awaiting():
+    told = []
+    future = tm.submit(lambda x: x.sum(), X)
+    future.add_done_callback(lambda f: told.append(f.result()))
+
+    async def both():
+        return await asyncio.gather(*(tm.submit(lambda x, k=k: x.sum() + k, X) for k in range(2)))
+
+    first, second = asyncio.run(both())
+    assert second - first == pytest.approx(1.0)
+    total = future.result(60)
+    for _ in range(100):
+        if told:
+            break
+        time.sleep(0.01)
+    assert told == [total]
+
+
+def test_what_could_change_or_be_lost_is_refused():
+    def stored(x):
+        x[0] = 1
+        return x.sum()
+
+    class Model:
+        w = X
+
+    with pytest.raises(tm.TensorError, match="stores"):
+        tm.submit(stored, X.copy())
+    with pytest.raises(TypeError, match="Model, which could change"):
+        tm.submit(lambda m: m.w * 2, Model())
+    with pytest.raises(TypeError, match="Generator"):
+        tm.submit(lambda r: r.normal(size=3), np.random.default_rng(0))
+    with pytest.raises(tm.CaptureError, match=r"tm\.submit is called in captured code"):
+        tm.tensor(lambda x: tm.submit(np.sin, x).result())(X)
+
+
+def test_many_threads_submit():
+    found = {}
+
+    def work(k):
+        found[k] = [tm.submit(lambda x: x * 3 + x.sum(), X + k + j).result(60) for j in range(10)]
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k in range(6):
+        for j, value in enumerate(found[k]):
+            np.testing.assert_allclose(value, (X + k + j) * 3 + (X + k + j).sum())
+
+
+def test_the_end_of_a_process_tells_what_was_unfinished(tmp_path):
+    text = """
+import numpy as np, tensormagic as tm
+def endless(x):
+    while x.sum() < 1e300:
+        x = np.cos(x)
+    return x
+later = tm.submit(endless, np.ones(10))
+done = tm.submit(lambda x: x + 1, np.ones(3))
+print(done.result())
+"""
+    path = tmp_path / "script.py"
+    path.write_text(text)
+    ran = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout.strip() == "[2. 2. 2.]"
+    assert ran.stderr.strip() == "tensormagic: 1 submitted computation was not finished: endless of script.py line 7"

@@ -110,13 +110,12 @@ class Executable:
         self, values: Sequence[Any], names: Sequence[str] = (), sites: residence.Sites = residence.at_call
     ) -> list[Any]:
         """The results of a run on the device: what lies there stays there."""
-        at_work.append((self, time.perf_counter()))
         start = time.perf_counter()
         try:
-            return residence.run(self.graph, values, names, sites)
+            with working(self):
+                return residence.run(self.graph, values, names, sites)
         finally:
             self.seconds["gpu"] = time.perf_counter() - start
-            at_work.pop()
 
     def is_for_device(self, sizes: dict[Any, int], values: Sequence[Any]) -> bool:
         """Whether this run is the device's: where the device is chosen by sizes, ``why`` says it then."""
@@ -134,7 +133,10 @@ class Executable:
 
     def here(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
         """The results, on the CPU, by the tier that is ready."""
-        at_work.append((self, time.perf_counter()))
+        with working(self):
+            return self._here(sizes, *values)
+
+    def _here(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
         try:
             if self.graph.is_wide:
                 return self.by_numpy(sizes, *values)
@@ -150,8 +152,6 @@ class Executable:
             if refused is not None:
                 raise refused from error
             raise
-        finally:
-            at_work.pop()
 
     @cached_property
     def is_plain(self) -> bool:
@@ -308,9 +308,21 @@ class Executable:
 at_work: list[tuple[Executable | str, float]] = []  # what runs or is done, and since when: for whoever shows that
 
 
+class _Apart(threading.local):
+    """Whether this thread works in the background: nobody waits for it, and nobody is told."""
+
+    now = False
+
+
+apart = _Apart()
+
+
 @contextmanager
-def working(stage: str) -> Generator[None]:
+def working(stage: Executable | str) -> Generator[None]:
     """Have it known what is done, as "rewriting", where that may take long."""
+    if apart.now:
+        yield
+        return
     at_work.append((stage, time.perf_counter()))
     try:
         yield

@@ -89,6 +89,7 @@ class Ledger:
     largest: tuple[Size, Node | None] = (0, None)  # the array that is taken for the largest
     _blocks: dict[Hashable, _Block] = field(default_factory=dict[Hashable, _Block])
     _taken: Size = 0
+    _rises: bool = False  # whether nothing was given back since what was seen last
     _live: Size = 0
     _results: Size = 0
     _seen: list[tuple[Size, Size]] = field(
@@ -110,8 +111,13 @@ class Ledger:
         self._live = self._live + size * sign
         if is_result:
             self._results = self._results + size * sign
-        if sign > 0:
-            self._seen.append((self._live, self._live - self._results))
+        if sign < 0:
+            self._rises = False
+            return
+        if self._rises:  # what was there before was less
+            self._seen.pop()
+        self._seen.append((self._live, self._live - self._results))
+        self._rises = True
 
     def give_back(self, keys: Iterable[Hashable]) -> None:
         """Names go; the memory of one that has no other name is given back."""
@@ -164,7 +170,8 @@ class Ledger:
 
     def _beside(self, size: Size, inside: Amount) -> None:
         """Memory that is there beside all else for a part of this step."""
-        for extra in inside.sizes:
+        for extra in inside.sizes if size or inside.sizes != (0,) else ():
+            self._rises = False
             self._seen.append((self._live + size + extra, self._live - self._results + size + extra))
 
     def _of_operands(self, node: Node) -> Size:
@@ -206,7 +213,7 @@ class Ledger:
         """A step has run."""
         seen = self._seen or [(self._live, self._live - self._results)]
         self.steps.append(Held(most([self._taken]), most(live for live, _ in seen), most(rest for _, rest in seen)))
-        self._seen, self._taken = [], 0
+        self._seen, self._taken, self._rises = [], 0, False
 
     # all of it
 

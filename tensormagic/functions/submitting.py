@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
+from tensormagic import session
 from tensormagic.backend import running
 from tensormagic.capture import context
 from tensormagic.capture.tree import flatten
@@ -256,6 +257,7 @@ class _Pool:
             threading.Thread(target=self._work, name=f"tensormagic submit {next(self._order)}", daemon=True).start()
 
     def _work(self) -> None:
+        session.apart.now = True
         while True:
             with suppress(Stopped):  # it comes late
                 self._idle += 1

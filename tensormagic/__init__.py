@@ -12,6 +12,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.distributed.distribute import distribute
 from tensormagic.distributed.sources import shard
+from tensormagic.functions.assuming import assume
 from tensormagic.functions.batching import vmap
 from tensormagic.functions.check_grads import check_grads
 from tensormagic.functions.compiled import Compiled, compile
@@ -64,6 +65,7 @@ __all__ = [
     "Tensor",
     "TensorError",
     "TransferError",
+    "assume",
     "backprop",
     "check_grads",
     "checkpoint",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.facts import above_zero, at_least_zero, is_finite, is_regular
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.roundings import below as plain
 from tensormagic.ir.type import Type
@@ -126,6 +127,18 @@ class Unsigned(Node):
     """Annotation of a pattern variable that only what provably has no sign, not that of ``-0.0`` either, matches."""
 
 
+class Above(Node):
+    """Annotation of a pattern variable that only what was said to be greater than zero matches."""
+
+
+class Finite(Node):
+    """Annotation of a pattern variable that only what was said to be finite matches."""
+
+
+class Regular(Node):
+    """Annotation of a pattern variable that only what was said to be finite and not zero matches."""
+
+
 @dataclass(frozen=True)
 class Assuming:
     """Conditions on values that a rule takes for granted, as text."""
@@ -189,7 +202,7 @@ def rules_of(
         another value, and whether its author has judged what it costs.
     """
     if inspect.isgeneratorfunction(function):
-        return tuple(_patterns(function, level, fit, kinds, fuel))
+        return tuple(replace(rule, judged=judged) for rule in _patterns(function, level, fit, kinds, fuel))
     line = inspect.unwrap(function).__code__.co_firstlineno
     name = (function.__doc__ or function.__name__).strip().splitlines()[0].rstrip(".").replace("``", "")
 
@@ -325,7 +338,8 @@ def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
             lost.pop(check, None)
         stack += () if node in ends else node.args
     for check in reversed(lost):
-        new = make(check.op, (new, check.args[1]), **check.params)
+        params: dict[str, Any] = {k: v for k, v in check.params.items() if k != "facts"}  # which are of another value
+        new = make(check.op, (new, check.args[1]), **params)
     return new
 
 
@@ -437,6 +451,8 @@ _KEEP_SIGN = frozenset(
 
 def not_negative(node: Node, depth: int = 6) -> bool:
     """Whether ``node`` provably is nowhere below zero (it may be nan)."""
+    if node.op.name == "require":
+        return at_least_zero(node) or not_negative(node.args[0], depth)
     if node.op.name == "constant":
         return node.type.dtype.kind != "c" and bool((node["bits"].array() >= 0).all())
     if node.op.name in _NOT_NEGATIVE:
@@ -448,6 +464,8 @@ def not_negative(node: Node, depth: int = 6) -> bool:
 
 def unsigned(node: Node, depth: int = 6) -> bool:
     """Whether the sign of ``node`` provably is nowhere set: no ``-0.0`` either, as the root of ``-0.0`` is (it may be nan)."""
+    if node.op.name == "require":
+        return above_zero(node) or unsigned(node.args[0], depth)
     if node.op.name == "constant":
         return node.type.dtype.kind != "c" and not bool(np.signbit(node["bits"].array().astype(float)).any())
     if node.op.name in _NOT_NEGATIVE and node.op.name != "sqrt":
@@ -455,7 +473,14 @@ def unsigned(node: Node, depth: int = 6) -> bool:
     return depth > 0 and node.op.name in _KEEP_SIGN | {"sqrt"} and all(unsigned(a, depth - 1) for a in node.args)
 
 
-_ONLY: dict[str, Callable[[Node], bool]] = {"Constant": is_constant, "Positive": not_negative, "Unsigned": unsigned}
+_ONLY: dict[str, Callable[[Node], bool]] = {
+    "Constant": is_constant,
+    "Positive": not_negative,
+    "Unsigned": unsigned,
+    "Above": above_zero,
+    "Finite": is_finite,
+    "Regular": is_regular,
+}
 
 
 def build(template: Node, bound: Mapping[str, Node]) -> Node:

@@ -13,8 +13,9 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.rules import WILD, Rule, build
 from tensormagic.ir.type import array, symbol
+from tensormagic.ops.effects.checks import assumed
 from tensormagic.ops.leaf import CONSTANT, constant, parameter
-from tensormagic.ops.scalars.scalar import absolute
+from tensormagic.ops.scalars.scalar import absolute, isnan, maximum, minimum, where
 
 DIGITS = 700
 NUMBERS = (2.0, -3.0, 0.5, 1.0, 0.1)
@@ -49,12 +50,28 @@ def instances(rule: Rule, dtype: object) -> list[Instance]:
                 continue
             p = parameter(len(parameters), array(bool if v.type.dtype.kind == "b" else dtype, symbol("n0")))
             parameters.append(p)
-            bound[v["name"]] = absolute(p) if v["only"] in {"Positive", "Unsigned"} else p
+            bound[v["name"]] = _as_said(p, v["only"])
         before = build(in_numbers(rule.pattern, whole=dtype.kind != "f"), bound)
         result = rule.apply(before)
         if result is not None:
             found.append(Instance(rule, Graph(tuple(parameters), (before,)), Graph(tuple(parameters), (result.node,))))
     return found
+
+
+def _as_said(p: Node, only: str) -> Node:
+    """What a variable of a pattern is bound to: the parameter, or what is made of it so that it is as the pattern asks."""
+    if only in {"Positive", "Unsigned"}:
+        return absolute(p)
+    if only not in {"Above", "Finite", "Regular"}:
+        return p
+    large = float(np.finfo(p.type.dtype).max) if p.type.dtype.kind == "f" else 100
+    if only == "Finite":
+        return assumed(minimum(maximum(where(isnan(p), 0, p), -large), large), constant(True), "finite", "")
+    known = minimum(
+        maximum(where(isnan(p), 1, absolute(p)), float(np.finfo(p.type.dtype).tiny) if p.type.dtype.kind == "f" else 1),
+        large,
+    )
+    return assumed(known, constant(True), "> 0" if only == "Above" else "> 0; finite", "")
 
 
 def in_numbers(pattern: Node, *, whole: bool) -> Node:
@@ -221,6 +238,8 @@ TRUE = {
     "where": lambda c, x, y: x if c else y,
     "conjugate": lambda x: x,
     "real": lambda x: x,
+    "require": lambda x, _: x,
+    "isnan": lambda _: False,
 }
 
 

@@ -18,6 +18,14 @@ NAMES = {k: getattr(np, k) for k in dir(np) if k[0] != "_" and callable(getattr(
     "log1mexp": lambda x: np.log1p(-np.exp(x)),
     **{k: getattr(special, k) for k in ("erf", "erfc", "logit", "xlogy", "logsumexp", "polygamma")},
 }
+
+
+def assumed(x):
+    """As every pattern may ask it to be."""
+    return tm.assume(x, x > 0, np.isfinite(x))
+
+
+NAMES["assumed"] = assumed
 FORMS = {
     "array": lambda x: np.array([x, x + 1, x + 2]),
     "0-d": np.array,
@@ -48,6 +56,7 @@ def written(rule, whole):
             else f"({own} > 0.4)"
         )
         new = f"hypot({name}, 2.0)" if wild["only"] in {"Positive", "Unsigned"} else new
+        new = f"assumed({name})" if wild["only"] in {"Above", "Finite", "Regular"} else new
         names += [own] * (new not in {"3", "3.5", "5", "5.5"})
         text = re.sub(rf"\b{name}\b", new, text)
     return text, names

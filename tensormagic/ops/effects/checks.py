@@ -36,7 +36,8 @@ def _type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
     return args[0].type
 
 
-def _numpy(value: Value, holds: Value, message: str, error: str) -> Value:
+def _numpy(value: Value, holds: Value, message: str, error: str, facts: str = "") -> Value:
+    del facts
     if not np.all(holds):
         raise ERRORS[error](message)
     return value
@@ -61,6 +62,11 @@ REQUIRE = Opaque(
 def require(value: Node, holds: Node, message: str, error: str = "value") -> Node:
     """``value``, checked when the graph runs: an error of the kind in ``ERRORS`` unless ``holds`` everywhere."""
     return make(REQUIRE, (value, holds), message=message, error=error)
+
+
+def assumed(value: Node, holds: Node, facts: str, message: str) -> Node:
+    """``value``, of which rules take ``facts`` for true (:mod:`tensormagic.ir.facts`); checked like ``require``."""
+    return make(REQUIRE, (value, holds), message=message, error="value", facts=facts)
 
 
 def in_range(index: Node, low: float, high: Size | Node, message: str) -> Node:

@@ -16,6 +16,7 @@ from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.transform.iterations import at_once
 from tensormagic.transform.rewriting import (
     algebra,
+    assumed,
     constants,
     differences,
     explog,
@@ -31,6 +32,7 @@ from tensormagic.transform.tidy import followed, numbers_within, tidied
 THEMES: tuple[ModuleType, ...] = (
     constants,
     structure,
+    assumed,
     differences,
     algebra,
     explog,

@@ -1,0 +1,117 @@
+"""``tm.assume``: what is known of values, told to the rules of rewriting and checked when the values are there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import bare
+from tensormagic.ops.effects.checks import assumed
+from tensormagic.ops.fold import ALL, fold
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.scalars.scalar import isfinite, logical_and
+
+_SIGNS = {"greater": ">", "greater_equal": ">=", "less": "<", "less_equal": "<=", "not_equal": "!="}
+_TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "!=": "!="}
+_WAY_OUT = "Say it of the value itself, as a comparison with a number or np.isfinite: x = tm.assume(x, x > 0)"
+
+
+def assume(value: Any, *conditions: Any, check: bool = True) -> Any:
+    """``value``, of which the conditions hold: rules of rewriting may use them.
+
+    Parameters
+    ----------
+    value : array_like or Tensor
+        What they are said of. The result has to be used in its place: ``x = tm.assume(x, x > 0)``.
+    *conditions
+        Comparisons of ``value`` with numbers (``x > 0``, ``x <= 1``, ``x != 0``), ``np.isfinite(value)``, and several of them by ``&``.
+    check
+        Whether they are checked when the values are computed. Where they are not and do not hold, results may be anything.
+
+    Returns
+    -------
+    array_like or Tensor
+        ``value``.
+
+    Raises
+    ------
+    ValueError
+        Where a condition does not hold, when the values are there.
+    TypeError
+        For a condition that is no such comparison, or says nothing of ``value``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def f(x):
+    ...     x = assume(x, x > 0)
+    ...     return np.sqrt(x**2)
+    >>> float(f(np.float64(3.0)))
+    3.0
+    """
+    if not conditions:
+        raise TypeError(f"tm.assume takes a value and what is known of it. {_WAY_OUT}")
+    if not isinstance(value, Tensor):
+        if check and not all(np.all(c) for c in conditions):
+            raise ValueError(f"what tm.assume was told does not hold of {_shown(value)}")
+        return value
+    node = node_of(value)
+    facts = "; ".join(fact for c in conditions for fact in _facts(node, c))
+    message = f"what tm.assume was told does not hold of {_named(node)}: {facts.replace('; ', ' and ')}{_here()}"
+    holds = constant(True)
+    for condition in conditions if check else ():
+        one = node_of(condition)
+        whole = fold(ALL, one, tuple(range(one.type.ndim))) if one.type.shape else one
+        holds = whole if holds.op.name == "constant" else logical_and(holds, whole)
+    return wrap(assumed(node, holds, facts, message))
+
+
+def _named(node: Node) -> str:
+    """What the user calls a value, where it is an input, or what it was computed by."""
+    source = node.params.get("source")
+    return getattr(source, "name", "") or f"the {node.op.name if node.args else 'value'}"
+
+
+def _here() -> str:
+    place = context.here()
+    return f" ({place})" if place else ""
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+def _facts(node: Node, condition: Any) -> Iterator[str]:
+    """What a condition says of ``node``, as text."""
+    if not isinstance(condition, Tensor):
+        raise TypeError(f"tm.assume was told {condition!r}, which says nothing of the value. {_WAY_OUT}")
+    pool = [node_of(condition)]
+    while pool:
+        one = bare(pool.pop())
+        if one.op.name in {"logical_and", "bitwise_and"}:
+            pool += one.args
+        elif one.op is isfinite and bare(one.args[0]) is bare(node):
+            yield "finite"
+        else:
+            yield _compared(node, one)
+
+
+def _compared(node: Node, one: Node) -> str:
+    """A comparison of ``node`` with a number, as text."""
+    sign = _SIGNS.get(one.op.name)
+    if sign is not None:
+        left, right = map(bare, one.args)
+        if right is bare(node):
+            left, right, sign = right, left, _TURNED[sign]
+        if left is bare(node) and right.op.name == "constant" and not right.type.shape:
+            number = float(right["bits"].array())
+            if not math.isnan(number):
+                return f"{sign} {number:g}" if float(f"{number:g}") == number else f"{sign} {number!r}"
+    raise TypeError(f"tm.assume was told what it cannot read as a fact of the value ({one.op.name}). {_WAY_OUT}")

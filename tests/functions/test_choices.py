@@ -148,7 +148,15 @@ def test_every_field_of_the_configuration_is_here_or_changes_no_value():
 
     The device is one (tests/backend/cuda/test_residence.py), and what is said of copies changes no value.
     """
-    assert {f.name for f in fields(tm.config)} == {"math", "tier", "device", "transfers", "plain", "cache_folder", "memory"}
+    assert {f.name for f in fields(tm.config)} == {
+        "math",
+        "tier",
+        "device",
+        "transfers",
+        "plain",
+        "cache_folder",
+        "memory",
+    }
     x = tm.tensor(np.array([SMALL]))
     y = np.log(1 + x)
     f = tm.tensor(lambda x: np.log(1 + x))

@@ -89,4 +89,6 @@ def number_of(node: Node) -> Fraction | None:
     if node.op is not CONSTANT or node.type.shape or node.type.dtype.kind not in "iuf":
         return None
     value = node["bits"].array().item()
-    return Fraction(value) if math.isfinite(value) else None
+    if not math.isfinite(value):
+        return None
+    return Fraction(*value.as_integer_ratio()) if hasattr(value, "as_integer_ratio") else Fraction(int(value))

@@ -30,7 +30,7 @@ class Stores:
     inputs
         Which inputs are stored into; the last results of the graph are what they hold afterwards.
     returned
-        Which results of the function are such an input itself, by the number of the input.
+        Which results of the function are an input itself, stored into or not, by the number of the input.
     lies
         How inputs have to lie, by number, where that matters: their strides, or None for C order without gaps. A view of a
         reshaped array is one only then, and so may order="K" be.
@@ -43,7 +43,7 @@ class Stores:
     lies: dict[int, tuple[int, ...] | None]
 
     def __bool__(self) -> bool:
-        return bool(self.inputs) or bool(self.lies)
+        return bool(self.inputs) or bool(self.lies) or bool(self.returned)
 
     def fits(self, values: Sequence[Any]) -> bool:
         """Whether inputs lie in memory as they have to."""
@@ -120,10 +120,11 @@ def _is_alike(target: np.ndarray[Any, Any], value: Any) -> bool:
 def stores_of(label: str, tensors: Sequence[Tensor], results: Sequence[Any], values: Sequence[Any] | None) -> Stores:
     """What a body has stored into the lazy arrays that stood for its inputs; ``values`` are these, where it matters how they lie."""
     buffers = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.buffer.stored}
+    whole = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.parent is None and t.type.form == "array"}
     returned = {
-        k: buffers[id(v.place.buffer)]
+        k: whole[id(v.place.buffer)]
         for k, v in enumerate(results)
-        if isinstance(v, Tensor) and v.place.parent is None and id(v.place.buffer) in buffers
+        if isinstance(v, Tensor) and v.place.parent is None and id(v.place.buffer) in whole
     }
     names = tuple(t.place.buffer.name for t in tensors)
     lies = {

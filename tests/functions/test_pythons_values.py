@@ -109,3 +109,15 @@ def test_what_tables_are_not_captured_for_is_refused(function: Any) -> None:
         tm.tensor(function)(FRAME)
     assert "tensormagic" not in str(met.value)
     assert "Labelled" not in str(met.value)
+
+
+def test_round_of_pythons_floats() -> None:
+    """Python rounds the decimal text, and NumPy multiplies, rounds and divides."""
+    captured = tm.tensor(lambda x: (round(float(x), 2), round(float(x), -1), np.round(x, 2)))
+    for value in (2.675, 1.005, 0.285, 5.0, 15.0, 1e22, -2.5):
+        assert captured(value) == (round(value, 2), round(value, -1), np.round(value, 2))
+
+
+def test_a_function_along_the_only_axis() -> None:
+    found = tm.tensor(lambda x: np.apply_along_axis(np.sum, 0, x))(np.arange(3.0))
+    assert type(found) is type(np.apply_along_axis(np.sum, 0, np.arange(3.0)))

@@ -24,6 +24,7 @@ from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
 from tensormagic.ir.errors import CaptureError, ShapeError, TensorError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, hint
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import Source, input_node
 from tensormagic.ops.move import broadcast, broadcast_shapes, lead, reshape, transpose
 from tensormagic.ops.pointwise import astype
@@ -110,7 +111,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **options: An
     result = reshape(found, (*kept, *inner))
     rank = len(kept)
     order = (*range(axis), *range(rank, rank + len(inner)), *range(axis, rank))
-    return done(transpose(result, order))
+    return done(to_form(transpose(result, order), "array"))  # NumPy makes the array itself
 
 
 @implements(np.apply_over_axes)

@@ -88,6 +88,10 @@ def round_(number: Any, ndigits: int | None = None) -> Any:
     known = not _is_number((number,), {}) or (ndigits is None and not waits())
     if not known and ndigits is None and number.dtype.kind == "f":
         return int_(wrap(scalar.rint(number.node)))
+    if not known and number.type.form == "python" and number.dtype.kind == "f" and waits():
+        from tensormagic.capture.staging.outside import with_arrays
+
+        return with_arrays(round, "Python")(number, ndigits)  # which rounds the decimal text
     if known or number.type.form == "python" or (number.dtype.kind != "f" and ndigits is None):
         return round(number) if ndigits is None else round(number, ndigits)
     return int_(number.round()) if ndigits is None else number.round(ndigits)

@@ -28,6 +28,43 @@ def _default_cache() -> Path:
     return base / "tensormagic"
 
 
+THEMES = (
+    *("constants", "structure", "assumed", "differences", "algebra", "explog", "reductions", "remainders", "parts"),
+    *("structured", "linalg", "loops", "fusion"),
+)
+"""What can be switched off by name: the themes of rules, the making of loops into array code, and fused kernels."""
+GROUPS = {"stability": ("differences", "explog", "remainders"), "rules": THEMES[:-2]}
+"""Names for several of them."""
+_WITHOUT = " without "
+
+
+def leveled(level: str, without: str = "") -> str:
+    """A level with what is switched off there, as one text: the same one for the same choice.
+
+    Raises
+    ------
+    ValueError
+        For a name that is no theme.
+
+    Examples
+    --------
+    >>> leveled("stable", "fusion,algebra")
+    'stable without algebra,fusion'
+    """
+    names = [n.strip() for n in without.split(",") if n.strip()]
+    wrong = [n for n in names if n not in THEMES and n not in GROUPS]
+    if wrong:
+        raise ValueError(f"what can be left out is {', '.join((*THEMES, *GROUPS))}; not {wrong[0]!r}")
+    whole = {name for n in names for name in GROUPS.get(n, (n,))}
+    return level.partition(_WITHOUT)[0] + (f"{_WITHOUT}{','.join(sorted(whole))}" if whole else "")
+
+
+def parted(level: str) -> tuple[str, frozenset[str]]:
+    """The level itself, and what is switched off."""
+    base, _, names = level.partition(_WITHOUT)
+    return base, frozenset(filter(None, names.split(",")))
+
+
 @dataclass
 class Config:
     """Settings.
@@ -35,7 +72,8 @@ class Config:
     Parameters
     ----------
     math
-        ``"exact"``, ``"stable"`` or ``"real"``: which rewrites may be used.
+        ``"exact"``, ``"stable"`` or ``"real"``: which rewrites may be used; ``"stable without fusion,algebra"`` leaves some out,
+        as ``without`` does: ``config.without = "fusion,algebra"``, and ``""`` for none.
     tier
         ``"auto"``: NumPy first, compiled code when it is ready; ``"numpy"`` and ``"numba"`` pin one.
     device
@@ -56,7 +94,7 @@ class Config:
     'exact'
     """
 
-    math: Literal["exact", "stable", "real"] = field(default_factory=lambda: _variable("MATH", "stable"))  # type: ignore[assignment,return-value]
+    math: str = field(default_factory=lambda: leveled(_variable("MATH", "stable"), _variable("WITHOUT", "")))
     tier: Literal["auto", "numpy", "numba"] = field(default_factory=lambda: _variable("TIER", "auto"))  # type: ignore[assignment,return-value]
     device: Literal["cpu", "gpu", "auto"] = field(default_factory=lambda: _variable("DEVICE", "cpu"))  # type: ignore[assignment,return-value]
     transfers: Literal["warn", "explicit", "refuse"] = field(default_factory=lambda: _variable("TRANSFERS", "warn"))  # type: ignore[assignment,return-value]
@@ -74,13 +112,31 @@ class Config:
     own_devices = 0  # and with a device of their own
 
     def __setattr__(self, name: str, value: object) -> None:
+        if name == "without":
+            object.__setattr__(self, "math", leveled(self.math, str(value)))
+            return
         allowed = self.ALLOWED.get(name)
+        without = ""
+        if name == "math":
+            value, off = parted(str(value))
+            without = ",".join(off) or self.without
         if allowed is not None and value not in allowed:
             message = f"config.{name} is one of {', '.join(sorted(allowed))}; not {value!r}"
             raise ValueError(message)
         if name == "cache_folder":
             value = Path(str(value))
-        object.__setattr__(self, name, value)
+        object.__setattr__(self, name, leveled(str(value), without) if name == "math" else value)
+
+    @property
+    def without(self) -> str:
+        """What is switched off, by names with commas."""
+        return ",".join(sorted(parted(self.__dict__.get("math", ""))[1]))
+
+    def level(self, given: str = "") -> str:
+        """The level in force, or a given one, with what is switched off."""
+        if not given:
+            return self.math
+        return given if _WITHOUT in given else leveled(given, self.without)
 
     @property
     def own_math(self) -> str:
@@ -104,8 +160,8 @@ class Config:
         >>> settings.math
         'exact'
         """
-        kept = {name: getattr(self, name) for name in values}
-        own, placed = int(bool(values.get("math"))), int(bool(values.get("device")))
+        kept = {name: getattr(self, name) for name in {*values, "math"} - {"without"}}
+        own, placed = int(bool(values.get("math") or values.get("without"))), int(bool(values.get("device")))
         self.own_level += own
         self.own_devices += placed
         try:
@@ -117,7 +173,7 @@ class Config:
             self.own_level -= own
             self.own_devices -= placed
             for name, value in kept.items():
-                setattr(self, name, value)
+                object.__setattr__(self, name, value)
 
 
 config = Config()

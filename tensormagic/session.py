@@ -20,6 +20,7 @@ import numpy as np
 from tensormagic import residence
 from tensormagic.backend import flags, native, reference, room
 from tensormagic.backend.cuda.device import in_use
+from tensormagic.backend.fusion import fusing
 from tensormagic.backend.plan import Plan, plan_graph
 from tensormagic.capture import context, errstate, floating, living
 from tensormagic.capture.hooks import hooks
@@ -97,7 +98,8 @@ class Executable:
     @cached_property
     def plan(self) -> Plan:
         """What would be compiled: kernels and steps."""
-        return plan_graph(self.graph)
+        with fusing(fused=self.rewritten.fused):
+            return plan_graph(self.graph)
 
     def compile(self) -> native.Handle:
         """Start compiling, where that has not been done."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from tensormagic.backend.fusion import is_fused
 from tensormagic.backend.kinds import (
     WORTH_STORING,
     carried,
@@ -162,6 +163,8 @@ class Roots:
             return True
         if not node.type.shape:  # computed once for a kernel in any case
             return False
+        if is_map(node) and not is_fused():
+            return True
         return is_map(node) and cost >= WORTH_STORING and (self.shared.get(node, 0) > 1 or node in self.stretched)
 
     def stages_of(self, root: Node) -> list[Stage]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 
+from tensormagic.backend.fusion import is_fused
 from tensormagic.backend.kinds import is_product, stored_below
 from tensormagic.backend.lower import Stage, variable
 from tensormagic.backend.memory import Memory
@@ -130,7 +131,7 @@ def schedule(block: Block, memory: Memory, *, apart: bool = False) -> list[Step]
             continue
         last = steps[-1] if steps else None
         joins = isinstance(last, Kernel) and not last.regions and not isinstance(item, Region)
-        if apart:
+        if apart or not is_fused():
             joins = joins and isinstance(item, Nest) and not item.depths and _gives_numbers(last)
         if joins and isinstance(last, Kernel) and isinstance(item, Nest) and _sized_within(item, last):
             joins = False
@@ -222,6 +223,8 @@ class _Arrangement:
 
     def _join(self, stage: Stage, nest: Nest, number: int) -> bool:
         if nest.ops + stage.ops > MOST_NEST_OPS or nest.alone or _stands_alone(stage):
+            return False
+        if stage.domain and not is_fused():
             return False
         if self._changes_what_is_read(stage, nest) or _sized_within(Nest([stage]), nest):
             return False

@@ -14,7 +14,7 @@ import numpy as np
 from tensormagic import session
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
-from tensormagic.config import config
+from tensormagic.config import config, leveled
 from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import of_callable
 from tensormagic.functions.into import arrays_for, check_shapes, filled, usable
@@ -312,7 +312,7 @@ class Compiled(Made):
 
 
 @maker
-def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) -> Compiled:
+def compile(fun: Any, *types: Any, device: str = "", math: str | None = None, without: str = "") -> Compiled:
     """Compile a function ahead of time.
 
     Parameters
@@ -324,6 +324,8 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) ->
         ``"cpu"``, ``"gpu"``, or ``"auto"``, which chooses by sizes; empty for what ``config.device`` says now.
     math
         Which rewrites may be used; where it is not given, the function's own level, else ``config.math``.
+    without
+        What to leave out, by names with commas: themes of rules, ``"stability"``, ``"loops"``, ``"fusion"``.
 
     Returns
     -------
@@ -336,6 +338,8 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None) ->
     >>> f.run(np.zeros(3))
     array([0., 0., 0.])
     """
+    if without:
+        math = leveled(math or getattr(fun, "math", "") or config.math, without)
     made = _of_graph(fun, types, device, math) if isinstance(fun, Graph) else _made(fun, types, device, math)
     if config.tier != "numpy" and made.executable.device == "cpu":
         made.executable.compile().wait()

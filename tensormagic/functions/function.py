@@ -237,7 +237,7 @@ class Function(Made):
     def _as_last(self, args: tuple[Any, ...]) -> tuple[Known, Sequence[Any]] | None:
         """The program of the last call and the values of the inputs, where this call has the same form."""
         match, known, (level, _, device) = self.quick.last or _NEVER
-        if installed or level != (self.math or config.math) or device != config.device:
+        if installed or level != config.level(self.math) or device != config.device:
             return None
         values = match(args)
         return None if values is None else (known, values)

@@ -21,7 +21,7 @@ import numpy as np
 from tensormagic import residence, session
 from tensormagic.backend import native
 from tensormagic.backend.messages import Code
-from tensormagic.config import config
+from tensormagic.config import config, parted
 from tensormagic.functions import archive
 from tensormagic.functions.compiled import ARRAY, Compiled
 from tensormagic.functions.forms import Form, UnwritableError, form_of, tree_of
@@ -314,7 +314,7 @@ def _check(graph: Graph, rewritten: Graph, about: Mapping[str, Any], arguments: 
     """See that the parts of a file are of one function."""
     same = graph.parameters == rewritten.parameters and len(graph.results) == len(rewritten.results)
     same = same and all(a.type.form == b.type.form for a, b in zip(graph.results, rewritten.results, strict=True))
-    if not same or not isinstance(arguments, tuple) or about["math"] not in config.ALLOWED["math"]:
+    if not same or not isinstance(arguments, tuple) or parted(about["math"])[0] not in config.ALLOWED["math"]:
         raise FormatError("the parts of the file are not of one function")
 
 

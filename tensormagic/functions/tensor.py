@@ -14,7 +14,7 @@ from tensormagic.capture import context, door, tables
 from tensormagic.capture.inputs import own
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, has_lazy, name_of, node_of, wrap
-from tensormagic.config import config
+from tensormagic.config import config, leveled
 from tensormagic.functions.cells import cast
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.reading import look
@@ -31,6 +31,7 @@ def tensor(
     dtype: str = "",
     device: str = "",
     transfers: str = "",
+    without: str = "",
 ) -> Any:
     """Capture a function, or make data a lazy array.
 
@@ -43,6 +44,8 @@ def tensor(
         in the notebook: ``missing=globals()``.
     math
         Of a function: which rewrites may be used; empty for what ``config.math`` says at the call.
+    without
+        Of a function: what to leave out, by names with commas: themes of rules, ``"stability"``, ``"loops"``, ``"fusion"``.
     dtype
         Of a function: what floating arrays among its arguments are cast to; empty for their own.
     device, transfers
@@ -69,6 +72,7 @@ def tensor(
     >>> g(2.0), g(2.0, scale=3.0)
     (20.0, 6.0)
     """
+    math = leveled(math or config.math, without) if without else math
     if value is None:
         return partial(tensor, missing=missing, math=math, dtype=dtype, device=device, transfers=transfers)
     if callable(value) and not isinstance(value, Tensor):

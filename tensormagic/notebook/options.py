@@ -15,7 +15,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, magic_arguments
 
 from tensormagic.backend.cuda.device import is_there, missing
-from tensormagic.config import config
+from tensormagic.config import config, leveled
 
 __all__ = [
     "CHOICES",
@@ -66,6 +66,11 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (("--exclusive",), None, "short for --device gpu --transfers refuse"),
     (("--async",), None, "do not wait for the device"),
     (("--math",), "LEVEL", "which rewrites may be used: exact (same bits), stable (never less accurate), real"),
+    (
+        ("--without",),
+        "THEMES",
+        "what to leave out: themes of rules by name, stability, loops, fusion; several with commas",
+    ),
     (("--dtype",), "DTYPE", "float32 or float64: casts floating inputs on the way in"),
     (("--show",), "WHAT", "graph, backprop, rewrites, code, annotate, profile, speed or none; several with commas"),
     (("-a", "--annotate"), None, "the cell's lines, each with its ops and kernel, yellow where it stays in NumPy"),
@@ -231,6 +236,11 @@ def _made(given: argparse.Namespace, values: dict[str, Any], defaults: Mapping[s
     )
     known = {f.name for f in fields(Options)}
     made = {k: v for k, v in {**defaults, **values}.items() if k in known}
+    if values.get("without"):
+        try:
+            made["math"] = leveled(made.get("math") or config.math, values["without"])
+        except ValueError as error:
+            raise UsageError(f"%%tensor --without: {error}") from None
     made |= {
         "name": _identifier(next(iter(names), ""), "NAME"),
         "inputs": _names(values, "input"),

@@ -14,7 +14,7 @@ from typing import Any
 from tensormagic.ir.graph import Closed
 from tensormagic.ir.node import Node, topological, users
 from tensormagic.ir.roundings import picks, reads_digits
-from tensormagic.transform.rewriting import Choices, Rewritten, choices
+from tensormagic.transform.rewriting import Choices, Rewritten, choices, chosen
 
 FAR = 512
 """How many nodes behind a value are looked at."""
@@ -54,12 +54,12 @@ class Values:
 
     def table(self) -> Table:
         """That of the level, the rules and the device in force."""
-        chosen = choices()
-        found = self._tables.get(chosen)
+        own = choices()
+        found = self._tables.get(own)
         if found is None:
-            for key in [k for k in self._tables if k != choices(k[0], k[2])]:  # rules that have gone
+            for key in [k for k in self._tables if k != chosen(k[0], k[2])]:  # rules that have gone
                 del self._tables[key]
-            found = self._tables[chosen] = Table()
+            found = self._tables[own] = Table()
         return found
 
     def here(self) -> weakref.WeakKeyDictionary[Node, Any]:
@@ -71,8 +71,8 @@ class Values:
         return [self.table().there] if len(self._tables) == 1 else [table.there for table in self._near()]
 
     def _near(self) -> list[Table]:
-        here, chosen = self.table(), choices()
-        return [here, *(t for k, t in self._tables.items() if k[:2] == chosen[:2] and k[2] != chosen[2])]
+        here, own = self.table(), choices()
+        return [here, *(t for k, t in self._tables.items() if k[:2] == own[:2] and k[2] != own[2])]
 
     def adopt(self, nodes: Iterable[Node]) -> None:
         """Note of values that are there on other devices alone what was absorbed on the way to them."""

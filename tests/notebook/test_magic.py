@@ -242,6 +242,19 @@ def test_dtype(notebook):
     assert notebook["w"][0] == np.float32(1 / 3)
 
 
+def test_themes_are_left_out(notebook):
+    notebook.ok("small = np.array([1e-18, 1e-9])")
+    notebook.ok("%%tensor --without stability\nq = np.log(1 + small)\nq")
+    assert notebook["q"].numpy()[0] == 0
+    notebook.ok("%%tensor\nr = np.log(1 + small)\nr")
+    assert notebook["r"].numpy()[0] == 1e-18
+    notebook.ok("%%tensor --without stability -q\ns = np.log(1 + small) * 2.0")
+    assert notebook["s"].numpy()[0] == 0  # demanded later, and still without
+    wrong = notebook("%%tensor --without algebr\nq").error
+    assert "what can be left out is constants" in str(wrong)
+    assert "not 'algebr'" in str(wrong)
+
+
 def test_math(notebook):
     text = "%%tensor --math {}\np = np.log(1 + np.exp(big))\np.sum()"
     notebook["big"] = np.array([1000.0, 2000.0])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 
-from tensormagic.config import config
+from tensormagic.config import config, parted
 from tensormagic.ir.driver import Firing, Log, Table, Withheld, rewrite_graph
 from tensormagic.ir.driver import rewrite_nodes as _rewrite_nodes
 from tensormagic.ir.graph import Graph
@@ -51,10 +51,16 @@ def rules_in(module: ModuleType) -> Iterator[Rule]:
             yield from value
 
 
+def theme(module: ModuleType) -> str:
+    """The name by which a theme can be switched off."""
+    return module.__name__.rpartition(".")[2]
+
+
 def rules(level: str) -> list[Rule]:
-    """The rules that ``level`` allows: those of the levels that trust less come first."""
-    allowed = LEVELS[: LEVELS.index(level) + 1]
-    every = [rule for module in THEMES for rule in rules_in(module)]
+    """The rules that ``level`` allows, less those of themes that it leaves out: those of the levels that trust less come first."""
+    base, off = parted(level)
+    allowed = LEVELS[: LEVELS.index(base) + 1]
+    every = [rule for module in THEMES if theme(module) not in off for rule in rules_in(module)]
     return sorted((r for r in every if r.level in allowed), key=lambda r: LEVELS.index(r.level))
 
 
@@ -64,22 +70,30 @@ installed: dict[str, tuple[Rule, ...]] = {}
 
 def own_rules(level: str) -> tuple[Rule, ...]:
     """The installed rules that ``level`` allows."""
-    allowed = LEVELS[: LEVELS.index(level) + 1]
+    allowed = LEVELS[: LEVELS.index(parted(level)[0]) + 1]
     return tuple(rule for rules in installed.values() for rule in rules if rule.level in allowed)
 
 
 Choices = tuple[str, tuple[Rule, ...], str]
-_BARE: dict[tuple[str, str], Choices] = {(m, d): (m, (), d) for m in LEVELS for d in ("cpu", "gpu", "auto")}
 
 
 def choices(level: str = "", device: str = "") -> Choices:
-    """What decides a value beside its graph: a level, the rules of the user's own that it allows, and a device.
+    """What decides a value beside its graph: a level with what is switched off, the rules of the user's own that it allows, and a device.
 
     By default those in force. The one definition: values, executables and the programs of functions are kept under it. The tier
     is no part of it: a value that is there is not computed again by another tier.
     """
-    level, device = level or config.math, device or config.device
-    return (level, own_rules(level), device) if installed else _BARE[level, device]
+    return chosen(config.level(level), device or config.device)
+
+
+def chosen(level: str, device: str) -> Choices:
+    """The same for just this level and device."""
+    return (level, own_rules(level), device) if installed else _bare(level, device)
+
+
+@cache
+def _bare(level: str, device: str) -> Choices:
+    return level, (), device
 
 
 @cache
@@ -102,12 +116,15 @@ class Rewritten:
         What rules of the level ``"real"`` took for granted.
     withheld
         Rules that were not used because what they would absorb has another use.
+    fused
+        Whether kernels compute several things at once.
     """
 
     graph: Graph
     fired: list[Firing] = field(default_factory=list[Firing])
     assumptions: list[str] = field(default_factory=list[str])
     withheld: list[Withheld] = field(default_factory=list[Withheld])
+    fused: bool = True
 
     @property
     def notable(self) -> list[Firing]:
@@ -123,15 +140,18 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     graph
         A closed graph.
     level
-        ``"exact"``, ``"stable"`` or ``"real"``.
+        ``"exact"``, ``"stable"`` or ``"real"``, with what it leaves out: ``"stable without algebra"``.
     extra
         Rules of the user's own, see :func:`tensormagic.transform.rewriting.user.parse_rules`.
     """
-    if level != "exact":
+    level = config.level(level)
+    base, off = parted(level)
+    if base != "exact" and "loops" not in off:
         graph = numbers_within(graph)
-        graph = graph.with_results(followed(graph.results, at_once(graph.results, real=level == "real")))
+        graph = graph.with_results(followed(graph.results, at_once(graph.results, real=base == "real")))
     new, log = rewrite_graph(graph, table(level, (*extra, *own_rules(level))))
-    return Rewritten(new.with_results(tidied(new.results, level=level)), log.fired, log.assumptions, log.withheld)
+    new = new.with_results(tidied(new.results, level=base)) if "loops" not in off else new
+    return Rewritten(new, log.fired, log.assumptions, log.withheld, fused="fusion" not in off)
 
 
 def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:
@@ -141,4 +161,5 @@ def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:
 
 def rewrite_nodes(results: Sequence[Node], level: str = "stable", extra: Iterable[Rule] = ()) -> tuple[list[Node], Log]:
     """The normal forms of open nodes: what a gradient is taken of is rewritten first, and again with the gradient."""
+    level = config.level(level)
     return _rewrite_nodes(results, table(level, (*extra, *own_rules(level))))

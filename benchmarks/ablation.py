@@ -1,6 +1,6 @@
 """What each theme of rewriting, and fusion, is good for: twelve programs with each switched off.
 
-    python benchmarks/ablation.py
+    OPENBLAS_NUM_THREADS=1 python benchmarks/ablation.py
 
 Kernels, bytes that these move, milliseconds (best of several runs, compiled), and wrong bits of
 64 against the same program in extended precision. Prints Markdown; `benchmarks/results/ablation.md` holds a run.
@@ -84,7 +84,7 @@ def row(name: str, without: str) -> tuple[int, int, float, float]:
     made = tm.compile(function, *values, without=without)
     found = made(*values)
     times = []
-    for _ in range(7):
+    for _ in range(40):
         begin = time.perf_counter()
         made(*values)
         times.append(time.perf_counter() - begin)

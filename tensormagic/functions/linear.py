@@ -26,6 +26,7 @@ from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.given import Given
 from tensormagic.functions.inside import taken_back
 from tensormagic.functions.moving import moved
+from tensormagic.functions.passes import Pulled, passes_of
 from tensormagic.functions.record import Record
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.stores import committed
@@ -47,9 +48,19 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
     >>> value, pull = vjp(lambda x: 2 * x**3 + 8, 1.0)
     >>> pull(1.0)
     (6.0,)
+
+    What it gives has the graphs of both passes, ``.graph.forward`` and ``.graph.backward``, as they are run, where it is called on values:
+
+    >>> vjp(lambda x: np.exp(x) * 2, np.ones(3)).graph.kept
+    1
     """
     pulling = kept(_pulling, fun)
-    return _both(fun, primals, pulling, _pulled)
+    found = _both(fun, primals, pulling, _pulled)
+    if context.current() is not None:
+        return found
+    pulled = Pulled(found)
+    pulled.behind = lambda: passes_of(kept(of_callable, fun), primals, found[0], _pulled)
+    return pulled
 
 
 def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:

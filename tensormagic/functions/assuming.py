@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.staging import raising
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
@@ -69,6 +70,9 @@ def assume(value: Any, *conditions: Any, check: bool = True) -> Any:
         one = node_of(condition)
         whole = fold(ALL, one, tuple(range(one.type.ndim))) if one.type.shape else one
         holds = whole if holds.op.name == "constant" else logical_and(holds, whole)
+    capture = context.current()
+    if check and capture is not None and capture.abstract and raising.may_wait():  # derivatives, and those who do not use the result, ask too
+        raising.note(raising.wait(holds, ValueError(message)))
     return wrap(assumed(node, holds, facts, message))
 
 

@@ -9,6 +9,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Generator, MutableMapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache as cached
@@ -28,7 +29,7 @@ from tensormagic.capture.inputs import Snapshot
 from tensormagic.config import config
 from tensormagic.forms import Forms, find
 from tensormagic.ir import site
-from tensormagic.ir.errors import BoundsError, GuardError, ShapeError, WideError
+from tensormagic.ir.errors import BoundsError, CaptureError, GuardError, ShapeError, WideError
 from tensormagic.ir.graph import Closed, Graph, Guard, check, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, Size, Symbol, evaluate, nodes_of
@@ -485,8 +486,66 @@ def compute(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Any]:
 
 def have(nodes: Sequence[Node]) -> None:
     """Have the values of ``nodes`` there, several in one run; each is computed once and kept while its node lives."""
+    if coming:
+        _await(nodes)
     with errstate.later():
         _have(nodes)
+
+
+coming: weakref.WeakKeyDictionary[Node, Future[Any]] = weakref.WeakKeyDictionary()  # what is computed in the background
+
+
+def _await(nodes: Sequence[Node]) -> None:
+    """Wait for what ``nodes`` need that is computed in the background; what fails there is computed again, and fails here."""
+    there = _values.here()
+    found = {coming[n] for n in topological(nodes, stop=there.__contains__) if n in coming and n not in there}
+    if found:
+        wait(found)
+
+
+def later(nodes: Sequence[Node]) -> tuple[list[Node], Callable[[], dict[Node, Any]]]:
+    """What has to be computed of ``nodes``, and what computes it, on another thread: over inputs as they are now, without the lock.
+
+    Raises
+    ------
+    CaptureError
+        Where that prints, or calls functions as they are: then the order of effects would be another one.
+    """
+    have(wanted := [n for n in nodes if n.op is INPUT or n.op is CONSTANT])
+    if coming:
+        _await(nodes)
+    with _lock:
+        there, table = _values.here(), _values.table()
+        known = {n: there[n] for n in wanted}
+        pending = [n for n in dict.fromkeys(nodes) if n not in there]
+        known.update((n, there[n]) for n in nodes if n in there)
+        if not pending:
+            return [], lambda: known
+        closed, values, sizes = _bound(pending)
+        program = executable(closed.graph)
+    if program.tells or program.calls:
+        raise CaptureError(
+            "a computation that prints, or calls functions as they are, is not done in the background",
+            "Leave --async out.",
+        )
+    given = [np.array(v, order="K") if isinstance(v, np.ndarray) and not _is_kept(v) else v for v in values]
+
+    def run() -> dict[Node, Any]:
+        with floating.told(cached(lambda: site.Lens(closed.mapping))):
+            results = program.here(sizes, *given)
+        own = absorbed(closed, program.rewritten)
+        for node, result in zip(pending, results, strict=True):
+            known[node] = _kept(result)
+            table.there.setdefault(node, known[node])
+            table.inherit(node, closed.leaves, own)
+        return known
+
+    return pending, run
+
+
+def _is_kept(value: np.ndarray[Any, Any]) -> bool:
+    """Whether nobody can store into an array."""
+    return not value.flags.writeable and (value.base is None or not getattr(value.base, "flags", value.flags).writeable)
 
 
 def _have(nodes: Sequence[Node]) -> None:

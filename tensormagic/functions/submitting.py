@@ -168,13 +168,14 @@ def submit(fun: Any, /, *args: Any) -> Submitted:
     except TypeError as error:
         raise error if isinstance(error, TensorError) else ArgumentError(str(error)) from None
     owned = [_copy(v) for v in values]
-    future = Submitted(made.traced.name, _place(inspect.currentframe()))
-    here = copy_context()
+    place = _place(inspect.currentframe())
+    return background(made.traced.name, place, lambda: made.built(made.executable.run(sizes, *owned)))
 
-    def call() -> Any:
-        return here.run(lambda: made.built(made.executable.run(sizes, *owned)))
 
-    _pool().add(future, call)
+def background(name: str, place: str, call: Callable[[], Any]) -> Submitted:
+    """Have ``call`` run on a thread; its context is that of now."""
+    future, here = Submitted(name, place), copy_context()
+    _pool().add(future, lambda: here.run(call))
     return future
 
 
@@ -309,4 +310,4 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
-__all__ = ["Submitted", "submit"]
+__all__ = ["Submitted", "background", "submit"]

@@ -153,6 +153,10 @@ class TensorMagics(Magics):
         space = self.shell.user_ns
         self.gradients.bind(outcome.gradients, outcome.moving, code.cell.label, space, options.name)
         self.shell.user_ns.update({f"grad_{name}": whole for name, whole in outcome.wholes.items()})
+        if outcome.later is not None:
+            future = outcome.later
+            outcome.release()
+            return None if options.quiet else future
         if options.quiet:
             return None
         if plain and not outcome.gradients:

@@ -64,7 +64,7 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (("--device",), "DEVICE", "cpu, gpu, or auto, which chooses by sizes; results stay on the card"),
     (("--transfers",), "POLICY", "copies that nobody asked for: warn, explicit (no arrays), refuse (nothing at all)"),
     (("--exclusive",), None, "short for --device gpu --transfers refuse"),
-    (("--async",), None, "do not wait for the device"),
+    (("--async",), None, "return at once, with a future: the cell is computed in the background"),
     (("--math",), "LEVEL", "which rewrites may be used: exact (same bits), stable (never less accurate), real"),
     (
         ("--without",),
@@ -94,7 +94,7 @@ _OF_DEVICES = frozenset(("--device", "--transfers", "--exclusive"))
 
 def offered() -> list[str]:
     """The options that do something here: none of devices where there is no card, and none that is not there yet."""
-    return [o for o in OPTIONS if o != "--async" and (o not in _OF_DEVICES or is_there())]
+    return [o for o in OPTIONS if o not in _OF_DEVICES or is_there()]
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,7 @@ class Options:
     verbose: bool = False
     live: tuple[tuple[str, tuple[float, ...]], ...] = ()
     axis: str = ""
+    later: bool = False
 
 
 def declare(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -252,6 +253,7 @@ def _made(given: argparse.Namespace, values: dict[str, Any], defaults: Mapping[s
         "against": tuple(dict.fromkeys(_split(values.get("against", "")))),
         "show": tuple(dict.fromkeys(panel for panel in show if panel != "none")),
         "opened": "graph" in _split(values.get("show", "")),
+        "later": bool(values.get("async")),
     }
     return Options(**made)
 
@@ -332,9 +334,23 @@ def _refuse(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
     if values.get("device") == "gpu" and values.get("plain"):
         raise UsageError("%%tensor --plain runs on the CPU, and --device gpu does not: leave one of them out")
     if values.get("async"):
-        raise UsageError("%%tensor --async is not there yet: a cell waits for what it shows, and for nothing else")
+        _refuse_beside_async(values, device, plain=plain)
     if values.get("live") and (values.get("plain") or defaults.get("plain") or config.plain):
         raise UsageError("%%tensor --live shows a captured cell, and --plain captures none: leave one of them out")
+
+
+def _refuse_beside_async(values: Mapping[str, Any], device: str, *, plain: Any) -> None:
+    """What a cell in the background does not do."""
+    asked = next(
+        (f"--{name}" for name in ("live", "check", "time", "annotate", "against", "show") if values.get(name)), ""
+    )
+    if asked:
+        raise UsageError(
+            f"%%tensor --async returns before there is a value, which {asked} shows: leave one of them out"
+        )
+    if plain or device != "cpu":
+        what = "--plain" if plain else f"--device {device}"
+        raise UsageError(f"%%tensor --async is for captured cells on the CPU: leave {what} or --async out")
 
 
 def _split(text: str) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from tensormagic.functions.cells import of_cell
 from tensormagic.functions.function import Function
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node, topological
+from tensormagic.notebook import in_background
 from tensormagic.notebook.effects import own_iterators, without_effects
 from tensormagic.notebook.gradients import Parted, differentiated, is_container, value_site
 from tensormagic.notebook.keeping import Kept
@@ -92,6 +93,8 @@ class Outcome:
         The functions that were not captured and ran on values.
     seconds
         From the cell's text to its results.
+    later
+        The future of a cell that is computed in the background.
     """
 
     code: Code
@@ -110,6 +113,7 @@ class Outcome:
     kept: Kept | None = None
     wholes: dict[str, Any] = field(default_factory=dict[str, Any])
     seconds: float = 0.0
+    later: Any = None
 
     @property
     def _written(self) -> str:
@@ -180,6 +184,8 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
         outcome.kept = kept
         if options.force:
             _forget(outcome)
+        if options.later:
+            in_background.refuse(outcome, captured)
         try:
             _compute(outcome, captured)
         except KeyboardInterrupt as error:
@@ -188,7 +194,9 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
         outcome.moving |= _uncast(outcome, before)
         for buffer in captured.stores:
             buffer.array = _original(buffer.array, notebook, before)
+        work = in_background.work(outcome) if options.later else None
         _commit(outcome, captured, mark, shell)
+        outcome.later = None if work is None else work()
     return outcome
 
 
@@ -362,6 +370,8 @@ def _forget(outcome: Outcome) -> None:
 def _compute(outcome: Outcome, captured: Captured) -> None:
     """Compute in one run what is stored and shown; everything, where the level of rewriting or the device is this cell's own."""
     options = outcome.options
+    if options.later:
+        return
     wanted = [buffer.node for buffer in captured.stores]
     for generator in random.advanced(captured.capture):
         wanted += [generator.buffer.node, *generator.samples]

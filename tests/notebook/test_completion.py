@@ -17,7 +17,7 @@ def card(monkeypatch):
 def test_what_does_nothing_here_is_not_offered(notebook, monkeypatch):
     monkeypatch.setattr(options, "is_there", lambda: False)
     assert notebook.completions("%%tensor --d") == ["--dtype"]
-    assert not {"--transfers", "--exclusive", "--async"} & set(notebook.completions("%%tensor --"))
+    assert not {"--transfers", "--exclusive"} & set(notebook.completions("%%tensor --"))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_other_cells_are_left_alone(notebook):
 
 
 def test_every_option_completes(notebook):
-    for option in set(OPTIONS) - {"--async"}:  # which is refused
+    for option in OPTIONS:
         assert option in notebook.completions(f"%%tensor {option}")
 
 

@@ -1,0 +1,63 @@
+"""Cells that return at once: ``%%tensor --async``. What they bind is computed on a thread, over inputs as they are when the cell runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+
+from tensormagic import session
+from tensormagic.capture import random
+from tensormagic.capture.cell import Captured
+from tensormagic.capture.staging.merged import Partial
+from tensormagic.capture.tree import flatten, tensors_in
+from tensormagic.capture.value import Tensor
+from tensormagic.functions.submitting import Submitted, background
+
+if TYPE_CHECKING:
+    from tensormagic.notebook.run import Outcome
+
+__all__ = ["refuse", "work"]
+
+
+def refuse(outcome: Outcome, captured: Captured) -> None:
+    """Refuse a cell whose effects would come in another order than those of the cells behind it."""
+    if captured.stores:
+        what = f"stores into {captured.stores[0].name}"
+    elif random.advanced(captured.capture):
+        what = "draws random numbers from a generator of the notebook"
+    elif any(isinstance(v, Partial) for v in outcome.outputs.values()):
+        what = "binds names only where data say so"
+    elif captured.capture.on_values or captured.deleted:
+        what = f"runs {captured.capture.on_values[0]} on values" if captured.capture.on_values else "deletes names"
+    else:
+        return
+    raise UsageError(
+        f"%%tensor --async: the cell {what}, and cells behind it rely on that: bind new names instead, or leave --async out"
+    )
+
+
+def work(outcome: Outcome) -> Callable[[], Submitted]:
+    """What has the cell's values computed in the background, and gives the future of the cell's own value."""
+    leaves, build = flatten(outcome.result)
+    parts = [*leaves, *tensors_in(list(outcome.outputs.values())), *outcome.gradients.values()]
+    wanted = list(dict.fromkeys(t.node for t in parts if isinstance(t, Tensor)))
+    pending, run = session.later(wanted)
+
+    def call() -> Any:
+        try:
+            known = run()
+        finally:
+            for node in pending:
+                session.coming.pop(node, None)
+        return build(iter([known[v.node] if isinstance(v, Tensor) else v for v in leaves]))
+
+    def start() -> Submitted:
+        future = background(outcome.options.name or "the cell", outcome.code.cell.label, call)
+        for node in pending:
+            if not future.done():
+                session.coming[node] = future
+        return future
+
+    return start

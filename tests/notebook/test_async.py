@@ -1,0 +1,137 @@
+"""Cells in the background: they return at once, later cells wait for what they use, and stores, errors and cancelling keep their order."""
+
+import signal
+import threading
+from concurrent.futures import CancelledError
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic import session
+from tensormagic.functions.submitting import Submitted
+
+LONG = "%%tensor --async\nh = X\nfor k in range({count}):\n    h = np.sin(h) + h * 0.5\ntotal = h.sum()\ntotal"
+
+
+def computed(x, count):
+    for _ in range(count):
+        x = np.sin(x) + x * 0.5
+    return x
+
+
+@pytest.fixture(autouse=True, params=["numpy", "numba"])
+def tier(request):
+    before, tm.config.tier = tm.config.tier, request.param
+    yield request.param
+    tm.config.tier = before
+
+
+def interrupted_soon() -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+
+
+def future_of(ran, notebook) -> Submitted:
+    assert ran.error is None, ran.out
+    assert "Submitted(the cell of In[" in ran.out + str(ran.displays)
+    return ran.result.result
+
+
+def test_a_cell_returns_at_once_and_later_cells_wait_for_what_they_use(notebook):
+    notebook.ok(LONG.format(count=3))  # whatever is compiled first
+    ran = notebook(LONG.format(count=40_000))
+    future = future_of(ran, notebook)
+    assert not future.done()
+    quick = notebook.ok("%%tensor\nq = X * 2\nq").result.result
+    assert np.array_equal(quick, notebook["X"] * 2)
+    assert not future.done()  # another cell's values are computed meanwhile
+    twice = notebook.ok("%%tensor\n2 * total").result.result
+    assert future.done()
+    expected = computed(notebook["X"], 40_000)
+    np.testing.assert_allclose(float(twice), 2 * expected.sum(), rtol=1e-9)
+    np.testing.assert_allclose(future.result(), expected.sum(), rtol=1e-9)
+    np.testing.assert_allclose(notebook["h"].numpy(), expected, rtol=1e-9)
+    assert not list(session.coming)
+
+
+def test_stores_of_later_cells_do_not_reach_it(notebook):
+    X = notebook["X"].copy()
+    future = future_of(notebook(LONG.format(count=5_000)), notebook)
+    notebook.ok("X[:] = 1e9")
+    notebook.ok("%%tensor\nX[0] += 1")
+    np.testing.assert_allclose(future.result(60), computed(X, 5_000).sum(), rtol=1e-9)
+    np.testing.assert_allclose(notebook["h"].numpy(), computed(X, 5_000), rtol=1e-9)
+
+
+def test_gradients_and_functions_of_its_names(notebook):
+    ran = notebook("%%tensor loss_of --async --grad w\nnp.mean((X @ w - y) ** 2)")
+    assert ran.error is None, ran.out
+    notebook.ok("%%tensor --grad w\nnp.mean((X @ w - y) ** 2)")
+    second = notebook["grad_w"].numpy()
+    notebook("%%tensor --async --grad w\nnp.mean((X @ w - y) ** 2)")
+    np.testing.assert_allclose(notebook["grad_w"].numpy(), second)
+    assert callable(notebook["loss_of"])
+
+
+def test_errors_come_with_the_line_where_the_value_is_asked_for(notebook):
+    notebook["idx"] = np.array([1, 99_999])
+    ran = notebook("%%tensor --async\nz = X.ravel() * 2\npicked = z[idx]\npicked")
+    future = future_of(ran, notebook)
+    with pytest.raises(IndexError, match="out of bounds"):
+        future.result(60)
+    failed = notebook("%%tensor\npicked + 1")
+    assert isinstance(failed.error, IndexError)
+    wrong = notebook("%%tensor --async\nnp.zeros(5) + X.ravel()[:3]")
+    assert isinstance(wrong.error, tm.ShapeError)
+
+
+def test_what_is_cancelled_is_computed_when_it_is_asked_for(notebook):
+    future = future_of(notebook(LONG.format(count=20_000)), notebook)
+    assert future.cancel()
+    with pytest.raises(CancelledError):
+        future.result(60)
+    np.testing.assert_allclose(float(notebook["total"]), computed(notebook["X"], 20_000).sum(), rtol=1e-9)
+
+
+def test_an_interrupt_of_the_waiting_leaves_it_running(notebook):
+    future = future_of(notebook(LONG.format(count=100_000_000)), notebook)
+    interrupted_soon()
+    with pytest.raises(KeyboardInterrupt):
+        future.result(60)
+    assert not future.done()
+    interrupted_soon()
+    assert isinstance(notebook("%%tensor\ntotal + 1").error, KeyboardInterrupt)  # a cell that waits for it
+    assert not future.done()
+    assert future.cancel()
+    with pytest.raises(CancelledError):
+        future.result(60)
+
+
+def test_what_is_printed_at_capture_is_printed_at_once(notebook):
+    ran = notebook("%%tensor --async\nprint('summing', len(X))\nX.sum()")
+    assert ran.out.startswith(f"summing {len(notebook['X'])}")
+    np.testing.assert_allclose(ran.value.result(60), notebook["X"].sum())
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("X[0] = 1\nX.sum()", "stores into X"),
+        ("z = rng.normal(size=3)\nz", "draws random numbers"),
+    ],
+)
+def test_effects_are_refused_and_leave_nothing(notebook, cell, told):
+    notebook["rng"] = np.random.default_rng(0)
+    before, state = notebook["X"].copy(), notebook["rng"].bit_generator.state
+    ran = notebook(f"%%tensor --async\n{cell}")
+    assert told in str(ran.error)
+    assert "--async" in str(ran.error)
+    assert np.array_equal(notebook["X"], before)
+    assert notebook["rng"].bit_generator.state == state
+
+
+def test_a_cell_without_work_is_done_at_once(notebook):
+    ran = notebook("%%tensor --async\n3")
+    assert ran.result.result.result(10) == 3

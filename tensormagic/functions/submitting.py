@@ -12,7 +12,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Generator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from contextvars import copy_context
 from types import FrameType
@@ -118,6 +118,13 @@ class Submitted(Future[Any]):
             self.set_result(result)
         else:
             self.set_exception(failed)
+
+    def settle(self) -> None:
+        """Have it done, where what stops it came after its work: once, as it is sent once."""
+        for _ in range(2):
+            with suppress(Stopped, InvalidStateError):
+                if not self.done():
+                    self.set_exception(CancelledError())
 
 
 def submit(fun: Any, /, *args: Any) -> Submitted:
@@ -267,8 +274,10 @@ class _Pool:
                 finally:
                     self._idle -= 1
                 try:
-                    future.work(call)
+                    with suppress(Stopped):  # between its end and the note of it
+                        future.work(call)
                 finally:
+                    future.settle()
                     self.unfinished.discard(future)
                     del future, call
 

@@ -212,3 +212,19 @@ print(done.result())
     ran = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=60, check=True)
     assert ran.stdout.strip() == "[2. 2. 2.]"
     assert ran.stderr.strip() == "tensormagic: 1 submitted computation was not finished: endless of script.py line 7"
+
+
+def test_cancelling_at_any_moment_ends_it():
+    tm.submit(long, X, 30).result(60)
+    for k in range(200):
+        future = tm.submit(long, X, 30)
+        time.sleep(k * 1e-5)
+        cancelled = future.cancel()
+        try:
+            value = future.result(10)
+        except CancelledError:
+            assert cancelled
+        else:
+            assert not cancelled
+            assert value.shape == X.shape
+    assert np.array_equal(tm.submit(lambda x: x - 1, X).result(60), X - 1)

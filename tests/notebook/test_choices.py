@@ -79,11 +79,23 @@ OTHER = {  # options that change what is shown, bound or asked of the machine, e
     "--show": "none", "--annotate": None, "--check": None, "--plain": None, "--quiet": None, "--force": None,
     "--verbose": None, "--time": None,
 }  # fmt: skip
-LEFT = {"--math", "--dtype", "--live", "--transfers", "--exclusive", "--async", "--against"}
+LEFT = {"--math", "--without", "--dtype", "--live", "--transfers", "--exclusive", "--async", "--against"}
 
 
 def test_every_option_is_tried():
     assert {o for o in OPTIONS if o.startswith("--")} == {*OTHER, *LEFT}
+
+
+def test_what_is_left_out_is_part_of_what_decides_a_value(notebook):
+    for without, level in (
+        ("", "stable"),
+        ("--without rules", "exact"),
+        ("", "stable"),
+        ("--without fusion", "stable"),
+    ):
+        with np.errstate(all="ignore"):
+            notebook.ok(f"%%tensor --math stable {without}\ny = {TEXT}")
+        assert np.asarray(notebook["y"])[0] == SEEN[level], without
 
 
 @pytest.mark.parametrize("option", OTHER)

@@ -130,6 +130,9 @@ def _exact(value: Fraction) -> bool:
 
 def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     """``a - b`` without the cancellation of what both are rounded to; None where the difference is that of the text."""
+    kinds = {_kind(bare(a)), _kind(bare(b))}
+    if "sqrt" not in kinds and ("" in kinds or (len(kinds) == 2 and "constant" not in kinds)):
+        return None
     first, second = _image(a), _image(b)
     found = _of_roots(a, first, b, second)
     if found is None and depth and bare(a).op in _FACTORS:
@@ -155,6 +158,15 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
 
 
 _FACTORS = (multiply, divide)
+_KINDS = {"log1p": "log", "square": "multiply", "multiply": "multiply", "divide": "divide", "constant": "constant"}
+
+
+def _kind(node: Node) -> str:
+    """Of what kind the two sides of a difference have to be alike; empty for what has no form."""
+    name = node.op.name
+    return _KINDS.get(name) or (name if name in FORMS else "")
+
+
 _WRITTEN = frozenset(("power", "square"))
 """Functions of which only those differences are taken whose arguments have terms in common."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 import math
 import operator
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -287,15 +288,8 @@ class Function(Made):
         except Exception as error:
             if self.plain is None or before.why or not before.changed() or not taken_back(before):
                 raise
-            return self._as_python(args, options, error)
-
-    def _as_python(self, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> Any:
-        """What Python itself makes of a call that failed on its data: what the body changes before it fails is changed, and no more."""
-        assert self.plain is not None  # noqa: S101 (asked before)
-        try:
-            return self.plain(*args, **options)
-        except Exception as own:  # noqa: BLE001 (the same one, as a rule)
-            raise (error if isinstance(own, type(error)) else own) from None
+            with redirect_stdout(io.StringIO()) if program.program.tells else nullcontext():  # that has been printed
+                return _as_python(self.plain, args, options, error)
 
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
         """The values of a call, and the key of the programs for values of their types and shapes."""
@@ -539,6 +533,14 @@ class Function(Made):
     def graph(self, *args: Any, **options: Any) -> Graph:
         """The graph for arguments of these types, before rewriting."""
         return self.specialise(self._given(*self._completed(args, options)))[0].graph
+
+
+def _as_python(plain: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> Any:
+    """What Python itself makes of a call that failed on its data: what the body changes before it fails is changed, and no more."""
+    try:
+        return plain(*args, **options)
+    except Exception as own:  # noqa: BLE001 (the same one, as a rule)
+        raise (error if isinstance(own, type(error)) else own) from None
 
 
 def _no_form(_args: tuple[Any, ...]) -> None:

@@ -221,3 +221,22 @@ def test_a_refused_call_leaves_no_new_attributes() -> None:
     with pytest.raises(CaptureError, match="iterator"):
         step(model, np.ones(2), True)
     assert vars(model).keys() == {"w", "steps", "history"}
+
+
+def test_what_is_printed_before_a_call_fails_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The call that is Python's, since it has failed, prints nothing again."""
+    state = {"n": 0}
+
+    def step(x: Any) -> Any:
+        state["n"] += 1
+        print("call", state["n"], x.sum())
+        found = np.linalg.inv(x)
+        state["n"] += 1
+        return found
+
+    captured = tm.tensor(step)
+    captured(np.eye(2))
+    with pytest.raises(np.linalg.LinAlgError):
+        captured(np.zeros((2, 2)))
+    assert state == {"n": 3}
+    assert capsys.readouterr().out == "call 1 2.0\ncall 3 0.0\n"

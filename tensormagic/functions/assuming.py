@@ -71,9 +71,7 @@ def assume(value: Any, *conditions: Any, check: bool = True) -> Any:
         whole = fold(ALL, one, tuple(range(one.type.ndim))) if one.type.shape else one
         holds = whole if holds.op.name == "constant" else logical_and(holds, whole)
     capture = context.current()
-    if (
-        check and capture is not None and capture.abstract and raising.may_wait()
-    ):  # derivatives, and those who do not use the result, ask too
+    if check and capture is not None and capture.abstract and raising.may_wait():  # whether or not the result is used
         raising.note(raising.wait(holds, ValueError(message)))
     return wrap(assumed(node, holds, facts, message))
 

@@ -26,7 +26,7 @@ from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
 from tensormagic.functions.given import Given, fixed_of, held, kind_of, signature
 from tensormagic.functions.glance import NUMBERS, ByPosition, Completing, Seen, known_by, matcher
-from tensormagic.functions.inside import Inside, arrays_in, refuse_kept, taken_back
+from tensormagic.functions.inside import Inside, arrays_in, as_values, refuse_kept, taken_back
 from tensormagic.functions.left import give_values, held_by, left_behind, young
 from tensormagic.functions.moving import agree, arrays_of, choices_of, moved
 from tensormagic.functions.program import Known, Specialisation, Trace, evaluated, fits, is_single, trace
@@ -281,7 +281,7 @@ class Function(Made):
             reads = tuple([(r, signature(v)) for r, v in given.held if is_moving(v)])
             self._remember(args, options, given, Known(program, sizes, record.holds, given.leaves, reads))
         try:
-            return program.run(sizes, given.values, _own_arrays(program, args, options, given))
+            result = program.run(sizes, given.values, _own_arrays(program, args, options, given))
         except KindError:
             taken_back(before)  # it is captured again
             raise
@@ -290,6 +290,9 @@ class Function(Made):
                 raise
             with redirect_stdout(io.StringIO()) if program.program.tells else nullcontext():  # that has been printed
                 return _as_python(self.plain, args, options, error)
+        if program.left:
+            as_values(program.left, self._whole((args, options), math.inf))
+        return result
 
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
         """The values of a call, and the key of the programs for values of their types and shapes."""
@@ -486,7 +489,7 @@ class Function(Made):
         What the first of two runs of the body has changed is taken back, to what ``before`` says.
         """
         with young():
-            found, given = self._traced(given, before)
+            found, given, left = self._traced(given, before)
         closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
         extra = [leaf for leaf in closed.leaves if leaf not in found.leaves]
         return Specialisation(
@@ -499,9 +502,10 @@ class Function(Made):
             found.raising,
             found.caught,
             tuple([str(leaf["source"]) if leaf.op is INPUT else "" for leaf in closed.leaves]),
+            left=left,
         ), given
 
-    def _traced(self, given: Given, before: Record) -> tuple[Trace, Given]:
+    def _traced(self, given: Given, before: Record) -> tuple[Trace, Given, dict[int, tuple[Tensor, Any]]]:
         mark, values = wrap(constant(0)), dict[Node, Any]()
         while True:
             count = sum(given.moving)
@@ -521,8 +525,7 @@ class Function(Made):
             left = [v for v in left if id(v) not in held]
         refuse_kept(left, found.inside, self.name)
         self._leaves = bool(left) or found.objects
-        give_values(left, values, self.name)
-        return found, given
+        return found, given, give_values(left, values, self.name)
 
     def _key(self, given: Given) -> tuple[Any, ...]:
         """What a program depends on beside the types of its inputs."""

@@ -6,6 +6,7 @@ what is stored is then done to the arrays, at each call. The same record takes b
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -204,6 +205,25 @@ def _put_items(of: Any, before: Sequence[Any], keys: Mapping[int, Any]) -> None:
         entries = dict(zip(keys[id(mapped)], before, strict=True))
         mapped.clear()
         mapped.update(entries)
+
+
+def as_values(left: Mapping[int, tuple[Any, Any]], record: Record) -> None:
+    """Have objects hold numbers and arrays of NumPy where a call has left lazy ones: by the identity of these, with them."""
+    for check in record.checks if left else ():
+        for place, _ in places_of(check):
+            value = held(*place)
+            found = _valued(value, left)
+            if found is not value:
+                put(*place, found)
+
+
+def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:
+    if not isinstance(value, tuple):
+        return left.get(id(value), (value, value))[1]
+    parts = [_valued(v, left) for v in value]
+    if all(map(operator.is_, parts, value)):
+        return value
+    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
 
 _VALUES = type({}.values())

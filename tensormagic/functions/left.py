@@ -112,8 +112,10 @@ def bare(build: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
     return computed(build(iter([0.0] * count)))[1]
 
 
-def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) -> None:
+def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) -> dict[int, tuple[Tensor, Any]]:
     """Have lazy values be of what a call was given, and not of what stood for it.
+
+    Gives what Python would have in their places, by their identities, beside them: of numbers, and of arrays that the call was given.
 
     Parameters
     ----------
@@ -124,12 +126,17 @@ def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) 
     label
         The function, for messages.
     """
+    own = {
+        id(v): (v, values[v.node]) for v in left if v.place.parent is None and type(values.get(v.node)) is np.ndarray
+    }
     if not all(_given(value, values) for value in left):
         raise CaptureError(
             f"{label} leaves a value of one example, or of one iteration, in an object, where it has none outside of the call",
             "Return the value, and store it where the function is called.",
         )
     session.compute([v.node for v in left])
+    numbers = [v for v in left if v.type.form != "array"]
+    return own | {id(v): (v, v.item() if v.type.form == "python" else v.numpy()[()]) for v in numbers}
 
 
 @contextmanager

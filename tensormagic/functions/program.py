@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,9 @@ class Specialisation:
     caught: bool
     names: tuple[str, ...] = ()
     held: list[Any] | None = None  # what is behind ``extra``
+    left: Mapping[int, Any] = field(
+        default_factory=dict[int, Any]
+    )  # what Python would have left in objects for lazy values
 
     def whole(self, values: Sequence[Any]) -> Sequence[Any]:
         """The values of all parameters of the graph, where ``values`` are those of arguments and reads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,3 +144,48 @@ def test_where_there_are_none_it_is_refused_each_time():
             tm.trace(squares(kept), "float64[n]")
     with pytest.raises(CaptureError):
         tm.compile(squares(kept), "float64[n]")
+
+
+class Kept:
+    """What a call keeps in an object: numbers of all classes, arguments, tuples and lists of these."""
+
+    def __init__(self) -> None:
+        self.history: list[object] = []
+        self.table: dict[str, object] = {}
+
+    def step(self, x):
+        self.loss, self.place, self.most = float(x.sum()), int(x.argmax()), x.max()
+        self.large = bool(x.sum() > 1)
+        self.x, self.pair = x, (x.sum(), 1)
+        self.history.append(float(x.mean()))
+        self.history.append((len(self.history), x.min()))
+        self.table["last"] = x.sum()
+        return x.sum()
+
+
+def test_numbers_and_arguments_that_are_kept_are_pythons():
+    plain, kept, step = Kept(), Kept(), tm.tensor(Kept.step)
+    for k in range(4):
+        x = np.arange(3.0) + k
+        assert step(kept, x) == plain.step(x)
+        assert repr(vars(kept)) == repr(vars(plain))
+        assert kept.x is x
+        assert json.loads(json.dumps([kept.loss, kept.place, kept.large, kept.history[0]])) == [
+            kept.loss, kept.place, kept.large, kept.history[0],
+        ]  # fmt: skip
+
+
+def test_arrays_that_are_kept_are_what_they_become():
+    """A list of one array, which is stored into between the calls."""
+    seen: list[np.ndarray] = []
+
+    def total(x):
+        seen.append(x)
+        return sum(seen)
+
+    captured, x, found = tm.tensor(total), np.zeros(2), []
+    for _ in range(3):
+        x += 1
+        found.append(captured(x).tolist())
+    assert found == [[1.0, 1.0], [4.0, 4.0], [9.0, 9.0]]
+    assert all(v is x for v in seen)

@@ -59,7 +59,7 @@ def record_of(
     *,
     fixed: bool = False,
     generators: bool = True,
-    largest: float = _LARGEST,
+    largest: float | None = _LARGEST,
 ) -> Record:
     """What functions can read, as it is now.
 
@@ -76,14 +76,14 @@ def record_of(
     generators
         Whether what NumPy draws numbers with is read.
     largest
-        The bytes of all arrays together whose elements are compared, or of each where it may be read again.
+        The bytes of all arrays together whose elements are compared, or of each where it may be read again; None where no elements are.
     """
     if roots is None:
         return Record((), "code that is not known")
     inside = [space for name, space in reads if isinstance(space, Inside) and name in space]
     inputs = {id(space[space.name]) for space in inside if not space.moving}
     walk = _Walk({place_of(r) for r in reads}, inputs, is_moving, fixed=fixed)
-    walk.generators, walk.largest = generators, largest
+    walk.generators, walk.largest, walk.places = generators, largest or 0, largest is None
     walk.moving = {space.spot for space in inside if space.moving}
     try:
         walk.all(roots, arguments, reads)
@@ -125,6 +125,7 @@ class _Walk:
         self.asks = False  # whether it is asked which attributes there are
         self.generators = True
         self.largest: float = _LARGEST
+        self.places = False  # whether it is only asked where something is held
         self.moving: set[tuple[int, Any]] = set()  # places in containers and objects whose values are inputs
         self.typed = False  # whether code asks for types
         self.makes = False  # whether code can come from an object to its class, and call that
@@ -254,7 +255,7 @@ class _Walk:
             self._push(root, told, lifted=True)
 
     def _array(self, array: Any, told: str) -> None:
-        if id(array) in self.inputs:
+        if id(array) in self.inputs or self.places:
             return
         if type(array) is not np.ndarray or array.dtype.hasobject or array.nbytes > self.room:
             raise Unfollowed(f"the elements of {told}")

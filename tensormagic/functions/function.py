@@ -291,7 +291,7 @@ class Function(Made):
             with redirect_stdout(io.StringIO()) if program.program.tells else nullcontext():  # that has been printed
                 return _as_python(self.plain, args, options, error)
         if program.left:
-            as_values(program.left, self._whole((args, options), math.inf))
+            as_values(program.left, self._whole((args, options), None))
         return result
 
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
@@ -469,7 +469,7 @@ class Function(Made):
             reads = (*reads, *self._moving_of(leaves, [is_moving(v) for v in leaves]))
         return record_of(self.roots, constants_of(call), reads, is_moving)
 
-    def _whole(self, call: Any, largest: float) -> Record:
+    def _whole(self, call: Any, largest: float | None) -> Record:
         """The same with the elements of large arrays, and without what NumPy's generators know: a trace changes nothing of that."""
         roots, given = self.roots, constants_of(call)
         return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=largest)

@@ -135,8 +135,18 @@ def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) 
             "Return the value, and store it where the function is called.",
         )
     session.compute([v.node for v in left])
-    numbers = [v for v in left if v.type.form != "array"]
-    return own | {id(v): (v, v.item() if v.type.form == "python" else v.numpy()[()]) for v in numbers}
+    shared = {v.place.buffer for v in left if v.place.parent is not None}
+    arrays = {
+        b: np.array(wrap(b.node).numpy(), order="K")
+        for b in {v.place.buffer for v in left} - shared
+        if b.node.type.form == "array"
+    }
+    for value in left:
+        if value.type.form != "array":
+            own[id(value)] = value, value.item() if value.type.form == "python" else value.numpy()[()]
+        elif value.place.buffer in arrays:
+            own.setdefault(id(value), (value, arrays[value.place.buffer]))
+    return own
 
 
 @contextmanager

@@ -160,6 +160,8 @@ class Kept:
         self.history.append(float(x.mean()))
         self.history.append((len(self.history), x.min()))
         self.table["last"] = x.sum()
+        self.hidden = np.tanh(x)
+        self.last = self.hidden
         return x.sum()
 
 
@@ -170,6 +172,8 @@ def test_numbers_and_arguments_that_are_kept_are_pythons():
         assert step(kept, x) == plain.step(x)
         assert repr(vars(kept)) == repr(vars(plain))
         assert kept.x is x
+        assert kept.last is kept.hidden
+        kept.hidden[0] = plain.hidden[0] = -1.0
         assert json.loads(json.dumps([kept.loss, kept.place, kept.large, kept.history[0]])) == [
             kept.loss, kept.place, kept.large, kept.history[0],
         ]  # fmt: skip
@@ -189,3 +193,18 @@ def test_arrays_that_are_kept_are_what_they_become():
         found.append(captured(x).tolist())
     assert found == [[1.0, 1.0], [4.0, 4.0], [9.0, 9.0]]
     assert all(v is x for v in seen)
+
+
+def test_arrays_that_share_memory_go_on_sharing_it():
+    """A kept array and a kept part of it: lazy values, of which one sees what is stored into the other."""
+
+    class Both:
+        def step(self, x):
+            y = x * 2
+            self.whole, self.part = y, y[1:]
+            return y.sum()
+
+    both = Both()
+    assert tm.tensor(Both.step)(both, np.arange(3.0)) == 6.0
+    both.whole[1] = 9.0
+    assert np.asarray(both.part).tolist() == [9.0, 4.0]

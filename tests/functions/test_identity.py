@@ -189,3 +189,29 @@ def test_drawn_expressions_over_equal_numbers(seed):
     for name, (value, slope) in zip(names, wanted, strict=True):
         assert float(result) == pytest.approx(value, rel=1e-12, abs=1e-12)
         assert float(result.grad(values[name])) == pytest.approx(slope, rel=1e-9, abs=1e-9), (tree, name)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x * (2 if x is y else 3),
+        lambda x, y: x * (x is not y),
+        lambda x, y: x + y * (id(x) % 2),
+        lambda x, y: {id(v): v for v in (x, y)}[id(x)] * 2,
+    ],
+)
+def test_which_object_an_argument_is_has_no_answer_in_a_graph(function):
+    x = np.ones(2)
+    for other in (x, np.ones(2)):
+        with pytest.raises(
+            tm.CaptureError, match=r"`is` between two arrays that a function is given|id\(\) of an array"
+        ):
+            tm.tensor(function)(x, other)
+
+
+def test_what_a_function_knows_of_its_own_objects():
+    def own(x, y=None):
+        z, w = x, x.copy()
+        return z is x, w is x, y is None, id(None) == id(y), x * 2
+
+    assert tm.tensor(own)(np.ones(2))[:4] == (True, False, True, True)

@@ -25,7 +25,7 @@ from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
 from tensormagic.capture.staging.raising import may_wait, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
-from tensormagic.capture.staging.telling import print_
+from tensormagic.capture.staging.telling import id_, print_
 from tensormagic.capture.staging.trial import spoil, trial
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.stand_ins import StandIn
@@ -127,8 +127,8 @@ def _in_place_of(function: Any) -> Any:
         return _stand_in(function)
     if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and function.__func__ in METHODS:
         return partial(METHODS[function.__func__], function.__self__)
-    if function is print and _is_abstract():
-        return print_
+    if (function is print or function is id) and _is_abstract():
+        return print_ if function is print else id_
     if type(owner := getattr(function, "__self__", None)) is list and function == owner.sort and not values_are_there():
         return partial(ordering.sort, owner)
     if waits() and (code := code_that_calls_itself(function)) is not None:

@@ -188,6 +188,9 @@ def identical(first: Any, second: Any) -> Any:
         buffers = first.place.buffer, second.place.buffer
         if any(b.origins for b in buffers) and may_share(*buffers):
             refuse("`is` between arrays that may be one, depending on the data,", "Compare what that depends on.")
+        capture = context.current()
+        if capture is not None and capture.abstract and all(b.argument for b in buffers):
+            refuse("`is` between two arrays that a function is given", "Ask outside, and give it the answer.")
     return first is second
 
 

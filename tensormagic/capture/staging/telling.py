@@ -1,4 +1,4 @@
-"""``print`` in code that is captured without values: it prints when the graph runs, once, in the order of the program."""
+"""``print`` and ``id`` in code that is captured without values: it prints when the graph runs, once, in the order of the program."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.refusal import refuse
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.trial import CHECKS, NeedsPython
 from tensormagic.capture.value import Tensor, node_of, wrap
@@ -27,6 +28,13 @@ def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
         node_of(capture.checks[CHECKS]), told, details, " " if sep is None else sep, "\n" if end is None else end
     )
     raising.note(wrap(context.record(token)))
+
+
+def id_(value: Any) -> int:
+    """``id``, which a kept graph knows of no array of a call."""
+    if isinstance(value, Tensor):
+        refuse("id() of an array or a number that is captured", "Give the function a name or a number to know it by.")
+    return id(value)
 
 
 def _shown(value: Any) -> Any:

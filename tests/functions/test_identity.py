@@ -215,3 +215,15 @@ def test_what_a_function_knows_of_its_own_objects():
         return z is x, w is x, y is None, id(None) == id(y), x * 2
 
     assert tm.tensor(own)(np.ones(2))[:4] == (True, False, True, True)
+
+
+def test_arrays_in_a_list_that_are_one_and_then_are_not():
+    pair = [np.ones(1)] * 2
+    captured = tm.tensor(lambda x: x * (2 if pair[0] is pair[1] else 3))
+    found = [captured(1.0)]
+    for place, value in ((0, np.ones(1)), (1, None), (1, np.ones(1))):
+        pair[place] = pair[0] if value is None else value
+        found.append(captured(1.0))
+    assert found == [2.0, 3.0, 2.0, 3.0]
+    with pytest.raises(tm.CaptureError, match="`is` between two arrays"):
+        tm.tensor(lambda x: any(x is e for e in pair))(pair[0])

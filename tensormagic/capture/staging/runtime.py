@@ -188,10 +188,18 @@ def identical(first: Any, second: Any) -> Any:
         buffers = first.place.buffer, second.place.buffer
         if any(b.origins for b in buffers) and may_share(*buffers):
             refuse("`is` between arrays that may be one, depending on the data,", "Compare what that depends on.")
-        capture = context.current()
-        if capture is not None and capture.abstract and all(b.argument for b in buffers):
-            refuse("`is` between two arrays that a function is given", "Ask outside, and give it the answer.")
+    if first is not second and _is_given(first, second) and _is_given(second, first):
+        refuse("`is` between two arrays that a function is given", "Ask outside, and give it the answer.")
     return first is second
+
+
+def _is_given(value: Any, other: Any) -> bool:
+    """Whether a function is given an array, which may be ``other`` at another call."""
+    capture = context.current()
+    if capture is None or not capture.abstract:
+        return False
+    given = isinstance(value, Tensor) and value.place.buffer.argument
+    return given or (type(value) is np.ndarray and isinstance(other, Tensor))
 
 
 _TRUTH = Type(np.dtype(bool), (), "python")

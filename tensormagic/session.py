@@ -234,9 +234,13 @@ class Executable:
     def _afford(self, sizes: dict[Any, int]) -> None:
         """Refuse a run of NumPy that needs more memory than there is; what needs little is asked once."""
         key = tuple(sizes.values())
-        if key not in self._small:
-            needed, largest = room.least_by_numpy(self.graph, sizes)
-            room.afford(needed, largest) if needed > room.GATE else self._small.add(key)
+        if key in self._small:
+            return
+        needed, largest = room.least_by_numpy(self.graph, sizes)
+        if needed > room.GATE:
+            room.afford(needed, largest)
+        else:
+            self._small.add(key)
 
     def _fit(self, sizes: dict[Any, int]) -> None:
         for guard in self.late:

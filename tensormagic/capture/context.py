@@ -298,6 +298,11 @@ def _own(module: str) -> bool:
     return module in {"numpy", "tensormagic"} or module.startswith(_OWN)
 
 
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame is of the package's code."""
+    return str(frame.f_globals.get("__name__")).startswith("tensormagic.")
+
+
 def user_frame() -> FrameType | None:
     """The innermost frame that is the user's."""
     frame: FrameType | None = inspect.currentframe()

@@ -95,7 +95,7 @@ def watched() -> Generator[None]:
 def _running(frame: FrameType | None) -> Iterator[Node]:
     """The nodes that are being evaluated, innermost first."""
     while frame is not None:
-        if (frame.f_globals.get("__name__") or "").startswith("tensormagic."):
+        if context.is_ours(frame):
             node = frame.f_locals.get("node")
             if isinstance(node, Node):
                 yield node

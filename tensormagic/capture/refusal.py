@@ -21,7 +21,7 @@ def is_met_by_numpy(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    inside = trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith("tensormagic.")
+    inside = trace is not None and context.is_ours(trace.tb_frame)
     return isinstance(error.__cause__, CaptureError) or (not inside and "Error setting single item" in str(error))
 
 

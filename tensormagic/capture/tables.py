@@ -106,8 +106,6 @@ class Labelled(Tensor):
         )
         capture = context.current()
         if alike or (capture is not None and not values_are_there()):
-            if self.columns is not None and name in _BY_COLUMN:
-                return self._by_column(name)
             if not alike and not hasattr(np.ndarray, name):
                 refuse(
                     f"{self._class_of_pandas.__name__}.{name}", "Call it outside, or write it with NumPy: s.to_numpy()."
@@ -149,15 +147,6 @@ class Labelled(Tensor):
         if self.columns is None:
             return pd.Series(values, labels, name=self.called)
         return pd.DataFrame(values, labels, self.columns)
-
-    def _by_column(self, name: str) -> Callable[..., Any]:
-        """A method of running totals, which pandas takes down the rows."""
-
-        def method(axis: Any = 0, **options: Any) -> Any:
-            axis = {"index": 0, "columns": 1, None: 0}.get(axis, axis)
-            return self._again(getattr(Tensor(self.place), name)(axis=axis, **options))
-
-        return method
 
     def _labelling(self, method: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **options: self._again(method(*args, **options))
@@ -255,7 +244,7 @@ class Labelled(Tensor):
             options = {"ddof": 1, **options}
         if self.columns is None:
             return getattr(Tensor(self.place), name)(axis=axis, **options)
-        axis = 0 if axis is _ABSENT or axis == "index" else 1 if axis == "columns" else axis
+        axis = _number_of(axis)
         found = getattr(Tensor(self.place), name)(axis=axis, **options)
         if axis not in {0, 1}:
             return found
@@ -271,9 +260,25 @@ def _is_asked_by_pandas() -> bool:
 
 
 _ABSENT = object()
-_BY_COLUMN = {"cumsum", "cumprod"}
-_ALIKE_IN_TABLES = {"dot", "round", "clip"} | _BY_COLUMN  # methods that mean the same in NumPy
+_AXES = {_ABSENT: 0, "index": 0, "columns": 1}
+_RUNNING = {"cumsum", "cumprod"}
+_ALIKE_IN_TABLES = {"dot", "round", "clip"} | _RUNNING  # methods that mean the same in NumPy
 _ALIKE = _ALIKE_IN_TABLES | {"argmax", "argmin", "argsort", "searchsorted", "repeat", "conj"}
+
+
+def _number_of(axis: Any) -> Any:
+    """An axis as NumPy has it."""
+    return _AXES.get(axis, axis)
+
+
+def _running(name: str) -> Callable[..., Any]:
+    """Totals down the rows, as pandas has them."""
+
+    def total(self: Labelled, axis: Any = _ABSENT, **options: Any) -> Any:
+        axis = None if self.columns is None else _number_of(_ABSENT if axis is None else axis)
+        return self._again(getattr(Tensor(self.place), name)(axis=axis, **options))  # pyright: ignore[reportPrivateUsage] (a method of the class)
+
+    return total
 
 
 def _reduction(name: str) -> Callable[..., Any]:
@@ -300,6 +305,8 @@ def _operator(name: str) -> Callable[..., Any]:
 
 for _name in ["sum", "prod", "mean", "std", "var", "min", "max", "any", "all"]:
     setattr(Labelled, _name, _reduction(_name))
+for _name in _RUNNING:
+    setattr(Labelled, _name, _running(_name))
 _BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"]
 _NAMES = [f"{side}{name}" for name in _BINARY for side in ("", "r")] + [
     "eq",

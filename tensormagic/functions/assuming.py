@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -65,15 +66,16 @@ def assume(value: Any, *conditions: Any, check: bool = True) -> Any:
     node = node_of(value)
     facts = "; ".join(fact for c in conditions for fact in _facts(node, c))
     message = f"what tm.assume was told does not hold of {_named(node)}: {facts.replace('; ', ' and ')}{_here()}"
-    holds = constant(True)
-    for condition in conditions if check else ():
-        one = node_of(condition)
-        whole = fold(ALL, one, tuple(range(one.type.ndim))) if one.type.shape else one
-        holds = whole if holds.op.name == "constant" else logical_and(holds, whole)
+    holds = functools.reduce(logical_and, map(_everywhere, conditions)) if check else constant(True)
     capture = context.current()
     if check and capture is not None and capture.abstract and raising.may_wait():  # whether or not the result is used
         raising.note(raising.wait(holds, ValueError(message)))
     return wrap(assumed(node, holds, facts, message))
+
+
+def _everywhere(condition: Any) -> Node:
+    one = node_of(condition)
+    return fold(ALL, one, tuple(range(one.type.ndim))) if one.type.shape else one
 
 
 def _named(node: Node) -> str:

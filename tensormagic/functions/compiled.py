@@ -156,13 +156,17 @@ class Compiled(Made):
         try:
             values, sizes = self.bound_to(args)
         except GuardError:
-            given = self._small_sizes(args)
-            small = self.with_sizes(given) if given else None
+            small = self._where_small(args)
             if small is None:
                 raise
-            return small._known(args)  # noqa: SLF001
+            return small._known(args)  # noqa: SLF001 (of the same class)
         named = self._named_sizes
         return self, values, Sizes(named.called, numbers_of(self.executable.graph, sizes, values))
+
+    def _where_small(self, args: tuple[Any, ...]) -> Compiled | None:
+        """The same for the sizes of arguments that are 0 or 1; None where none is, or where there is nothing to capture."""
+        given = self._small_sizes(args)
+        return self.with_sizes(given) if given else None
 
     def with_sizes(self, given: str) -> Compiled | None:
         """The same where sizes are 0 or 1, ``"n0=1"``: captured when it is first asked for; None where there is nothing to capture."""
@@ -256,8 +260,7 @@ class Compiled(Made):
         try:
             values, sizes = self.bound_to(args)
         except GuardError:
-            given = self._small_sizes(args)
-            small = self.with_sizes(given) if given else None
+            small = self._where_small(args)
             if small is None:
                 raise
             return small.run(*args, out=out)

@@ -83,7 +83,7 @@ def record_of(
     inside = [space for name, space in reads if isinstance(space, Inside) and name in space]
     inputs = {id(space[space.name]) for space in inside if not space.moving}
     walk = _Walk({place_of(r) for r in reads}, inputs, is_moving, fixed=fixed)
-    walk.generators, walk.largest, walk.places = generators, largest or 0, largest is None
+    walk.generators, walk.largest = generators, largest
     walk.moving = {space.spot for space in inside if space.moving}
     try:
         walk.all(roots, arguments, reads)
@@ -124,8 +124,7 @@ class _Walk:
         self.every = False  # whether attributes are read by names that are not in the code
         self.asks = False  # whether it is asked which attributes there are
         self.generators = True
-        self.largest: float = _LARGEST
-        self.places = False  # whether it is only asked where something is held
+        self.largest: float | None = _LARGEST  # None where it is only asked where something is held
         self.moving: set[tuple[int, Any]] = set()  # places in containers and objects whose values are inputs
         self.typed = False  # whether code asks for types
         self.makes = False  # whether code can come from an object to its class, and call that
@@ -134,7 +133,7 @@ class _Walk:
         self._begin()
 
     def _begin(self) -> None:
-        self.room = self.largest  # bytes of arrays whose elements are still to be compared
+        self.room = self.largest or 0  # bytes of arrays whose elements are still to be compared
         self.checks: dict[Any, Check] = {}
         self.seen: dict[Any, Any] = {}
         self.pending: list[tuple[Any, str, bool]] = []
@@ -255,7 +254,7 @@ class _Walk:
             self._push(root, told, lifted=True)
 
     def _array(self, array: Any, told: str) -> None:
-        if id(array) in self.inputs or self.places:
+        if id(array) in self.inputs or self.largest is None:
             return
         if type(array) is not np.ndarray or array.dtype.hasobject or array.nbytes > self.room:
             raise Unfollowed(f"the elements of {told}")

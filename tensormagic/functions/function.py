@@ -51,6 +51,7 @@ from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.transform.rewriting import choices, installed
 
 _EXACT = 128  # argument shapes whose sizes are remembered
+_ASKED = 4096  # kinds of arguments of which it is known that they were traced
 _STATES = 8  # states of what is read for which programs are kept, for one kind of arguments
 _COPIED = 2**18  # bytes of arrays that are copied at each call of a kind that changes what it reads, to take that back
 _AGAIN = 15  # calls that trace again, where what is read could not be followed, before that is asked anew
@@ -359,6 +360,8 @@ class Function(Made):
         except (CaptureError, KindError):
             taken_back(whole)  # what was refused has not been
             raise
+        if len(self._asked) > _ASKED:
+            self._asked.clear()
         self._asked.add(kind)
         known = (
             (self.reads, self._moving.get(objects)) == reads

@@ -115,7 +115,8 @@ def bare(build: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
 def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) -> dict[int, tuple[Tensor, Any]]:
     """Have lazy values be of what a call was given, and not of what stood for it.
 
-    Gives what Python would have in their places, by their identities, beside them: of numbers, and of arrays that the call was given.
+    Gives what Python would have in their places, by their identities, beside them: numbers, arrays that the call was given, and copies of
+    arrays that were computed, where they share no memory.
 
     Parameters
     ----------
@@ -136,16 +137,15 @@ def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) 
         )
     session.compute([v.node for v in left])
     shared = {v.place.buffer for v in left if v.place.parent is not None}
-    arrays = {
-        b: np.array(wrap(b.node).numpy(), order="K")
-        for b in {v.place.buffer for v in left} - shared
-        if b.node.type.form == "array"
-    }
+    copies: dict[Buffer, Any] = {}
     for value in left:
+        buffer = value.place.buffer
         if value.type.form != "array":
             own[id(value)] = value, value.item() if value.type.form == "python" else value.numpy()[()]
-        elif value.place.buffer in arrays:
-            own.setdefault(id(value), (value, arrays[value.place.buffer]))
+        elif id(value) not in own and buffer not in shared:
+            if buffer not in copies:
+                copies[buffer] = np.array(value.numpy(), order="K")
+            own[id(value)] = value, copies[buffer]
     return own
 
 

@@ -14,7 +14,7 @@ from tensormagic.functions.function import Function
 from tensormagic.functions.tracing import traced
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, substitute, topological
-from tensormagic.ops.leaf import parameter
+from tensormagic.ops.leaf import INPUT, PARAMETER, parameter
 from tensormagic.transform.rewriting import rewrite
 
 
@@ -99,4 +99,4 @@ def _cut(graph: Graph, own: int, given: int, values: int) -> Passes:
 
 def _is_number(node: Node) -> bool:
     """Whether a node is made of constants and sizes alone: each pass has its own."""
-    return not any(n.op.name == "parameter" or (not n.args and n.op.name == "input") for n in topological([node]))
+    return not any(n.op is PARAMETER or n.op is INPUT for n in topological([node]))

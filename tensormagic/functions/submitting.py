@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import ctypes
-import inspect
 import itertools
 import os
 import queue
@@ -15,7 +14,6 @@ from collections.abc import Callable, Generator
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from contextvars import copy_context
-from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -175,8 +173,7 @@ def submit(fun: Any, /, *args: Any) -> Submitted:
     except TypeError as error:
         raise error if isinstance(error, TensorError) else ArgumentError(str(error)) from None
     owned = [_copy(v) for v in values]
-    place = _place(inspect.currentframe())
-    return background(made.traced.name, place, lambda: made.built(made.executable.run(sizes, *owned)))
+    return background(made.traced.name, context.here(), lambda: made.built(made.executable.run(sizes, *owned)))
 
 
 def background(name: str, place: str, call: Callable[[], Any]) -> Submitted:
@@ -229,15 +226,6 @@ def _owned(value: Any) -> Any:
 
 def _copy(value: Any) -> Any:
     return np.array(value, order="K") if isinstance(value, np.ndarray) else value
-
-
-def _place(ours: FrameType | None) -> str:
-    """The line that calls one of ours."""
-    frame = ours.f_back if ours is not None else None
-    if frame is None:
-        return "nowhere"
-    cell = context.cells.get(frame.f_code.co_filename)
-    return f"{cell.label if cell else os.path.basename(frame.f_code.co_filename)} line {frame.f_lineno}"  # noqa: PTH119
 
 
 # threads --------------------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def called(function: Any) -> Any:
     capture = context.current()
     if capture is None:
         return function
-    if any(t.iterators for t in capture.trials) and not is_staged(function):
+    if capture.trials and any(t.iterators for t in capture.trials) and not is_staged(function):
         return leaving(function, _called(function))
     kind = type(function)
     if kind is not BuiltinFunctionType and kind is not FunctionType:

@@ -85,7 +85,7 @@ _NUMBERS = re.compile(r"count\((-?\d+)(?:, (-?\d+))?\)")
 def _is_held(iterator: Any) -> bool:
     """Whether other code can take from an iterator, or from one that it takes from itself."""
     capture, frames = context.current(), list(_frames())
-    named = {id(v) for frame in frames if not _is_ours(frame) for v in frame.f_locals.values()}
+    named = {id(v) for frame in frames if not context.is_ours(frame) for v in frame.f_locals.values()}
     ours = {id(v) for v in (capture.held if capture else None, *(f.f_locals for f in frames))}
     pending: list[tuple[Any, Any]] = [(iterator, None)]
     seen = set[int]()
@@ -108,10 +108,6 @@ def _frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _is_ours(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith("tensormagic.")
-
-
 def _sources(iterator: Any, seen: Container[int]) -> list[Any]:
     """The iterators that one takes from itself."""
     return [v for v in gc.get_referents(iterator) if hasattr(v, "__next__") and id(v) not in seen]
@@ -124,7 +120,7 @@ def _others(value: Any, known: Container[int]) -> bool:
 
 
 def _is_of_ours(value: Any) -> bool:
-    return isinstance(value, GeneratorType) and value.gi_frame is not None and _is_ours(value.gi_frame)
+    return isinstance(value, GeneratorType) and value.gi_frame is not None and context.is_ours(value.gi_frame)
 
 
 __all__ = ["counted_by", "refuse_held"]

@@ -172,7 +172,7 @@ _WRITTEN = frozenset(("power", "square"))
 
 
 def _arguments(first: _Image, second: _Image, depth: int) -> Apart | None:
-    """The difference of two arguments: of what they have not in common, or of functions in turn, or as it is rounded."""
+    """The difference of two arguments: of what they have not in common, or of functions of other arguments, or as it is rounded."""
     less_ = first.meant.minus(second.meant)
     own = tuple(i.argument for i in (first, second) if i.argument is not None and bare(i.argument).args)
     if len(less_) < max(len(first.meant) + len(second.meant), 1):

@@ -17,6 +17,7 @@ import numpy as np
 
 from tensormagic.capture import context, door, home, namespace, random
 from tensormagic.capture.context import Beside
+from tensormagic.capture.staging.arrived import locate
 from tensormagic.capture.staging.attributes import Attributes, differs, is_users_class
 from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.source import rebound, staged_code
@@ -102,6 +103,7 @@ def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
     """``function``, as it is when it is called, over the names that captured code sees; a library's own code is not captured."""
     if is_librarys(function):
         return called_body(function)
+    locate(function)
 
     def body(*args: Any, **options: Any) -> Any:
         seen = {read[0]: look(read, lasting=lasting) for read in reads_of(function) if read[0] in read[1]}

@@ -1,24 +1,27 @@
 """The source texts of functions that travel by value: to be captured where they arrive, their loops and branches have to be read there.
 
 Functions of cells, of scripts, and within others are found under no name elsewhere. What is sent with them is the text of
-their files, as it was where they were made; on arrival it is what `linecache` gives for these files.
+their files, as it was where they were made; on arrival it is what `linecache` gives for the files of their code.
 """
 
 from __future__ import annotations
 
 import linecache
 import sys
+import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
 
+from tensormagic.capture.staging.arrived import arrive, mark
 from tensormagic.capture.staging.source import is_users
 from tensormagic.functions.named import named
 
-Texts = dict[str, bytes]
-_ARRIVED = " (arrived {})"
+Texts = dict[str, tuple[bytes, frozenset[int]]]
+"""By file: its text, compressed, and the marks of the code that stands in it."""
 
 
 def texts_of(root: Any, inner: Callable[[Any], Any]) -> Texts:
@@ -31,31 +34,32 @@ def texts_of(root: Any, inner: Callable[[Any], Any]) -> Texts:
     inner
         What a made function was made of; None for anything else.
     """
-    files = {f.__code__.co_filename for f in _reached(root, inner) if not _has_name(f)}
-    texts = {name: "".join(linecache.getlines(name)) for name in sorted(files)}
-    return {name: zlib.compress(text.encode()) for name, text in texts.items() if text}
+    reached = {f.__code__ for f in _reached(root, inner) if not _has_name(f)}
+    texts = {name: "".join(linecache.getlines(name)) for name in sorted({code.co_filename for code in reached})}
+    return {
+        name: (zlib.compress(text.encode()), frozenset(map(mark, _codes(name, text, reached))))
+        for name, text in texts.items()
+        if text
+    }
 
 
-def take(root: Any, texts: Texts, inner: Callable[[Any], Any]) -> None:
-    """Have the texts of a function that has arrived at hand; where a file of that name has another text, its code is renamed."""
-    renamed: dict[str, str] = {}
-    for name, packed in texts.items():
-        text = zlib.decompress(packed).decode()
-        if "".join(linecache.getlines(name)) != text:
-            own = name + _ARRIVED.format(f"{zlib.crc32(packed):08x}") if linecache.getlines(name) else name
-            linecache.cache[own] = (len(text), None, text.splitlines(keepends=True), own)
-            renamed[name] = own
-            is_users.cache_clear()
-    changed = {name: own for name, own in renamed.items() if name != own}
-    for function in _reached(root, inner) if changed else ():
-        own = changed.get(function.__code__.co_filename)
-        if own and not _has_name(function):
-            function.__code__ = _renamed(function.__code__, own)
+def take(texts: Texts) -> None:
+    """Have the texts of functions that have arrived at hand."""
+    for name, (packed, marks) in texts.items():
+        arrive(name, zlib.decompress(packed).decode(), marks)
+    is_users.cache_clear()  # which asks for texts
 
 
-def _renamed(code: CodeType, filename: str) -> CodeType:
-    constants = tuple([_renamed(c, filename) if isinstance(c, CodeType) else c for c in code.co_consts])
-    return code.replace(co_filename=filename, co_consts=constants)
+def _codes(name: str, text: str, reached: Iterable[CodeType]) -> Iterator[CodeType]:
+    """The code of a file's functions: of those that are reached, and of its classes."""
+    pending = [code for code in reached if code.co_filename == name]
+    with suppress(SyntaxError), warnings.catch_warnings():  # a cell may have lines that are IPython's
+        warnings.simplefilter("ignore")
+        pending.append(compile(text, name, "exec", dont_inherit=True))
+    while pending:
+        code = pending.pop()
+        yield code
+        pending += [c for c in code.co_consts if isinstance(c, CodeType)]
 
 
 def _has_name(function: FunctionType) -> bool:

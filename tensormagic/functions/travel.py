@@ -109,7 +109,7 @@ def _inner(value: Any) -> Any:
 def remade(name: str, args: tuple[Any, ...], options: dict[str, Any], texts: Texts) -> Any:
     """What a maker makes of these, or has made already where that is found under the name."""
     source = args[0]
-    take(source, texts, _inner)
+    take(texts)
     path = getattr(source, "__qualname__", "")
     found = _found(getattr(source, "__module__", ""), path.partition(_PORTABLE)[0].partition(".source")[0])
     while isinstance(found, Made) and found.made is not None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from tensormagic.capture.staging.arrived import locate, located
 from tensormagic.capture.staging.syntax import PART, RUNTIME, Staging
 from tensormagic.capture.staging.trees import cloned, placed, walk
 
@@ -130,6 +131,7 @@ def written_again(function: FunctionType) -> None:
 
 def staged(function: FunctionType) -> FunctionType:
     """``function`` with its control flow staged; itself, where its source is not the user's or is not found."""
+    locate(function)
     code = staged_code(function.__code__)
     return function if code is None or code is function.__code__ else rebound(function, code, function.__globals__)
 
@@ -153,7 +155,8 @@ def staged_code(code: CodeType) -> CodeType | None:
     """The staged code of a user's function; None where there is none to be had."""
     key = code.co_filename, code
     if key not in _staged:
-        _staged[key] = _stage(code) if is_stageable(code) else None
+        own = located(code)
+        _staged[key] = _stage(own) if is_stageable(own) else None
     return _staged[key]
 
 

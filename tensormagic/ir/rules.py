@@ -71,8 +71,8 @@ class Rule:
         What has to hold of the values, for a rule of the level ``"real"``.
     fuel
         A rule that does not make terms lighter may fire this many times for each node that the graph has.
-    pattern
-        What it looks for, for a rule that is written as a pattern.
+    pattern, replacement
+        Its sides, for a rule that is written as a pattern.
     quiet
         Housekeeping, which nobody wants to read of.
     judged
@@ -92,6 +92,7 @@ class Rule:
     assumptions: tuple[str, ...] = ()
     fuel: int = 0
     pattern: Node | None = field(default=None, repr=False)
+    replacement: Any = field(default=None, repr=False)
     quiet: bool = False
     judged: bool = False
     even: bool = False
@@ -269,6 +270,7 @@ def pattern_rule(
         assumptions=assumptions,
         fuel=fuel,
         pattern=pattern,
+        replacement=replacement,
     )
 
 

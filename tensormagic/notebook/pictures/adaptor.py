@@ -29,6 +29,7 @@ from tensormagic.notebook.pictures.replay import replayed
 from tensormagic.notebook.pictures.scene import Scene, View
 from tensormagic.notebook.pictures.views import Drawing, Scope, functions_of, kind_of, newest, places, short
 from tensormagic.ops.leaf import PARAMETER
+from tensormagic.transform.rewriting.trial import changes_digits
 
 __all__ = ["Portrait", "newest", "portrait", "source_of", "steps_of"]
 
@@ -102,9 +103,9 @@ class Portrait:
 
     @cached_property
     def changed(self) -> tuple[Any, ...]:
-        """The uses of rules that may have changed digits."""
+        """The uses of rules that may have changed digits, as far as a trial on numbers can tell."""
         fired = [*self.first.fired, *self.executable.rewritten.fired]
-        return tuple(f for f in fired if f.rule.level != "exact")
+        return tuple(f for f in fired if changes_digits(f.rule))
 
     @property
     def levels(self) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -12,8 +13,8 @@ import numpy as np
 
 from tensormagic.ir.errors import ParseError
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.rules import WILD, show
-from tensormagic.ops.leaf import CONSTANT
+from tensormagic.ir.rules import WILD, Rule, show
+from tensormagic.ops.leaf import CONSTANT, constant
 
 _POINTS = 400
 _EDGES = (
@@ -102,6 +103,30 @@ def trial(
         if level == "exact":
             fault = _other_bits(pattern, replacement, random) or _other_bits(pattern, replacement, edges)
     return Trial(count, float(apart[worst]), "" if level == "real" else fault)
+
+
+@cache
+def changes_digits(rule: Rule) -> bool:
+    """Whether a rule may give another value than what it replaces: the sign of zero is none.
+
+    ``x + 0 -> x`` is not exact, because of ``-0.0 + 0``, and changes no digits. Where a rule is not written as a pattern over
+    numbers that can be tried, it may.
+    """
+    if rule.level == "exact":
+        return False
+    if rule.pattern is None or rule.assumptions:
+        return True
+    sides = [side if isinstance(side, Node) else constant(side) for side in (rule.pattern, rule.replacement)]
+    told = {n["name"]: n["only"] for n in topological([rule.pattern]) if n.op is WILD}
+    positive = [name for name, only in told.items() if only in {"Positive", "Unsigned", "Above"}]
+    finite = [f"np.isfinite({name})" for name, only in told.items() if only in {"Finite", "Regular"}]
+    try:
+        with np.errstate(all="ignore"):
+            drawn = [_where(points, finite) for points in _samples(sorted(told), positive)]
+            tried = [[value_of(side, points) for side in sides] for points in drawn]
+    except (ParseError, TypeError, ValueError):  # not of floating-point numbers
+        return True
+    return not all(np.array_equal(a, b, equal_nan=True) for a, b in tried)
 
 
 def _samples(names: Sequence[str], not_negative: Sequence[str]) -> tuple[dict[str, Array], dict[str, Array]]:

@@ -1,4 +1,5 @@
 import importlib.util
+import re
 from pathlib import Path
 
 import numpy as np
@@ -60,3 +61,16 @@ def test_the_page_of_coverage_names_every_function_with_its_cases():
     coverage = generator("generate_coverage")
     expected = {name: len([c for c in cases if not c.refused]) for name, cases in coverage.grouped().items()}
     assert coverage.counts((DOCS / "coverage.md").read_text()) == expected
+
+
+def test_the_picture_of_the_parts_is_up_to_date():
+    drawing = generator("generate_architecture").drawing()
+    assert (DOCS / "images" / "architecture.svg").read_text(encoding="utf-8") == drawing
+
+
+def test_files_that_the_page_of_the_architecture_names_are_there():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:\.py|/))`", text)
+    assert len(named) > 40
+    package = DOCS.parent / "tensormagic"
+    assert not [name for name in named if not ((package / name).exists() or (DOCS.parent / name).exists())]

@@ -34,11 +34,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo_parser.add_argument("notebook", nargs="?", help=f"a notebook file (default: the tutorial {DEFAULT_NOTEBOOK})")
     lab_parser = commands.add_parser("lab", help="open JupyterLab on a copy of the tutorials")
     lab_parser.add_argument("folder", nargs="?", default="tensormagic-notebooks", help="where the copy is kept")
-    export_parser = commands.add_parser("export", help="write a notebook as Python functions, or as plain NumPy")
-    export_parser.add_argument("notebook", help="a notebook file")
-    export_parser.add_argument(
-        "-o", "--output", metavar="FILE", help="FILE.ipynb or FILE.py (default: Python, on standard output)"
+    export_parser = commands.add_parser(
+        "export", help="write a notebook as Python functions or as plain NumPy, a saved function as a library for C"
     )
+    export_parser.add_argument("notebook", metavar="FILE", help="a notebook file; with --c, a file of Compiled.save")
+    export_parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PLACE",
+        help="FILE.ipynb or FILE.py (default: Python, on standard output); with --c, a folder (default: this one)",
+    )
+    export_parser.add_argument(
+        "--c", action="store_true", help="a header and a shared library with one function of C, without Python"
+    )
+    export_parser.add_argument("--name", default="", help="with --c, what the function is called")
     export_parser.add_argument(
         "--numpy",
         action="store_true",
@@ -55,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return lab(Path(options.folder), rest)
         if options.command == "export":
             output = Path(options.output) if options.output else None
+            if options.c:
+                return export_c(Path(options.notebook), output or Path(), options.name)
             return export(Path(options.notebook), output, numpy=options.numpy)
     except ModuleNotFoundError as error:
         print(f"{error.name} is missing: python -m pip install 'tensormagic[lab]'", file=sys.stderr)
@@ -92,6 +103,38 @@ def export(notebook: Path, output: Path | None, *, numpy: bool) -> int:
         print(error, file=sys.stderr)
         return 1
     print(text if output is None else f"{notebook} is exported to {output}")
+    return 0
+
+
+def export_c(saved: Path, folder: Path, name: str) -> int:
+    """Write a saved function as a header and a shared library for C.
+
+    Parameters
+    ----------
+    saved
+        A file that ``Compiled.save`` has written.
+    folder
+        Where the files are written.
+    name
+        What the function of C is called; empty for its own name.
+
+    Returns
+    -------
+    int
+        0; 1 for a function that C has no code for; 2 where there is no compiler of C, and only what it needs was written.
+    """
+    import tensormagic as tm
+
+    tm.config.tier = "numpy"  # it is not run here
+    try:
+        found = tm.load(saved).export_c(folder, name)
+    except tm.TensorError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if found.library is None:
+        print(f"there is no compiler of C here; the library is built by\n{found.command}", file=sys.stderr)
+        return 2
+    print(f"{saved} is exported to {found.header} and {found.library}")
     return 0
 
 

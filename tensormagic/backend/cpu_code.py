@@ -35,6 +35,19 @@ def compile_source(source: str) -> Code:
     return Code(symbol, target_machine().emit_object(module), time.perf_counter() - begin)
 
 
+def object_called(source: str, symbol: str) -> bytes:
+    """An object file for a kernel's source, whose function is called ``symbol``: for other linkers, which see no other name in it."""
+    module, own = lowered(source)
+    optimise(module)
+    refuse_foreign(module)
+    for function in module.functions:
+        if not function.is_declaration:
+            function.linkage = "external" if function.name == own else "internal"
+    entry = module.get_function(own)
+    entry.name, entry.visibility = symbol, "hidden"
+    return target_machine().emit_object(module)
+
+
 def lowered(source: str) -> tuple[Any, str]:
     """LLVM's module for a kernel, and the function's name there."""
     try:

@@ -135,10 +135,13 @@ class Driver:
             dead += [self.packs[n] for n in dying if self.packs.get(n, self.variables.get(n)) != self.variables.get(n)]
             self.ledger.done()
             if dead and number + 1 < len(self.steps):
-                self.lines.append(f"del {', '.join(dead)}")
+                self._print_deaths(dead)
                 self.ledger.give_back(key for n in dying for key in (n, ("packed", n)))
         self._print_results()
         self.ledger.done()
+
+    def _print_deaths(self, dead: list[str]) -> None:
+        self.lines.append(f"del {', '.join(dead)}")
 
     def _deaths(self) -> dict[int, list[Node]]:
         """For each step the owners of arrays that nothing needs behind it."""
@@ -297,16 +300,19 @@ class Driver:
             self.made.add(owner)
         self.lines.append(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}" if names else call)
 
-    def _print_kernel(self, kernel: Kernel, number: int, printed: Printed) -> None:
+    def _begin_kernel(self, kernel: Kernel) -> None:
         self.known.update(n for n in islice(self.variables, self.seen, None) if n is self.memory.owner(n))
         self.seen = len(self.variables)
         self.region = next((s.root for s in (*kernel.regions, *kernel.stages)), None)
+
+    def _print_kernel(self, kernel: Kernel, number: int, printed: Printed) -> None:
+        self._begin_kernel(kernel)
         items: list[str] = []
         after: list[str] = []
         for entry in printed.entries:
             if entry.kind == "size":
                 items.append(self._atom(entry.key))
-            elif entry.kind == "number":
+            elif entry.kind in {"number", "address"}:
                 items.append(str(entry.key))
             elif entry.kind == "tile":
                 items.append(f"id({self._tile(entry, len(items))})")

@@ -7,6 +7,7 @@ from itertools import count
 
 import numpy as np
 
+from tensormagic.backend.alone import is_alone
 from tensormagic.backend.complex_text import COMPLEX, source_of
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
@@ -14,6 +15,7 @@ from tensormagic.ir.node import Node, as_size, make, rebuild, replaced, resized,
 from tensormagic.ir.size import Atom, Size, nodes_of, substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, Source
 from tensormagic.ops.move import BROADCAST, CONCATENATE, Move, broadcast, reshape, transpose
@@ -101,7 +103,7 @@ def _simpler(node: Node) -> Node | None:
         return _stored_number(node)
     if node.op is CONCATENATE and node.type.dtype in DTYPES:
         return _joined(node)
-    if node.op is CONTRACT and _is_product(node):
+    if node.op is CONTRACT and (_is_product(node) or (is_alone() and _is_stacked(node))):
         return _product(node)
     if isinstance(node.op, Pointwise) and source_of(node) is not None:
         return None
@@ -124,17 +126,35 @@ def _is_product(node: Node) -> bool:
     return set(a) | set(b) == set(out)
 
 
+def _is_stacked(node: Node) -> bool:
+    """Whether a contraction is neither a product with a vector nor one of two matrices: no loops of their own are known for it."""
+    (a, b), out = split(node["subscripts"])
+    matrices = len(a) == len(b) == len(out) == 2
+    return (
+        node.type.dtype in DTYPES
+        and node.type.dtype.kind not in "bc"
+        and not matrices
+        and set(a + b) not in (set(a), set(b))
+    )
+
+
 def _product(node: Node) -> Node:
-    """A contraction that sums nothing, as a product of elements."""
-    operands, out = split(node["subscripts"])
+    """A contraction as a product of elements, of which sums are taken where it sums."""
+    (a, b), out = split(node["subscripts"])
+    every = out + "".join(sorted(set(a + b) - set(out)))
+    sizes = dict(zip(a + b, [*node.args[0].type.shape, *node.args[1].type.shape], strict=True))
+    sizes |= dict(zip(out, node.type.shape, strict=True))
 
     def spread(letters: str, x: Node) -> Node:
-        order = sorted(letters, key=out.index)
+        order = sorted(letters, key=every.index)
         x = transpose(x, tuple(letters.index(c) for c in order))
         extents = dict(zip(order, x.type.shape, strict=True))
-        return broadcast(reshape(x, tuple(extents.get(c, 1) for c in out)), node.type.shape)
+        x = reshape(x, tuple(extents.get(c, 1) for c in every))
+        return broadcast(x, tuple(sizes[c] for c in every))
 
-    return multiply(*map(spread, operands, node.args))
+    found = multiply(spread(a, node.args[0]), spread(b, node.args[1]))
+    total = found if every == out else reduce_sum(found, tuple(range(len(out), len(every))))
+    return astype(total, node.type.dtype)
 
 
 def _joined(node: Node) -> Node:

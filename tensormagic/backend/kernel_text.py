@@ -34,7 +34,8 @@ class Entry:
     ----------
     kind
         ``"array"``, ``"growing"`` (one that grows), ``"tile"`` (memory for one tile), ``"size"``, ``"number"``,
-        ``"fault"`` (what went wrong) or ``"traded"`` (where arrays of one group are at the end).
+        ``"address"`` (of a function of this process), ``"fault"`` (what went wrong) or ``"traded"`` (where arrays of one group
+        are at the end).
     key
         The node, the symbol, the constant's bits as an integer, or the group.
     count, width
@@ -293,9 +294,9 @@ class KernelText:
             self.literals[literal] = f"{literal} = {shown}"
         return literal if dtype in {np.dtype("f8"), np.dtype("i8")} else f"np.{dtype.name}({literal})"
 
-    def constant(self, number: int) -> str:
-        """An integer that differs from process to process, and is no part of the text: an entry of the table."""
-        return self._declare(("constant", number), "c", Entry("number", number), lambda k: f"table[{k}]")
+    def address(self, number: int) -> str:
+        """An address, which differs from process to process, and is no part of the text: an entry of the table."""
+        return self._declare(("address", number), "c", Entry("address", number), lambda k: f"table[{k}]")
 
     def finish(self, names: Mapping[Node, str]) -> Printed:
         """The whole function."""

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Sequence
 from functools import cache
 
+from tensormagic.backend.alone import is_alone
 from tensormagic.backend.complex_text import is_complex, source_of
 from tensormagic.backend.inline import DTYPES, expand_all
 from tensormagic.ir.graph import Graph
@@ -93,7 +94,10 @@ TAKES = frozenset(["gather", "take_along_axis"])
 _OF_REALS = SEQUENCES | (SCATTERS - {"scatter_set", "scatter_add", "add_along_axis"})  # complex ones are NumPy's
 CHECKED = frozenset(["position", "require"])  # the operand itself, or another text for it, and an error
 MOST_REGION_OPS = 600  # in the bodies of a region that becomes one function
-_kinds: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
+
+_kinds: dict[bool, weakref.WeakKeyDictionary[Node, str]] = {
+    alone: weakref.WeakKeyDictionary() for alone in (False, True)
+}  # in plans with libraries, and in those without
 
 
 def kind_of(node: Node) -> str:
@@ -105,22 +109,25 @@ def kind_of(node: Node) -> str:
     """
     if node.op is ITEM:  # a region that has been refused has other results than before
         return "item" if kind_of(node.args[0]) == "region" else "library"
-    known = _kinds.get(node)
+    alone = is_alone()
+    kinds = _kinds[alone]
+    known = kinds.get(node)
     if known is None:
-        known = _kinds[node] = _kind(node, inside=False)
+        known = kinds[node] = _kind(node, inside=alone)
     return known
 
 
 def settle(nodes: Sequence[Node]) -> None:
     """Say that ``nodes`` are computed within a region, where a library call is worth more than a slow loop costs."""
+    kinds = _kinds[is_alone()]
     for node in nodes:
-        if node not in _kinds:
-            _kinds[node] = _kind(node, inside=True)
+        if node not in kinds:
+            kinds[node] = _kind(node, inside=True)
 
 
 def refuse(node: Node) -> None:
     """Have NumPy compute a node."""
-    _kinds[node] = "library"
+    _kinds[is_alone()][node] = "library"
 
 
 def _kind(node: Node, *, inside: bool) -> str:
@@ -252,7 +259,8 @@ def stored_below(node: Node) -> Node:
 
 
 @cache
-def _expanded(graph: Graph) -> tuple[Node, ...]:
+def _expanded(graph: Graph, alone: bool) -> tuple[Node, ...]:
+    del alone  # what is expanded in simple ops depends on it
     return tuple(expand_all(graph.results))
 
 
@@ -293,7 +301,7 @@ def _is_filled(loop: Node, body: Graph, k: int, iterations: Size) -> bool:
 def carried_by(region: Node) -> dict[int, int]:
     """For results of a region that are arrays, which operand's memory they take."""
     if region.op is COND:
-        branches = [_expanded(g) for g in graphs_of(region)]
+        branches = [_expanded(g, is_alone()) for g in graphs_of(region)]
         found: dict[int, int] = {}
         for k, t in enumerate(region.types):
             ends = {_begun(branch[k]) for branch in branches}

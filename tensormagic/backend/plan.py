@@ -60,7 +60,7 @@ class PlannedKernel:
 class Drive(Protocol):
     """Makes a driver."""
 
-    def __call__(self, failed: frozenset[int], *, given: bool = False) -> Driver: ...
+    def __call__(self, failed: frozenset[int], *, given: bool = False, kind: type[Driver] = Driver) -> Driver: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Plan:
         What prints the function that runs them.
     drive
         What makes a driver that leaves kernels with these numbers to NumPy; where ``given``, one whose results are computed in
-        arrays that it is given.
+        arrays that it is given; ``kind`` is the class, which prints it.
     regions
         For regions that Python runs iteration by iteration the plans of their graphs.
     """
@@ -238,9 +238,9 @@ def _plan(graph: Graph, found: Sequence[Node], origin: Mapping[Node, Node], carr
     printed = [k.printed for k in planned]
     planned += [k for plans in regions.values() for plan in plans.values() for k in plan.kernels]
 
-    def drive(failed: frozenset[int], *, given: bool = False) -> Driver:
+    def drive(failed: frozenset[int], *, given: bool = False, kind: type[Driver] = Driver) -> Driver:
         needs = [wanted[k] for k in wanted]
-        return Driver(graph, block, memory, steps, printed, regions, carries, needs, failed, given=given)
+        return kind(graph, block, memory, steps, printed, regions, carries, needs, failed, given=given)
 
     return Plan(graph, tuple(steps), tuple(planned), library, drive(frozenset()), drive, regions)
 

@@ -118,7 +118,7 @@ class _Product:
             apart.append(self.text.size(matrix.down if matrix.along == 1 else matrix.along))
         if not address:
             return ""
-        place = self.text.constant(address)
+        place = self.text.address(address)
         out = self.text.array(self.root)
         operands = [place, self.left.array, self.left.offset, self.right.array, self.right.offset, out, "0"]
         return f"gemm({', '.join([*operands, *self.extents, *apart, self.extents[1], *turned])})"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from tensormagic.functions.travel import Made, maker
 from tensormagic.ir.errors import ArgumentError, CaptureError, DeviceError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.type import Type
+
+if TYPE_CHECKING:
+    from tensormagic.functions.exporting import Exported
 
 Again = Callable[["Compiled", dict[str, str]], "Compiled | None"]
 
@@ -51,6 +54,7 @@ class Compiled(Made):
     offered: ClassVar[tuple[str, ...]] = (
         "code",
         "cost",
+        "export_c",
         "graph",
         "kernels",
         "math",
@@ -254,6 +258,43 @@ class Compiled(Made):
         from tensormagic.functions.saving import save
 
         save(self, path)
+
+    def export_c(self, folder: str | Path, name: str = "") -> Exported:
+        """Write a header, and a shared library with one function of C that needs neither Python nor NumPy.
+
+        Sizes that are symbols are arguments, arrays are pointers, results are written where the caller says. The library is built by
+        the system's compiler of C; where there is none, what it would be built from is written.
+
+        Parameters
+        ----------
+        folder
+            Where the files are written.
+        name
+            What the function of C is called; its own name where nothing is given.
+
+        Returns
+        -------
+        Exported
+            ``.header``, ``.source``, ``.objects``, ``.library`` (None without a compiler of C), and the ``.command`` that builds it.
+
+        Raises
+        ------
+        CaptureError
+            Where libraries of Python's compute a part (solvers, sorting, random numbers), or the shape of a result depends on data.
+
+        Examples
+        --------
+        >>> f = compile(lambda x: x + 1, "float64[n]")
+        >>> f.export_c("/tmp/f", name="plus_one")  # doctest: +SKIP
+        """
+        from tensormagic.functions.exporting import export_c
+
+        return export_c(self, folder, name)
+
+    @property
+    def size_names(self) -> dict[Any, str]:
+        """What the user calls sizes."""
+        return dict(self._named_sizes.called)
 
     def _first(self, args: tuple[Any, ...], out: Any) -> Any:
         """The result for arguments of kinds and shapes that were not seen before."""

@@ -332,6 +332,11 @@ class _Walk:
         else:
             self._push(owner, told)
 
+    def dispatched(self, function: Any, told: str, _lifted: bool) -> None:
+        """A function of NumPy's that others may implement for their arrays."""
+        if not kinds.is_quiet(function.__module__) or function.__name__ in kinds.LOUD:
+            raise Unfollowed(f"{told} ({function.__module__}.{function.__name__})")
+
     def method(self, method: types.MethodType, told: str, _lifted: bool) -> None:
         """A method, and its object."""
         self._push(method.__func__, told)
@@ -493,6 +498,7 @@ _LOOKS: dict[type, Callable[[_Walk, Any, str, bool], None]] = {
     types.FunctionType: _Walk.function,
     types.BuiltinFunctionType: _Walk.builtin,
     types.MethodType: _Walk.method,
+    type(np.sum): _Walk.dispatched,
     types.SimpleNamespace: _Walk.namespace,
     types.MappingProxyType: _Walk.items,
     functools.cached_property: _Walk.cached,

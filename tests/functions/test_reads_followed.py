@@ -24,6 +24,7 @@ X = np.arange(3.0)
 EACH = 50  # programs of a seed
 FACTOR = 2
 RATE = 0.5
+norm, total, largest = np.linalg.norm, np.sum, np.max
 
 
 class Model:
@@ -79,6 +80,19 @@ def test_what_is_followed_is_not_traced_again():
     model.rate = 0.5  # as it was: the program is there
     assert traced(f, X) == 0
     np.testing.assert_array_equal(f(X), X * 0.5 + 2)
+
+
+def test_functions_of_numpy_under_names_of_their_own_are_followed(monkeypatch):
+    def f(x):
+        return norm(x) * total(x) + largest(x)
+
+    made = tm.tensor(f)
+    assert traced(made, X) == 1
+    assert traced(made, X) == 0
+    np.testing.assert_array_equal(tm.compile(f, X)(X), f(X))
+    np.testing.assert_array_equal(tm.compile(np.linalg.inv, "float64[n, n]")(np.eye(2) * 2), np.eye(2) / 2)
+    monkeypatch.setitem(globals(), "total", np.prod)
+    np.testing.assert_array_equal(made(X + 1), f(X + 1))
 
 
 def test_what_no_code_names_is_not_followed():

@@ -1,0 +1,371 @@
+"""Prints what runs a plan as a function of C: memory, calls of kernels and checks, in a straight line.
+
+A kernel takes the addresses of array objects, and reads from each where its data are: ``struct array`` has them at the same place.
+Nothing of Python is needed. What only a library computes is refused by name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from string import Formatter
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend.buffers import packed
+from tensormagic.backend.cpu import TILE_ROOM
+from tensormagic.backend.driver import Driver
+from tensormagic.backend.inline import expand_all, is_growing
+from tensormagic.backend.kernel_text import Entry, Fault, Printed
+from tensormagic.backend.kinds import graphs_of, is_base, is_library, kind_of
+from tensormagic.backend.product_text import blas
+from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.sizes import is_fixed
+from tensormagic.ir import site
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node, as_size, topological
+from tensormagic.ir.size import Apply, Size, is_at_least, nodes_of, product
+from tensormagic.ops.leaf import CONSTANT
+
+TYPES = {
+    "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t", "uint8": "uint8_t",
+    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float", "float64": "double",
+}  # fmt: skip
+"""What NumPy's dtypes are called in C; of complex128 there are two doubles."""
+
+PRELUDE = """\
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, SIZES, MEMORY, OVERLAP, RAISED };
+
+struct array { void *head[2]; void *data; int own; };
+static const unsigned char idle;
+static _Thread_local char text[512];
+
+#define TRY(call) do { if ((status = (call)) != OK) goto done; } while (0)
+#define TAKE(of) { {0, 0}, (void *)(of), 0 }
+
+static int said(int status, const char *message) {
+    snprintf(text, sizeof text, "%s", message);
+    return status;
+}
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t floordiv(int64_t a, int64_t b) { return b ? a / b - (a % b != 0 && (a < 0) != (b < 0)) : 0; }
+static int64_t mod(int64_t a, int64_t b) { return b ? a - b * floordiv(a, b) : 0; }
+static int make(struct array *a, int64_t count, int64_t size) {
+    if (count < 0) return said(SIZES, "a size is negative");
+    if (count < INT64_MAX / 2 / size) a->data = malloc(count ? count * size : 1);
+    a->own = a->data != NULL;
+    return a->own ? OK : said(MEMORY, "there is no memory");
+}
+static void drop(struct array *a) {
+    if (a->own) free(a->data);
+    a->own = 0;
+    a->data = NULL;
+}
+static int64_t tile_rows(int64_t width) {
+    return width * 256 <= 1024 ? 256 : width * 16 <= 1024 ? 1024 / (width * 16) * 16 : width < 1024 ? 1024 / width : 1;
+}
+#define GEMM(NAME, REAL)                                                                                            \\
+static void NAME(const char *ta, const char *tb, const int32_t *m, const int32_t *n, const int32_t *k,               \\
+                 const REAL *alpha, const REAL *a, const int32_t *lda, const REAL *b, const int32_t *ldb,            \\
+                 const REAL *beta, REAL *c, const int32_t *ldc) {                                                    \\
+    (void)alpha; (void)beta;                                                                                         \\
+    const int64_t down = *ta == 'T' ? *lda : 1, along = *ta == 'T' ? 1 : *lda;                                       \\
+    const int64_t term = *tb == 'T' ? *ldb : 1, column = *tb == 'T' ? 1 : *ldb;                                      \\
+    for (int64_t j = 0; j < *n; j++) {                                                                               \\
+        REAL *out = c + j * (int64_t)*ldc;                                                                           \\
+        for (int64_t i = 0; i < *m; i++) out[i] = 0;                                                                 \\
+        if (along == 1 && down != 1)                                                                                 \\
+            for (int64_t i = 0; i < *m; i++) {                                                                       \\
+                REAL total = 0;                                                                                      \\
+                for (int64_t p = 0; p < *k; p++) total += a[i * down + p] * b[p * term + j * column];                \\
+                out[i] = total;                                                                                      \\
+            }                                                                                                        \\
+        else                                                                                                         \\
+            for (int64_t p = 0; p < *k; p++) {                                                                       \\
+                const REAL factor = b[p * term + j * column];                                                        \\
+                for (int64_t i = 0; i < *m; i++) out[i] += a[i * down + p * along] * factor;                         \\
+            }                                                                                                        \\
+    }                                                                                                                \\
+}
+"""
+
+
+class NotInCError(CaptureError):
+    """What C has no code for."""
+
+
+class CDriver(Driver):
+    """The text of a plan's function of C, and the constants that it reads."""
+
+    def _print(self) -> None:
+        self.arrays: list[str] = []
+        self.grown: list[str] = []
+        self.constants: list[tuple[str, Any]] = []
+        self.products: set[str] = set()
+        super()._print()
+
+    def _print_deaths(self, dead: list[str]) -> None:
+        self.lines += [f"drop(&{name});" for name in dead if name in self.arrays]
+
+    # sizes
+
+    def _atom(self, a: Any) -> str:
+        if isinstance(a, Apply):
+            function = {"min": "least", "max": "most"}.get(a.function, a.function)
+            return f"{function}({self.size(a.left)}, {self.size(a.right)})"
+        if isinstance(a, Node):
+            return f"(int64_t)*(const {TYPES[a.type.dtype.name]} *){self.operand(a)}.data"
+        return self.symbols.setdefault(a, f"n{len(self.symbols)}")
+
+    def size(self, size: Size) -> str:
+        """A size as an expression of C."""
+        return f"({super().size(size)})"
+
+    # arrays
+
+    def _new(self, node: Node) -> str:
+        name = super()._new(node)
+        self.arrays.append(name)
+        return name
+
+    def _allocate(self, node: Node) -> str:
+        name = self._new(node)
+        self.made.add(node)
+        if is_growing(node):
+            self.grown.append(name)
+            self.lines.append(f"{name}.data = g{name};")
+        elif node in self.targets:
+            self._refuse_negative(node.type.shape)
+            self.lines.append(f"{name}.data = out[{self.targets[node]}];")
+        else:
+            self._refuse_negative(self._extents(node))
+            self._make(name, product(self._extents(node)), node)
+        return name
+
+    def _refuse_negative(self, shape: Sequence[Size]) -> None:
+        for s in shape:
+            if not is_at_least(s, 0):
+                self.lines.append(
+                    f'if ({self.size(s)} < 0) TRY(said(RAISED, "ValueError: negative dimensions are not allowed"));'
+                )
+
+    def operand(self, node: Node) -> str:
+        """The array that has a value."""
+        if node.op is CONSTANT:
+            return self._packed(node)
+        if is_base(node):
+            return self.variables[node]
+        owner = self.memory.owner(node)
+        return self.variables[owner] if owner in self.variables else self._call(node)
+
+    def _make(self, name: str, count: Size, node: Node) -> None:
+        self.lines.append(f"TRY(make(&{name}, {self.size(count)}, {node.type.dtype.itemsize}));")
+
+    def _pack(self, node: Node) -> str:
+        if node.op is not CONSTANT:
+            return self.variables[node]
+        name = f"c{len(self.constants)}"
+        self.constants.append((name, packed(node["bits"].array(), node.type.dtype)))
+        return name
+
+    # steps
+
+    def _print_kernel(self, kernel: Kernel, number: int, printed: Printed) -> None:
+        self._begin_kernel(kernel)
+        items: list[str] = ["&idle"]
+        after: list[str] = []
+        for entry in printed.entries:
+            if entry.kind == "size":
+                items.append(self._atom(entry.key))
+            elif entry.kind == "number":
+                items.append(f"INT64_C({entry.key})" if entry.key > -(2**63) else "INT64_MIN")
+            elif entry.kind == "address":
+                name = next(n for n in ("dgemm", "sgemm") if blas(n) == entry.key)
+                self.products.add(name)
+                items.append(name)
+            elif entry.kind == "tile":
+                items.append(f"&{self._tile(entry, len(items))}")
+            elif entry.kind == "fault":
+                items.append("&faults")
+                self.lines.append("memset(fault, 0, sizeof fault);")
+                after += self._raising(printed.faults)
+            elif entry.kind == "traded":
+                name = f"traded{len(self.arrays)}"
+                self.arrays.append(name)
+                items.append(f"&{name}")
+                after += self._trade(entry, name)
+            else:
+                items.append(f"&{self._array(entry.key)}")
+        listed = ", ".join(f"(int64_t){item}" for item in items)
+        self.lines += ["{", f"    int64_t table[] = {{{listed}}};", f"    @{number}(&unused, &unused, table);", "}"]
+        self.lines += after
+
+    def _tile(self, entry: Entry, number: int) -> str:
+        del number  # names differ by what there is
+        name = f"t{len(self.arrays)}"
+        self.arrays.append(name)
+        if is_fixed(entry.count, self.known) and is_fixed(entry.width, self.known):
+            room = f"{self.size(entry.count)} * tile_rows({self.size(entry.width)})"
+        else:
+            room = f"most({TILE_ROOM}, {self.size(self._most(entry.count))})"
+        self.lines.append(f"TRY(make(&{name}, {room}, {entry.key.type.dtype.itemsize}));")
+        return name
+
+    def _trade(self, entry: Entry, traded: str) -> list[str]:
+        names = [self._array(owner) for owner in entry.key]
+        self.lines.append(f"TRY(make(&{traded}, {len(names)}, 8));")
+        moved = [f"    {name} = places[at[{k}]];" for k, name in enumerate(names)]
+        return [
+            "{",
+            f"    const struct array places[] = {{{', '.join(names)}}};",
+            f"    const int64_t *at = {traded}.data;",
+            *moved,
+            f"    drop(&{traded});",
+            "}",
+        ]
+
+    def _raising(self, faults: Sequence[Fault]) -> list[str]:
+        lines = ["if (fault[0]) {"]
+        for number, (error, texts) in enumerate(faults, 1):
+            known = next(c for c in error.__mro__ if c.__module__ == "builtins")
+            parts, values = f"{known.__name__}: ", list[str]()
+            for literal, field, _, _ in Formatter().parse(texts[0]):
+                parts += literal.replace("%", "%%")
+                if field is not None:
+                    parts += "%lld"
+                    values.append(f", (long long)fault[{int(field) + 1}]")
+            lines.append(
+                f"    if (fault[0] == {number}) snprintf(text, sizeof text, {quoted(parts)}{''.join(values)});"
+            )
+        return [*lines, "    status = RAISED;", "    goto done;", "}"]
+
+    def _call(self, node: Node) -> str:
+        raise NotInCError(
+            f"{_told(node)} is computed by a library of Python's, which C does not have",
+            "Compute it before or behind the function, and pass it as an argument.",
+        )
+
+    def _print_library(self, node: Node) -> None:
+        if node.op.name == "check":
+            self._print_check(node)
+        elif node.op.name != "after":
+            self._call(node)
+        value = self.operand(node.args[node.op.name == "after"])
+        count = f"{self.size(product(node.type.shape))} * {node.type.dtype.itemsize}"
+        self.lines.append(f"memcpy({self._allocate(node)}.data, {value}.data, {count});")
+
+    def _print_check(self, node: Node) -> None:
+        """``raise`` and ``assert`` on data."""
+        _, holds, *details = node.args
+        form, values = node["error"].split(":")[1] + ": ", list[str]()
+        for kind, value in ast.literal_eval(node["told"])[:1]:
+            pieces: list[tuple[Any, ...]] = value if kind == "text" else [(str(value) if kind == "value" else value,)]
+            for part, *_ in pieces:
+                if isinstance(part, str):
+                    form += part.replace("%", "%%")
+                    continue
+                shown = details[part]
+                if shown.type.shape or shown.type.dtype.kind == "c":
+                    form += "..."
+                else:
+                    real, name = shown.type.dtype.kind == "f", TYPES[shown.type.dtype.name]
+                    form += "%.15g" if real else "%lld"
+                    values.append(f", ({'double' if real else 'long long'})*(const {name} *){self.operand(shown)}.data")
+        self.lines += [
+            f"for (int64_t k = 0; k < {self.size(product(holds.type.shape))}; k++)",
+            f"    if (!((const uint8_t *){self.operand(holds)}.data)[k]) {{",
+            f"        snprintf(text, sizeof text, {quoted(form)}{''.join(values)});",
+            *("        status = RAISED;", "        goto done;", "    }"),
+        ]
+
+    def _print_results(self) -> None:
+        for number, node in enumerate(self.results):
+            kind, shape = node.type, node.type.shape
+            if any(n for s in shape for n in nodes_of(s) if n not in self.graph.parameters):
+                raise NotInCError(
+                    f"the shape of result {number + 1} depends on data: C has no memory for it",
+                    "Give it a shape that sizes say.",
+                )
+            size = as_size(node) if not shape and kind_of(node) == "leaf" and node.op is not CONSTANT else None
+            if size is not None:
+                self.lines.append(f"*({TYPES[kind.dtype.name]} *)out[{number}] = {self.size(size)};")
+                continue
+            owner, source = self.memory.owner(node), self.operand(node)
+            if self.targets.get(owner) != number or node.type != owner.type:
+                count = f"{self.size(product(shape))} * {kind.dtype.itemsize}"
+                self.lines.append(f"memcpy(out[{number}], {source}.data, {count});")
+
+    def _checks(self) -> list[str]:
+        found = [line.removeprefix("if ").partition(": raise ") for line in super()._checks()]
+        texts = [(test, raised.removeprefix("ValueError(").removesuffix(")")) for test, _, raised in found]
+        return [f"if ({test}) return said(RAISED, {quoted('ValueError: ' + text[1:-1])});" for test, text in texts]
+
+    def function(self, name: str, sizes: Mapping[Any, str], named: Sequence[str]) -> str:
+        """The text.
+
+        Parameters
+        ----------
+        name
+            What it is called.
+        sizes
+            For each symbol an expression in ``sizes[k]``.
+        named
+            What the kernels are called, by number.
+        """
+        checks = self._checks()
+        lines = self.lines
+        for k, kernel in enumerate(named):
+            lines = [line.replace(f"@{k}(", f"{kernel}(") if line.startswith(f"    @{k}(") else line for line in lines]
+        head = [f"const int64_t {own} = {sizes[a]};" for a, own in self.symbols.items()]
+        head += [*checks, "int status = OK;", "int64_t unused, fault[4];", "struct array faults = TAKE(fault);"]
+        head += [f"struct array {p} = TAKE(in[{k}]);" for k, p in enumerate(self.parameters)]
+        head += [f"struct array {c} = TAKE(data_{name}_{c});" for c, _ in self.constants]
+        head += [f"struct array {v} = TAKE(NULL);" for v in self.arrays]
+        head += [f"int64_t g{v}[2] = {{0, 0}};" for v in self.grown]
+        used = ["unused", "fault", "faults", *self.parameters, *(own for own in self.symbols.values())]
+        head += ["".join(f"(void){name}; " for name in used)]
+        tail = [*(f"free((void *)g{v}[0]);" for v in self.grown), *(f"drop(&{v});" for v in self.arrays)]
+        body = "".join(f"    {line}\n" for line in [*head, *lines])
+        end = "".join(f"    {line}\n" for line in [*tail, "return status;"])
+        jump = "    goto done;\n" if not any("goto done" in line or line.startswith("TRY(") for line in lines) else ""
+        data = "".join(bytes_text(f"data_{name}_{c}", array) for c, array in self.constants)
+        arguments = "const int64_t *sizes, void *const *in, void *const *out"
+        return f"{data}static int {name}({arguments}) {{\n    (void)sizes; (void)in; (void)out;\n{body}{jump}done:\n{end}}}\n"
+
+
+def _told(node: Node) -> str:
+    """A node that a library computes, by its line; of a loop or branch, what is in it."""
+    inner = [n for g in graphs_of(node) for n in topological(expand_all([*g.results, *g.checked])) if is_library(n)]
+    sites = site.of(node)
+    where = f" ({sites[0]})" if sites else ""
+    return (
+        f"{_told(inner[0])} in a {node.op.name}{where}"
+        if inner
+        else f"{node.op.name} of {node.args[0].type.dtype if node.args else node.type.dtype}{where}"
+    )
+
+
+def quoted(text: str) -> str:
+    """A text as C writes it."""
+    return (
+        '"'
+        + "".join(
+            c if " " <= c < "\x7f" and c not in '"\\?' else "".join(f"\\{b:03o}" for b in c.encode()) for c in text
+        )
+        + '"'
+    )
+
+
+def bytes_text(name: str, array: np.ndarray[Any, Any]) -> str:
+    """The bytes of an array as a constant of C, in words of eight."""
+    data = array.tobytes()
+    words = np.frombuffer(data + bytes(-len(data) % 8 or 8 * (not data)), np.uint64).tolist()
+    rows = [", ".join(f"0x{w:x}u" for w in words[k : k + 8]) for k in range(0, len(words), 8)]
+    return f"static const uint64_t {name}[] = {{\n" + "".join(f"    {row},\n" for row in rows) + "};\n"

@@ -71,11 +71,11 @@ _PLAIN = {"pointwise", "fold", "move", "contract"}  # no loop, no call of a libr
 
 
 def value_text(value: Any) -> str:
-    """A value as NumPy shows it, called a Tensor."""
+    """A number as Python shows it; an array as NumPy shows it, called a Tensor."""
     if isinstance(value, np.ndarray):
         return (
             "Tensor("
             + np.array2string(value, separator=", ", prefix="Tensor(", threshold=20, edgeitems=3)
             + f", {value.dtype}[{', '.join(map(str, value.shape))}])"
         )
-    return f"Tensor({value!r})"
+    return repr(value)

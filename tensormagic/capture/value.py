@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +37,12 @@ from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.scalars.complex_parts import from_parts
 
+_SEE_LAZY = (
+    __name__.partition(".")[0],
+    "IPython.",
+    "json.",
+)  # this package, and what has a way of its own for lazy values
+
 
 class Tensor:
     """A lazy array: what NumPy code computes, not yet computed.
@@ -57,6 +64,13 @@ class Tensor:
         hold(self)
 
     # what it is -------------------------------------------------------------------------------------------------------
+
+    @property
+    def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] (Python lets it be any class)
+        """Of a number, the class that it has in NumPy or Python, for ``isinstance`` outside of this package."""
+        frame: Any = inspect.currentframe()
+        asks: str = frame.f_back.f_globals.get("__name__") or ""
+        return type(self) if asks.startswith(_SEE_LAZY) or self.type.form == "array" else self._number
 
     @property
     def node(self) -> Node:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 from functools import partial
+from json import JSONEncoder
 from typing import Any
+
+import numpy as np
 
 from tensormagic import session
 from tensormagic.capture import context, inputs
@@ -62,6 +65,8 @@ class Extension:
             self.magics.reporting.formats, shell.displayhook.compute_format_data
         )
         TensorError._render_traceback_ = lambda error: errors.shown_anywhere(error, shell)  # type: ignore[attr-defined]
+        self.encode = JSONEncoder.default
+        JSONEncoder.default = lambda encoder, value: self.as_json(encoder, value)  # type: ignore[method-assign]
         shell.showsyntaxerror = self.show_syntax_error
         context.namers.append(self.named)
         self.compute, hooks.compute = hooks.compute, self.computing
@@ -84,6 +89,7 @@ class Extension:
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
         del shell.displayhook.compute_format_data
         del TensorError._render_traceback_  # type: ignore[attr-defined]
+        JSONEncoder.default = self.encode
         del shell.showsyntaxerror
         context.namers.remove(self.named)
         self._renumber()
@@ -174,6 +180,17 @@ class Extension:
     def show(self, value: Tensor) -> Any:
         """The display of a lazy value."""
         return display.tensor_bundle(value, self.magics.views, rich=self.magics.rich, note=self.note(value))
+
+    def as_json(self, encoder: JSONEncoder, value: Any) -> Any:
+        """What JSON makes of a lazy value: what it makes of NumPy's own; of an array a list, for an encoder of the user's."""
+        if not isinstance(value, Tensor):
+            return self.encode(encoder, value)
+        plain = value.numpy()
+        if isinstance(plain, bool | int | float):
+            return plain
+        if isinstance(plain, np.ndarray) and type(encoder) is not JSONEncoder:
+            return plain.tolist()
+        return self.encode(encoder, plain)
 
     def note(self, value: Tensor) -> str:
         """What has changed since a value was captured; nothing in the cell that has captured it."""

@@ -234,6 +234,7 @@ class Report:
     ) -> None:
         self.outcome = outcome
         self.value = outcome.result
+        self.given = outcome.result if outcome.given is None else outcome.given
         self._views = views
         self._graph = graph
         self._rich = rich
@@ -314,15 +315,15 @@ class Reporting:
             return None
         if not marked and report.foreign:
             return value
-        if type(value) is Tensor:
+        if type(report.given) is Tensor:
             return ShownTensor(value, report)
         self._pending = report
-        return value
+        return report.given
 
     def formats(self, usual: Callable[[Any], Any], value: Any) -> Any:
         """The display of a value that a cell has given, in IPython's place."""
         report, self._pending = self._pending, None
-        if report is None or report.value is not value:
+        if report is None or report.given is not value:
             return usual(value)
         if not report.foreign:
             return report.bundle()

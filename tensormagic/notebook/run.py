@@ -71,6 +71,8 @@ class Outcome:
         The cell, compiled.
     result
         The last expression's value, or that of the final assignment.
+    given
+        What ``Out`` holds for it, where that is something else: arrays of the notebook, and views of them.
     name
         What the result is called, where it has a name.
     shown
@@ -114,6 +116,7 @@ class Outcome:
     wholes: dict[str, Any] = field(default_factory=dict[str, Any])
     seconds: float = 0.0
     later: Any = None
+    given: Any = None
 
     @property
     def _written(self) -> str:
@@ -423,6 +426,9 @@ def _follow(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> N
     def still(value: Any) -> Any:
         return Tensor(value.place) if places.get(id(value), (None, None))[1] is not None else value
 
+    if outcome.shown and isinstance(outcome.result, Tensor | tuple):
+        given = handed_back(outcome.result, _identified(outcome), attributes=attributes_of)
+        outcome.given = None if given is outcome.result else given
     outcome.inputs = {n: still(t) for n, t in outcome.inputs.items()}
     outcome.outputs = {n: still(v) for n, v in outcome.outputs.items()}
     outcome.result, outcome.target = still(outcome.result), still(outcome.target)

@@ -192,3 +192,20 @@ def test_drawn_programs_over_parts(notebook, seed):
         wanted = [printed(plain, code) for _, code in cells]
     for (captured, code), text in zip(cells, wanted, strict=True):
         assert notebook.ok(f"%%tensor -q\n{code}" if captured else code).out == text
+
+
+def test_a_cell_gives_the_notebooks_arrays_and_views_of_them(notebook):
+    notebook["x"], notebook["M"] = np.arange(5.0), np.arange(6.0).reshape(2, 3)
+    assert notebook.ok("%%tensor\nx").value is notebook["x"]
+    ran = notebook.ok("%%tensor\nx[1:]")
+    assert ran.value.base is notebook["x"]
+    assert ran.data["text/plain"].startswith("[1., 2., 3., 4.] · float64[4]")
+    notebook.ok("_[0] = 100")
+    assert notebook["x"].tolist() == [0, 100, 2, 3, 4]
+    notebook.ok("%%tensor\nM.T, (M[0], x), M.sum()")
+    notebook.ok("_[0][0, 1] = 50\n_[1][1][2] = -1")
+    assert notebook["M"].tolist() == [[0, 1, 2], [50, 4, 5]]
+    assert notebook["x"].tolist() == [0, 100, -1, 3, 4]
+    notebook.ok("%%tensor\nx[::2] * 1")
+    notebook.ok("_[0] = 7")
+    assert notebook["x"][0] == 0

@@ -196,7 +196,7 @@ class Compiled(Made):
 
     @property
     def code(self) -> str:
-        """The Python source that Numba has compiled, and the function that runs its kernels."""
+        """The Python source of the kernels, and of the function that runs them where it was compiled for the processor."""
         return code_of(self.executable)
 
     def run(self, *args: Any, out: Any = None) -> Any:

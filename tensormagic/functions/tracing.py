@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
+from tensormagic.backend.cuda.listing import device_source
 from tensormagic.backend.numpy_text import numpy_source
 from tensormagic.capture import context
 from tensormagic.capture.context import Capture
@@ -206,9 +207,17 @@ class Lines(str):
 
 
 def code_of(executable: session.Executable) -> Lines:
-    """The source of kernels and of what runs them."""
+    """The source of kernels, and of what runs them where the processor does."""
+    return _on_cpu(executable) if executable.device == "cpu" else _on_card(executable)
+
+
+def _on_cpu(executable: session.Executable) -> Lines:
     plan = executable.plan
     return Lines("\n\n".join([*(k.source for k in plan.kernels), plan.driver.source]))
+
+
+def _on_card(executable: session.Executable) -> Lines:
+    return Lines(device_source(executable.graph))
 
 
 # what a lazy array says of itself -------------------------------------------------------------------------------------
@@ -228,11 +237,25 @@ def _optimized(self: Tensor) -> Graph:
     return _executable(self).graph
 
 
+_SOURCES: dict[str, Callable[[session.Executable], Lines]] = {
+    "cpu": _on_cpu,
+    "cuda": _on_card,
+    "numpy": lambda executable: Lines(numpy_source(executable.graph)),
+}
+
+
 def _code(self: Tensor, target: str = "cpu") -> str:
-    """The source for ``target``: ``"cpu"`` is what Numba compiles, ``"numpy"`` a function in plain NumPy."""
-    if target not in {"cpu", "numpy"}:
-        raise ValueError(f"there is code for 'cpu' and 'numpy'; not for {target!r}")
-    return code_of(_executable(self)) if target == "cpu" else Lines(numpy_source(_optimized(self)))
+    """The source of what computes this value.
+
+    Parameters
+    ----------
+    target
+        ``"cpu"``: the kernels for the processor. ``"cuda"``: those for an NVIDIA card, which need no card to be read.
+        ``"numpy"``: a function in plain NumPy.
+    """
+    if target not in _SOURCES:
+        raise ValueError(f"there is code for 'cpu', 'cuda' and 'numpy'; not for {target!r}")
+    return _SOURCES[target](_executable(self))
 
 
 def _ops(graph: Graph) -> int:

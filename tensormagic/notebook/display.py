@@ -342,6 +342,7 @@ def portrait_of(outcome: Outcome) -> Portrait | None:
         {f"grad_{n}": t.node for n, t in outcome.gradients.items()},
         outcome.code.cell.label,
         outcome.options.math or None,
+        outcome.options.device,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tensormagic.backend.cuda.listing import device_source
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Panel, listing, table
 from tensormagic.notebook.pictures.adaptor import Portrait
@@ -38,7 +39,10 @@ def _lines(shown: Portrait, node: Node) -> str:
 
 def code(shown: Portrait) -> Panel:
     """What is compiled, and what it is compiled from: the kernels' source, and the rewritten graph."""
-    parts = [listing(f"kernel {k}", kernel.source) for k, kernel in enumerate(shown.plan.kernels, 1)]
+    if shown.device == "gpu":
+        parts = [listing("kernels for the GPU", device_source(shown.executable.graph))]
+    else:
+        parts = [listing(f"kernel {k}", kernel.source) for k, kernel in enumerate(shown.plan.kernels, 1)]
     parts.append(listing("rewritten graph", shown.executable.graph.text))
     return "".join(page for page, _ in parts), "\n\n".join(text for _, text in parts)
 

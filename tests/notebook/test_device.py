@@ -40,6 +40,14 @@ def test_a_cell_on_the_device(notebook, device):
     np.testing.assert_allclose(tm.to_host(notebook["wg"]), w, rtol=1e-9)
 
 
+def test_the_code_of_a_cell_on_the_device_is_that_of_its_kernels(notebook, device):
+    ran, _ = told(notebook, "%%tensor --device gpu --show code\nnp.exp(X * w).sum()")
+    shown = ran.data["text/plain"]
+    assert "kernels for the GPU" in shown
+    assert "blocks of" in shown
+    assert "rewritten graph" in shown
+
+
 def test_exclusive_refuses_before_anything_changes(notebook, device):
     ran = notebook("%%tensor --exclusive\nq = X @ w")
     assert isinstance(ran.error, tm.TransferError)

@@ -55,6 +55,8 @@ class Portrait:
         Which rewrites may be used.
     lens
         The sites of the graph's nodes.
+    device
+        Where the cell was asked to compute: ``"cpu"``, ``"gpu"`` or ``"auto"``.
     """
 
     graph: Graph
@@ -64,6 +66,7 @@ class Portrait:
     cell: str
     level: str | None = None
     lens: site.Lens = field(default_factory=lambda: site.Lens({}), repr=False)
+    device: str = "cpu"
 
     @cached_property
     def primal(self) -> Graph:
@@ -170,7 +173,7 @@ class Portrait:
 
 
 def portrait(
-    results: Mapping[str, Node], gradients: Mapping[str, Node], cell: str, level: str | None = None
+    results: Mapping[str, Node], gradients: Mapping[str, Node], cell: str, level: str | None = None, device: str = ""
 ) -> Portrait:
     """Close the graph over some values and their gradients, down to the inputs."""
     wanted = [*results.values(), *gradients.values()]
@@ -178,7 +181,8 @@ def portrait(
     if len(closed.graph.nodes) > MOST_HISTORY:
         closed = session.close_over(wanted)
     lens = site.Lens(closed.mapping)
-    return Portrait(closed.graph, tuple(results), tuple(gradients), closed.leaves, cell, level or config.math, lens)
+    where = level or config.math, lens, device or config.device
+    return Portrait(closed.graph, tuple(results), tuple(gradients), closed.leaves, cell, *where)
 
 
 def source_of(cell: str) -> str:

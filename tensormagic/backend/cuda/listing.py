@@ -1,0 +1,66 @@
+"""The kernels of a graph for a card, as text to be read: no card, compiler or value is needed to print them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensormagic.backend.cuda.launch import Array, Count, Launch, Number, Parameter, Scratch
+from tensormagic.backend.cuda.planned import Planned, planned
+from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.steps import produced
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+
+_BY_LIBRARY = "# {}: by the library of the card, or else by NumPy on the host"
+
+
+def device_source(graph: Graph) -> str:
+    """What runs a graph on a card, in order: kernels as Python source, and the names of operations that have none.
+
+    Parameters
+    ----------
+    graph
+        A rewritten graph.
+    """
+    found = planned(graph)
+    if found is None:
+        return _BY_LIBRARY.format("the whole graph")
+    return "\n\n".join(_parts(found))
+
+
+def _parts(of: Planned) -> Iterator[str]:
+    for step in of.plan.steps:
+        if isinstance(step, Kernel):
+            launches = of.launches[step]
+            if launches is None:
+                yield _BY_LIBRARY.format(", ".join(dict.fromkeys(n.op.name for s in step.steps for n in produced(s))))
+            for launch in launches or ():
+                yield from _launch(launch)
+        else:
+            yield _BY_LIBRARY.format(step.op.name)
+
+
+def _launch(launch: Launch, otherwise: str = "") -> Iterator[str]:
+    grid = f"# {otherwise}{launch.blocks} blocks of {launch.threads} threads"
+    if launch.shared:
+        grid += f", {launch.shared} bytes of shared memory"
+    if launch.ranges:
+        grid += ", where " + " and ".join(f"{low} <= {size} <= {high}" for size, low, high in launch.ranges)
+    arguments = ", ".join(map(_argument, launch.parameters))
+    yield f"{grid}\n# called with {arguments}\n{(launch.readable or launch.source).rstrip()}"
+    for other in launch.otherwise:
+        yield from _launch(other, "for other sizes: ")
+
+
+def _argument(given: Parameter) -> str:
+    if isinstance(given, Array):
+        return f"{_named(given.node)} {given.node.type}"
+    if isinstance(given, Count):
+        return f"the size {given.size}"
+    if isinstance(given, Number):
+        return f"the number {given.value}"
+    return f"scratch {given.dtype}[{given.count}]" if isinstance(given, Scratch) else "a flag for faults"
+
+
+def _named(node: Node) -> str:
+    return "input" if not node.args else node.op.name

@@ -73,6 +73,11 @@ def of_cell(
         return tuple([cast(whole(value, n), dtype) for n, value in zip(inputs, found, strict=True)]), {}
 
     def body(*args: Any) -> Any:
+        if len(args) != len(inputs):  # of what asks for the body itself: `tm.compile`, `tm.trace`
+            raise ArgumentError(
+                f"{name}() takes {len(inputs)} arguments ({', '.join(inputs)}) and {len(args)} were given: "
+                "what is compiled or traced for types reads none of them from the notebook"
+            )
         held = {n: cast(namespace.value_of(look((n, notebook))), dtype) for n in free if n in notebook}
         values = {n: argument(v, n) for n, v in zip(inputs, args, strict=True)}
         capture = context.current()  # there is one whenever a captured function's body runs

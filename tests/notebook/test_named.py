@@ -40,3 +40,14 @@ def test_the_dtype_carries_over(notebook):
     notebook.ok("%%tensor part -q -i w --dtype float32\nX @ w")
     assert notebook["part"]().dtype == np.float32
     assert notebook["part"](np.ones(3)) == pytest.approx(notebook["X"].astype(np.float32).sum(1))
+
+
+def test_what_is_made_for_types_takes_all_inputs_of_a_cell(notebook):
+    notebook.ok("%%tensor objective -q\nloss = (w * X).sum()\nloss")
+    for call in ("tm.compile(objective)", "tm.trace(objective, w)"):
+        ran = notebook(call)
+        assert isinstance(ran.error, TypeError)
+        assert isinstance(ran.error, tm.TensorError)
+        assert "objective() takes 2 arguments (w, X)" in ran.out
+        assert "functions/cells.py" not in ran.out
+    assert notebook.ok("tm.compile(objective, w, X).run(w, X)").value == 0

@@ -312,7 +312,21 @@ class Executable:
         return results
 
 
-at_work: list[tuple[Executable | str, float]] = []  # what runs or is done, and since when: for whoever shows that
+@dataclass(eq=False)
+class Counted:
+    """What is done piece by piece elsewhere, and how far that is."""
+
+    what: str
+    count: int
+    done: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.done:,} of {self.count:,}"
+
+
+Stage = str | Counted  # what is done before a computation, or in place of one
+
+at_work: list[tuple[Executable | Stage, float]] = []  # what runs or is done, and since when: for whoever shows that
 
 
 class _Apart(threading.local):
@@ -325,7 +339,7 @@ apart = _Apart()
 
 
 @contextmanager
-def working(stage: Executable | str) -> Generator[None]:
+def working(stage: Executable | Stage) -> Generator[None]:
     """Have it known what is done, as "rewriting", where that may take long."""
     if apart.now:
         yield

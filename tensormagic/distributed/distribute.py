@@ -4,36 +4,49 @@ from __future__ import annotations
 
 import atexit
 import functools
+import time
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
 
-from tensormagic.capture.tree import flatten
+from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
-from tensormagic.distributed.running import Sizes, computed, run
-from tensormagic.distributed.sources import Chunked, Shard, chunked, is_dask, is_split
+from tensormagic.distributed.cluster import Cluster
+from tensormagic.distributed.report import Report
+from tensormagic.distributed.running import Sizes, run
+from tensormagic.distributed.sources import Chunked, Shard, chunked, is_read_in_parts, is_split
 from tensormagic.distributed.splitting import Split, split
-from tensormagic.functions.reading import is_input
-from tensormagic.functions.tracing import TYPE, parse, traced
+from tensormagic.functions.footprint import constants_of, record_of
+from tensormagic.functions.function import of_callable
+from tensormagic.functions.given import fixed, signature
+from tensormagic.functions.reading import is_input, is_moving
+from tensormagic.functions.record import Record
+from tensormagic.functions.tracing import TYPE, Traced, Typed, traced
 from tensormagic.ir.errors import ArgumentError, DTypeError
-from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, Symbol, evaluate, symbol
+from tensormagic.ir.size import evaluate, symbol
 from tensormagic.ir.type import Type
-
-Named = tuple[tuple[str, int, int], ...]  # sizes as they travel: name, least, number
 
 
 class Distributed:
-    """A function over split arguments; made by :func:`distribute`."""
+    """A function over split arguments; made by :func:`distribute`.
+
+    Attributes
+    ----------
+    report
+        What the last call did: which worker computed what, what moved, and how many bytes. None before the first one.
+    """
+
+    report: Report | None = None
 
     def __init__(self, function: Callable[..., Any], client: Any = None) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function, self._client, self._own = function, client, client is None
+        self._captures: list[Captured] = []
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The results: those with rows as arrays of Dask, the others as values."""
@@ -43,32 +56,64 @@ class Distributed:
         if not places:
             raise ArgumentError(
                 "none of the arguments is split",
-                "Hand in an array of Dask, a np.memmap, tm.shard(x) or a generator of batches; or call the function itself.",
+                "Hand in an array of Dask or zarr, a np.memmap, tm.shard(x) or a generator of batches; or call the function itself.",
             )
         for k, a in enumerate(args):
             _check(a, k in places)
-        client = self.client
-        lengths, chunks = chunked([args[k] for k in places], client)
+        start, client = time.perf_counter(), self.client
+        report = Report(of_callable(self._function).name)
+        lengths, chunks = chunked([args[k] for k in places], client, report.data)
         if sum(lengths) < 2:  # NumPy may stretch one row
             raise ArgumentError(f"{sum(lengths)} rows are not split", "Call the function itself.")
-        return self._computed(args, dict(zip(places, chunks, strict=True)), lengths, client)
+        found = self._captured(args, dict(zip(places, chunks, strict=True)), sum(lengths))
+        result = self._computed(found, args, dict(zip(places, chunks, strict=True)), lengths, report)
+        report.seconds = time.perf_counter() - start
+        self.report = report
+        return result
+
+    def _captured(self, args: tuple[Any, ...], chunks: dict[int, Chunked], rows: int) -> Captured:
+        """The function captured and split for arguments like these: as it was before, where what it reads is as it was."""
+        least = min(MOST, 1 << (rows.bit_length() - 1))
+        given = tuple(_typed(chunks[k], least) if k in chunks else a for k, a in enumerate(args))
+        key = config.math, _key(given)
+        for found in self._captures:
+            if found.key == key and found.record.holds():
+                return found
+        found = captured(self._function, given, key)
+        if not found.record.why:
+            self._captures = [found, *self._captures[: _KEPT - 1]]
+        return found
 
     def _computed(
-        self, args: tuple[Any, ...], chunks: dict[int, Chunked], lengths: tuple[int, ...], client: Any
+        self,
+        found: Captured,
+        args: tuple[Any, ...],
+        chunks: dict[int, Chunked],
+        lengths: tuple[int, ...],
+        report: Report,
     ) -> Any:
-        rows = symbol("rows")
-        types = tuple(_type(chunks[k], rows) if k in chunks else a for k, a in enumerate(args))
-        found = traced(self._function, types)
-        behind: list[Any] = [*_leaves(types, chunks), *(now() for now in found.outside)]
-        places = [k for k, v in enumerate(behind) if isinstance(v, Chunked)]
-        what = split(found.graph, places, sites=found.lens.of)
+        what = found.split
+        behind: list[Any] = [*_leaves(args, chunks), *(now() for now in found.traced.outside)]
         shapes = [(sum(lengths), *v.row) if isinstance(v, Chunked) else np.shape(v) for v in behind]
-        kept = [k for k, n in enumerate(lengths) if n]
-        cluster = _Cluster(client, [lengths[k] for k in kept], config.math)
-        given = {k: v for k, v in enumerate(behind) if k not in places}
-        parts = [[behind[k].futures[c] for k in places] for c in kept]
-        results = run(what, shapes, given, parts, cluster)
-        return found.build(iter(cluster.arrays(what, results, what.source.bind(shapes))))
+        given = {k: v for k, v in enumerate(behind) if k not in what.places}
+        groups = grouped(lengths, what.halo)
+        report.rows, report.chunks = sum(lengths), len(groups)
+        client = self.client
+        workers = dict(client.nthreads())
+        arguments = [behind[k] for k in what.places]
+        cluster = Cluster(client, what, groups, lengths, arguments, report, workers)
+        results = run(what, shapes, given, cluster)
+        self._tell_of_lost(workers, report)
+        return found.traced.build(iter(_arrays(cluster, results, what.source.bind(shapes))))
+
+    def _tell_of_lost(self, before: dict[str, int], report: Report) -> None:
+        report.lost = sorted(before.keys() - self.client.nthreads().keys())
+        if report.lost:
+            warnings.warn(
+                f"{report.name}: lost while it ran: {', '.join(report.lost)}; what they had computed was computed again",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
     @property
     def client(self) -> Any:
@@ -78,10 +123,23 @@ class Distributed:
                 distributed = import_module("distributed")
             except ImportError as error:
                 raise ImportError(_INSTALL) from error
-            cluster = distributed.LocalCluster(threads_per_worker=1, dashboard_address=None)
+            cluster = distributed.LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0")
             self._client = distributed.Client(cluster)
             atexit.register(self.close)
         return self._client
+
+    @property
+    def dashboard_link(self) -> str:
+        """Where the cluster shows what it does: an address for a browser."""
+        return str(self.client.dashboard_link)
+
+    def __repr__(self) -> str:
+        where = (
+            "no cluster yet"
+            if self._client is None
+            else f"{len(self._client.nthreads())} workers, {self.dashboard_link}"
+        )
+        return f"<{getattr(self, '__name__', 'function')} over rows: {where}>"
 
     def close(self) -> None:
         """Close the cluster that was started here; one that was given stays open."""
@@ -141,22 +199,72 @@ def _check(value: Any, is_chunked: bool) -> None:
         return
     if isinstance(value, str) and TYPE.match(value):
         raise ArgumentError(f"{value!r} is a type, and a value is needed")
-    if any(isinstance(v, Shard) or is_dask(v) for v in flatten(value)[0]):
+    if any(isinstance(v, Shard) or is_read_in_parts(v) for v in flatten(value)[0]):
         raise ArgumentError("what is split stands within a container", "Hand it in as an argument of its own.")
 
 
-def _type(chunk: Chunked, rows: Size) -> str:
-    """The type of an argument that is split, as tracing takes it."""
-    text = str(Type(chunk.dtype, (rows, *chunk.row)))
-    if chunk.dtype.kind not in "biufc" or not TYPE.match(text):
+@dataclass(frozen=True, eq=False)
+class Captured:
+    """A function that was captured for arguments of some kinds, split; and what it has read."""
+
+    key: Any
+    given: tuple[Any, ...]  # kept: the key has the identities of objects
+    traced: Traced
+    split: Split
+    record: Record
+
+
+MOST = 1024  # rows that are known to be there, where there are more: how far a window may reach is found by it
+_KEPT = 32  # captures of one function
+
+
+def captured(function: Callable[..., Any], given: tuple[Any, ...], key: Any) -> Captured:
+    """A function captured and split for arguments of these kinds; those that are split are types."""
+    made = of_callable(function)
+    others = constants_of([v for v in flatten(given)[0] if not isinstance(v, Typed)])
+    before = record_of(made.roots, others, made.reads, is_moving, fixed=True)
+    found = traced(function, given)
+    record = record_of(made.roots, others, found.reads, is_moving, fixed=True)
+    if before.why or before.changed():
+        record = before if before.why else Record((), before.changed())
+    leaves = [v for v in flatten(given)[0] if isinstance(v, Typed | Tensor) or is_input(v)]
+    places = [k for k, v in enumerate(leaves) if isinstance(v, Typed)]
+    return Captured(key, given, found, split(found.graph, places, sites=found.lens.of), record)
+
+
+def _typed(chunk: Chunked, least: int) -> Typed:
+    """What stands for an argument that is split, where it is captured."""
+    if chunk.dtype.kind not in "biufc":
         raise DTypeError(f"arrays of dtype {chunk.dtype} are not split")
-    return text
+    return Typed(Type(chunk.dtype, (symbol("rows", least=least), *chunk.row)))
 
 
-def _leaves(types: tuple[Any, ...], chunks: dict[int, Chunked]) -> list[Any]:
-    """What is behind the parameters of a graph that was traced for these arguments, in order."""
+def _key(given: tuple[Any, ...]) -> Any:
+    """What a capture depends on, beside what it reads: the kinds of arrays and numbers, and what else the arguments are."""
+    leaves = [v.numpy() if isinstance(v, Tensor) else v for v in flatten(given)[0]]
+    kinds = [
+        str(v.type) if isinstance(v, Typed) else (type(v), signature(v)) if is_input(v) else fixed(v) for v in leaves
+    ]
+    return structure(given), tuple(kinds)
+
+
+def grouped(lengths: Sequence[int], halo: int) -> list[list[int]]:
+    """The numbers of the pieces that each chunk is made of: one, but for those too short to lend the chunk before them its halo."""
+    found: list[list[int]] = []
+    for k, rows in enumerate(lengths):
+        if found and rows <= halo:
+            found[-1].append(k)
+        elif rows:
+            found.append([k])
+    if halo and len(found) > 1 and sum(lengths[k] for k in found[0]) <= halo:
+        found[:2] = [[*found[0], *found[1]]]
+    return found
+
+
+def _leaves(args: tuple[Any, ...], chunks: dict[int, Chunked]) -> list[Any]:
+    """What is behind the parameters of a graph that was captured for these arguments, in order."""
     found: list[Any] = []
-    for k, value in enumerate(types):
+    for k, value in enumerate(args):
         if k in chunks:
             found.append(chunks[k])
             continue
@@ -165,61 +273,20 @@ def _leaves(types: tuple[Any, ...], chunks: dict[int, Chunked]) -> list[Any]:
     return found
 
 
-class _Cluster:
-    """What computes chunks on workers, and keeps the results there that have rows."""
-
-    def __init__(self, client: Any, lengths: Sequence[int], level: str) -> None:
-        self.client, self.lengths, self.level = client, lengths, level
-
-    def __call__(
-        self, graph: Graph, sizes: Sizes, own: Symbol, reads: Sequence[Any], chunks: Sequence[Any], parts: int
-    ) -> list[list[Any]]:
-        named: Named = tuple((s.name, s.least, n) for s, n in sizes.items())
-        sent = self.client.scatter(list(reads), hash=False, broadcast=True) if reads else []
-        done = [
-            self.client.submit(
-                on_worker,
-                graph.text,
-                self.level,
-                config.tier,
-                (*named, (own.name, own.least, n)),
-                *chunk,
-                *sent,
-                pure=False,
-            )
-            for chunk, n in zip(chunks, self.lengths, strict=True)
-        ]
-        first = [self.client.submit(itemgetter(slice(parts)), d, pure=False) for d in done]
-        gathered = self.client.gather(first)
-        count = len(graph.results)
-        rest = [[self.client.submit(itemgetter(k), d, pure=False) for k in range(parts, count)] for d in done]
-        return [[*p, *r] for p, r in zip(gathered, rest, strict=True)]
-
-    def arrays(self, what: Split, results: Sequence[Any], sizes: Sizes) -> list[Any]:
-        """The results, with arrays of Dask for those with rows."""
-        axes = dict(row for stage in what.stages for row in stage.rows)
-        return [self._array(what, k, axes[k], r, sizes) if k in axes else r for k, r in enumerate(results)]
-
-    def _array(self, what: Split, number: int, axis: int, futures: Sequence[Any], sizes: Sizes) -> Any:
-        dask, arrays = import_module("dask"), import_module("dask.array")
-        node = what.graph.results[number]
-        shape = [evaluate(s, sizes.__getitem__) for s in node.type.shape]
-        blocks = [
-            arrays.from_delayed(dask.delayed(f), (*shape[:axis], n, *shape[axis + 1 :]), dtype=node.type.dtype)
-            for f, n in zip(futures, self.lengths, strict=True)
-        ]
-        return arrays.concatenate(blocks, axis)
+def _arrays(cluster: Cluster, results: Sequence[Any], sizes: Sizes) -> list[Any]:
+    """The results, with arrays of Dask for those with rows."""
+    axes = dict(row for stage in cluster.split.stages for row in stage.rows)
+    return [_array(cluster, k, axes[k], r, sizes) if k in axes else r for k, r in enumerate(results)]
 
 
-def on_worker(text: str, level: str, tier: str, named: Named, *values: Any) -> tuple[Any, ...]:
-    """The results of a graph that came as text."""
-    sizes = {Symbol(name, least=least): number for name, least, number in named}
-    try:
-        return tuple(computed(_read(text), sizes, values, level, tier))
-    except Exception as error:
-        for name in [k for k, v in vars(error).items() if isinstance(v, Node)]:  # which do not travel
-            delattr(error, name)
-        raise
-
-
-_read = functools.lru_cache(256)(parse)
+def _array(cluster: Cluster, number: int, axis: int, pieces: Sequence[Any], sizes: Sizes) -> Any:
+    dask: Any = import_module("dask")
+    arrays: Any = import_module("dask.array")
+    node = cluster.split.graph.results[number]
+    shape = [evaluate(s, sizes.__getitem__) for s in node.type.shape]
+    rows = [*cluster.rows[:-1], cluster.rows[-1] - cluster.split.missing[number]]
+    blocks = [
+        arrays.from_delayed(dask.delayed(p), (*shape[:axis], n, *shape[axis + 1 :]), dtype=node.type.dtype)
+        for p, n in zip(pieces, rows, strict=True)
+    ]
+    return arrays.concatenate(blocks, axis)

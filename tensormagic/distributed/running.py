@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tensormagic import session
 from tensormagic.config import config
-from tensormagic.distributed.axes import COMBINED
 from tensormagic.distributed.splitting import Split, Stage, Whole
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Graph
@@ -19,22 +19,56 @@ from tensormagic.ops.leaf import SIZE
 from tensormagic.ops.op import as_form
 
 Sizes = dict[Symbol, int]
-Chunks = Sequence[Any]
-"""One for each chunk: what :data:`Each` takes for it."""
-Each = Callable[[Graph, Sizes, Symbol, Sequence[Any], Chunks, int], list[list[Any]]]
-"""For a chunk's graph, the sizes, the symbol of a chunk's rows, whole values, chunks and the number of parts: the results of
-each chunk, in their order. Parts come first, as values."""
+Each = Callable[[Stage, Sizes, Sequence[Any]], tuple[list[Any], list[list[Any]]]]
+"""For a stage, the sizes and the whole values that it reads: the parts of all chunks, put together; and the results with rows of each."""
 
 
-def here(graph: Graph, sizes: Sizes, own: Symbol, reads: Sequence[Any], chunks: Chunks, parts: int) -> list[list[Any]]:
-    """The results for chunks that are lists of arrays, one after the other in this process."""
-    del parts
-    return [of_chunk(graph, sizes, own, reads, chunk) for chunk in chunks]
+@dataclass(frozen=True, eq=False)
+class Here:
+    """Chunks that are computed one after the other in this process.
+
+    Parameters
+    ----------
+    own
+        The symbol of the number of rows of a chunk, with its halo.
+    chunks
+        The arrays of each chunk, with its halo.
+    before
+        How many rows come before each chunk.
+    """
+
+    own: Symbol
+    chunks: Sequence[Sequence[Any]]
+    before: Sequence[int]
+
+    def __call__(self, stage: Stage, sizes: Sizes, reads: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:
+        last = len(self.chunks) - 1
+        results = [
+            of_chunk(
+                stage.end if k == last else stage.chunk,
+                {**sizes, self.own: len(chunk[0])},
+                chunk,
+                [np.int64(before)] if stage.numbered else [],
+                reads,
+                (config.math, config.tier),
+            )
+            for k, (chunk, before) in enumerate(zip(self.chunks, self.before, strict=True))
+        ]
+        count = len(stage.parts)
+        parts = put_together([r[:count] for r in results], [ufunc for _, ufunc in stage.parts])
+        return parts, [r[count:] for r in results]
 
 
-def of_chunk(graph: Graph, sizes: Sizes, own: Symbol, reads: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+def of_chunk(
+    graph: Graph,
+    sizes: Sizes,
+    chunk: Sequence[Any],
+    numbered: Sequence[Any],
+    reads: Sequence[Any],
+    how: tuple[str, str],
+) -> list[Any]:
     """The results for one chunk."""
-    return computed(graph, {**sizes, own: len(arrays[0])}, [*arrays, *reads], config.math, config.tier)
+    return computed(graph, sizes, [*chunk, *numbered, *reads], *how)
 
 
 def computed(graph: Graph, sizes: Sizes, values: Sequence[Any], level: str, tier: str) -> list[Any]:
@@ -46,9 +80,7 @@ def computed(graph: Graph, sizes: Sizes, values: Sequence[Any], level: str, tier
     return executable.here(sizes, *values)
 
 
-def run(
-    split: Split, shapes: Sequence[tuple[int, ...]], given: Mapping[int, Any], chunks: Chunks, each: Each = here
-) -> list[Any]:
+def run(split: Split, shapes: Sequence[tuple[int, ...]], given: Mapping[int, Any], each: Each) -> list[Any]:
     """The results of a function that is split: those with rows as lists of chunks, the others as values.
 
     Parameters
@@ -59,21 +91,22 @@ def run(
         Those of all parameters, with all rows.
     given
         The values of the parameters that are not split, by number.
-    chunks
-        The chunks, none of them without rows.
     each
         What computes chunks.
     """
     sizes = split.source.bind(shapes)
     split.graph.bind(shapes)
-    if not chunks:
-        raise GuardError("there are no chunks")
     values: dict[Node, Any] = {split.graph.parameters[k]: v for k, v in given.items()}
     found: dict[int, Any] = {}
     for stage in split.stages:
         _once(stage.before, sizes, values)
-        results = each(stage.chunk, sizes, split.own, [values[n] for n in stage.reads], chunks, len(stage.parts))
-        _collect(stage, results, values, found)
+        parts, rows = each(stage, sizes, [values[n] for n in stage.reads])
+        if not rows:
+            raise GuardError("there are no chunks")
+        for (node, _), value in zip(stage.parts, parts, strict=True):
+            values[node] = value if node.type.shape else as_form(value, node.type.form)
+        for k, (number, _) in enumerate(stage.rows):
+            found[number] = [r[k] for r in rows]
     _once(split.last, sizes, values)
     return [found[k] if k in found else values[r] for k, r in enumerate(split.graph.results)]
 
@@ -89,13 +122,9 @@ def _once(whole: Whole, sizes: Sizes, values: dict[Node, Any]) -> None:
     values.update(zip(whole.gives, results, strict=True))
 
 
-def _collect(stage: Stage, results: list[list[Any]], values: dict[Node, Any], found: dict[int, Any]) -> None:
-    """Put parts together, and chunks of rows in lists."""
-    for k, (node, ufunc) in enumerate(stage.parts):
-        value = combined([r[k] for r in results], COMBINED[ufunc])
-        values[node] = value if node.type.shape else as_form(value, node.type.form)
-    for k, (number, _) in enumerate(stage.rows, len(stage.parts)):
-        found[number] = [r[k] for r in results]
+def put_together(results: Sequence[Sequence[Any]], ufuncs: Sequence[str]) -> list[Any]:
+    """The parts of all chunks put together, each by its ufunc."""
+    return [combined([r[k] for r in results], getattr(np, name)) for k, name in enumerate(ufuncs)]
 
 
 def combined(parts: Sequence[Any], ufunc: np.ufunc) -> Any:

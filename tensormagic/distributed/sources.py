@@ -1,53 +1,58 @@
-"""What is split of a call's arguments: arrays of Dask, files, sharded arrays and generators, as chunks that a cluster holds."""
+"""What is split of a call's arguments: arrays of Dask, files, sharded arrays and generators, as chunks of rows on a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture.value import Tensor
+from tensormagic.distributed.files import FileRows, rows_of_file
+from tensormagic.distributed.report import Moved
 from tensormagic.ir.errors import ArgumentError
 
-BYTES = 2**24  # of a chunk, where nobody says how many rows it has
+BYTES = 2**26  # of a chunk, where nobody says how many rows it has
 
 
 class Shard:
-    """An array that :func:`tensormagic.distribute` splits by its rows, as it was when it was sharded.
+    """Rows that :func:`tensormagic.distribute` splits, and that stay on the workers.
 
-    Chunks are sent to workers at the first call, and stay there as long as this is kept.
+    Chunks are sent to workers, or read there, at the first call, and stay there as long as this is kept.
     """
 
-    def __init__(self, array: np.ndarray[Any, Any], rows: int | None = None) -> None:
-        self.array, self.rows = array, rows
-        self.held: dict[Any, list[Any]] = {}  # chunks on clusters
+    def __init__(self, rows_of: Any, rows: int | None = None) -> None:
+        self.array, self.rows = rows_of, rows
+        self.held: dict[Any, Chunked] = {}  # chunks on clusters
 
     def __repr__(self) -> str:
         return f"<shard: {self.array.dtype}{list(self.array.shape)}>"
 
 
 def shard(x: Any, rows: int | None = None) -> Shard:
-    """An array whose rows are split, in a call of what :func:`distribute` gives.
+    """An array whose rows are split, in a call of what :func:`distribute` gives: its chunks stay on the workers between calls.
 
     Parameters
     ----------
     x
-        An array; its values are copied.
+        An array, whose values are copied; or an array of Dask or of zarr, or a ``np.memmap``, which workers read at the first call.
     rows
-        How many rows a chunk has, but for the last; None for chunks of 16 MiB.
+        How many rows a chunk has, but for the last; None for chunks of 64 MiB, or as an array of Dask has them.
 
     Examples
     --------
     >>> shard(np.ones((4, 2)), rows=2)
     <shard: float64[4, 2]>
     """
+    if rows is not None and rows < 1:
+        raise ArgumentError(f"a chunk of {rows} rows", "A chunk has at least one row.")
+    if is_read_in_parts(x):
+        return Shard(x, rows)
     array = np.array(x.numpy() if isinstance(x, Tensor) else x)
     if not array.ndim:
         raise ArgumentError("a number has no rows", "Hand it in as it is: what is not split is a parameter.")
-    if rows is not None and rows < 1:
-        raise ArgumentError(f"a chunk of {rows} rows", "A chunk has at least one row.")
     return Shard(array, rows)
 
 
@@ -56,23 +61,60 @@ def is_dask(value: Any) -> bool:
     return type(value).__module__.startswith("dask.array") and hasattr(value, "chunks")
 
 
+def is_zarr(value: Any) -> bool:
+    """Whether a value is an array of zarr."""
+    return type(value).__module__.partition(".")[0] == "zarr" and hasattr(value, "chunks")
+
+
+def is_read_in_parts(value: Any) -> bool:
+    """Whether rows of a value can be had without all of it."""
+    return isinstance(value, np.memmap) or is_dask(value) or is_zarr(value)
+
+
 def is_split(value: Any) -> bool:
     """Whether an argument is one that comes in chunks."""
-    return isinstance(value, Shard | np.memmap | Iterator) or is_dask(value)
+    return isinstance(value, Shard | Iterator) or is_read_in_parts(value)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Chunked:
-    """An argument in chunks: its dtype, the shape of a row, and what stands for each chunk on the cluster."""
+    """An argument in chunks of rows.
+
+    Parameters
+    ----------
+    dtype, row
+        The dtype, and the shape of a row.
+    pieces
+        What stands for the rows of each chunk in a task: a future, what Dask computes later, or where a worker reads them.
+    again
+        What is sent again where a worker that had it is lost; None where it is computed or read again, or cannot be had.
+    lazy
+        Whether it is computed anew by each task that reads it.
+    """
 
     dtype: np.dtype[Any]
     row: tuple[int, ...]
-    futures: list[Any]
+    pieces: list[Any]
+    again: list[Any] | None = None
+    lazy: bool = False
+    held: list[Any] = field(default_factory=list[Any])  # the same pieces, where a shard keeps them
+
+    def replace(self, number: int, client: Any) -> bool:
+        """Send a chunk again whose worker was lost; whether it is to be had."""
+        future = self.pieces[number]
+        if getattr(future, "status", "finished") in {"finished", "pending"}:
+            return True
+        if self.again is None:
+            return False
+        self.pieces[number] = client.scatter(self.again[number], hash=False)
+        if self.held:
+            self.held[number] = self.pieces[number]
+        return True
 
 
-def chunked(values: Sequence[Any], client: Any) -> tuple[tuple[int, ...], list[Chunked]]:
-    """The numbers of rows of the chunks, and the arguments in these."""
-    read = [_batches(v, client) if isinstance(v, Iterator) else v for v in values]
+def chunked(values: Sequence[Any], client: Any, sent: Moved) -> tuple[tuple[int, ...], list[Chunked]]:
+    """The numbers of rows of the chunks, and the arguments in these; ``sent`` is told what went from here to workers."""
+    read = [_batches(v, client, sent) if isinstance(v, Iterator) else _as_dask(v) for v in values]
     lengths = _lengths(read)
     for value in read:
         if _rows(value) != sum(lengths):
@@ -82,7 +124,22 @@ def chunked(values: Sequence[Any], client: Any) -> tuple[tuple[int, ...], list[C
             )
         if isinstance(value, _Batches) and value.lengths != lengths:
             raise ArgumentError("generators of batches of different lengths", "Batches have as many rows in each.")
-    return lengths, [_placed(v, lengths, client) for v in read]
+    return lengths, [_placed(v, lengths, client, sent) for v in read]
+
+
+def _as_dask(given: Any) -> Any:
+    """An array of zarr as one of Dask, whose chunks are some of its own."""
+    if isinstance(given, Shard):
+        given.array = _as_dask(given.array)
+    if not is_zarr(given):
+        return given
+    value: Any = given
+    arrays = import_module("dask.array")
+    axes = {k: "auto" if k == 0 else -1 for k in range(value.ndim)}
+    chunks = arrays.core.normalize_chunks(
+        axes, value.shape, limit=BYTES, dtype=value.dtype, previous_chunks=value.chunks
+    )
+    return arrays.from_array(value, chunks=chunks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +148,7 @@ class _Batches:
     chunks: Chunked
 
 
-def _batches(batches: Iterator[Any], client: Any) -> _Batches:
+def _batches(batches: Iterator[Any], client: Any, sent: Moved) -> _Batches:
     """A generator, read once: each batch is sent on as it comes."""
     lengths: list[int] = []
     futures: list[Any] = []
@@ -103,6 +160,7 @@ def _batches(batches: Iterator[Any], client: Any) -> _Batches:
         kind = array.dtype, array.shape[1:]
         lengths.append(len(array))
         futures.append(client.scatter(array, hash=False))
+        sent.add([array])
     if kind is None:
         raise ArgumentError("a generator without batches")
     return _Batches(tuple(lengths), Chunked(*kind, futures))
@@ -112,42 +170,67 @@ def _rows(value: Any) -> int:
     if isinstance(value, _Batches):
         return sum(value.lengths)
     shape = value.array.shape if isinstance(value, Shard) else value.shape
-    if not shape or not isinstance(shape[0], int):
+    if not shape or not isinstance(shape[0], int | np.integer):
         raise ArgumentError("what is split has no rows, or a number of rows that is not known")
-    return shape[0]
+    return int(shape[0])
 
 
 def _lengths(values: Sequence[Any]) -> tuple[int, ...]:
-    """The rows of each chunk: as batches come, else as an array of Dask has them, else as is said, else by bytes."""
+    """The rows of each chunk: as batches come, else as is said, else as an array of Dask has them, else by bytes.
+
+    They follow from the arguments alone, and not from the cluster: so do the bits of what is summed.
+    """
     for value in values:
         if isinstance(value, _Batches):
             return value.lengths
-    for value in values:
-        if is_dask(value):
-            _rows(value)
-            return tuple(value.chunks[0])
     said = {v.rows for v in values if isinstance(v, Shard) and v.rows is not None}
     if len(said) > 1:
         raise ArgumentError(f"shards with chunks of {sorted(said)} rows", "Say one number of rows.")
     arrays = [v.array if isinstance(v, Shard) else v for v in values]
+    for array in arrays:
+        if is_dask(array) and not said:
+            _rows(array)
+            return tuple(map(int, array.chunks[0]))
     total = _rows(values[0])
     widest = max(a.nbytes // max(len(a), 1) for a in arrays if a.ndim)
     rows = said.pop() if said else max(1, BYTES // max(widest, 1))
     return tuple(min(rows, total - first) for first in range(0, total, rows))
 
 
-def _placed(value: Any, lengths: tuple[int, ...], client: Any) -> Chunked:
+def _placed(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) -> Chunked:
     """An argument in chunks of these numbers of rows."""
     if isinstance(value, _Batches):
         return value.chunks
-    if is_dask(value):
-        own = value.rechunk((lengths, *((n,) for n in value.shape[1:])))
-        return Chunked(value.dtype, value.shape[1:], client.compute(list(own.to_delayed().ravel())))
-    held = value.held if isinstance(value, Shard) else {}
-    array = value.array if isinstance(value, Shard) else value
+    if not isinstance(value, Shard):
+        return _read_later(value, lengths, client, sent)
     key = (client.id, lengths)
-    if key not in held:
-        ends = np.cumsum(lengths).tolist()
-        pieces = [np.array(array[end - n : end]) for end, n in zip(ends, lengths, strict=True)]
-        held[key] = [client.scatter(piece, hash=False) for piece in pieces]
-    return Chunked(array.dtype, array.shape[1:], held[key])
+    if key not in value.held:
+        value.held[key] = _kept(_read_later(value.array, lengths, client, sent), client)
+    held = value.held[key]
+    return Chunked(held.dtype, held.row, list(held.pieces), held.again, held=held.pieces)
+
+
+def _read_later(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) -> Chunked:
+    """Rows that tasks read or compute: of a file that all workers see, and of an array of Dask."""
+    dtype, row = value.dtype, tuple(value.shape[1:])
+    if is_dask(value):
+        own = value.rechunk((lengths, *((n,) for n in row)))
+        return Chunked(dtype, row, list(own.to_delayed().ravel()), lazy=True)
+    rows = rows_of_file(value, client) if isinstance(value, np.memmap) else None
+    ends = np.cumsum(lengths).tolist()
+    bounds = [(end - n, end) for end, n in zip(ends, lengths, strict=True)]
+    if rows is not None:
+        return Chunked(dtype, row, [rows.part(first, last) for first, last in bounds])
+    pieces = [value[first:last] for first, last in bounds]
+    sent.add(pieces)
+    return Chunked(dtype, row, [client.scatter(np.array(p), hash=False) for p in pieces], pieces)
+
+
+def _kept(chunks: Chunked, client: Any) -> Chunked:
+    """What is read or computed later, as futures: workers do it once and keep it, and again where they are lost."""
+    if chunks.lazy:
+        chunks.pieces = client.compute(chunks.pieces, optimize_graph=False)
+    chunks.pieces = [
+        client.submit(FileRows.read, p, pure=False) if isinstance(p, FileRows) else p for p in chunks.pieces
+    ]
+    return chunks

@@ -2,6 +2,9 @@
 
 A node is *whole* where it is the same for all rows, has *rows* where one of its axes is the batch, and is a *part* where it is a
 reduction over the batch: that of a chunk, which is combined with those of the others. What reads a part waits for all chunks.
+
+Where a row of a result is made of neighbours, as in ``x[1:] - x[:-1]``, a chunk is lent the first rows of the next one, the *halo*.
+What is computed of these beyond the chunk's own rows is left out before it is summed or handed back.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tensormagic.config import config
-from tensormagic.distributed.axes import Mixed, axis_of
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
@@ -19,7 +23,10 @@ from tensormagic.ir.node import Node, as_size, resized, topological, users
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import Atom, Size, Symbol, atom, atoms, nodes_of, substitute
 from tensormagic.ir.type import Type
-from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE, parameter
+from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, Source, input_node, parameter
+from tensormagic.ops.move import slice_
+from tensormagic.ops.rows import Mixed, axis_of_rows, missing_rows
+from tensormagic.ops.scalars.scalar import add
 from tensormagic.transform.rewriting import rewrite
 
 OWN = Symbol("any0", least=0)
@@ -54,7 +61,12 @@ class Stage:
     before
         What is computed once, of parameters and of the parts of earlier stages.
     chunk
-        The graph of a chunk: its parameters are the chunk's arrays, then whole values.
+        The graph of a chunk: its parameters are the chunk's arrays, with the halo; where it is ``numbered``, how many rows
+        come before it; then whole values.
+    end
+        The same for the last chunk, which has no halo.
+    numbered
+        Whether a chunk reads which rows it has.
     reads
         The whole values that it reads.
     parts
@@ -65,6 +77,8 @@ class Stage:
 
     before: Whole
     chunk: Graph
+    end: Graph
+    numbered: bool
     reads: tuple[Node, ...]
     parts: tuple[tuple[Node, str], ...]
     rows: tuple[tuple[int, int], ...]
@@ -85,7 +99,11 @@ class Split:
     batch
         The symbol of the number of rows.
     own
-        The symbol of the number of rows of a chunk.
+        The symbol of the number of rows of a chunk, with its halo.
+    halo
+        How many rows of the next chunk a chunk reads.
+    missing
+        For each result with rows, how many it has less than the arguments.
     stages
         What chunks compute, in order.
     last
@@ -97,6 +115,8 @@ class Split:
     places: tuple[int, ...]
     batch: Symbol
     own: Symbol
+    halo: int
+    missing: Mapping[int, int]
     stages: tuple[Stage, ...]
     last: Whole
 
@@ -197,6 +217,9 @@ def _graphs_in(values: Iterable[Any]) -> Iterator[Graph]:
             yield from _graphs_in(value)
 
 
+Change = Callable[[Node, Node], Node]
+
+
 @dataclass(eq=False)
 class _Splitting:
     source: Graph
@@ -208,6 +231,7 @@ class _Splitting:
 
     def __post_init__(self) -> None:
         self.axis: dict[Node, int | None] = {}  # None for what is whole, or a part
+        self.less: dict[Node, int] = {}  # how many rows it has less than the arguments
         self.parts: dict[Node, str] = {}  # and what combines them
         self.level: dict[Node, int] = {}  # the stage in which it can be read
         for node in self.graph.nodes:
@@ -234,7 +258,7 @@ class _Splitting:
                 self._refuse(node, "is done once for each call, and not for each chunk")
             return None
         try:
-            return axis_of(node, axes, atom(self.batch))
+            return axis_of_rows(node, axes, atom(self.batch))
         except Mixed as error:
             same = node.op.expand(node)  # type: ignore[attr-defined]  (nodes know of their op only a name and types)
             if same is not None:
@@ -245,7 +269,10 @@ class _Splitting:
         """That the number of rows stands at the axis of rows, and nowhere else."""
         for t in node.types:
             for k, size in enumerate(t.shape):
-                if (size == atom(self.batch)) if k == axis else self.batch not in atoms(size):
+                less = missing_rows(size, atom(self.batch)) if k == axis else None
+                if less is not None:
+                    self.less[node] = less
+                if less is not None if k == axis else self.batch not in atoms(size):
                     continue
                 self._refuse(node, f"has a shape in which the number of rows is not that of an axis of rows: {t}")
 
@@ -266,8 +293,11 @@ class _Splitting:
         needed = set(topological(results))
         parts = [p for p in self.parts if p in needed]
         count = max([self.level[p] for p in parts] + [self.level[results[k]] + 1 for k in rows], default=0)
+        self.halo = max((self.less.get(n, 0) for n in needed), default=0)
         stages = tuple(self._stage(k, parts, rows) for k in range(count))
-        return Split(self.source, self.graph, self.places, self.batch, self.own, stages, self._whole(ends, parts))
+        missing = {k: self.less[results[k]] for k in rows}
+        last = self._whole(ends, parts)
+        return Split(self.source, self.graph, self.places, self.batch, self.own, self.halo, missing, stages, last)
 
     def _stage(self, number: int, parts: Sequence[Node], rows: Mapping[int, int | None]) -> Stage:
         own = [p for p in parts if self.level[p] == number + 1]
@@ -278,10 +308,33 @@ class _Splitting:
         computed = set(own)
         inside = topological(wanted, stop=lambda n: self._is_whole(n, computed))
         reads = tuple(n for n in inside if self._is_whole(n, computed) and n.op is not CONSTANT)
-        chunks = [self.graph.parameters[k] for k in self.places]
-        chunk = self._cut(wanted, [*chunks, *reads], {self.batch: atom(self.own)})
+        numbered = any(self._numbers(n) for n in inside)
+        chunk = self._chunk(wanted, reads, numbered, self.halo)
+        end = self._chunk(wanted, reads, numbered, 0) if self.halo else chunk
         before = self._whole(reads, [p for p in parts if self.level[p] <= number])
-        return Stage(before, chunk, reads, tuple((p, self.parts[p]) for p in own), tuple(kept))
+        return Stage(before, chunk, end, numbered, reads, tuple((p, self.parts[p]) for p in own), tuple(kept))
+
+    def _numbers(self, node: Node) -> bool:
+        """Whether it numbers the rows."""
+        return node.op is IOTA and self.axis[node] == node["axis"]
+
+    def _chunk(self, wanted: Sequence[Node], reads: Sequence[Node], numbered: bool, halo: int) -> Graph:
+        """The graph of a chunk with so many rows of the next one."""
+        chunks = [self.graph.parameters[k] for k in self.places]
+        before = Type(np.dtype(np.int64), (), "scalar")
+        given = [*chunks, *([input_node(Source("rows before"), before)] if numbered else []), *reads]
+
+        def changed(node: Node, new: Node) -> Node:
+            return add(new, parameter(len(chunks), before)) if self._numbers(node) else new
+
+        def kept(node: Node, new: Node) -> Node:
+            axis = self.axis[node]
+            beyond = halo - self.less.get(node, 0)
+            if axis is None or beyond <= 0:
+                return new
+            return slice_(new, tuple((0, s - beyond if k == axis else s, 1) for k, s in enumerate(new.type.shape)))
+
+        return self._cut(wanted, given, {self.batch: atom(self.own)}, changed, kept)
 
     def _is_whole(self, node: Node, own: set[Node]) -> bool:
         """Whether a chunk reads it: not what it computes."""
@@ -298,8 +351,18 @@ class _Splitting:
         """Whether it is a number that follows from the number of all rows."""
         return node.op is SIZE and self.batch in node.symbols
 
-    def _cut(self, wanted: Sequence[Node], reads: Sequence[Node], sizes: Mapping[Atom, Size]) -> Graph:
-        """The graph of ``wanted``, over parameters in the place of ``reads``."""
+    def _cut(
+        self,
+        wanted: Sequence[Node],
+        reads: Sequence[Node],
+        sizes: Mapping[Atom, Size],
+        changed: Change = lambda _node, new: new,
+        kept: Change = lambda _node, new: new,
+    ) -> Graph:
+        """The graph of ``wanted``, over parameters in the place of ``reads``.
+
+        ``changed`` is what a node becomes of what it is rebuilt as; ``kept`` what is handed back of it, or summed over rows.
+        """
         known: dict[Node, Node] = {}
         for k, node in enumerate(reads):
             shape = tuple(substitute(s, sizes) for s in node.type.shape)
@@ -307,10 +370,11 @@ class _Splitting:
         parameters = tuple(known.values())
         for node in topological(wanted, stop=lambda n: n in known):
             if node not in known:
-                known[node] = new = _rebuilt(node, known, sizes)
+                own = {a: kept(a, known[a]) for a in node.args} if node in self.parts else {}
+                known[node] = new = changed(node, _rebuilt(node, {**known, **own} if own else known, sizes))
                 for place in site.of(node):
                     site.record(new, place)
-        return Graph(parameters, tuple(known[n] for n in wanted))
+        return Graph(parameters, tuple(kept(n, known[n]) for n in wanted))
 
 
 def _rebuilt(node: Node, known: Mapping[Node, Node], sizes: Mapping[Atom, Size]) -> Node:

@@ -171,8 +171,17 @@ def traced_over(fun: Any, values: Sequence[Any]) -> tuple[Graph, list[Any]]:
     return found.graph, [*values, *(now() for now in found.outside)]
 
 
+class Typed:
+    """A type in the place of an argument: of sizes that have another least number than a text's have."""
+
+    def __init__(self, own: Type) -> None:
+        self.type = own
+
+
 def _argument(value: Any, name: str) -> Any:
     """A lazy array without a value for a type; what is none, as it is."""
+    if isinstance(value, Typed):
+        value = value.type
     if isinstance(value, str) and TYPE.match(value):
         value = parse_type(value)
     if isinstance(value, Type):

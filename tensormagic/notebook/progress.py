@@ -89,8 +89,9 @@ class _Watch:
         what, since = found
         if self._of is not what:
             self._of = what
-            self._expected = 0.0 if isinstance(what, str) else what.seconds.get(what.tier_at_work, 0.0)
-        words, fraction = _staged(what, since) if isinstance(what, str) else _told(what, since, self._expected)
+            self._expected = what.seconds.get(what.tier_at_work, 0.0) if isinstance(what, session.Executable) else 0.0
+        told = isinstance(what, session.Executable)
+        words, fraction = _told(what, since, self._expected) if told else _staged(what, since)
         if self._bar is None:
             from tensormagic.notebook.widgets.strips import Bar
 
@@ -101,7 +102,7 @@ class _Watch:
         else:
             self._bar.say(words, fraction)
 
-    def _growing(self, now: float) -> list[tuple[session.Executable | str, float]]:
+    def _growing(self, now: float) -> list[tuple[session.Executable | session.Stage, float]]:
         """What is done where a cell's own code builds lazy values, one after the other."""
         before, self._nodes = self._nodes, made()
         if self._nodes - before < MANY:
@@ -120,14 +121,19 @@ class _Watch:
             bar.close()
 
 
-def _shown(work: Sequence[tuple[session.Executable | str, float]]) -> tuple[session.Executable | str, float]:
+def _shown(
+    work: Sequence[tuple[session.Executable | session.Stage, float]],
+) -> tuple[session.Executable | session.Stage, float]:
     """What is told of what is done: what computes, else the outermost stage of what is prepared."""
     return next((one for one in work if not isinstance(one[0], str)), work[0])
 
 
-def _staged(stage: str, since: float) -> tuple[str, float]:
-    """What is said of a stage before a computation; how much of it is done is not known."""
-    return f"{stage} for {time.perf_counter() - since:.0f} s", -1.0
+def _staged(stage: session.Stage, since: float) -> tuple[str, float]:
+    """What is said of a stage before a computation, of which it is not known how much is done; or of what is counted."""
+    seconds = f"{time.perf_counter() - since:.0f} s"
+    if isinstance(stage, session.Counted):
+        return f"{stage} · {seconds}", stage.done / max(stage.count, 1)
+    return f"{stage} for {seconds}", -1.0
 
 
 def _told(executable: session.Executable, since: float, expected: float) -> tuple[str, float]:

@@ -18,6 +18,7 @@ from tensormagic.ops.leaf import iota
 from tensormagic.ops.move import broadcast, expand_dims, same, show, transpose
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
 from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.rows import Axes, Found, Mixed
 from tensormagic.ops.scalars.scalar import equal, where
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -85,6 +86,18 @@ class Contract(Op):
         if batched[0]:
             return einsum(f"{left},{right}->{letter}{out}", *args)
         return einsum(f"{right},{left}->{letter}{out}", args[1], args[0])  # the batch comes first without a transpose
+
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        inputs, out = split(node["subscripts"])
+        found = {own[axis] for own, axis in zip(inputs, axes, strict=True) if axis is not None}
+        if len(found) != 1:
+            raise Mixed("multiplies each row with every other one")
+        (letter,) = found
+        if any(letter in own for own, axis in zip(inputs, axes, strict=True) if axis is None):
+            raise Mixed("takes rows together with a whole array that is as long")
+        if letter in out:
+            return out.index(letter)
+        return "logical_or" if node.type.dtype.kind == "b" else "add"
 
     def guards(self, node: Node) -> list[Guard]:
         inputs, _ = split(node["subscripts"])

@@ -16,6 +16,7 @@ from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, expand_dims, flip, normalise_axis, reshape, transpose
 from tensormagic.ops.op import Op, Tangent, Value, as_form
 from tensormagic.ops.pointwise import astype, multiply_by
+from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, other_axis
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.scalars.scalar import equal, exp, less_equal, log, multiply, where
 
@@ -38,6 +39,8 @@ class Fold(Op):
         ``tangent(node, t)``, linear in ``t``; None for a fold without derivative.
     positional
         Whether the result is a place among the elements: over several axes that in the flattened array.
+    joins
+        The name of the ufunc that puts the results of two parts of the elements together; empty where none does.
     """
 
     kind = "fold"
@@ -50,6 +53,7 @@ class Fold(Op):
     body: Callable[[Node], Node] | None = field(default=None, repr=False)
     differentiable: bool = True
     positional: bool = False
+    joins: str = ""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         x = args[0].type
@@ -99,6 +103,14 @@ class Fold(Op):
         params: dict[str, Any] = {**node.params, "axes": axes}
         return make(self, args, **params)
 
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        axis = common_axis(axes)
+        if axis not in node["axes"]:
+            return axis - sum(k < axis for k in node["axes"])
+        if not self.joins:
+            raise Mixed("over all rows is not put together from chunks")
+        return self.joins
+
     def expand(self, node: Node) -> Node | None:
         return self.body(node) if self.body else None
 
@@ -138,6 +150,7 @@ def _widen(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 SUM = Fold(
     name="sum",
+    joins="add",
     numpy=lambda x, axis: np.sum(x, axis=axis),
     result=_widen,
     start=lambda dtype: dtype.type(0),
@@ -160,6 +173,7 @@ def _product_tangent(node: Node, t: Node) -> Node:
 
 PROD = Fold(
     name="prod",
+    joins="multiply",
     numpy=lambda x, axis: np.prod(x, axis=axis),
     result=_widen,
     start=lambda dtype: dtype.type(1),
@@ -179,6 +193,7 @@ def _extreme_tangent(node: Node, t: Node) -> Node:
 
 MAX = Fold(
     name="max",
+    joins="maximum",
     picks=True,
     numpy=lambda x, axis: np.max(x, axis=axis),
     step="maximum",
@@ -187,6 +202,7 @@ MAX = Fold(
 )
 MIN = Fold(
     name="min",
+    joins="minimum",
     picks=True,
     numpy=lambda x, axis: np.min(x, axis=axis),
     step="minimum",
@@ -205,6 +221,7 @@ def _int(_dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 ANY = Fold(
     name="any",
+    joins="logical_or",
     numpy=lambda x, axis: np.any(x, axis=axis),
     result=_bool,
     start=lambda _: False,
@@ -214,6 +231,7 @@ ANY = Fold(
 )
 ALL = Fold(
     name="all",
+    joins="logical_and",
     numpy=lambda x, axis: np.all(x, axis=axis),
     result=_bool,
     start=lambda _: True,
@@ -287,6 +305,7 @@ def _shares(node: Node) -> Node:
 
 LOGSUMEXP = Fold(
     name="logsumexp",
+    joins="logaddexp",
     numpy=_logsumexp_numpy,
     result=_complex_check,
     tangent=lambda node, t: reduce_sum(multiply_by(_shares(node), t), node["axes"]),
@@ -305,6 +324,9 @@ class Row(Fold):
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         x = args[0].type
         return Type(self.result(x.dtype), x.shape)
+
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        return other_axis(axes, node["axes"])
 
 
 def row(op: Op, x: Node, axes: tuple[int, ...]) -> Node:

@@ -15,6 +15,7 @@ from tensormagic.ir.node import Bits, Node, as_size, make
 from tensormagic.ir.size import Dim, Size, bare_atom, symbol
 from tensormagic.ir.type import Type, array, python
 from tensormagic.ops.op import Leaf, Value, as_form
+from tensormagic.ops.rows import Axes, Mixed, rows_in
 
 Within = tuple[Size | None, Size | None] | None
 _serial = itertools.count()
@@ -52,7 +53,17 @@ INPUT = Leaf(name="input", doc="An array of the notebook, as it was when the cel
 PARAMETER = Leaf(name="parameter", doc="A numbered parameter of a closed graph.")
 CONSTANT = Leaf(name="constant", value=_constant_value, doc="A value that is known at capture.")
 SIZE = Leaf(name="size", value=_size_value, doc="A symbolic size, as an integer.")
-IOTA = Leaf(name="iota", value=_iota_value, doc="The index along one axis of a shape.")
+IOTA = Leaf(
+    name="iota", value=_iota_value, split_rows=lambda *of: _iota_rows(*of), doc="The index along one axis of a shape."
+)
+
+
+def _iota_rows(node: Node, _axes: Axes, rows: Size) -> int:
+    """Along the rows themselves it numbers them: a chunk is told how many come before it."""
+    axis = rows_in(node["shape"], rows)
+    if axis is None:
+        raise Mixed("has a shape that follows from the number of rows")
+    return axis
 
 
 def constant(value: Any, form: str | None = None) -> Node:

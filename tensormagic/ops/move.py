@@ -15,6 +15,7 @@ from tensormagic.ir.size import Size, hint, is_at_least, nodes_of, product, size
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
+from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, missing_rows, rows_in
 
 Shape = tuple[Size, ...]
 
@@ -44,6 +45,7 @@ class Move(Op):
     stacked: Callable[[Node, Node, Size], Node] | None = field(default=None, repr=False)
     text: Callable[[Node, str, Any], str | None] | None = field(default=None, repr=False)
     aside: Callable[[Node, Any], bool] | None = field(default=None, repr=False)
+    split_rows: Callable[[Node, Axes, Size], int] | None = field(default=None, repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         first = args[0].type
@@ -70,6 +72,9 @@ class Move(Op):
 
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
         return self.stacked(node, args[0], size) if self.stacked else super().batch(node, args, batched, size)
+
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        return self.split_rows(node, axes, rows) if self.split_rows else super().split(node, axes, rows)
 
     def guards(self, node: Node) -> list[Guard]:
         return self.check(node) if self.check else []
@@ -160,8 +165,17 @@ def _broadcast_aside(node: Node, scope: Any) -> bool:
     return all(broadcasts(u.op) and any(takes_whole(a, u) for a in u.args) for u in scope.users_of(node))
 
 
+def _broadcast_rows(node: Node, axes: Axes, rows: Size) -> int:
+    (axis,), shape = axes, node["shape"]
+    found = rows_in(shape, rows) if axis is None else axis + len(shape) - node.args[0].type.ndim
+    if found is None:
+        raise Mixed("has a shape that follows from the number of rows")
+    return found
+
+
 BROADCAST = Move(
     name="broadcast",
+    split_rows=_broadcast_rows,
     aside=_broadcast_aside,
     doc="Stretch axes of extent 1, and prepend axes.",
     shape=lambda _args, params: params["shape"],
@@ -214,6 +228,7 @@ def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
 
 TRANSPOSE = Move(
     name="transpose",
+    split_rows=lambda node, axes, _rows: node["permutation"].index(common_axis(axes)),
     doc="Permute the axes.",
     shape=lambda args, params: tuple(args[0].type.shape[k] for k in params["permutation"]),
     numpy=lambda node, values, _size: np.transpose(values[0], node["permutation"]),
@@ -307,8 +322,17 @@ def takes_dropped(store: Node, value: Node) -> bool:
     return 1 in value["shape"] and list(value.args[0].type.shape) == without_ones(value["shape"])
 
 
+def _reshape_rows(node: Node, axes: Axes, rows: Size) -> int:
+    axis, before, after = common_axis(axes), node.args[0].type.shape, node["shape"]
+    for k, size in enumerate(after):
+        if size == before[axis] and product(after[:k]) == product(before[:axis]):
+            return k
+    raise Mixed("puts rows together with other axes")
+
+
 RESHAPE = Move(
     name="reshape",
+    split_rows=_reshape_rows,
     text=_reshape_text,
     aside=_reshape_aside,
     doc="The same elements in C order, in another shape.",
@@ -408,8 +432,19 @@ def _slice_text(node: Node, x: str, scope: Any) -> str | None:
     return f"{x}[{places(node['slices'], node.args[0].type.shape, scope, drops=scope.drops(node))}]"
 
 
+def _slice_rows(node: Node, axes: Axes, rows: Size) -> int:
+    """All rows, or a window of them: the first ones and the last ones left out, by numbers."""
+    axis = common_axis(axes)
+    start, length, step = node["slices"][axis]
+    less = missing_rows(length, node.args[0].type.shape[axis])
+    if step != 1 or less is None or not isinstance(start, int) or start < 0:
+        raise Mixed("picks or moves rows")
+    return axis
+
+
 SLICE = Move(
     name="slice",
+    split_rows=_slice_rows,
     text=_slice_text,
     doc="A strided part: per axis a start, a length and a step (which may be negative).",
     shape=lambda _args, params: tuple(length for _, length, _ in params["slices"]),
@@ -506,8 +541,16 @@ class Concatenate(Move):
         ]
 
 
+def _concatenate_rows(node: Node, axes: Axes, rows: Size) -> int:
+    axis = common_axis(axes)
+    if axis == node["axis"]:
+        raise Mixed("puts rows after one another")
+    return axis
+
+
 CONCATENATE = Concatenate(
     name="concatenate",
+    split_rows=_concatenate_rows,
     doc="Join along an axis.",
     shape=_concatenate_shape,
     numpy=lambda node, values, _size: np.concatenate(values, axis=node["axis"]),

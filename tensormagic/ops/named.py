@@ -13,6 +13,7 @@ from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import INPUT
 from tensormagic.ops.move import Move
 from tensormagic.ops.op import Value, as_form
+from tensormagic.ops.rows import common_axis
 
 _serial = itertools.count()
 
@@ -38,6 +39,7 @@ NAMED = Named(
     numpy=lambda _node, values, _size: values[0],
     back=lambda _node, cotangent: cotangent,
     index=lambda _node, index: index,
+    split_rows=lambda _node, axes, _rows: common_axis(axes),
 )
 
 

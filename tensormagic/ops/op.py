@@ -11,6 +11,7 @@ import numpy as np
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Bounds, Node
 from tensormagic.ir.type import Size, Type
+from tensormagic.ops.rows import Axes, Found, Mixed
 
 Value = Any  # what NumPy evaluation passes around: arrays, NumPy scalars, Python numbers, tuples of these
 Tangent = Node | None  # None is a zero
@@ -85,6 +86,10 @@ class Op:
         message = f"{self.name} has no rule for batches"
         raise NotImplementedError(message)
 
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        """Where a batch of ``rows`` is in the result, whose operands have it along ``axes``: see :mod:`tensormagic.ops.rows`."""
+        raise Mixed("has no rule for rows that are split")
+
     def guards(self, node: Node) -> list[Guard]:
         """What sizes must satisfy when the graph runs."""
         return []
@@ -104,6 +109,7 @@ class Leaf(Op):
 
     kind = "leaf"
     value: Callable[[Node, Callable[[Size], int]], Value] | None = field(default=None, repr=False)
+    split_rows: Callable[[Node, Axes, Size], int] | None = field(default=None, repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         message = f"the type of a {self.name} has to be given"
@@ -117,6 +123,9 @@ class Leaf(Op):
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         return None
+
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        return self.split_rows(node, axes, rows) if self.split_rows else super().split(node, axes, rows)
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
         return scope.size(node["size"]) if "size" in node.params and node.type.form == "python" else None

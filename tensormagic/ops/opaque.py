@@ -12,6 +12,7 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.move import lead
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
+from tensormagic.ops.rows import Axes, Found, other_axis
 
 Types = Type | tuple[Type, ...]
 
@@ -37,6 +38,8 @@ class Opaque(Op):
         counted from the first.
     holds
         For a call that only looks whether something is so, and gives its first operand: what is to be true, as Python text.
+    split_rows
+        ``split_rows(node, axes, rows)``: where rows are in the result, for a call that keeps them apart.
     names
         For parameters that name something of Python's or a library's: which names are taken from a file.
     """
@@ -49,6 +52,7 @@ class Opaque(Op):
     check: Callable[[Node], list[Guard]] | None = field(default=None, repr=False)
     stacked: Callable[[Node, Sequence[Node], Sequence[bool], Size], Node] | None = field(default=None, repr=False)
     holds: str = ""
+    split_rows: Callable[[Node, Axes, Size], int] | None = field(default=None, repr=False)
     names: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict[str, Callable[[Any], bool]], repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Types:
@@ -77,8 +81,16 @@ class Opaque(Op):
         params = {k: v + 1 if k == "axis" else v for k, v in node.params.items()}
         return make(self, [lead(a, b, size) for a, b in zip(args, batched, strict=True)], **params)
 
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        return self.split_rows(node, axes, rows) if self.split_rows else super().split(node, axes, rows)
+
     def guards(self, node: Node) -> list[Guard]:
         return self.check(node) if self.check else []
+
+
+def along_axis(node: Node, axes: Axes, _rows: Size) -> int:
+    """Rows of a call that runs along its ``axis``, another one than theirs."""
+    return other_axis(axes, (node["axis"],))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

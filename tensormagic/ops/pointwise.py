@@ -16,6 +16,7 @@ from tensormagic.ir.type import Size, Type, python_kind
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, slice_, stretch, transpose
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
+from tensormagic.ops.rows import Axes, Found, Mixed, common_axis
 
 Weak = Any  # a dtype, or a Python class for a weak operand
 Signature = tuple[tuple[np.dtype[Any], ...], np.dtype[Any]]
@@ -198,6 +199,15 @@ class Pointwise(Op):
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
         stacks = [stretch(a, b, size, node.type.shape) for a, b in zip(args, batched, strict=True)]
         return make(self, stacks, **node.params)
+
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        rank = node.type.ndim
+        axis = common_axis([a + rank - n.type.ndim for n, a in zip(node.args, axes, strict=True) if a is not None])
+        for n, a in zip(node.args, axes, strict=True):
+            own = axis - rank + n.type.ndim
+            if a is None and own >= 0 and n.type.shape[own] != 1:
+                raise Mixed("takes rows together with a whole array that is as long")
+        return axis
 
     def expand(self, node: Node) -> Node | None:
         return self.body(*node.args) if self.body else None

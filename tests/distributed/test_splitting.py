@@ -8,16 +8,18 @@ import pytest
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.distributed.running import Chunks, Each, here, run
+from tensormagic.distributed.running import Here, combined, run
 from tensormagic.distributed.splitting import Split, split
-from tensormagic.functions.tracing import traced
+from tensormagic.functions.tracing import Typed, traced
 from tensormagic.ir import site
-from tensormagic.ir.size import Symbol
+from tensormagic.ir.size import symbol
+from tensormagic.ir.type import Type
 
 ROWS = 23
 RNG = np.random.default_rng(7)
 X, Y, W = RNG.normal(size=(ROWS, 3)), RNG.normal(size=ROWS), RNG.normal(size=3)
-TYPES = ("float64[n, 3]", "float64[n]", "float64[k]")
+N = symbol("n", least=16)
+TYPES = (Typed(Type(np.dtype(float), (N, 3))), Typed(Type(np.dtype(float), (N,))), "float64[k]")
 
 
 @pytest.fixture(autouse=True)
@@ -30,12 +32,12 @@ def splitted(function: Callable[..., Any], types: tuple[Any, ...] = TYPES, place
     return split(found.graph, places, sites=found.lens.of)
 
 
-def by_chunks(found: Split, arrays: tuple[Any, ...], bounds: list[int], each: Each = here) -> list[Any]:
+def by_chunks(found: Split, arrays: tuple[Any, ...], bounds: list[int]) -> list[Any]:
     """The results, with chunks of rows that end at ``bounds``."""
-    pieces = list(zip([0, *bounds], bounds, strict=False))
-    chunks = [[arrays[k][a:b] for k in found.places] for a, b in pieces]
+    starts = [0, *bounds[:-1]]
+    chunks = [[arrays[k][a : b + found.halo] for k in found.places] for a, b in zip(starts, bounds, strict=True)]
     given = {k: a for k, a in enumerate(arrays) if k not in found.places}
-    results = run(found, [np.shape(a) for a in arrays], given, chunks, each)
+    results = run(found, [np.shape(a) for a in arrays], given, Here(found.own, chunks, starts))
     axes = dict(row for stage in found.stages for row in stage.rows)
     return [np.concatenate(r, axes[k]) if k in axes else r for k, r in enumerate(results)]
 
@@ -110,13 +112,37 @@ def test_parts_are_put_together(name: str):
             np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_the_bits_follow_from_the_chunks_and_not_from_the_order():
-    def backwards(graph: Any, sizes: Any, own: Symbol, reads: Any, chunks: Chunks, parts: int) -> list[list[Any]]:
-        return here(graph, sizes, own, reads, chunks[::-1], parts)[::-1]
+def test_parts_of_blocks_are_put_together_as_those_of_all():
+    parts = list(RNG.normal(size=1000) * 10.0 ** RNG.integers(-9, 9, 1000))
+    for count in (1, 2, 15, 16, 17, 33, 1000):
+        blocks = [combined(parts[k : min(k + 16, count)], np.add) for k in range(0, count, 16)]
+        assert combined(blocks, np.add) == combined(parts[:count], np.add)
 
-    found = splitted(SUMMED["standardised"])
-    first, second = (by_chunks(found, (X, Y, W), bounds_of(7), each) for each in (here, backwards))
-    assert [np.asarray(a).tobytes() for a in first] == [np.asarray(b).tobytes() for b in second]
+
+NEIGHBOURS: dict[str, Callable[..., Any]] = {
+    "differences": lambda x, y, w: x[1:] - x[:-1],
+    "a mean of three": lambda x, y, w: (y[:-2] + y[1:-1] + y[2:]) / 3,
+    "a window of a window": lambda x, y, w: np.diff(x, n=3, axis=0),
+    "the last ones left out": lambda x, y, w: (x * 2)[:-4].T,
+    "with what is whole": lambda x, y, w: (y[2:] * w[0], np.ones(len(y) - 1) * y[1:]),
+    "numbered": lambda x, y, w: (np.arange(len(x)) * y, np.arange(len(x) - 2) + y[2:], np.linspace(0.0, 1.0, 3) @ x.T),
+}
+SUMMED |= {
+    "differences, summed": lambda x, y, w: ((y[1:] - y[:-1]) ** 2).sum() + y.sum() + (x[3:] * y[3:, None]).max(),
+    "a gradient over neighbours": tm.grad(lambda x, y, w: ((y[1:] - y[:-1] * w[0]) ** 2).mean(), argnums=2),
+    "neighbours after a mean": lambda x, y, w: np.abs(np.diff(y - y.mean())).max(),
+    "numbered, summed": lambda x, y, w: (np.arange(len(y)) * y).sum(),
+}
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_rows_of_neighbours_have_the_bits_of_the_whole(name: str):
+    found = splitted(NEIGHBOURS[name])
+    for count in (1, 2, 3, 4):
+        results = by_chunks(found, (X, Y, W), bounds_of(count))
+        for result, expected in zip(results, whole(NEIGHBOURS[name]), strict=True):
+            assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+            np.testing.assert_array_equal(result, expected)
 
 
 def test_stages_are_as_many_as_there_are_barriers():
@@ -129,12 +155,12 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "sorted": (lambda x, y, w: np.sort(y), "sort runs along the rows"),
     "cumulative": (lambda x, y, w: np.cumsum(x, axis=0), "cumsum runs along the rows"),
     "flipped": (lambda x, y, w: y[::-1], "slice picks or moves rows"),
-    "neighbours": (lambda x, y, w: y[1:] - y[:-1], "slice picks or moves rows"),
+    "every other one": (lambda x, y, w: y[::2], "slice picks or moves rows"),
+    "neighbours in a circle": (lambda x, y, w: np.roll(y, 1) - y, "slice picks or moves rows"),
     "the first": (lambda x, y, w: y[0], "slice picks or moves rows"),
     "Gram": (lambda x, y, w: x @ x.T, "contract multiplies each row with every other one"),
     "outer": (lambda x, y, w: y[:, None] - y, "the number of rows is not that of an axis of rows: float64.n0, n0."),
     "flat": (lambda x, y, w: x.reshape(-1), "reshape puts rows together with other axes"),
-    "numbered": (lambda x, y, w: np.arange(len(x)) * y, "iota numbers the rows"),
     "place": (lambda x, y, w: y.argmax(), "argmax over all rows is not put together"),
     "doubled": (lambda x, y, w: np.concatenate([y, y * y]), "concatenate puts rows after one another"),
     "shuffled": (lambda x, y, w: y[np.argsort(x[:, 0])], "argsort runs along the rows"),
@@ -167,6 +193,8 @@ def test_what_cannot_be_split_at_all():
         splitted(lambda x: x + 1, ("float64[n, n]",), (0,))
     with pytest.raises(tm.CaptureError, match="x has no axis of rows"):
         splitted(lambda x: x + 1, ("float64",), (0,))
+    with pytest.raises(tm.CaptureError, match="concatenate takes rows together with what is whole"):
+        splitted(lambda x: np.pad(x, 1), TYPES[1:2], (0,))
     with pytest.raises(tm.CaptureError, match="random numbers are not drawn"):
         splitted(lambda x, y: (x * RNG.normal(size=3)).sum() + y[:0].sum(), ("float64[n, 3]", "float64[n]"))
     with pytest.raises(tm.TensorError):

@@ -50,6 +50,20 @@ def test_what_takes_long_is_told_by_itself_or_one_after_the_other(monkeypatch):
     assert list(session.at_work) == []
 
 
+def test_what_is_counted_is_told_with_how_far_it_is(monkeypatch):
+    bars.clear()
+    monkeypatch.setattr(strips, "Bar", Shown)
+    monkeypatch.setattr(progress.threading.Thread, "start", lambda self: None)
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    watch, stage = progress._Watch(), session.Counted("on the cluster: chunk", 1200)
+    with session.working(stage):
+        now[0], stage.done = 3.0, 300
+        watch._look()
+    assert bars[0].said == ["on the cluster: chunk 300 of 1,200 · 3 s"]
+    assert progress._staged(stage, 0.0)[1] == 0.25
+
+
 def test_stages_that_are_told(monkeypatch):
     stages = []
 

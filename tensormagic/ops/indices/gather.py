@@ -16,8 +16,9 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type, lower_bound, product
 from tensormagic.ops.move import broadcast, broadcast_shapes, normalise_axis, reshape, same, show, transpose
 from tensormagic.ops.op import Guard, Tangent, Value
-from tensormagic.ops.opaque import Opaque, Store
+from tensormagic.ops.opaque import Opaque, Store, along_axis
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.rows import Axes, Mixed
 from tensormagic.ops.update import zeros_like
 
 
@@ -79,8 +80,19 @@ class Gather(Opaque):
         return f"{x}.take({indices}, {node['axis']}) if {x}.size else {slow}"
 
 
+def _gather_rows(node: Node, axes: Axes, _rows: Size) -> int:
+    """Whole tables by indices that have rows, or the same indices of each row."""
+    (own, picked), axis = axes, node["axis"]
+    if own is None and picked is not None:
+        return axis + picked
+    if own is None or picked is not None or own == axis:
+        raise Mixed("picks rows")
+    return own if own < axis else own - 1 + node.args[1].type.ndim
+
+
 GATHER = Gather(
     name="gather",
+    split_rows=_gather_rows,
     types=_gather_type,
     numpy=_gather_numpy,
     tangent=_gather_tangent,
@@ -183,6 +195,7 @@ def _take_along_back(node: Node, cotangent: Node, _linear: Sequence[bool]) -> Se
 
 TAKE_ALONG_AXIS = Opaque(
     name="take_along_axis",
+    split_rows=along_axis,
     types=_along_type,
     numpy=np.take_along_axis,
     tangent=_take_along_tangent,

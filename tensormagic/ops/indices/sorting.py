@@ -14,7 +14,7 @@ from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.indices.gather import take_along_axis
 from tensormagic.ops.move import lead, normalise_axis, reshape
 from tensormagic.ops.op import Tangent, Value
-from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.opaque import Opaque, along_axis
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
@@ -46,6 +46,7 @@ def _sort_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SORT = Opaque(
     name="sort",
+    split_rows=along_axis,
     types=_sort_type,
     numpy=np.sort,
     tangent=_sort_tangent,
@@ -53,6 +54,7 @@ SORT = Opaque(
 )
 ARGSORT = Opaque(
     name="argsort",
+    split_rows=along_axis,
     types=_argsort_type,
     numpy=np.argsort,
     tangent=lambda _node, _tangents: None,

@@ -1,0 +1,139 @@
+"""Stages on the workers of a cluster: handed out, watched, done again where a worker is lost, and put together there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from tensormagic import session
+from tensormagic.config import config
+from tensormagic.distributed.report import Report, size_of
+from tensormagic.distributed.running import Sizes, put_together
+from tensormagic.distributed.sources import Chunked
+from tensormagic.distributed.splitting import Split, Stage
+from tensormagic.distributed.tasks import Chunk, Job, heads, rows_on_worker
+from tensormagic.distributed.watching import Handed
+from tensormagic.ir.errors import GuardError
+
+
+@dataclass(eq=False)
+class Cluster:
+    """What computes the stages of a call on workers.
+
+    Parameters
+    ----------
+    client
+        That of Dask.
+    split
+        What is computed.
+    groups
+        The numbers of the pieces that each chunk is made of.
+    lengths
+        The rows of each piece.
+    arguments
+        The arguments that are split.
+    report
+        Is told what moved.
+    workers
+        How many threads there are.
+    """
+
+    client: Any
+    split: Split
+    groups: list[list[int]]
+    lengths: Sequence[int]
+    arguments: list[Chunked]
+    report: Report
+    workers: dict[str, int]
+
+    def __post_init__(self) -> None:
+        ends = [sum(self.lengths[: g[-1] + 1]) for g in self.groups]
+        self.rows = [end - before for end, before in zip(ends, [0, *ends[:-1]], strict=True)]
+        self.before = [end - n for end, n in zip(ends, self.rows, strict=True)]
+        self.lazy = bool(self.arguments) and all(a.lazy for a in self.arguments)
+
+    def __call__(self, stage: Stage, sizes: Sizes, reads: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:
+        """The parts of all chunks, and what stands for the results with rows of each."""
+        job = self._job(stage, sizes, reads)
+        if self.lazy and stage.rows:  # as lazy as what they are made of
+            rows = self._later(stage, job)
+            if not stage.parts:
+                return [], rows
+            count = len(stage.parts)
+            graphs = [g.with_results(g.results[:count]) for g in (stage.chunk, stage.end)]
+            job = job._replace(texts=tuple(g.text for g in graphs))
+            return self._stage(stage, graphs, job)[0], rows
+        return self._stage(stage, [stage.chunk, stage.end], job)
+
+    def _job(self, stage: Stage, sizes: Sizes, reads: Sequence[Any]) -> Job:
+        named = tuple((s.name, s.least, n) for s, n in sizes.items())
+        own = (self.split.own.name, self.split.own.least)
+        texts = stage.chunk.text, stage.end.text
+        return Job(texts, stage.numbered, named, own, tuple(reads), (config.math, config.tier), len(stage.parts))
+
+    def _later(self, stage: Stage, job: Job) -> list[list[Any]]:
+        """Results with rows that are computed when they are asked for."""
+        dask: Any = import_module("dask")
+        count = len(stage.parts)
+        texts = tuple(g.with_results(g.results[count:]).text for g in (stage.chunk, stage.end))
+        sent = dask.delayed(job._replace(texts=texts, parts=0), pure=False)
+        found: list[list[Any]] = []
+        for k in range(len(self.groups)):
+            results = dask.delayed(rows_on_worker, pure=False)(sent, self.chunk(k), *self.pieces(k))
+            found.append([results[r] for r in range(len(stage.rows))])
+        return found
+
+    def _stage(self, stage: Stage, graphs: Sequence[Any], job: Job) -> tuple[list[Any], list[list[Any]]]:
+        if config.tier != "numpy":  # workers of this machine find it in the cache then
+            for graph in dict.fromkeys(graphs):
+                session.executable(graph, config.math).compile().wait()
+        self.report.stages += 1
+        handed = Handed(self, job, tuple(ufunc for _, ufunc in stage.parts), 0 if self.lazy else len(stage.rows))
+        with session.working(handed.progress):
+            heads = handed.results()
+        self._count(job, heads)
+        return put_together([parts for parts, *_ in heads], handed.ufuncs), handed.rows
+
+    def _count(self, job: Job, heads: Sequence[Any]) -> None:
+        """Tell the report what moved."""
+        report = self.report
+        told = [one for _, said, *_ in heads for one in said]
+        report.took(told)
+        report.parameters.add(job.reads, len({one.worker for one in told}))
+        report.parts.times += sum(count for *_, count, _ in heads)
+        report.parts.bytes += sum(size for *_, size in heads)
+        report.results.times += len(heads)
+        report.results.bytes += sum(size_of(v) for parts, *_ in heads for v in parts)
+        if self.split.halo:
+            lent = len(self.groups) - 1
+            report.halos.times += lent
+            report.halos.bytes += (
+                lent * self.split.halo * sum(a.dtype.itemsize * math.prod(a.row) for a in self.arguments)
+            )
+
+    def chunk(self, number: int) -> Chunk:
+        return Chunk(number, self.before[number], number == len(self.groups) - 1)
+
+    def pieces(self, number: int) -> list[list[Any]]:
+        """For each argument what stands for the rows of a chunk, and for those that the next one lends it."""
+        dask: Any = import_module("dask")
+        pieces = [[a.pieces[p] for p in self.groups[number]] for a in self.arguments]
+        if self.split.halo and number < len(self.groups) - 1:
+            first = [a.pieces[self.groups[number + 1][0]] for a in self.arguments]
+            lent = dask.delayed(heads, pure=False)(first, self.split.halo)
+            for k, own in enumerate(pieces):
+                own.append(lent[k])
+        return pieces
+
+    def lost(self, number: int) -> None:
+        """Send what a chunk is made of again, where it was lost."""
+        following = self.groups[number + 1 : number + 2] if self.split.halo else []
+        for piece in [*self.groups[number], *(g[0] for g in following)]:
+            if not all(a.replace(piece, self.client) for a in self.arguments):
+                raise GuardError(
+                    "a worker was lost, with rows that cannot be read again",
+                    "Hand in tm.shard(x), a file or an array of Dask; a generator is read once.",
+                )

@@ -1,0 +1,168 @@
+"""What a call over a cluster did: which worker computed what, what moved, and how many bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Told(NamedTuple):
+    """What a task says of itself: its chunk, where and how long it ran, the memory, and whether its machine code was there already."""
+
+    chunk: int
+    worker: str
+    seconds: float
+    processor: float
+    memory: int
+    found: bool
+
+
+@dataclass
+class Moved:
+    """One kind of data that was sent: how often, and how many bytes in all."""
+
+    what: str
+    times: int = 0
+    bytes: int = 0
+
+    def add(self, values: Iterable[Any], times: int = 1) -> None:
+        """Count values that were sent so many times."""
+        self.times += times
+        self.bytes += times * sum(map(size_of, values))
+
+
+@dataclass
+class Work:
+    """What one worker did."""
+
+    chunks: int = 0
+    seconds: float = 0.0
+    processor: float = 0.0
+    memory: int = 0
+
+
+@dataclass
+class Report:
+    """What the last call did.
+
+    Attributes
+    ----------
+    rows, chunks, stages
+        How many rows and chunks there are, and how often the chunks are gone over.
+    data, parameters, halos, parts, results
+        What was sent: chunks to workers (none where they are there already, or are read there); values that are the same for all rows,
+        to each worker that computed; rows lent to a neighbour; parts between workers and to the client.
+    workers
+        What each worker did.
+    found
+        Of how many chunks' computations all machine code was there already, in the process or in its cache.
+    lost, doubled
+        Workers that were lost, whose chunks were computed again; and chunks that took long and were computed twice.
+    seconds
+        How long the call took.
+    """
+
+    name: str
+    rows: int = 0
+    chunks: int = 0
+    stages: int = 0
+    data: Moved = field(default_factory=lambda: Moved("chunks, client to workers"))
+    parameters: Moved = field(default_factory=lambda: Moved("parameters, client to workers"))
+    halos: Moved = field(default_factory=lambda: Moved("rows lent to the chunk before"))
+    parts: Moved = field(default_factory=lambda: Moved("parts, between workers"))
+    results: Moved = field(default_factory=lambda: Moved("parts, workers to client"))
+    workers: dict[str, Work] = field(default_factory=dict[str, Work])
+    found: int = 0
+    lost: list[str] = field(default_factory=list[str])
+    doubled: int = 0
+    again: int = 0
+    seconds: float = 0.0
+
+    @property
+    def moved(self) -> list[Moved]:
+        """All that was sent."""
+        return [self.data, self.parameters, self.halos, self.parts, self.results]
+
+    def took(self, told: Sequence[Told]) -> None:
+        """Add what tasks have said."""
+        for one in told:
+            work = self.workers.setdefault(one.worker, Work())
+            work.chunks += 1
+            work.seconds += one.seconds
+            work.processor += one.processor
+            work.memory = max(work.memory, one.memory)
+            self.found += one.found
+
+    @property
+    def tables(self) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+        """What moved, and what the workers did: heads and lines."""
+        moved = [(m.what, f"{m.times:,}", in_bytes(m.bytes)) for m in self.moved if m.times]
+        did = [
+            (name, f"{w.chunks:,}", f"{w.seconds:.3g} s", f"{w.processor:.3g} s", in_bytes(w.memory))
+            for name, w in sorted(self.workers.items())
+        ]
+        return [
+            (("what moved", "times", "bytes"), moved),
+            (("worker", "chunks computed", "time", "processor time", "memory"), did),
+        ]
+
+    @property
+    def title(self) -> str:
+        """One line on the call."""
+        parts = [
+            f"{self.name}: {self.rows:,} rows in {self.chunks:,} chunks, {_counted(self.stages, 'stage')}, {self.seconds:.3g} s"
+        ]
+        if self.lost:
+            parts.append(f"{_counted(len(self.lost), 'worker')} lost, {_counted(self.again, 'chunk')} handed out again")
+        if self.doubled:
+            parts.append(f"{_counted(self.doubled, 'chunk')} computed twice, as it took long")
+        return "; ".join(parts)
+
+    def __repr__(self) -> str:
+        lines = [self.title]
+        for head, body in self.tables:
+            widths = [max(len(r[k]) for r in (head, *body)) for k in range(len(head))]
+            lines += [
+                "  "
+                + "  ".join(
+                    v.ljust(w) if k == 0 else v.rjust(w) for k, (v, w) in enumerate(zip(r, widths, strict=True))
+                )
+                for r in (head, *body)
+            ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{escape(self.title)}</p>"]
+        for head, body in self.tables:
+            rows = ["".join(f"<th scope='col'>{escape(v)}</th>" for v in head)]
+            rows += ["".join(f"<td>{escape(v)}</td>" for v in line) for line in body]
+            parts.append(f"<table>{''.join(f'<tr>{r}</tr>' for r in rows)}</table>")
+        return "".join(parts)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def size_of(value: Any) -> int:
+    """The bytes of a value's elements."""
+    return int(value.nbytes) if isinstance(value, np.ndarray | np.generic) else 8
+
+
+def in_bytes(count: float) -> str:
+    """A number of bytes, for reading.
+
+    Examples
+    --------
+    >>> in_bytes(123), in_bytes(50_000_000)
+    ('123 B', '47.7 MiB')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
+        count /= 1024
+    return f"{count:.3g} TiB"

@@ -1,0 +1,129 @@
+"""What runs on workers: chunks of a stage, and their parts put together. All of it arrives as text, arrays and numbers."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensormagic import session
+from tensormagic.distributed.files import FileRows
+from tensormagic.distributed.report import Told, size_of
+from tensormagic.distributed.running import of_chunk, put_together
+from tensormagic.functions.tracing import parse
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Symbol
+
+
+class Job(NamedTuple):
+    """What is the same for all chunks of a stage.
+
+    Parameters
+    ----------
+    texts
+        The graph of a chunk, and that of the last one.
+    numbered
+        Whether a chunk reads how many rows come before it.
+    named
+        The sizes as they travel: name, least, number.
+    own
+        The symbol of the number of rows of a chunk: name, least.
+    reads
+        Values that are the same for all rows.
+    how
+        The level of rewriting, and the tier.
+    parts
+        How many of the results are parts; the others have rows.
+    """
+
+    texts: tuple[str, str]
+    numbered: bool
+    named: tuple[tuple[str, int, int], ...]
+    own: tuple[str, int]
+    reads: tuple[Any, ...]
+    how: tuple[str, str]
+    parts: int
+
+
+class Chunk(NamedTuple):
+    """Which chunk it is: its number, how many rows come before it, and whether it is the last one."""
+
+    number: int
+    before: int
+    last: bool
+
+
+def heads(values: Sequence[Any], count: int) -> list[Any]:
+    """The first rows of each argument's chunk."""
+    return [v.head(count) if isinstance(v, FileRows) else np.array(v[:count]) for v in values]
+
+
+def on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """The parts of a chunk, what is told of it, and its results with rows.
+
+    Of each argument there are pieces: rows that stand one after the other.
+    """
+    start, processor = time.perf_counter(), time.process_time()
+    found = job.how[1] == "numpy" or _is_there(job, chunk)
+    results = rows_on_worker(job, chunk, *pieces)
+    told = Told(chunk.number, _here(), time.perf_counter() - start, time.process_time() - processor, _memory(), found)
+    return (results[: job.parts], [told]), results[job.parts :]
+
+
+def rows_on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> list[Any]:
+    """The results of a chunk."""
+    arrays = [_joined([p.read() if isinstance(p, FileRows) else np.asarray(p) for p in own]) for own in pieces]
+    sizes = {Symbol(name, least=least): number for name, least, number in job.named}
+    sizes[Symbol(job.own[0], least=job.own[1])] = len(arrays[0])
+    first = [np.int64(chunk.before)] if job.numbered else []
+    try:
+        return of_chunk(_read(job.texts[chunk.last]), sizes, arrays, first, job.reads, job.how)
+    except Exception as error:
+        for name in [k for k, v in vars(error).items() if isinstance(v, Node)]:  # which do not travel
+            delattr(error, name)
+        raise
+
+
+def _joined(pieces: list[Any]) -> Any:
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+def together(ufuncs: tuple[str, ...], whole: bool, *results: Any) -> tuple[list[Any], list[Told], int, int]:
+    """The parts of neighbouring chunks put together; what is told of them; and how many came from other workers, with their bytes.
+
+    ``whole``: what is given are whole results of chunks, and not their parts alone.
+    """
+    here = _here()
+    results = tuple(r[0] for r in results) if whole else results
+    away = [parts for parts, told in results if told[0].worker != here]
+    said = [one for _, told in results for one in told]
+    return (
+        put_together([parts for parts, _ in results], ufuncs),
+        said,
+        len(away),
+        sum(size_of(v) for parts in away for v in parts),
+    )
+
+
+def _is_there(job: Job, chunk: Chunk) -> bool:
+    """Whether the machine code is there, or was found in the cache."""
+    handle = session.executable(_read(job.texts[chunk.last]), job.how[0]).compile()
+    ready = handle.ready()
+    handle.wait()
+    return ready or handle.from_cache
+
+
+def _here() -> str:
+    """The worker that this runs on."""
+    return str(import_module("distributed").get_worker().address)
+
+
+def _memory() -> int:
+    return int(import_module("psutil").Process().memory_info().rss)
+
+
+_read = functools.lru_cache(256)(parse)

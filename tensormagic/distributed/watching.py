@@ -1,0 +1,212 @@
+"""The chunks of one stage on a cluster, from being handed out until all of their parts are there.
+
+What is lost with its worker is handed out again; the last chunks, where they take long, are computed a second time on another
+worker, and the first answer is taken; whatever ends it early has the cluster stop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tensormagic.distributed.tasks import Job, on_worker, together
+from tensormagic.ir.errors import GuardError
+from tensormagic.session import Counted
+
+if TYPE_CHECKING:
+    from tensormagic.distributed.cluster import Cluster
+
+BLOCK = 16  # chunks whose parts one task puts together: a power of two, so that the tree is that of all chunks
+LOOK = 0.25  # seconds between two looks at what is done
+LATE = 1.0, 3.0  # seconds, and times what a chunk takes, after which the last ones are computed a second time
+TRIES = 5  # times that a chunk is handed out again
+_GONE = {"lost", "cancelled", "error"}
+
+
+class Handed:
+    """The chunks of a stage that were handed out.
+
+    Parameters
+    ----------
+    cluster
+        What knows the chunks.
+    job
+        What is the same for all.
+    ufuncs
+        What puts two parts together, for each part.
+    count
+        How many results with rows there are.
+    """
+
+    def __init__(self, cluster: Cluster, job: Job, ufuncs: tuple[str, ...], count: int) -> None:
+        self.cluster, self.job, self.ufuncs, self._count = cluster, job, ufuncs, count
+        self._client: Any = cluster.client
+        self._dask: Any = import_module("dask")
+        self._distributed: Any = import_module("distributed")
+        chunks = len(cluster.groups)
+        self._members = [range(k, min(k + BLOCK, chunks)) for k in range(0, chunks, BLOCK)]
+        self._chunks: dict[int, Any] = {}  # futures of chunks whose block is not there yet
+        self._second: dict[int, Any] = {}
+        self._blocks: list[Any] = [None] * len(self._members)
+        self._tried: dict[int, int] = {}
+        self.rows: list[list[Any]] = [[] for _ in range(chunks)]
+        self.progress = Counted("on the cluster: chunk", chunks)
+
+    def results(self) -> list[Any]:
+        """The parts of each block, put together, with what is told of them."""
+        try:
+            self._hand_out(range(self.progress.count))
+            while True:
+                self._watch()
+                try:
+                    return self._client.gather(self._blocks)
+                except self._losses:
+                    continue
+        except BaseException:
+            self._stop()
+            raise
+
+    @property
+    def _losses(self) -> tuple[type[BaseException], ...]:
+        """What is raised where something was lost with its worker, and nothing else is wrong."""
+        return (import_module("concurrent.futures").CancelledError, import_module("asyncio").CancelledError)
+
+    def _stop(self) -> None:
+        """Have the cluster leave what nobody waits for."""
+        known = [*self._chunks.values(), *self._second.values(), *(b for b in self._blocks if b is not None)]
+        self._client.cancel(known, force=True)
+
+    # handing out
+
+    def _hand_out(self, numbers: Iterable[int]) -> None:
+        """Have these chunks computed, and the blocks that they are in."""
+        tasks = self._tasks(numbers)
+        self._chunks.update(zip(tasks, self._client.compute([*tasks.values()], optimize_graph=False), strict=True))
+        self._gather_blocks({k // BLOCK for k in tasks})
+        self._keep_rows(tasks)
+
+    def _tasks(self, numbers: Iterable[int]) -> dict[int, Any]:
+        sent = self._dask.delayed(self.job, pure=False, traverse=False)  # once in the graph: workers hand it on
+        task = self._dask.delayed(on_worker, pure=False)
+        return {k: task(sent, self.cluster.chunk(k), *self.cluster.pieces(k)) for k in numbers}
+
+    def _gather_blocks(self, blocks: Iterable[int]) -> None:
+        """Have blocks put together from the chunks that there are."""
+        for b in sorted(blocks):
+            chunks = [self._chunks[k] for k in self._members[b]]
+            if self._count:  # rows stay where they are
+                chunks = [self._client.submit(_first, c, pure=False) for c in chunks]
+            self._blocks[b] = self._client.submit(together, self.ufuncs, not self._count, *chunks, pure=False)
+
+    def _keep_rows(self, numbers: Iterable[int]) -> None:
+        for k in numbers:
+            self.rows[k] = [self._client.submit(_row, self._chunks[k], r, pure=False) for r in range(self._count)]
+
+    # watching
+
+    def _watch(self) -> None:
+        """Until all blocks are there."""
+        began = last = time.perf_counter()
+        done = -1
+        while pending := [b for b in range(len(self._blocks)) if not self._is_there(b)]:
+            self._mend(pending)
+            self._wait([self._blocks[b] for b in pending])
+            self.progress.done = self._finished()
+            now = time.perf_counter()
+            if self.progress.done > done:
+                done, last = self.progress.done, now
+            elif now - last > max(LATE[0], LATE[1] * (now - began) * len(self.cluster.workers) / max(done, 1)):
+                self._double()
+
+    def _is_there(self, block: int) -> bool:
+        """Whether a block is put together; its chunks are let go then."""
+        if self._blocks[block].status != "finished":
+            return False
+        for k in self._members[block]:
+            self._chunks.pop(k, None)
+            second = self._second.pop(k, None)
+            if second is not None:
+                second.cancel(force=True)
+        return True
+
+    def _finished(self) -> int:
+        return self.progress.count - sum(c.status != "finished" for c in self._chunks.values())
+
+    def _wait(self, futures: Sequence[Any]) -> None:
+        try:
+            self._distributed.wait(futures, timeout=LOOK)
+        except (TimeoutError, *self._losses):
+            pass
+
+    def _mend(self, blocks: Sequence[int]) -> None:
+        """Take second answers that are there, and hand out again what was lost."""
+        lost: set[int] = set()
+        changed: set[int] = set()
+        for b in blocks:
+            for k in self._members[b]:
+                if k not in self._chunks or self._is_gone(self._chunks[k]):
+                    lost.add(k)
+                elif k in self._second and self._chunks[k].status != "finished":
+                    changed |= self._take_second(k)
+            if self._is_gone(self._blocks[b]):
+                changed.add(b)
+        if lost:
+            self._again(sorted(lost))
+        self._gather_blocks(changed - {k // BLOCK for k in lost})
+
+    def _take_second(self, number: int) -> set[int]:
+        """Take the second answer of a chunk where it is there; the block that it is in."""
+        second = self._second[number]
+        if second.status != "finished":
+            return set()
+        self._chunks[number].cancel(force=True)
+        self._chunks[number] = self._second.pop(number)
+        self._keep_rows([number])
+        self.cluster.report.doubled += 1
+        return {number // BLOCK}
+
+    def _is_gone(self, future: Any) -> bool:
+        """Whether a result is lost; an error of the computation is raised."""
+        if future.status not in _GONE:
+            return False
+        if future.status == "error":
+            error = future.exception()
+            if isinstance(error, self._distributed.KilledWorker):
+                raise GuardError(
+                    f"workers were lost again and again over one chunk: {error}",
+                    "Where they have too little memory for a chunk, make chunks of fewer rows.",
+                ) from error
+            if not isinstance(error, self._losses):
+                raise error
+        return True
+
+    def _again(self, numbers: Sequence[int]) -> None:
+        for k in numbers:
+            self._tried[k] = self._tried.get(k, 0) + 1
+            if self._tried[k] > TRIES:
+                raise GuardError(f"chunk {k} was lost {TRIES} times, each time with the worker that had it")
+            self.cluster.lost(k)
+        self.cluster.report.again += len(numbers)
+        self._hand_out(numbers)
+
+    def _double(self) -> None:
+        """Have the last chunks computed a second time, where there are workers that have nothing to do."""
+        late = [k for k, c in self._chunks.items() if c.status == "pending" and k not in self._second]
+        busy = self._client.processing()
+        free = [w for w in self.cluster.workers if not busy.get(w)]
+        if not late or not free or len(late) > sum(map(self.cluster.workers.__getitem__, self.cluster.workers)):
+            return
+        for k, task in self._tasks(late[: len(free)]).items():
+            (self._second[k],) = self._client.compute(
+                [task], optimize_graph=False, workers=free, allow_other_workers=True
+            )
+
+
+def _first(result: tuple[Any, list[Any]]) -> Any:
+    return result[0]
+
+
+def _row(result: tuple[Any, list[Any]], number: int) -> Any:
+    return result[1][number]

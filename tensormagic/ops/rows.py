@@ -1,0 +1,78 @@
+"""Where the rows of a batch are in the result of an op, for where they are in its operands: what the rules of the kinds share.
+
+Rows are split into chunks of neighbours. A rule gives the axis that has the rows in the result, or, for a reduction over them, the
+name of the ufunc that puts those of two chunks together. An axis of rows may be shorter than the batch by a number: its element k
+is then made of the rows from k on, as that of ``x[1:] - x[:-1]`` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size
+
+Axes = Sequence[int | None]
+"""The axis of rows in each operand; None for one that is the same for all rows."""
+Found = int | str
+"""The axis of rows in a result; for a reduction over them, the ufunc that puts two together."""
+
+
+class Mixed(Exception):  # noqa: N818 (caught where the user's line is known)
+    """Rows are mixed in a way that has no rule."""
+
+
+def common_axis(axes: Axes) -> int:
+    """The axis that all operands have their rows along."""
+    found = set(axes)
+    if found == {None}:
+        raise Mixed("has a size that follows from the number of rows")
+    if None in found:
+        raise Mixed("takes rows together with what is whole")
+    if len(found) != 1:
+        raise Mixed("takes together what has the rows along different axes")
+    return next(a for a in axes if a is not None)
+
+
+def other_axis(axes: Axes, own: Sequence[int]) -> int:
+    """The axis of rows for what runs along axes of its own and keeps the shape."""
+    axis = common_axis(axes)
+    if axis in own:
+        raise Mixed("runs along the rows, and each of these depends on others")
+    return axis
+
+
+def missing_rows(size: Size, rows: Size) -> int | None:
+    """By how much a size is less than the number of rows; None where it is no such size.
+
+    Examples
+    --------
+    >>> from tensormagic.ir.size import symbol
+    >>> n = symbol("n")
+    >>> missing_rows(n - 2, n), missing_rows(n + 1, n), missing_rows(3, n)
+    (2, None, None)
+    """
+    less = rows - size
+    return less if isinstance(less, int) and less >= 0 else None
+
+
+def rows_in(shape: Sequence[Size], rows: Size) -> int | None:
+    """The first axis of a shape that is as long as the batch, or shorter by a number."""
+    return next((k for k, size in enumerate(shape) if missing_rows(size, rows) is not None), None)
+
+
+def axis_of_rows(node: Node, axes: Axes, rows: Size) -> Found:
+    """The axis of rows in a result; for a part, the ufunc that puts two together.
+
+    Parameters
+    ----------
+    node
+        A node that reads rows, or whose shape has their number.
+    axes
+        The axis of rows in each operand; None for one that is whole.
+    rows
+        The number of rows.
+    """
+    op: Any = node.op  # nodes know of their op only a name and types
+    return op.split(node, axes, rows)

@@ -1,0 +1,267 @@
+"""Chunks on a cluster in this process: captures and machine code that are kept, workers that are lost or slow, and what is told."""
+
+import functools
+import itertools
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic import session
+
+distributed = pytest.importorskip("distributed", reason="Dask is an optional extra of the package")
+import dask.array as da  # noqa: E402  (after the check that it is there)
+
+from tensormagic.distributed import distribute, tasks, watching  # noqa: E402
+
+RNG = np.random.default_rng(5)
+X, Y = RNG.normal(size=(4000, 3)), RNG.normal(size=4000)
+P = {"w": RNG.normal(size=3), "b": 0.5}
+
+
+@pytest.fixture(autouse=True)
+def by_numpy(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+
+
+def cluster(count: int) -> Any:
+    return distributed.LocalCluster(
+        n_workers=count, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50
+    )
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with cluster(2) as own, distributed.Client(own) as found:
+        yield found
+
+
+def loss(x, y, p):
+    z = x @ p["w"] + p["b"]
+    return np.mean(np.logaddexp(0, z) - y * z)
+
+
+STEP = tm.value_and_grad(loss, argnums=2)
+
+
+def bits(result: Any) -> list[bytes]:
+    value, slopes = result
+    return [np.asarray(v).tobytes() for v in (value, slopes["w"], slopes["b"])]
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_the_bits_are_the_same_for_any_number_of_workers(tier: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    found: list[Any] = []
+    for count in (1, 2, 4):
+        with cluster(count) as own, distributed.Client(own) as client:
+            f = tm.distribute(STEP, client)
+            found.append(bits(f(tm.shard(X, rows=137), tm.shard(Y), P)))
+            assert f.report is not None
+            assert (f.report.chunks, len(f.report.workers)) == (30, count)
+    assert found[0] == found[1] == found[2]
+
+
+def test_it_is_captured_once_for_each_kind_of_arguments(client: Any, monkeypatch: pytest.MonkeyPatch):
+    made: list[Any] = []
+    traced = distribute.traced
+    monkeypatch.setattr(distribute, "traced", lambda *of: made.append(of) or traced(*of))
+    scale = [2.0]
+    f = tm.distribute(lambda x, w, k=1: (x @ w * scale[0]).sum() ** k, client)
+    x, w = tm.shard(X, rows=1000), P["w"]
+    first = f(x, w)
+    assert f(x, w * 2) == pytest.approx(2 * first)
+    assert f(tm.shard(X[:3000], rows=500), w) == pytest.approx((X[:3000] @ w * 2).sum())
+    assert len(made) == 1
+    assert f(x, w, 2) == pytest.approx(first**2)
+    scale[0] = 4.0
+    assert f(x, w) == pytest.approx(2 * first)
+    assert len(made) == 3
+
+
+def test_machine_code_is_found_on_the_workers(client: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    f = tm.distribute(lambda x: (np.tanh(x) * 1.25 + x).sum(), client)
+    x = tm.shard(X, rows=1000)
+    f(x)
+    monkeypatch.setattr(session, "_executables", OrderedDict())  # as another process has none
+    f(x)
+    assert f.report is not None
+    assert f.report.found == f.report.chunks == 4
+
+
+async def lose(worker: Any) -> None:
+    await worker.close(nanny=False, executor_wait=False, reason="lost by a test")
+
+
+def instead(patch: pytest.MonkeyPatch, change: Callable[[Any], None]) -> None:
+    """Have workers do something before each chunk that they compute."""
+    before = tasks.on_worker
+
+    @functools.wraps(before)
+    def changed(job, chunk, *pieces):
+        change(chunk)
+        return before(job, chunk, *pieces)
+
+    patch.setattr(tasks, "on_worker", changed)
+    patch.setattr(watching, "on_worker", changed)
+
+
+def test_a_worker_that_is_lost_at_any_moment_changes_nothing():
+    with cluster(12) as own, distributed.Client(own) as client:
+        f = tm.distribute(STEP, client)
+        x, y = tm.shard(X, rows=100), tm.shard(Y)
+        before = bits(f(x, y, P))
+        for moment, worker in zip(RNG.integers(0, 38, 10), list(own.workers.values()), strict=False):
+            calls, threads = itertools.count(), []
+
+            def losing(_chunk, calls=calls, moment=moment, worker=worker, threads=threads):
+                if next(calls) == moment:
+                    threads.append(threading.Thread(target=client.sync, args=(lose, worker)))
+                    threads[0].start()
+
+            with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                instead(patch, losing)
+                assert bits(f(x, y, P)) == before, moment
+            threads[0].join()
+            lost = [str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)]
+            assert len(lost) <= 1  # none where it was lost after it had done its part
+            assert all(worker.address in text for text in lost)
+        assert bits(f(x, y, P)) == before
+        assert len(client.nthreads()) == 2
+
+
+def test_rows_that_cannot_be_read_again_are_an_error_when_they_are_lost():
+    with cluster(2) as own, distributed.Client(own) as client:
+        worker = own.workers[0]
+        f = tm.distribute(lambda x: np.cos(x).sum(), client)
+        with pytest.MonkeyPatch.context() as patch:
+            instead(patch, lambda _chunk: time.sleep(0.05))
+            threading.Timer(0.2, client.sync, (lose, worker)).start()
+            with pytest.raises(tm.GuardError, match="a worker was lost, with rows that cannot be read again"):
+                f(X[k : k + 100] for k in range(0, len(X), 100))
+
+
+def test_what_takes_long_is_computed_twice(client: Any, monkeypatch: pytest.MonkeyPatch):
+    f = tm.distribute(STEP, client)
+    x, y = tm.shard(X, rows=500), tm.shard(Y)
+    before, slow, once = bits(f(x, y, P)), threading.Event(), itertools.count()
+    monkeypatch.setattr(watching, "LATE", (0.2, 0.2))
+    monkeypatch.setattr(watching, "LOOK", 0.05)
+    instead(monkeypatch, lambda chunk: chunk.number == 5 and next(once) == 0 and slow.wait(20))
+    start = time.perf_counter()
+    assert bits(f(x, y, P)) == before
+    assert time.perf_counter() - start < 15
+    slow.set()
+    assert f.report is not None
+    assert f.report.doubled in {1, 2, 3}  # and those that waited behind it
+    assert "computed twice, as it took long" in f.report.title
+
+
+def test_an_interrupt_stops_the_cluster(client: Any, monkeypatch: pytest.MonkeyPatch):
+    go, done = threading.Event(), []
+    instead(monkeypatch, lambda chunk: go.wait(20) and done.append(chunk))
+
+    def interrupted(*_of: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching.Handed, "_wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tm.distribute(STEP, client)(tm.shard(X, rows=50), tm.shard(Y), P)
+    monkeypatch.undo()
+    go.set()
+    deadline = time.perf_counter() + 10
+    while any(client.processing().values()) and time.perf_counter() < deadline:
+        time.sleep(0.02)
+    assert len(done) < 10  # of 80: what ran at that moment
+
+
+def test_what_moves_is_counted(client: Any):
+    f = tm.distribute(STEP, client)
+    x, y = tm.shard(X, rows=100), tm.shard(Y)
+    f(x, y, P)
+    first = f.report
+    f(x, y, P)
+    second = f.report
+    assert first is not None
+    assert second is not None
+    assert first.data.bytes == X.nbytes + Y.nbytes
+    assert second.data.bytes == 0
+    assert second.parameters.bytes == 2 * (
+        8 * 3 + 8 + 8
+    )  # the weights, the bias and the number of rows, to each worker
+    assert second.results.bytes == 3 * (8 * 3 + 8 + 8)  # of 40 chunks in 3 blocks
+    assert second.parts.bytes <= 40 * (8 * 3 + 8 + 8)
+    text, page = repr(second), second._repr_html_()
+    assert "value_and_grad(loss): 4,000 rows in 40 chunks, 1 stage" in text
+    assert "parameters, client to workers" in text
+    assert page.count("<tr>") == len(text.splitlines()) - 1
+
+
+def test_rows_are_lent_to_the_chunk_before(client: Any, tmp_path: Path):
+    path = tmp_path / "y.npy"
+    np.save(path, Y)
+    f = tm.distribute(lambda y: ((y[2:] - y[:-2]) ** 2, np.abs(np.diff(y)).max()), client)
+    ways = tm.shard(Y, rows=700), np.load(path, mmap_mode="r"), da.from_array(Y, chunks=(3000, 998, 1, 1))
+    for way in ways:
+        rows, largest = f(way)
+        np.testing.assert_array_equal(rows.compute(), (Y[2:] - Y[:-2]) ** 2)
+        assert largest == np.abs(np.diff(Y)).max()
+        assert f.report is not None
+    assert f.report.chunks == 2
+    assert f.report.halos.bytes == 1 * 2 * 8 * f.report.stages
+
+
+def test_files_are_read_by_the_workers(client: Any, tmp_path: Path):
+    np.save(tmp_path / "x.npy", X)
+    f = tm.distribute(lambda x: (x * np.arange(1.0, 4.0)).sum(axis=0), client)
+    whole = np.load(tmp_path / "x.npy", mmap_mode="r")
+    turned = np.memmap(tmp_path / "t", float, "w+", shape=(3, 4000), order="F")
+    turned[:] = X.T
+    for x in (whole, whole[100:-7], whole[::-3], turned.T, whole[:, ::-1]):
+        np.testing.assert_allclose(f(x), (np.array(x) * np.arange(1.0, 4.0)).sum(axis=0), rtol=1e-12)
+        assert f.report is not None
+        assert f.report.data.bytes == 0
+    own = np.load(tmp_path / "x.npy", mmap_mode="c")  # changes stay in this process
+    own[0] = 1e6
+    np.testing.assert_allclose(f(own), (np.array(own) * np.arange(1.0, 4.0)).sum(axis=0), rtol=1e-12)
+    assert f.report is not None
+    assert f.report.data.bytes == X.nbytes
+
+
+def test_a_zarr_array_is_read_in_its_own_chunks(client: Any, tmp_path: Path):
+    zarr = pytest.importorskip("zarr", reason="zarr is not among what the tests need")
+    kept = zarr.open_array(tmp_path / "x.zarr", mode="w", shape=X.shape, chunks=(512, 2), dtype=X.dtype)
+    kept[:] = X
+    f = tm.distribute(lambda x: (np.exp(x), x.max(axis=0)), client)
+    for given in (kept, tm.shard(kept)):
+        rows, largest = f(given)
+        np.testing.assert_array_equal(rows.compute(), np.exp(X))
+        np.testing.assert_array_equal(largest, X.max(axis=0))
+
+
+def test_rows_of_what_is_lazy_are_lazy(client: Any):
+    made: list[int] = []
+    x = da.map_blocks(lambda b: made.append(len(b)) or b + 1, da.from_array(X, chunks=(1000, 3)), dtype=float)
+    rows, total = tm.distribute(lambda x: (x - x.mean(axis=0), x.sum()), client)(x)
+    count = len(made)
+    np.testing.assert_allclose(rows[:10].compute(), (X - X.mean(axis=0))[:10], rtol=1e-12, atol=1e-13)
+    assert len(made) <= count + 1
+    assert total == pytest.approx((X + 1).sum())
+
+
+def test_examples_by_vmap_over_workers(client: Any):
+    each = tm.vmap(tm.grad(lambda x, y, w: (x @ w - y) ** 2, argnums=2), in_axes=(0, 0, None))
+    f = tm.distribute(lambda x, y, w: (each(x, y, w), (each(x, y, w) ** 2).sum(axis=0)), client)
+    rows, total = f(tm.shard(X, rows=300), tm.shard(Y), P["w"])
+    slopes = 2 * (X @ P["w"] - Y)[:, None] * X
+    np.testing.assert_allclose(rows.compute(), slopes, rtol=1e-12)
+    np.testing.assert_allclose(total, (slopes**2).sum(axis=0), rtol=1e-12)

@@ -25,6 +25,7 @@ from tensormagic.notebook.interrupting import Interrupts, again
 from tensormagic.notebook.lines import comments_first
 from tensormagic.notebook.looks import TensorLooks
 from tensormagic.notebook.magic import TensorMagics
+from tensormagic.notebook.objects import Objects
 from tensormagic.notebook.progress import Progress
 from tensormagic.notebook.rewriting import TensorRewriting
 from tensormagic.notebook.stale import stored_in
@@ -45,6 +46,7 @@ class Extension:
         self.default = TensorDefault(shell, self.magics.views)
         self.progress = Progress(lambda: self.magics.rich)
         self.interrupts = Interrupts()
+        self.objects = Objects()
         self.magics.marked, self.magics.running = self.default.marked, lambda: self.default.running
         self.matcher = completion.matcher(shell)
         self.inspecting = Inspecting(shell, self.magics)
@@ -144,6 +146,7 @@ class Extension:
                 lost = {name for name in bound if name not in self.shell.user_ns}
                 errors.unbound.update(dict.fromkeys(lost, f"In[{result.execution_count}]"))
         self.magics.reporting.end()
+        self.objects.tell(self.shell.user_ns)
         self.magics.views.follow()
 
     def named(self, filename: str) -> Cell | None:

@@ -15,7 +15,7 @@ import numpy as np
 from IPython.core.error import UsageError
 
 from tensormagic import session
-from tensormagic.capture import context, inputs, living, random
+from tensormagic.capture import context, inputs, living, random, taken
 from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
 from tensormagic.capture.context import Cell
 from tensormagic.capture.home import seen
@@ -399,6 +399,7 @@ def _commit(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> N
         _keep_read(outcome, [buffer.array for buffer, _ in stores])
     for buffer, value in stores:
         np.copyto(buffer.array, value, casting="same_kind")
+        taken.note_store(buffer.node, buffer.array, buffer.name)
     random.commit(drawn, states)
     outcome.stored = tuple(buffer.name for buffer, _ in stores)
     for name in captured.deleted:

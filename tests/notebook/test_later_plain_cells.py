@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -92,3 +93,23 @@ def test_what_json_does_is_given_back(notebook: Any) -> None:
     notebook.ok("%unload_ext tensormagic")
     assert json.JSONEncoder.default.__module__ == "json.encoder"
     notebook.ok("%load_ext tensormagic")
+
+
+@pytest.mark.parametrize(
+    ("cell", "column"),
+    [
+        ("t = pd.DataFrame({'x': x, 'm': m})", "t['m']"),
+        ("t = pd.DataFrame({'x': x}); t['m'] = m", "t['m']"),
+        ("t = pd.Series(h)", "t"),
+        ("t = pd.DataFrame([d, d])", "t['loss']"),
+    ],
+)
+def test_lazy_numbers_in_tables_are_told(notebook: Any, cell: str, column: str) -> None:
+    pytest.importorskip("pandas")
+    notebook.ok(f"{START}\nimport pandas as pd")
+    notebook.ok(f"%%tensor -q\n{CAPTURED}")
+    with pytest.warns(UserWarning, match=f"{re.escape(column)} holds lazy numbers"):
+        notebook.ok(cell)
+    notebook.ok(f"{column} = {column}.astype(float)")
+    assert notebook.ok(f"str({column}.dtype)").value == "float64"
+    notebook.ok(f"%%tensor -q\n{cell}")  # which pandas gets values in

@@ -129,3 +129,32 @@ def test_pandas_does_not_take_a_mask_for_positions(notebook):
         notebook["table"].iloc[notebook["mask"]]
     assert notebook["table"].iloc[notebook["mask"].numpy()].shape == (2, 1)
     assert notebook["table"].iloc[notebook["k"][: int(notebook["many"])]].a.tolist() == [3.0, 1.0]
+
+
+STORES = {
+    "an array": ("v[:] = w * 2", "(v * w).sum()"),
+    "an element": ("v[1] = w.sum()", "v[1] + w[0]"),
+    "added": ("v += w", "(v + w).sum()"),
+    "in a dictionary": ("d['v'][:] = w ** 2", "(d['v'] + w).sum()"),
+    "by way of another": ("v[:] = w\nu[:] = v * 2", "(u + w).sum()"),
+    "of a number": ("v[:] = a * 2", "v.sum() + a"),
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_what_a_cell_has_stored_has_no_history_and_a_gradient_says_so(notebook, name):
+    store, value = STORES[name]
+    notebook.shell.push(
+        {"w": np.array([1.0, 2.0]), "v": np.zeros(2), "u": np.zeros(2), "a": 3.0, "d": {"v": np.zeros(2)}}
+    )
+    wrt = "a" if "a" in value.split() else "w"
+    for line in store.splitlines():
+        notebook.ok(f"%%tensor -q\n{line}")
+    with pytest.warns(ConstantGradientWarning, match=rf"stored into here, with what depends on {wrt}"):
+        notebook.ok(f"%%tensor --grad {wrt} -q\n{value}")
+    notebook.ok(f"%%tensor --grad {wrt} -q\n{value}")  # told once
+    notebook.ok("v[:] = 1\nu[:] = 2\nd['v'][:] = 3")
+    notebook.ok(f"%%tensor --grad {wrt} -q\n{value}")
+    notebook.ok(f"%%tensor -q\n{store.splitlines()[-1]}")
+    notebook.ok("w[0] = 7\na = 4.0")  # others than it was made of
+    notebook.ok(f"%%tensor --grad {wrt} -q\n{value}")

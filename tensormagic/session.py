@@ -515,14 +515,22 @@ coming: weakref.WeakKeyDictionary[Node, Future[Any]] = weakref.WeakKeyDictionary
 
 def _await(nodes: Sequence[Node]) -> None:
     """Wait for what ``nodes`` need that is computed in the background; what fails there is computed again, and fails here."""
-    there = _values.here()
-    found = {coming[n] for n in topological(nodes, stop=there.__contains__) if n in coming and n not in there}
+    found = _coming_for(nodes)
     if found:
         wait(found)
 
 
-def later(nodes: Sequence[Node]) -> tuple[list[Node], Callable[[], dict[Node, Any]]]:
-    """What has to be computed of ``nodes``, and what computes it, on another thread: over inputs as they are now, without the lock.
+def _coming_for(nodes: Sequence[Node]) -> set[Future[Any]]:
+    """What computes in the background what ``nodes`` need."""
+    there = _values.here()
+    return {coming[n] for n in topological(nodes, stop=there.__contains__) if n in coming and n not in there}
+
+
+Later = tuple[list[Node], Callable[[], dict[Node, Any]], set["Future[Any]"]]
+
+
+def later(nodes: Sequence[Node]) -> Later:
+    """What has to be computed of ``nodes``, what does that on another thread, over inputs as they are now, and what that waits for.
 
     Raises
     ------
@@ -530,8 +538,25 @@ def later(nodes: Sequence[Node]) -> tuple[list[Node], Callable[[], dict[Node, An
         Where that prints, or calls functions as they are: then the order of effects would be another one.
     """
     have(wanted := [n for n in nodes if n.op is INPUT or n.op is CONSTANT])
-    if coming:
-        _await(nodes)
+    after = _coming_for(nodes) if coming else set()
+    if not after:
+        return *_apart_from_here(nodes, wanted), after
+    there = _values.here()
+    pending = [n for n in dict.fromkeys(nodes) if n not in there]
+    _refuse_effects(close_over(pending, use_values=False).graph)
+    return pending, lambda: _apart_from_here(nodes, wanted)[1](), after
+
+
+def _refuse_effects(graph: Graph) -> None:
+    if not graph.ops.isdisjoint({"tell", "outside"}):
+        raise CaptureError(
+            "a computation that prints, or calls functions as they are, is not done in the background",
+            "Leave --async out.",
+        )
+
+
+def _apart_from_here(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[list[Node], Callable[[], dict[Node, Any]]]:
+    """What of ``nodes`` is not there, and what computes it without the lock, over copies; inputs that are ``wanted`` are there."""
     with _lock:
         there, table = _values.here(), _values.table()
         known = {n: there[n] for n in wanted}
@@ -541,11 +566,7 @@ def later(nodes: Sequence[Node]) -> tuple[list[Node], Callable[[], dict[Node, An
             return [], lambda: known
         closed, values, sizes = _bound(pending)
         program = executable(closed.graph)
-    if program.tells or program.calls:
-        raise CaptureError(
-            "a computation that prints, or calls functions as they are, is not done in the background",
-            "Leave --async out.",
-        )
+    _refuse_effects(program.graph)
     given = [np.array(v, order="K") if isinstance(v, np.ndarray) and not _is_kept(v) else v for v in values]
 
     def run() -> dict[Node, Any]:

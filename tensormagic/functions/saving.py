@@ -12,6 +12,7 @@ import io
 import json
 import platform
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from tensormagic.functions.compiled import ARRAY, Compiled
 from tensormagic.functions.forms import Form, UnwritableError, form_of, tree_of
 from tensormagic.functions.record import Record
 from tensormagic.functions.tracing import Traced
-from tensormagic.ir.errors import CaptureError, FormatError, ParseError, TensorError
+from tensormagic.ir.errors import CaptureError, FormatError, ParseError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.text import parse
@@ -115,12 +116,10 @@ def _small_files(function: Compiled) -> dict[str, bytes]:
     symbols = {str(s) for p in function.graph.parameters for s in p.type.shape if str(s).isidentifier()}
     parts: dict[str, bytes] = {}
     for given in (f"{s}={k}" for s in sorted(symbols)[:_MOST_SYMBOLS] for k in (0, 1)):
-        try:
+        with suppress(Exception):  # what NumPy, or the user's code, says of such a size is said where it is called
             small = function.with_sizes(given)
-        except (TensorError, ValueError, TypeError, IndexError):  # as NumPy would say where it is called
-            continue
-        if small is not None:
-            parts[_SMALL + given] = written(small, codes=False, small=False)
+            if small is not None:
+                parts[_SMALL + given] = written(small, codes=False, small=False)
     return parts
 
 

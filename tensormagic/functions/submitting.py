@@ -10,7 +10,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from contextvars import copy_context
@@ -117,6 +117,18 @@ class Submitted(Future[Any]):
         else:
             self.set_exception(failed)
 
+    def lost(self) -> None:
+        """Fail in a forked child, where nothing computes it: the threads that did, and who waited, are the parent's."""
+        self._condition, self._guard = threading.Condition(), threading.Lock()
+        self._waiters, self._done_callbacks = [], []
+        if not self.done():
+            self.set_exception(
+                GuardError(
+                    f"{self.name} of {self.place} was being computed when the process was forked",
+                    "Ask for it in the process that has submitted it, or before that forks.",
+                )
+            )
+
     def settle(self) -> None:
         """Have it done, where what stops it came after its work: once, as it is sent once."""
         for _ in range(2):
@@ -176,10 +188,10 @@ def submit(fun: Any, /, *args: Any) -> Submitted:
     return background(made.traced.name, context.here(), lambda: made.built(made.executable.run(sizes, *owned)))
 
 
-def background(name: str, place: str, call: Callable[[], Any]) -> Submitted:
-    """Have ``call`` run on a thread; its context is that of now."""
+def background(name: str, place: str, call: Callable[[], Any], after: Collection[Future[Any]] = ()) -> Submitted:
+    """Have ``call`` run on a thread, once all of ``after`` is done; its context is that of now."""
     future, here = Submitted(name, place), copy_context()
-    _pool().add(future, lambda: here.run(call))
+    _pool().add(future, lambda: here.run(call), after)
     return future
 
 
@@ -242,10 +254,27 @@ class _Pool:
         self.unfinished: WeakSet[Submitted] = WeakSet()
         self._order = itertools.count()
 
-    def add(self, future: Submitted, call: Callable[[], Any]) -> None:
-        """Have something done."""
+    def add(self, future: Submitted, call: Callable[[], Any], after: Collection[Future[Any]] = ()) -> None:
+        """Have something done, once all of ``after`` is: no thread waits for that."""
         with self._lock:
             self.unfinished.add(future)
+        left, lock = len(after), threading.Lock()
+
+        def one_less(_: Future[Any]) -> None:
+            nonlocal left
+            with lock:
+                left -= 1
+                ready = left == 0
+            if ready:
+                self._begin(future, call)
+
+        for other in after:
+            other.add_done_callback(one_less)
+        if not after:
+            self._begin(future, call)
+
+    def _begin(self, future: Submitted, call: Callable[[], Any]) -> None:
+        with self._lock:
             starts = self._idle <= self._todo.qsize() and self._threads < (os.cpu_count() or 1)
             self._threads += starts
         self._todo.put((future, call))
@@ -256,11 +285,11 @@ class _Pool:
         session.apart.now = True
         while True:
             with suppress(Stopped):  # it comes late
-                self._idle += 1
+                self._count(1)
                 try:
                     future, call = self._todo.get()
                 finally:
-                    self._idle -= 1
+                    self._count(-1)
                 try:
                     with suppress(Stopped):  # between its end and the note of it
                         future.work(call)
@@ -268,6 +297,10 @@ class _Pool:
                     future.settle()
                     self.unfinished.discard(future)
                     del future, call
+
+    def _count(self, more: int) -> None:
+        with self._lock:
+            self._idle += more
 
     def close(self) -> list[Submitted]:
         """Stop all of it; what was not finished."""
@@ -301,7 +334,9 @@ def _tell_unfinished() -> None:
 
 def _after_fork() -> None:
     global _current, _making
-    _current, _making = None, threading.Lock()  # its threads are the parent's
+    old, _current, _making = _current, None, threading.Lock()  # its threads are the parent's
+    for future in list(old.unfinished) if old is not None else ():
+        future.lost()
 
 
 if hasattr(os, "register_at_fork"):

@@ -43,7 +43,7 @@ def work(outcome: Outcome) -> Callable[[], Submitted]:
     leaves, build = flatten(outcome.result)
     parts = [*leaves, *tensors_in(list(outcome.outputs.values())), *outcome.gradients.values()]
     wanted = list(dict.fromkeys(t.node for t in parts if isinstance(t, Tensor)))
-    pending, run = session.later(wanted)
+    pending, run, after = session.later(wanted)
 
     def call() -> Any:
         try:
@@ -54,10 +54,13 @@ def work(outcome: Outcome) -> Callable[[], Submitted]:
         return build(iter([known[v.node] if isinstance(v, Tensor) else v for v in leaves]))
 
     def start() -> Submitted:
-        future = background(outcome.options.name or "the cell", outcome.code.cell.label, call)
+        future = background(outcome.options.name or "the cell", outcome.code.cell.label, call, after)
         for node in pending:
             if not future.done():
                 session.coming[node] = future
+        future.add_done_callback(
+            lambda _: [session.coming.pop(node, None) for node in pending]
+        )  # where it has never begun
         return future
 
     return start

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from IPython.core.display_functions import publish_display_data
@@ -20,8 +21,9 @@ from tensormagic.capture.cell import Code
 from tensormagic.capture.summary import type_text
 from tensormagic.config import config
 from tensormagic.notebook import errors
+from tensormagic.notebook.arriving import show_when_there
 from tensormagic.notebook.check import check
-from tensormagic.notebook.display import Report, Reporting, Views, portrait_of
+from tensormagic.notebook.display import Report, Reporting, Views, headline, portrait_of
 from tensormagic.notebook.forms import Panel, forms_of, seconds_text
 from tensormagic.notebook.options import CHOICES, Options, declare, of_line, read
 from tensormagic.notebook.panels import PANELS
@@ -156,6 +158,9 @@ class TensorMagics(Magics):
         if outcome.later is not None:
             future = outcome.later
             outcome.release()
+            if not options.quiet and self.rich:
+                given = outcome.name, outcome.result, outcome.gradients, None
+                show_when_there(future, code.cell.label, partial(headline, *given, computed=True))
             return None if options.quiet else future
         if options.quiet:
             return None

@@ -1,6 +1,7 @@
 """Calls in the background: results and errors as in the foreground, inputs as they were, cancelling, the end of a process."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
@@ -228,3 +229,47 @@ def test_cancelling_at_any_moment_ends_it():
             assert not cancelled
             assert value.shape == X.shape
     assert np.array_equal(tm.submit(lambda x: x - 1, X).result(60), X - 1)
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor runs one thread of them")
+def test_f1_f3_g4_independent_products_and_kernels_run_side_by_side(tier):
+    large, small = np.ones((1500, 1500)), np.full((60, 60), 2.0)
+    kernel = tm.compile(lambda x: np.exp(x).sum(), "float64[n, m]")
+    slow, product = (
+        tm.compile(lambda x: x @ x @ x @ x @ x, "float64[n, n]"),
+        tm.compile(lambda x: x @ x, "float64[n, n]"),
+    )
+    for made in (slow, product, kernel):
+        tm.submit(made, small).result(60)
+    running = tm.submit(slow, large)
+    quick = tm.submit(product, small), tm.submit(kernel, small)
+    assert quick[0].result(60)[0, 0] == 240
+    assert quick[1].result(60) == pytest.approx(3600 * np.exp(2))
+    assert not running.done()  # a product and a kernel have run while other products do
+    assert running.result(60)[0, 0] == 1500.0**4
+
+
+def test_a_forked_child_is_told_and_computes_its_own():
+    read, write = os.pipe()
+    endless, told = [tm.submit(long, X, 100_000_000) for _ in range(8)], []
+    for future in endless:
+        future.add_done_callback(told.append)
+    child = os.fork()
+    if child == 0:
+        try:
+            for future in (endless[0], endless[-1]):
+                os.write(write, f"{type(future.exception(5)).__name__} ".encode())
+            os.write(write, f"{len(told)} {tm.submit(lambda x: x.size, X).result(30)}".encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as stream:
+        found = stream.read().split()
+    assert os.waitpid(child, 0)[1] == 0
+    running = [future.done() for future in endless]
+    assert all(future.cancel() for future in endless)
+    for future in endless:
+        with pytest.raises(CancelledError):
+            future.result(60)
+    assert found == [b"GuardError", b"GuardError", b"0", b"1000"]
+    assert not any(running)

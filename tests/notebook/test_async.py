@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from concurrent.futures import CancelledError
 
 import numpy as np
@@ -135,3 +136,63 @@ def test_effects_are_refused_and_leave_nothing(notebook, cell, told):
 def test_a_cell_without_work_is_done_at_once(notebook):
     ran = notebook("%%tensor --async\n3")
     assert ran.result.result.result(10) == 3
+
+
+STEP = "%%tensor --async -q\nh{to} = {of}\nfor k in range({count}):\n    h{to} = np.sin(h{to}) + h{to} * 0.5\nlast = h{to}.sum()"
+
+
+def test_b42_cells_that_use_what_is_computed_return_at_once_and_run_in_order(notebook):
+    X = notebook["X"].copy()
+    first = future_of(notebook(LONG.format(count=30_000)), notebook)
+    for k in range(4):
+        notebook.ok(STEP.format(to=k, of="h" if k == 0 else f"h{k - 1}", count=20))
+    assert not first.done()  # none of the four has waited for it
+    notebook.ok("X[:] = 1e9")
+    quick = notebook.ok("%%tensor --async\n(y * 2).sum()").value
+    assert quick.result(60) == (notebook["y"] * 2).sum()
+    assert not first.done()  # nor has a thread
+    np.testing.assert_allclose(notebook["h3"].numpy(), computed(X, 30_080), rtol=1e-9)
+    assert first.done()
+    np.testing.assert_allclose(float(notebook["last"]), computed(X, 30_080).sum(), rtol=1e-9)
+    assert not list(session.coming)
+
+
+def test_what_waits_for_a_cancelled_cell_computes_it_and_can_be_cancelled(notebook):
+    first = future_of(notebook(LONG.format(count=50_000_000)), notebook)
+    second = future_of(notebook("%%tensor --async\nu = X * 2 + h[0]\nu"), notebook)
+    third = future_of(notebook("%%tensor --async\nv = u + 1\nv"), notebook)
+    assert third.cancel()
+    assert third.cancelled()
+    assert not second.done()
+    assert second.cancel()
+    assert first.cancel()
+    for future in (first, second, third):
+        with pytest.raises(CancelledError):
+            future.result(60)
+    assert not list(session.coming)
+    failing = notebook("%%tensor --async\ni = np.linalg.inv(X[:3, :3] * 0)\ni"), notebook("%%tensor --async\ni + 1")
+    for ran in failing:
+        with pytest.raises(np.linalg.LinAlgError):
+            future_of(ran, notebook).result(60)
+
+
+def test_the_line_under_a_cell_is_filled_in(notebook, monkeypatch):
+    shown = []
+    monkeypatch.setattr(type(notebook.shell.display_pub), "publish", lambda _, data, **more: shown.append((data, more)))
+    future = notebook.shell.run_cell(LONG.format(count=20_000), store_history=True).result
+    assert "is computed in the background" in shown[0][0]["text/plain"]
+    total = future.result(60)
+    for _ in range(1000):
+        if len(shown) > 1:
+            break
+        time.sleep(0.01)
+    assert shown[1][0]["text/plain"] == f"{total:.10g} · float64"
+    assert shown[1][1]["transient"] == shown[0][1]["transient"]
+    assert (shown[0][1].get("update"), shown[1][1]["update"]) in {(None, True), (False, True)}
+    shown.clear()
+    notebook.shell.run_cell("%%tensor --async\nnp.linalg.inv(X[:3, :3] * 0)", store_history=True).result.exception(60)
+    for _ in range(1000):
+        if "Singular" in shown[-1][0]["text/plain"]:
+            break
+        time.sleep(0.01)
+    assert shown[-1][0]["text/plain"] == "LinAlgError: Singular matrix"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from tensormagic.capture.staging.source import PART_NAME, is_users
+from tensormagic.capture.staging.source import is_part_of, is_users
 
 _SHOWN = 20  # frames at either end of a deep recursion
 
@@ -20,8 +20,8 @@ def users_alone(error: BaseException) -> BaseException:
     for one in every:
         code = one.tb_frame.f_code
         if is_users(code.co_filename):
-            if code.co_name == PART_NAME and found:
-                found.pop()  # a block that has become a function: its line is within the one that called it
+            if found and is_part_of(code, found[-1].tb_frame.f_code):
+                found.pop()  # its line is within the function that called it
             found.append(one)
     anywhere = isinstance(error, RecursionError | KeyboardInterrupt)
     if not found or (found[-1] is not every[-1] and not anywhere):

@@ -32,6 +32,7 @@ from tensormagic.functions.travel import maker
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, rebuild, topological
+from tensormagic.ops.effects.raising import behind_checks
 from tensormagic.ops.leaf import INPUT, Source, constant, input_node
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.named import NAMED, is_bare, unnamed
@@ -314,7 +315,7 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
         result, found = value_and_gradient_nodes(scalar_node, closed.wrt)
         if function not in _derived:
             warn_constant(function.name, scalar_node, closed.named())
-        gradient = closed.arranged(found, single)
+        gradient = closed.arranged(behind_checks(found, [scalar_node]), single)
         first = wrap(closed.open([result])[0])
         if not has_aux:
             return first, gradient

@@ -18,6 +18,7 @@ from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type, hint
+from tensormagic.ops.effects.raising import behind_checks
 from tensormagic.ops.leaf import Source, constant, input_node, iota
 from tensormagic.ops.move import broadcast, reshape, transpose
 from tensormagic.ops.op import Tangent
@@ -124,9 +125,10 @@ def _jacobian(function: Function, argnums: ArgNums, mode: Mode | None, name: str
         results = numbers_alone(leaves, function.name)
         _check(function, results, closed.wrt)
         rows = _rows(normal_form(results, closed.wrt), closed.wrt, mode)
-        rest = iter([wrap(n) for n in closed.open([block for row in rows for block in row])])
-        blocks = [[make(rest) for _, make in closed.moving] for _ in results]
-        return build(iter([parts[0] if single else tuple(parts) for parts in blocks]))
+        blocks = behind_checks([block for row in rows for block in row], results)
+        rest = iter([wrap(n) for n in closed.open(blocks)])
+        arranged = [[make(rest) for _, make in closed.moving] for _ in results]
+        return build(iter([parts[0] if single else tuple(parts) for parts in arranged]))
 
     return derived(function, name, body)
 

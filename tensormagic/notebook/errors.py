@@ -9,9 +9,10 @@ import ast
 import builtins
 import difflib
 import linecache
+import os
 import sysconfig
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.staging.source import PART_NAME
+from tensormagic.capture.staging.source import is_part_of
 from tensormagic.capture.summary import type_text
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
@@ -37,6 +38,7 @@ _FOLDERS = (
     *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
     Path(context.__file__).parents[1],
 )
+_PACKAGE = str(Path(context.__file__).parents[1]) + os.sep
 _LIBRARIES = tuple(str(Path(folder).resolve()) for folder in _FOLDERS)
 
 
@@ -79,12 +81,14 @@ class Place:
 def places_of(trace: TracebackType | None, shell: Any) -> list[Place]:
     """The places in the user's code that ``trace`` goes through, outermost first."""
     found: list[Place] = []
+    before: CodeType | None = None
     while trace is not None:
         frame = trace.tb_frame
         code = frame.f_code
         if _is_users(code, shell):
-            if code.co_name == PART_NAME and found:
-                found.pop()  # a block that has become a function: its place is within the one that called it
+            if found and before is not None and is_part_of(code, before):
+                found.pop()  # its place is within the function that called it
+            before = code
             place = _place(context.span_at(code, trace.tb_lasti, trace.tb_lineno), code.co_filename, shell)
             if not place.text.lstrip().startswith(("get_ipython().run_cell_magic(", "get_ipython().run_line_magic(")):
                 found.append(_with_names(place, {**frame.f_globals, **frame.f_locals}))
@@ -312,8 +316,51 @@ def dress(error: BaseException, drawn: Callable[[], list[str]]) -> None:
 
 def whole(error: BaseException, shell: Any) -> list[str]:
     """The whole traceback, as IPython shows it."""
-    lines: list[str] = shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+    drawer = shell.InteractiveTB
+    lines: list[str] = type(drawer).structured_traceback(drawer, type(error), error, error.__traceback__)
     return lines
+
+
+def without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without frames of this package; all of it, where nothing else would be left.
+
+    A block of a function that was made a function of its own stands for the function that called it.
+    """
+    kept: list[TracebackType] = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if kept and is_part_of(code, kept[-1].tb_frame.f_code):
+            kept.pop()
+        if not code.co_filename.startswith(_PACKAGE):
+            kept.append(trace)
+        trace = trace.tb_next
+    bare: TracebackType | None = None
+    for entry in reversed(kept):
+        bare = TracebackType(bare, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return bare
+
+
+def chained(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that Python shows with it."""
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        yield following
+        following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
+
+
+@contextmanager
+def bared(error: BaseException) -> Generator[None]:
+    """While the block runs, tracebacks of an error and of those before it have no frames of this package."""
+    traces = [(one, one.__traceback__) for one in chained(error)]
+    try:
+        for one, trace in traces:
+            one.__traceback__ = without_ours(trace) or trace
+        yield
+    finally:
+        for one, trace in traces:
+            one.__traceback__ = trace
 
 
 def at_node(error: BaseException) -> Place | None:

@@ -70,6 +70,7 @@ class Extension:
         self.encode = JSONEncoder.default
         JSONEncoder.default = lambda encoder, value: self.as_json(encoder, value)  # type: ignore[method-assign]
         shell.showsyntaxerror = self.show_syntax_error
+        shell.InteractiveTB.structured_traceback = self.traceback
         context.namers.append(self.named)
         self.compute, hooks.compute = hooks.compute, self.computing
         self.passed, hooks.failed = hooks.failed, self.failed
@@ -93,6 +94,7 @@ class Extension:
         del TensorError._render_traceback_  # type: ignore[attr-defined]
         JSONEncoder.default = self.encode
         del shell.showsyntaxerror
+        del shell.InteractiveTB.structured_traceback
         context.namers.remove(self.named)
         self._renumber()
         hooks.compute, hooks.failed = self.compute, self.passed
@@ -205,6 +207,15 @@ class Extension:
             if cell.partition(".")[0].rstrip("]") == own.rstrip("]")
             else self.magics.origins.note(value.node, cell, self.shell.user_ns)
         )
+
+    def traceback(self, kind: Any, error: Any, trace: Any = None, *args: Any, **options: Any) -> Any:
+        """A traceback as IPython draws it, without our frames, unless ``%config TensorMagics.verbose`` asks for them."""
+        drawer = self.shell.InteractiveTB
+        usual = partial(type(drawer).structured_traceback, drawer, kind, error)
+        if self.magics.verbose or not isinstance(error, BaseException):
+            return usual(trace, *args, **options)
+        with errors.bared(error):
+            return usual(errors.without_ours(trace) or trace, *args, **options)
 
     def show_syntax_error(self, *args: Any, **options: Any) -> None:
         """An error of syntax in a captured cell as any other error; else as IPython does."""

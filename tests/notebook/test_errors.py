@@ -292,3 +292,47 @@ def test_a_name_that_a_failed_cell_would_have_bound_says_so(notebook):
     notebook.ok("loss = 3.0")
     notebook.ok("del loss")
     assert "would have bound" not in "\n".join(notebook("%%tensor\nloss * 2").error._render_traceback_())
+
+
+@pytest.mark.parametrize(
+    ("cell", "said", "line"),
+    [
+        ("tm.grad(lambda v: v.no_such(2))(w)", "has no attribute 'no_such'", "in <lambda>(v)"),
+        ("tm.vmap(lambda a, b: a)(X)", "missing 1 required positional argument", "tm.vmap(lambda a, b: a)(X)"),
+        ("tm.tensor(w).no_such", "has no attribute 'no_such'", "tm.tensor(w).no_such"),
+        (
+            "def f(v):\n    if v.sum() < 9:\n        v.no_such\n    return v\ntm.tensor(f)(w)",
+            "no attribute",
+            "v.no_such",
+        ),
+        (
+            "class M:\n    def go(self, v):\n        return self.part(v)\n    def part(self, v):\n        return v + missing\n"
+            "tm.grad(M().go)(w)",
+            "name 'missing' is not defined",
+            "return v + missing",
+        ),
+    ],
+)
+def test_errors_in_plain_cells_show_no_frames_of_ours(notebook, cell, said, line):
+    ran = notebook(cell)
+    assert ran.error is not None
+    assert said in ran.out
+    assert line in ran.out
+    assert "tensormagic/" not in ran.out
+    assert "__tensor" not in ran.out
+    notebook.ok("%config TensorMagics.verbose = True")
+    try:
+        assert "tensormagic/" in notebook("tm.tensor(w).no_such").out
+    finally:
+        notebook.ok("%config TensorMagics.verbose = False")
+
+
+def test_an_error_that_is_the_cause_of_another_shows_none_either(notebook):
+    ran = notebook("try:\n    tm.tensor(w).no_such\nexcept AttributeError as error:\n    raise KeyError(3) from error")
+    assert "direct cause" in ran.out
+    assert "has no attribute 'no_such'" in ran.out
+    assert "tensormagic/" not in ran.out
+    trace = ran.error.__cause__.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    assert "tensormagic" in trace.tb_frame.f_code.co_filename  # which a debugger sees

@@ -15,7 +15,7 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.home import content
 from tensormagic.capture.staging.slots import Slot
-from tensormagic.capture.staging.source import PART_NAME, is_users
+from tensormagic.capture.staging.source import is_part, is_users
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.stores.uncertain import reach
 from tensormagic.capture.value import Tensor
@@ -87,7 +87,7 @@ def _others(slots: Sequence[Slot]) -> Iterator[Any]:
             if id(space) not in seen:
                 seen.add(id(space))
                 yield from (v for n, v in list(space.items()) if (id(space), n) not in keys)
-            own = own and frame.f_code.co_name == PART_NAME
+            own = own and is_part(frame.f_code)
         frame = frame.f_back
 
 

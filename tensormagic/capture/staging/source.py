@@ -20,7 +20,6 @@ from tensormagic.capture.staging.arrived import locate, located
 from tensormagic.capture.staging.syntax import PART, RUNTIME, Staging
 from tensormagic.capture.staging.trees import cloned, placed, walk
 
-PART_NAME = "__tensor_part__"  # what functions made here are called, in tracebacks
 _FACTORY = "__tensor_factory__"
 _MADE = "__tensor_made__"
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -49,23 +48,36 @@ def _told_already() -> Generator[None]:
         yield
 
 
-def compiled(tree: ast.Module | ast.Expression, filename: str, mode: str, flags: int = 0) -> CodeType:
-    """Compile rewritten syntax."""
-    return _finished(compile(tree, filename, mode, flags=flags, dont_inherit=True))
+def compiled(
+    tree: ast.Module | ast.Expression, filename: str, mode: str, flags: int = 0, owner: str = "<module>"
+) -> CodeType:
+    """Compile rewritten syntax, of the function ``owner``."""
+    return _finished(compile(tree, filename, mode, flags=flags, dont_inherit=True), owner)
 
 
-def _finished(code: CodeType) -> CodeType:
-    constants = tuple(_constant(c) for c in code.co_consts)
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    changes: dict[str, Any] = {"co_name": PART_NAME} if PART in names else {}
+def is_part(code: CodeType) -> bool:
+    """Whether code is a block of a function that was made a function here: tracebacks call it as that function is called."""
+    return PART in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def is_part_of(code: CodeType, around: CodeType) -> bool:
+    """Whether code is a block of ``around``, or of the same function as that."""
+    return is_part(code) and (code.co_filename, code.co_name) == (around.co_filename, around.co_name)
+
+
+def _finished(code: CodeType, owner: str) -> CodeType:
+    part = is_part(code)
+    own = owner if part or code.co_name in {_FACTORY, _MADE, "<module>"} else code.co_name
+    constants = tuple(_constant(c, own) for c in code.co_consts)
+    changes: dict[str, Any] = {"co_name": own, "co_qualname": own} if part else {}
     done = code.replace(co_consts=constants, **changes)
     _staged[done.co_filename, done] = done
     return done
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: Any, owner: str) -> Any:
     if isinstance(value, CodeType):
-        return _finished(value)
+        return _finished(value, owner)
     if isinstance(value, str) and value == RUNTIME:
         from tensormagic.capture.staging import runtime  # which stages functions in its turn
 
@@ -212,7 +224,7 @@ def _stage(code: CodeType) -> CodeType | None:
     factory = ast.copy_location(ast.FunctionDef(_FACTORY, given, [made], []), made)
     tree = placed(ast.Module([factory], []))
     with _told_already():
-        whole = compiled(tree, code.co_filename, "exec", code.co_flags & _FUTURE)
+        whole = compiled(tree, code.co_filename, "exec", code.co_flags & _FUTURE, code.co_name)
     outer = next(c for c in whole.co_consts if isinstance(c, CodeType))
     inner = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name in {code.co_name, _MADE})
     done = inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)

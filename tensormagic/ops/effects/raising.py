@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.node import Node, make
+from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.move import lead
@@ -166,3 +166,21 @@ AFTER = Opaque(
 def after(token: Node, value: Node) -> Node:
     """``value``, once the checks that ``token`` stands for have been made."""
     return make(AFTER, (token, value))
+
+
+def behind_checks(found: Sequence[Node], values: Sequence[Node]) -> list[Node]:
+    """What was made of ``values``, such as derivatives, once the checks have been made that these wait for.
+
+    A derivative that does not read its value, as that of a constant, would be there without them.
+    """
+    tokens = dict.fromkeys(n.args[0] for n in topological(values) if n.op is AFTER)
+    if not tokens:
+        return list(found)
+    behind: list[Node] = []
+    for node in found:
+        read = set(topological([node]))
+        for token in tokens:
+            if token not in read:
+                node = after(token, node)  # noqa: PLW2901 (behind one more)
+        behind.append(node)
+    return behind

@@ -33,7 +33,7 @@ def in_a_helper(v):
 
 
 def in_a_list(v):
-    return sum([1.0 if u < 4 else [1][3] for u in v])
+    return sum([1.0 if u < 4 else [1.0].index(3.0) for u in v])
 
 
 MADE = {

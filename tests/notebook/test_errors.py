@@ -306,7 +306,7 @@ def test_a_name_that_a_failed_cell_would_have_bound_says_so(notebook):
             "v.no_such",
         ),
         (
-            "class M:\n    def go(self, v):\n        return self.part(v)\n    def part(self, v):\n        return v + no\ntm.grad(M().go)(w)",
+            "class M:\n    def go(self, v):\n        return self.s(v)\n    def s(self, v):\n        return v + no\ntm.grad(M().go)(w)",
             "name 'no' is not defined",
             "return v + no",
         ),

@@ -28,6 +28,24 @@ def _default_cache() -> Path:
     return base / "tensormagic"
 
 
+def processors() -> int:
+    """How many processors this process may use, its group of processes has time on, and ``OMP_NUM_THREADS`` allows.
+
+    Examples
+    --------
+    >>> processors() >= 1
+    True
+    """
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        count = min(count, max(1, -(-int(quota) // int(period))))
+    except (OSError, ValueError, ZeroDivisionError):  # no such group, or no limit
+        pass
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]  # what runs many processes sets it for each
+    return min(count, int(asked)) if asked.isdecimal() and int(asked) else count
+
+
 THEMES = (
     *("constants", "structure", "assumed", "differences", "algebra", "explog", "reductions", "remainders", "parts"),
     *("structured", "linalg", "loops", "fusion"),
@@ -83,6 +101,9 @@ class Config:
         those of arrays, ``"refuse"`` also those of numbers, and what only the host does.
     memory
         How many bytes a run may need at once; 0 for what the machine has left. A run that needs more is refused before it begins.
+    threads
+        Among how many threads large loops of compiled code are shared: as many as the process may use processors, unless set. No value
+        depends on it.
     plain
         Run ``%%tensor`` cells as ordinary Python.
     cache_folder
@@ -99,6 +120,7 @@ class Config:
     device: Literal["cpu", "gpu", "auto"] = field(default_factory=lambda: _variable("DEVICE", "cpu"))  # type: ignore[assignment,return-value]
     transfers: Literal["warn", "explicit", "refuse"] = field(default_factory=lambda: _variable("TRANSFERS", "warn"))  # type: ignore[assignment,return-value]
     memory: int = field(default_factory=lambda: int(_variable("MEMORY", "0") or 0))
+    threads: int = field(default_factory=lambda: int(_variable("THREADS", "0") or 0) or processors())
     plain: bool = field(default_factory=lambda: _variable("PLAIN", "0") not in {"", "0"})
     cache_folder: Path = field(default_factory=_default_cache)
 
@@ -125,6 +147,9 @@ class Config:
             raise ValueError(message)
         if name == "cache_folder":
             value = Path(str(value))
+        if name == "threads" and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            message = f"config.threads is a number of threads, at least 1; not {value!r}"
+            raise ValueError(message)
         object.__setattr__(self, name, leveled(str(value), without) if name == "math" else value)
 
     @property

@@ -72,9 +72,16 @@ def _processor() -> tuple[str, bool]:
 
 
 def _threads() -> tuple[str, bool]:
+    import tensormagic
+
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limits = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.endswith("_NUM_THREADS")]
-    return " ".join([f"{os.cpu_count()} cores, {usable} usable by this process", *limits]), True
+    return " ".join(
+        [
+            f"{os.cpu_count()} cores, {usable} usable by this process; large loops on {tensormagic.config.threads}",
+            *limits,
+        ]
+    ), True
 
 
 def _blas() -> tuple[str, bool]:

@@ -10,7 +10,7 @@ import pytest
 
 import tensormagic.doctor
 import tensormagic_kernel.install
-from tensormagic import cli
+from tensormagic import cli, config
 
 ROOT = Path(__file__).parents[1]
 
@@ -138,6 +138,7 @@ def test_doctor_reports(capsys):
     assert lines["python"].startswith(".".join(map(str, sys.version_info[:3])))
     assert lines["numpy"][0].isdigit()
     assert lines["threads"].startswith(f"{os.cpu_count()} cores")
+    assert f"large loops on {config.threads}" in lines["threads"]
     assert "compiles" in lines["compiler"]
     assert os.environ["TENSORMAGIC_CACHE_FOLDER"] in lines["cache"]
     assert {"llvmlite", "scipy", "ipython", "jupyterlab", "processor", "blas", "gpu"} <= lines.keys()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local
+from tensormagic.backend.kernel_text import INNER, MOST_SHARES, KernelText, Line, Local, Sharing
 from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, is_map, kind_of
 from tensormagic.backend.lower import IndexTuple, Stage, operand_reads
 from tensormagic.backend.scalar_text import (
@@ -57,6 +57,7 @@ class Body:
     sections: list[list[Line]] = field(default_factory=list)
     endings: list[list[Line]] = field(default_factory=list)
     around: tuple[list[Line], list[Line]] = field(default_factory=lambda: ([], []))
+    share: tuple[list[Line], list[Line]] = field(default_factory=lambda: ([], []))  # where one begins and ends
     before: list[Line] = field(default_factory=list)
     after: list[Line] = field(default_factory=list)
     memo: dict[tuple[Node, tuple[Index, ...]], str] = field(default_factory=dict)
@@ -425,28 +426,59 @@ class Body:
         self.sections[first].append((f"{'    ' * len(kept)}{name}[{offset}] = {zero}", root))
 
     def _finish_total(self, stage: Stage, part: str) -> None:
-        """Add a tile's result to the total; sums of floats carry what rounding has lost."""
-        root = stage.root
-        total, zero = self.text.fresh("total"), start_text(root, self.text)
-        self.before.append((f"{total} = {zero}", root))
-        end = self.around[1]
+        """Add a tile's result to that of its share, and these to the total; sums of floats carry what rounding has lost."""
+        root, sharing = stage.root, self.text.sharing
+        carries = root.op is SUM and root.type.dtype.kind == "f"
+        if sharing is None:
+            total, lost = self._begin_total(root, self.before, carries=carries)
+        else:
+            total, lost = self._begin_total(root, self.share[0], carries=carries)
+        self._add_total(root, (total, lost), part, self.around[1])
+        if sharing is not None:
+            total, lost = self._gathered(root, (total, lost), sharing)
         value = total
-        if root.op is SUM and root.type.dtype.kind == "f":
-            lost, new, back = (self.text.fresh(stem) for stem in ("lost", "new", "back"))
-            self.before.append((f"{lost} = {zero}", root))
-            end += [
-                (f"{new} = {total} + {part}", root),
-                (f"{back} = {new} - {total}", root),
-                (f"{lost} = {lost} + (({total} - ({new} - {back})) + ({part} - {back}))", root),
-                (f"{total} = {new}", root),
-            ]
+        if carries:
             value = self.text.fresh("sum")
             self.after.append((f"{value} = {total} + {lost} if {lost} - {lost} == 0 else {total}", root))
-        else:
-            end.append((f"{total} = {step_text(root, total, part, free=False, whole=True)}", root))
         self.text.scalars[root, tuple(Index(None) for _ in stage.place)] = value
         if self.text.exported(root):
             self.after.append((f"{self.text.array(root)}[0] = {value}", root))
+
+    def _begin_total(self, root: Node, lines: list[Line], *, carries: bool) -> tuple[str, str]:
+        """The names of a total and of what rounding has lost, if that is carried, at their first values."""
+        zero = start_text(root, self.text)
+        names = self.text.fresh("total"), self.text.fresh("lost") if carries else ""
+        lines += [(f"{name} = {zero}", root) for name in names if name]
+        return names
+
+    def _add_total(self, root: Node, names: tuple[str, str], part: str, lines: list[Line]) -> None:
+        """Statements that add a part to a total."""
+        total, lost = names
+        if not lost:
+            lines.append((f"{total} = {step_text(root, total, part, free=False, whole=True)}", root))
+            return
+        new, back = self.text.fresh("new"), self.text.fresh("back")
+        lines += [
+            (f"{new} = {total} + {part}", root),
+            (f"{back} = {new} - {total}", root),
+            (f"{lost} = {lost} + (({total} - ({new} - {back})) + ({part} - {back}))", root),
+            (f"{total} = {new}", root),
+        ]
+
+    def _gathered(self, root: Node, names: tuple[str, str], sharing: Sharing) -> tuple[str, str]:
+        """The total of what the shares leave, in their order, whoever has run them."""
+        dtype = root.type.dtype
+        kind = {"i": "int64", "u": "uint64"}.get(dtype.kind, dtype.name)  # sums of narrow integers are wider
+        parts = {name: self.text.scratch("parts", MOST_SHARES, kind, self.before) for name in names if name}
+        self.share[1].extend((f"{kept}[first // {sharing.share}] = {name}", root) for name, kept in parts.items())
+        total, lost = self._begin_total(root, self.after, carries=bool(names[1]))
+        k, part = self.text.fresh("k"), self.text.fresh("part")
+        inside: list[Line] = [(f"{part} = {parts[names[0]]}[{k}]", root)]
+        self._add_total(root, (total, lost), part, inside)
+        if lost:
+            inside.append((f"{lost} = {lost} + {parts[names[1]]}[{k}]", root))
+        self.after += [(f"for {k} in range({sharing.count}):", root), *indented(inside)]
+        return total, lost
 
 
 def as_text(root: Node, value: str) -> str:

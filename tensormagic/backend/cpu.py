@@ -11,7 +11,16 @@ from collections.abc import Callable, Mapping
 
 from tensormagic.backend.body_text import Body, indented
 from tensormagic.backend.inline import is_growing
-from tensormagic.backend.kernel_text import FLAT_TILE, ROW_TILE, WIDE_TILE, KernelText, Line, Printed
+from tensormagic.backend.kernel_text import (
+    FLAT_TILE,
+    MOST_SHARES,
+    ROW_TILE,
+    WIDE_TILE,
+    KernelText,
+    Line,
+    Printed,
+    Sharing,
+)
 from tensormagic.backend.lower import Stage
 from tensormagic.backend.memory import Memory
 from tensormagic.backend.product_text import print_product
@@ -23,6 +32,8 @@ from tensormagic.ir.size import Size, is_at_least, nodes_of, product
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import SUM
 
+EIGHTHS = 8  # in an operation; one of a product of matrices, in blocks or by BLAS, takes an eighth of the time and less
+SHARE = 1 << 14  # elements, about, that a share of a loop has at least
 ROW_STEP = 16  # rows come in multiples of this where there are that many: whole vectors
 TILE_ROOM = (
     1024  # elements of a tile's rows, as far as one row does not hold more: the first cache holds several such tiles
@@ -123,31 +134,78 @@ def _print_before(text: KernelText, stage: Stage) -> None:
 def _print_rows(text: KernelText, nest: Nest) -> None:
     inner = list(dict.fromkeys(product(loop.inner) for loop in nest.loops if loop.inner))
     width: Size | None = sum(inner[1:], inner[0]) if inner else None
-    before: list[Line] = []
-    after: list[Line] = []
+    if not text.depth and may_share(nest):
+        text.sharing = Sharing(text.fresh("rows"), text.fresh("share"), text.fresh("shares"))
+    bodies: list[Body] = []
     tiles: list[Line] = []
     for loop in nest.loops:
-        body = Body(text, nest, loop, width)
-        tiles += body.print_loop()
-        before += body.sections[0] + body.before
-        after += body.after
+        bodies.append(Body(text, nest, loop, width))
+        tiles += bodies[-1].print_loop()
+    sharing, text.sharing = text.sharing, None
+    text.lines += [line for body in bodies for line in body.sections[0] + body.before]
+    after = [line for body in bodies for line in body.after]
     rows = text.product(product(nest.rows))
-    text.lines += before
     if text.depth and not _needs_tiles(nest):
         text.lines += [("start = 0", None), (f"stop = {rows}", None), *tiles, *after]
         return
-    step = str(FLAT_TILE if _needs_tiles(nest) else WIDE_TILE)
+    step = str(FLAT_TILE if _needs_tiles(nest) else SHARE if sharing else WIDE_TILE)
+    each = ""
     if width is not None:
-        step, wide = text.fresh("rows"), text.fresh("width")
+        each = text.fresh("width")
         rule = (
-            f"{ROW_TILE} if {wide} * {ROW_TILE} <= {TILE_ROOM} else {TILE_ROOM} // ({wide} * {ROW_STEP}) * {ROW_STEP} "
-            f"if {wide} * {ROW_STEP} <= {TILE_ROOM} else {TILE_ROOM} // {wide} if {wide} < {TILE_ROOM} else 1"
+            f"{ROW_TILE} if {each} * {ROW_TILE} <= {TILE_ROOM} else {TILE_ROOM} // ({each} * {ROW_STEP}) * {ROW_STEP} "
+            f"if {each} * {ROW_STEP} <= {TILE_ROOM} else {TILE_ROOM} // {each} if {each} < {TILE_ROOM} else 1"
         )
-        text.lines += [(f"{wide} = {text.size(width)}", None), (f"{step} = {rule}", None)]
-    text.lines.append((f"for start in range(0, {rows}, {step}):", None))
-    text.lines += indented([("if stopped(table):", None), ("    return", None)])
-    text.lines += indented([(f"stop = start + {step} if start + {step} < {rows} else {rows}", None), *tiles])
+        step = sharing.rows if sharing else text.fresh("rows")
+        text.lines += [(f"{each} = {text.size(width)}", None), (f"{step} = {rule}", None)]
+    elif sharing:
+        text.lines.append((f"{sharing.rows} = {step}", None))
+        step = sharing.rows
+    first, last = ("0", rows) if sharing is None else ("first", "last")
+    lines: list[Line] = [(f"for start in range({first}, {last}, {step}):", None)]
+    lines += indented([("if stopped(table):", None), ("    return", None)])
+    lines += indented([(f"stop = start + {step} if start + {step} < {last} else {last}", None), *tiles])
+    if sharing is None:
+        text.lines += lines
+    else:
+        text.lines += _sizes_of_shares(sharing, rows, f"{step} * ({each} + 1)" if each else step)
+        end = f"first + {sharing.share}"
+        begins = [line for body in bodies for line in body.share[0]]
+        ends = [line for body in bodies for line in body.share[1]]
+        text.lines += [
+            (f"for first in parallel({rows}, {sharing.share}, {text.threads()}, {_work(text, nest, rows)}):", None),
+            *indented([(f"last = {end} if {end} < {rows} else {rows}", None), *sharing.lines, *begins, *lines, *ends]),
+        ]
     text.lines += after
+
+
+def _sizes_of_shares(sharing: Sharing, rows: str, elements: str) -> list[Line]:
+    """How many rows a share has, which sizes alone decide: whole tiles, not too few, in not too many shares."""
+    step, share = sharing.rows, sharing.share
+    least = f"{step} * ({SHARE} // ({elements}))"
+    return [
+        (f"{share} = {step} * (({rows} + {step} - 1) // {step} // {MOST_SHARES} + 1)", None),
+        (f"{share} = {share} if {share} > {least} else {least}", None),
+        (f"{sharing.count} = ({rows} + {share} - 1) // {share}", None),
+    ]
+
+
+def may_share(nest: Nest) -> bool:
+    """Whether the rows of a nest can be computed in any order: each stores elements of its own, or is a part of a total."""
+    for stage in nest.stages:
+        scatters = stage.written is not None and "slices" not in stage.root.params
+        leads = 0 in stage.reduced and len(stage.reduced) < len(stage.domain)
+        if scatters or leads or stage.kind == "sequence":
+            return False
+    return True
+
+
+def _work(text: KernelText, nest: Nest, rows: str) -> str:
+    """About how many eighths of an operation a nest is."""
+    each: Size = 0
+    for stage in nest.stages:
+        each = each + product(tuple(stage.domain[nest.depth :])) * EIGHTHS * (stage.ops + 1)
+    return f"{rows} * {text.product(each)}"
 
 
 def _needs_tiles(nest: Nest) -> bool:

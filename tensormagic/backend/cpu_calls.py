@@ -157,6 +157,14 @@ def _scratch(at: Place, given: Operands) -> Value:
     return Value(Buffer(dtype, number), room)
 
 
+def _own(at: Place, given: Operands) -> Value:
+    """A thread's own part of memory for tiles: its number, and how many elements each has."""
+    buffer, count = (at.value(g) for g in given)
+    worker = at.code.new("int64", "load i64, ptr %local")
+    offset = at.code.new("int64", f"mul i64 {worker.text}, {at.code.cast(count, 'int64').text}")
+    return element(at.code, buffer, offset)
+
+
 def _real(at: Place, given: Operands) -> Value:
     return _entry(at.code, "float64", _literal(given[1]))
 
@@ -347,6 +355,7 @@ CALLS: dict[str, Callable[[Place, Operands], Value]] = {
     "room": _room,
     "grow": _grow,
     "scratch": _scratch,
+    "own": _own,
     "real": _real,
     "stopped": _stopped,
     "gemm": _gemm,

@@ -47,10 +47,30 @@ def load(code: Code) -> Callable[..., None]:
     RuntimeError
         Where the object code does not load.
     """
-    builder = llvm.JITLibraryBuilder().add_object_img(code.data).add_current_process().export_symbol(code.symbol)
+    return _FUNCTION(link(code.data, code.symbol)[code.symbol])
+
+
+def link(data: bytes, *symbols: str) -> Any:
+    """Object code in this process for as long as that lives: the addresses of ``symbols``.
+
+    Raises
+    ------
+    RuntimeError
+        Where the object code does not load.
+    """
+    builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+    for symbol in symbols:
+        builder.export_symbol(symbol)
     library = builder.link(_linker(), f"kernel{next(_serial)}")
     _kept.append(library)
-    return _FUNCTION(library[code.symbol])
+    return library
+
+
+def object_of(text: str) -> bytes:
+    """Object code of a text in LLVM's language."""
+    from tensormagic.backend.cpu_target import target_machine
+
+    return target_machine().emit_object(llvm.parse_assembly(text))
 
 
 def _version_of_numba() -> str:

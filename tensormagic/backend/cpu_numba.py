@@ -6,6 +6,7 @@ A kernel goes through the steps of Numba that it needs; calls whose types were a
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import llvmlite.binding
@@ -64,6 +65,7 @@ _typing = RememberingContext(_cpu.typing_context)
 
 def lowered_by_numba(source: str) -> tuple[Any, str]:
     """LLVM's module for a kernel, and the function's name there."""
+    source = re.sub(r"in parallel\((.*?), (.*?), .*\):", r"in range(0, \1, \2):", source)
     names: dict[str, Any] = {**NAMES, "np": np, "math": math}
     exec(compile(source, "<kernel>", "exec"), names)  # noqa: S102 (the project's own text)
     library, symbol = _lowered(names["kernel"])

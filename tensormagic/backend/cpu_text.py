@@ -13,6 +13,7 @@ from tensormagic.backend.cpu_calls import Module, metadata
 from tensormagic.backend.cpu_formulas import defined
 from tensormagic.backend.cpu_kinds import KINDS, Kind, UnknownTextError, Value, Writer, llvm, unified
 from tensormagic.backend.cpu_names import Names
+from tensormagic.backend.cpu_shares import HELPER, SHARE_OUT, Captured, captured_names, is_fault
 from tensormagic.backend.cpu_target import abilities, described
 from tensormagic.backend.cpu_values import Expressions
 from tensormagic.backend.vecmath_complex_text import CONSTANTS, TEXTS
@@ -28,8 +29,11 @@ class _WiderError(Exception):
 class _Function(Expressions):
     """One function: its statements."""
 
-    def __init__(self, module: Module, body: Sequence[ast.stmt], kinds: dict[str, Kind], result: str) -> None:
+    def __init__(
+        self, module: Module, body: Sequence[ast.stmt], kinds: dict[str, Kind], result: str, left: int = 0
+    ) -> None:
         super().__init__(module)
+        self._left = left  # what a function gives that is left early
         self._names = Names(body)
         self._kinds = kinds  # of names with memory
         self._rooms: dict[str, str] = {}
@@ -103,7 +107,7 @@ class _Function(Expressions):
 
     def _leave(self, value: ast.expr | None) -> None:
         if self._result == "i32":
-            self.code.do("ret i32 0")
+            self.code.do(f"ret i32 {self._left}")
         elif value is not None:
             self.code.do(f"ret {self._result} {self.code.cast(self.value(value), 'complex128').text}")
         self.code.is_open = False
@@ -115,6 +119,8 @@ class _Function(Expressions):
             raise UnknownTextError("else of a loop")
         elif isinstance(statement, ast.While):
             self._while(statement)
+        elif isinstance(statement.iter, ast.Call) and ast.unparse(statement.iter.func) == "parallel":
+            self._parallel(statement, statement.iter.args)
         else:
             self._for(statement)
 
@@ -168,6 +174,50 @@ class _Function(Expressions):
         code.do(f"store i64 {following.text}, ptr {counter}")
         code.jump(head)
         code.begin(end)
+
+    def _parallel(self, statement: ast.For, given: Sequence[ast.expr]) -> None:
+        """A loop whose iterations may run on several threads: a function of its own, which finds in a frame what it reads."""
+        code = self.code
+        rows, share, threads, work = (code.cast(self.value(g), "int64") for g in given)
+        if not isinstance(statement.target, ast.Name) or not isinstance(given[1], ast.Name):
+            raise UnknownTextError(ast.unparse(statement.iter))
+        count = code.new("int64", f"add i64 {rows.text}, {share.text}")
+        count = code.new("int64", f"sub i64 {count.text}, 1")
+        count = code.new("int64", f"sdiv i64 {count.text}, {share.text}")
+        names = [n for n in captured_names(statement.body) if n in self.known or n in self._rooms]
+        captured = Captured([(name, self.known.get(name) or self.loaded(name)) for name in names])
+        frame = code.room(captured.layout)
+        for line in captured.stores(code, frame):
+            code.do(line)
+        fault = next((v.text for name, v in captured.items if is_fault(name)), "null")
+        loop = f"loop_{statement.lineno}"
+        self.module.helpers[HELPER] = SHARE_OUT
+        self.module.helpers[loop] = self._loop(statement, statement.target.id, given[1].id, captured, loop)
+        status = code.new(
+            "int32",
+            f"call i32 @{HELPER}(ptr @{loop}, ptr {frame}, i64 {count.text}, i64 {work.text}, i64 {threads.text}, ptr {fault})",
+        )
+        left, end = code.fresh("b"), code.fresh("b")
+        code.branch(code.new("bool", f"icmp ne i32 {status.text}, 0"), left, end)
+        code.begin(left)
+        self._leave(None)
+        code.begin(end)
+
+    def _loop(self, statement: ast.For, target: str, share: str, captured: Captured, name: str) -> str:
+        """The function that runs one share of a loop."""
+        kinds: dict[str, Kind] = {}
+        for _ in range(_RETRIES):
+            function = _Function(self.module, statement.body, kinds, "i32", left=1)
+            function.known.update(captured.loaded(function.code))
+            function.known[target] = function.code.new("int64", f"mul i64 %number, {function.known[share].text}")
+            try:
+                function.run(statement.body)
+            except _WiderError:
+                continue
+            function.code.do("ret i32 0")
+            head = f"define internal i32 @{name}(ptr noalias %frame, i64 %number, ptr noalias %local) noinline nounwind"
+            return _lines(head, function.code)
+        raise UnknownTextError("the kinds of names")
 
     def _range(self, expression: ast.expr) -> tuple[Value, Value, Value]:
         match expression:

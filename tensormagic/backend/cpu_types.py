@@ -185,6 +185,16 @@ def scratch(_typing: Any, extent: Any, dtype: Any, number: Any) -> Any:
     return kind(extent, dtype, number), generate
 
 
+@intrinsic
+def own(_typing: Any, buffer: Any, count: Any) -> Any:
+    """The memory for tiles of the only thread."""
+
+    def generate(_context: Any, _builder: Any, _sig: Any, args: Any) -> Any:
+        return args[0]
+
+    return buffer(buffer, count), generate
+
+
 @intrinsic(prefer_literal=True)
 def real(_typing: Any, table: Any, place: Any) -> Any:
     """The table's entry at ``place`` as the float64 whose bits it is."""
@@ -289,6 +299,7 @@ NAMES: dict[str, Any] = {
     "room": room,
     "grow": grow,
     "scratch": scratch,
+    "own": own,
     "real": real,
     "stopped": stopped,
     "multiply_add": multiply_add,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import count, islice
 from typing import Any
 
 import numpy as np
 
 from tensormagic.backend.buffers import LARGE, cut, growing, owned, packed, pool
-from tensormagic.backend.cpu import TILE_ROOM, tile_rows
+from tensormagic.backend.cpu import EIGHTHS, TILE_ROOM, tile_rows
 from tensormagic.backend.executed import Binding, executed
 from tensormagic.backend.inline import is_growing, is_room
 from tensormagic.backend.kernel_text import Entry, Printed
@@ -24,6 +24,7 @@ from tensormagic.backend.running import IDLE, UNUSED, Interpreted, patiently, ra
 from tensormagic.backend.schedule import Kernel, Step
 from tensormagic.backend.sizes import RefusedError, is_fixed, upper
 from tensormagic.backend.steps import Block, Check, Region, below, needed, produced
+from tensormagic.backend.threads import ALONE, least, team
 from tensormagic.ir.graph import Graph, sizer
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Apply, Dim, Size, apply, is_at_least, nodes_of, product
@@ -33,7 +34,6 @@ from tensormagic.ops.op import as_form
 from tensormagic.ops.regions.control import COND
 
 LONG = 160_000_000  # eighths of an operation, about 20 ms: what takes longer runs beside the main thread, which stays interruptible
-EIGHTHS = 8  # in an operation; one of a product of matrices, in blocks or by BLAS, takes an eighth of the time and less
 _serial = count()
 
 
@@ -103,6 +103,9 @@ class Driver:
             "zeros": np.zeros,
             "raised": raised,
             "afford": afford,
+            "team": team,
+            "alone": ALONE,
+            "least": least,
         }
         self.variables: dict[Any, str] = {}
         self.made: set[Node] = set()
@@ -309,13 +312,16 @@ class Driver:
         self._begin_kernel(kernel)
         items: list[str] = []
         after: list[str] = []
+        shared = any(entry.kind == "threads" for entry in printed.entries)
         for entry in printed.entries:
             if entry.kind == "size":
                 items.append(self._atom(entry.key))
             elif entry.kind in {"number", "address"}:
                 items.append(str(entry.key))
+            elif entry.kind == "threads":
+                items.append("threads")
             elif entry.kind == "tile":
-                items.append(f"id({self._tile(entry, len(items))})")
+                items.append(f"id({self._tile(entry, len(items), shared=shared)})")
             elif entry.kind == "fault":
                 items.append("id(fault)")
                 self.lines.append("fault = zeros(4, int64)")
@@ -336,7 +342,7 @@ class Driver:
         there = owner in self.variables or owner.op is CONSTANT
         return self._packed(owner) if there else self._allocate(owner)
 
-    def _tile(self, entry: Entry, number: int) -> str:
+    def _tile(self, entry: Entry, number: int, *, shared: bool) -> str:
         tile = f"t{number}"
         if is_fixed(entry.count, self.known) and is_fixed(entry.width, self.known):
             room, largest = f"({self.size(entry.count)}) * tile_rows({self.size(entry.width)})", entry.count
@@ -344,7 +350,8 @@ class Driver:
             largest = self._most(entry.count)
             room = f"max({TILE_ROOM}, {self.size(largest)})"
         self.ledger.take(tile, apply("max", TILE_ROOM, largest) * entry.key.type.dtype.itemsize)
-        self.lines.append(f"{tile} = empty({room}, {self.dtype(entry.key)})")
+        each = "hands * " * shared  # each thread has its own
+        self.lines.append(f"{tile} = empty({each}{room}, {self.dtype(entry.key)})")
         return tile
 
     def _trade(self, entry: Entry, traded: str) -> list[str]:
@@ -432,7 +439,8 @@ class Driver:
         long = f"if flag == 0 and {work} > {LONG}: return patiently(run, sizes, ({values}){more})"
         need = self._need()
         enough = [f"if (need := {need}) > {GATE}: afford(need, largest)"] if need else []
-        lines = [*self._checks(), *([long] if work else []), "flag = flag or idle", *self.lines]
+        team = [f"threads, hands = team({self.size(self.work)})"] if self._shares() else []
+        lines = [*self._checks(), *([long] if work else []), "flag = flag or idle", *team, *self.lines]
         lines = [*self._numbers(), *enough, *lines]
         return f"def run(sizes, {values}flag=0{into}):\n" + "".join(f"    {line}\n" for line in lines)
 
@@ -442,7 +450,12 @@ class Driver:
         work, need = self._work(), self._need()
         left = [f"if {what} > {most}: return None" for what, most in ((work, LONG), (need, GATE)) if what]
         outer = [*self._numbers(), *left, "flag = idle"]
-        inner = [f"def run({', '.join(self.parameters)}):", *(f"    {line}" for line in (*self._checks(), *self.lines))]
+        teamed: list[str] = []
+        if self._shares():
+            outer += [f"work = {self.size(self.work)}", "several = work >= least()"]
+            teamed = ["threads, hands = team(work) if several else alone"]
+        lines = [*self._checks(), *teamed, *self.lines]
+        inner = [f"def run({', '.join(self.parameters)}):", *(f"    {line}" for line in lines)]
         return "def bind(sizes):\n" + "".join(f"    {line}\n" for line in (*outer, *inner, "return run"))
 
     def _numbers(self) -> list[str]:
@@ -469,11 +482,20 @@ class Driver:
         return f"max({', '.join(texts)})" if len(texts) > 1 else "".join(texts)
 
     def _work(self) -> str:
+        return self.size(self.work) if isinstance(self.work, Dim) or self.work > LONG else ""
+
+    @cached_property
+    def work(self) -> Size:
+        """About how many eighths of an operation all kernels are."""
         total: Size = 0
         for step in self.steps:
             if isinstance(step, Kernel):
                 total = total + sum((work_of(s) for s in step.steps if not isinstance(s, Check)), 0)
-        return self.size(total) if isinstance(total, Dim) or total > LONG else ""
+        return total
+
+    def _shares(self) -> bool:
+        """Whether there are loops that threads may share."""
+        return any(e.kind == "threads" for k, p in enumerate(self.printed) if k not in self.failed for e in p.entries)
 
     def compile(
         self, kernels: Mapping[int, Callable[..., None]], regions: Mapping[Node, Callable[..., Any]]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-_BITS = {"x86_64": 0b1101, "AMD64": 0b1101, "aarch64": 0b111, "arm64": 0b111}.get(platform.machine(), 0)
+BITS = {"x86_64": 0b1101, "AMD64": 0b1101, "aarch64": 0b111, "arm64": 0b111}.get(platform.machine(), 0)
 
 
 def _function(name: str) -> Callable[[int], int]:
@@ -25,12 +25,12 @@ _clear, _test, _raise = _function("feclearexcept"), _function("fetestexcept"), _
 
 def clear() -> None:
     """Forget what was seen on this thread."""
-    _clear(_BITS)
+    _clear(BITS)
 
 
 def seen() -> int:
     """What was seen on this thread: each thread has flags of its own."""
-    return _test(_BITS)
+    return _test(BITS)
 
 
 def take_over(found: int) -> None:
@@ -41,7 +41,7 @@ def take_over(found: int) -> None:
 
 def suspicious(results: Sequence[Any]) -> bool:
     """Whether a flag is set, or a number among ``results`` is not finite: a reason to look for the line that it comes from."""
-    if _test(_BITS):
+    if _test(BITS):
         return True
     for result in results:  # noqa: SIM110 (a generator takes longer than all the rest)
         if isinstance(result, float) and not math.isfinite(result):

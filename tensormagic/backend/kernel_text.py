@@ -19,6 +19,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, is_at_least
 
 FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
+MOST_SHARES = 256  # of a loop that threads share, at least as many rows as there are
 ROW_TILE = 256  # the most rows in a tile with further axes
 MOST_BUFFERS = 64  # how many of a kernel's buffers are told apart
 WIDE_TILE = 1 << 16  # elements in a tile where nothing is kept for it: how often the stop flag is looked at
@@ -34,8 +35,8 @@ class Entry:
     ----------
     kind
         ``"array"``, ``"growing"`` (one that grows), ``"tile"`` (memory for one tile), ``"size"``, ``"number"``,
-        ``"address"`` (of a function of this process), ``"fault"`` (what went wrong) or ``"traded"`` (where arrays of one group
-        are at the end).
+        ``"address"`` (of a function of this process), ``"fault"`` (what went wrong), ``"threads"`` (the pool that loops are
+        shared among, or 0) or ``"traded"`` (where arrays of one group are at the end).
     key
         The node, the symbol, the constant's bits as an integer, or the group.
     count, width
@@ -103,6 +104,28 @@ Line = tuple[str, Node | None]
 
 
 @dataclass
+class Sharing:
+    """A loop over rows that threads may share: each runs whole shares, with tiles of its own.
+
+    Parameters
+    ----------
+    rows
+        The name of how many rows a tile has.
+    share
+        The name of how many rows a share has.
+    count
+        The name of how many shares there are.
+    lines
+        How a share begins.
+    """
+
+    rows: str
+    share: str
+    count: str
+    lines: list[Line] = field(default_factory=list)
+
+
+@dataclass
 class KernelText:
     """What is printed so far: the table's entries, and lines at the function's own depth."""
 
@@ -122,6 +145,7 @@ class KernelText:
     groups: dict[Node, int] = field(default_factory=dict)
     traded: dict[Node, list[str]] = field(default_factory=dict)
     faults: dict[Fault, int] = field(default_factory=dict)
+    sharing: Sharing | None = None  # the loop that is printed, where threads share it
 
     def fresh(self, stem: str) -> str:
         """A new name."""
@@ -212,17 +236,33 @@ class KernelText:
 
     def tile(self, node: Node, count: Size, width: Size | None) -> str:
         """The name of the memory for one tile of a node: on the stack where a row is one element."""
-        key = ("tile", node)
+        key, own = ("tile", node), ("own tile", node)
+        lines = self.head if self.sharing is None else self.sharing.lines
         if count != 1:
             entry = Entry("tile", node, count, width or 1)
-            return self._declare(
+            name = self._declare(
                 key, "b", entry, lambda k: f'array(table, {k}, "{node.type.dtype.name}", {self._number()})'
             )
+            if self.sharing is None:
+                return name
+            if own not in self.names:
+                self.names[own] = self.fresh("own")
+                lines.append((f"{self.names[own]} = own({name}, {self.product(count)} * {self.sharing.rows})", None))
+            return self.names[own]
         if key not in self.names:
             rows = FLAT_TILE if width is None else ROW_TILE
-            self.names[key] = name = self.fresh("tile")
-            self.head.append((f'{name} = scratch({rows}, "{node.type.dtype.name}", {self._number()})', None))
+            self.names[key] = name = self.scratch("tile", rows, node.type.dtype.name, lines)
         return self.names[key]
+
+    def scratch(self, stem: str, count: int, dtype: str, lines: list[Line]) -> str:
+        """The name of memory on the stack, which ``lines`` make."""
+        name = self.fresh(stem)
+        lines.append((f'{name} = scratch({count}, "{dtype}", {self._number()})', None))
+        return name
+
+    def threads(self) -> str:
+        """The name of the pool that loops are shared among."""
+        return self._declare("threads", "threads", Entry("threads", None), lambda k: f"table[{k}]")
 
     def size(self, size: Size) -> str:
         """A size as an expression."""

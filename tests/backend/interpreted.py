@@ -145,6 +145,8 @@ NAMES: dict[str, Any] = {
     "room": lambda table, place: int(table.object(place)[1]),
     "grow": _grow,
     "scratch": lambda extent, dtype, _number: Elements(unwritten((extent,), dtype)),
+    "own": lambda tile, _count: tile,
+    "parallel": lambda rows, share, _threads, _work: range(0, rows, share),
     "real": lambda table, place: np.int64(table[place]).view(np.float64),
     "stopped": lambda _table: False,
     "multiply_add": lambda a, b, c: a * b + c,

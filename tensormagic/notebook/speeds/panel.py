@@ -8,6 +8,7 @@ from math import ceil, floor, isnan, log10
 from xml.sax.saxutils import escape
 
 from tensormagic.backend.costs import Cost
+from tensormagic.config import config
 from tensormagic.notebook.forms import Drawn, bytes_text, count_text, seconds_text, table
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.run import Outcome
@@ -179,6 +180,8 @@ def _roof_words(found: Speed) -> list[str]:
         f"one core, measured by {can.by}: {_a_second(can.flops, 'flop')}; "
         f"{_a_second(can.cached, 'B')} from the cache, {_a_second(can.memory, 'B')} from memory"
     )
+    if config.threads > 1:
+        told.append(f"large loops run on up to {config.threads} threads (tm.config.threads)")
     return told
 
 

@@ -405,7 +405,7 @@ class Body:
     def _accumulate(self, stage: Stage, value: str, depth: int, sections: list[list[Line]]) -> None:
         """One step of a fold whose accumulator is in memory."""
         name, offset, _ = self.address(stage.root, stage.identity())
-        place = f"{name}[{offset}]"
+        place = f"{self._own_part(stage.root) or name}[{offset}]"
         sections[depth].append((f"{place} = {step_text(stage.root, place, value, free=False)}", stage.root))
 
     def _fill(self, stage: Stage, reduced: Sequence[bool]) -> None:
@@ -414,16 +414,38 @@ class Body:
         name, offset, _ = self.address(root, stage.identity())
         first = reduced.index(True)
         if first == 0:
-            k = self.text.fresh("k")
-            self.before += [
-                (f"for {k} in range({self.text.size(root.type.size)}):", root),
-                (f"    {name}[{k}] = {zero}", root),
-            ]
+            k, own = self.text.fresh("k"), self._own_part(root)
+            (self.share[0] if own else self.before).extend(
+                [
+                    (f"for {k} in range({self.text.size(root.type.size)}):", root),
+                    (f"    {own or name}[{k}] = {zero}", root),
+                ]
+            )
             return
         kept = [g for g, r in zip(self.groups[first:], reduced[first:], strict=True) if not r]
         for depth, g in enumerate(kept):
             self.sections[first].append((f"{'    ' * depth}for {g.name} in range({self.text.size(g.extent)}):", root))
         self.sections[first].append((f"{'    ' * len(kept)}{name}[{offset}] = {zero}", root))
+
+    def _own_part(self, root: Node) -> str:
+        """The name of where a share adds up a fold of the rows by elements; empty where that is the fold's own array."""
+        sharing, key = self.text.sharing, ("own part", root)
+        stage = next(s for s in self.nest.stages if s.root is root)
+        if sharing is None or not folds_columns(stage):
+            return ""
+        if key not in self.text.names:
+            array, parts, count = self.text.array(root), self.text.parts(root, sharing), self.text.size(root.type.size)
+            own, k = self.text.fresh("own"), self.text.fresh("k")
+            self.text.names[key] = own
+            sharing.lines.append((f"{own} = part_of({array}, {parts}, first // {sharing.share}, {count})", root))
+            place = f"{array}[{k}]"
+            added = step_text(root, place, f"{parts}[(share - 1) * ({count}) + {k}]", free=False, whole=True)
+            self.after += [
+                (f"for share in range(1, {sharing.count}):", root),
+                (f"    for {k} in range({count}):", root),
+                (f"        {place} = {added}", root),
+            ]
+        return self.text.names[key]
 
     def _finish_total(self, stage: Stage, part: str) -> None:
         """Add a tile's result to that of its share, and these to the total; sums of floats carry what rounding has lost."""
@@ -479,6 +501,11 @@ class Body:
             inside.append((f"{lost} = {lost} + {parts[names[1]]}[{k}]", root))
         self.after += [(f"for {k} in range({sharing.count}):", root), *indented(inside)]
         return total, lost
+
+
+def folds_columns(stage: Stage) -> bool:
+    """Whether a stage folds the rows, and has an element for each position along other axes."""
+    return 0 in stage.reduced and len(stage.reduced) < len(stage.domain)
 
 
 def as_text(root: Node, value: str) -> str:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend.buffers import packed
-from tensormagic.backend.cpu import TILE_ROOM
+from tensormagic.backend.cpu import ADDED_ROWS, MOST_PARTS, SHARE, TILE_ROOM
 from tensormagic.backend.driver import Driver
 from tensormagic.backend.inline import expand_all, is_growing
-from tensormagic.backend.kernel_text import Entry, Fault, Printed
+from tensormagic.backend.kernel_text import MOST_SHARES, Entry, Fault, Printed
 from tensormagic.backend.kinds import graphs_of, is_base, is_library, kind_of
 from tensormagic.backend.product_text import blas
 from tensormagic.backend.schedule import Kernel
@@ -34,7 +34,18 @@ TYPES = {
 }  # fmt: skip
 """What NumPy's dtypes are called in C; of complex128 there are two doubles."""
 
-PRELUDE = """\
+_PARTS = f"""\
+static int64_t part_room(int64_t rows, int64_t width, int64_t kept, int64_t count) {{
+    const int64_t step = tile_rows(width);
+    int64_t share = step * ((rows + step - 1) / step / {MOST_SHARES} + 1);
+    share = most(share, step * ({SHARE} / (step * (width + 1))));
+    share = most(share, step * ({ADDED_ROWS} / step + 1));
+    share = most(share, step * (rows * kept / {MOST_PARTS} / step + 1));
+    return most((rows + share - 1) / share - 1, 0) * count;
+}}
+"""
+
+_PRELUDE = """\
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +106,7 @@ static void NAME(const char *ta, const char *tb, const int32_t *m, const int32_t
     }                                                                                                                \\
 }
 """
+PRELUDE = f"{_PRELUDE}{_PARTS}"
 
 
 class NotInCError(CaptureError):
@@ -190,8 +202,12 @@ class CDriver(Driver):
                 name = next(n for n in ("dgemm", "sgemm") if blas(n) == entry.key)
                 self.products.add(name)
                 items.append(name)
+            elif entry.kind == "threads":
+                items.append("0")
             elif entry.kind == "tile":
                 items.append(f"&{self._tile(entry, len(items))}")
+            elif entry.kind == "parts":
+                items.append(f"&{self._parts(entry, len(items))}")
             elif entry.kind == "fault":
                 items.append("&faults")
                 self.lines.append("memset(fault, 0, sizeof fault);")
@@ -207,8 +223,15 @@ class CDriver(Driver):
         self.lines += ["{", f"    int64_t table[] = {{{listed}}};", f"    @{number}(&unused, &unused, table);", "}"]
         self.lines += after
 
-    def _tile(self, entry: Entry, number: int) -> str:
-        del number  # names differ by what there is
+    def _parts(self, entry: Entry, number: int) -> str:
+        name, (node, rows, kept) = f"t{len(self.arrays)}", entry.key
+        self.arrays.append(name)
+        sizes = ", ".join(map(self.size, (rows, entry.width, kept, node.type.size)))
+        self.lines.append(f"TRY(make(&{name}, part_room({sizes}), {node.type.dtype.itemsize}));")
+        return name
+
+    def _tile(self, entry: Entry, number: int, *, shared: bool = False) -> str:
+        del number, shared  # one thread; names differ by what there is
         name = f"t{len(self.arrays)}"
         self.arrays.append(name)
         if is_fixed(entry.count, self.known) and is_fixed(entry.width, self.known):

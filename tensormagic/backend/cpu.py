@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tensormagic.backend.body_text import Body, indented
+from tensormagic.backend.body_text import Body, folds_columns, indented
 from tensormagic.backend.inline import is_growing
 from tensormagic.backend.kernel_text import (
     FLAT_TILE,
@@ -34,6 +34,8 @@ from tensormagic.ops.fold import SUM
 
 EIGHTHS = 8  # in an operation; one of a product of matrices, in blocks or by BLAS, takes an eighth of the time and less
 SHARE = 1 << 14  # elements, about, that a share of a loop has at least
+ADDED_ROWS = 64  # rows that a share has at least which adds up columns: these are added once more
+MOST_PARTS = 1 << 22  # elements, about, of memory for that
 ROW_STEP = 16  # rows come in multiples of this where there are that many: whole vectors
 TILE_ROOM = (
     1024  # elements of a tile's rows, as far as one row does not hold more: the first cache holds several such tiles
@@ -135,7 +137,9 @@ def _print_rows(text: KernelText, nest: Nest) -> None:
     inner = list(dict.fromkeys(product(loop.inner) for loop in nest.loops if loop.inner))
     width: Size | None = sum(inner[1:], inner[0]) if inner else None
     if not text.depth and may_share(nest):
-        text.sharing = Sharing(text.fresh("rows"), text.fresh("share"), text.fresh("shares"))
+        kept: Size = sum((s.root.type.size for s in nest.stages if folds_columns(s)), 0)
+        names = text.fresh("rows"), text.fresh("share"), text.fresh("shares")
+        text.sharing = Sharing(*names, rows_in_all=product(nest.rows), width=width or 1, kept=kept)
     bodies: list[Body] = []
     tiles: list[Line] = []
     for loop in nest.loops:
@@ -168,7 +172,7 @@ def _print_rows(text: KernelText, nest: Nest) -> None:
     if sharing is None:
         text.lines += lines
     else:
-        text.lines += _sizes_of_shares(sharing, rows, f"{step} * ({each} + 1)" if each else step)
+        text.lines += _sizes_of_shares(text, sharing, f"{step} * ({each} + 1)" if each else step)
         end = f"first + {sharing.share}"
         begins = [line for body in bodies for line in body.share[0]]
         ends = [line for body in bodies for line in body.share[1]]
@@ -179,23 +183,49 @@ def _print_rows(text: KernelText, nest: Nest) -> None:
     text.lines += after
 
 
-def _sizes_of_shares(sharing: Sharing, rows: str, elements: str) -> list[Line]:
-    """How many rows a share has, which sizes alone decide: whole tiles, not too few, in not too many shares."""
-    step, share = sharing.rows, sharing.share
-    least = f"{step} * ({SHARE} // ({elements}))"
+def _sizes_of_shares(text: KernelText, sharing: Sharing, elements: str) -> list[Line]:
+    """How many rows a share has: the same rule as in `share_rows`."""
+    step, share, rows = sharing.rows, sharing.share, text.product(sharing.rows_in_all)
+    least = [f"{step} * ({SHARE} // ({elements}))"]
+    if sharing.kept != 0:
+        least.append(f"{step} * ({ADDED_ROWS} // {step} + 1)")
+        least.append(f"{step} * ({rows} * {text.product(sharing.kept)} // {MOST_PARTS} // {step} + 1)")
     return [
         (f"{share} = {step} * (({rows} + {step} - 1) // {step} // {MOST_SHARES} + 1)", None),
-        (f"{share} = {share} if {share} > {least} else {least}", None),
+        *((f"{share} = {share} if {share} > {other} else {other}", None) for other in least),
         (f"{sharing.count} = ({rows} + {share} - 1) // {share}", None),
     ]
+
+
+def share_rows(rows: int, width: int, kept: int) -> int:
+    """How many rows a share has, which sizes alone decide: whole tiles, not too few, in not too many shares.
+
+    Parameters
+    ----------
+    rows, width
+        How many rows there are, and how many elements each has.
+    kept
+        How many elements a share adds up; 0 for none.
+    """
+    step = tile_rows(width)
+    share = max(step * (-(-rows // step) // MOST_SHARES + 1), step * (SHARE // (step * (width + 1))))
+    if kept:
+        share = max(share, step * (ADDED_ROWS // step + 1), step * (rows * kept // MOST_PARTS // step + 1))
+    return share
+
+
+def part_room(rows: int, width: int, kept: int, count: int) -> int:
+    """How many elements of memory the shares but the first need, where each adds up ``count`` of its ``kept`` elements."""
+    share = share_rows(rows, width, kept)
+    return max(-(-rows // share) - 1, 0) * count
 
 
 def may_share(nest: Nest) -> bool:
     """Whether the rows of a nest can be computed in any order: each stores elements of its own, or is a part of a total."""
     for stage in nest.stages:
         scatters = stage.written is not None and "slices" not in stage.root.params
-        leads = 0 in stage.reduced and len(stage.reduced) < len(stage.domain)
-        if scatters or leads or stage.kind == "sequence":
+        sized = folds_columns(stage) and any(nodes_of(s) for other in nest.stages for s in other.domain)
+        if scatters or sized or stage.kind == "sequence":
             return False
     return True
 

@@ -165,6 +165,17 @@ def _own(at: Place, given: Operands) -> Value:
     return element(at.code, buffer, offset)
 
 
+def _part_of(at: Place, given: Operands) -> Value:
+    """Where a share adds up elements: the first in the array itself, others in memory of their own behind one another."""
+    code = at.code
+    array, parts, number, count = (at.value(g) for g in given)
+    before = code.new("int64", f"sub i64 {number.text}, 1")
+    offset = code.new("int64", f"mul i64 {before.text}, {code.cast(count, 'int64').text}")
+    own = element(code, parts, offset)
+    first = code.new("bool", f"icmp eq i64 {number.text}, 0")
+    return code.new(array.kind, f"select i1 {first.text}, ptr {array.text}, ptr {own.text}")
+
+
 def _real(at: Place, given: Operands) -> Value:
     return _entry(at.code, "float64", _literal(given[1]))
 
@@ -356,6 +367,7 @@ CALLS: dict[str, Callable[[Place, Operands], Value]] = {
     "grow": _grow,
     "scratch": _scratch,
     "own": _own,
+    "part_of": _part_of,
     "real": _real,
     "stopped": _stopped,
     "gemm": _gemm,

@@ -148,7 +148,7 @@ tired:
   ret i64 0
 }
 
-define i32 @dispatch(ptr %pool, ptr %body, ptr %frame, i64 %count, ptr %fault) {
+define i32 @dispatch(ptr %pool, ptr %body, ptr %frame, i64 %count, i64 %most, ptr %fault) {
 entry:
   %busy = call ptr @word(ptr %pool, i64 3)
   %was = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
@@ -181,7 +181,9 @@ begin:
   %loops = load i64, ptr %p12
   %loops1 = add i64 %loops, 1
   store i64 %loops1, ptr %p12
-  %others = sub i64 %threads, 1
+  %rest = sub i64 %threads, 1
+  %enough = icmp slt i64 %most, %rest
+  %others = select i1 %enough, i64 %most, i64 %rest
   %more = sub i64 %count, 1
   %few = icmp slt i64 %more, %others
   %open_for = select i1 %few, i64 %more, i64 %others
@@ -198,8 +200,17 @@ call:
   %open = call ptr @word(ptr %pool, i64 4)
   %r1 = call i32 @pthread_mutex_lock(ptr %mutex)
   store atomic i64 %open_for, ptr %open release, align 8
-  %r2 = call i32 @pthread_cond_broadcast(ptr %wake)
   %r3 = call i32 @pthread_mutex_unlock(ptr %mutex)
+  br label %wake_up
+wake_up:
+  %n0 = phi i64 [ 0, %call ], [ %n01, %signal ]
+  %waking = icmp slt i64 %n0, %open_for
+  br i1 %waking, label %signal, label %woken
+signal:
+  %r2 = call i32 @pthread_cond_signal(ptr %wake)
+  %n01 = add i64 %n0, 1
+  br label %wake_up
+woken:
   call void @take_shares(ptr %pool, i64 0)
   %r4 = call i32 @pthread_mutex_lock(ptr %mutex)
   store atomic i64 0, ptr %open release, align 8

@@ -27,7 +27,10 @@ ask:
   br i1 %much, label %together, label %alone
 together:
   %dispatch = load ptr, ptr %pool
-  %result = call i32 %dispatch(ptr %pool, ptr %loop, ptr %frame, i64 %count, ptr %fault)
+  %least = icmp sgt i64 %bound, 1
+  %unit = select i1 %least, i64 %bound, i64 1
+  %most = sdiv i64 %work, %unit
+  %result = call i32 %dispatch(ptr %pool, ptr %loop, ptr %frame, i64 %count, i64 %most, ptr %fault)
   ret i32 %result
 alone:
   store i64 0, ptr %own

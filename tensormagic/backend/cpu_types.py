@@ -195,6 +195,18 @@ def own(_typing: Any, buffer: Any, count: Any) -> Any:
     return buffer(buffer, count), generate
 
 
+@intrinsic
+def part_of(_typing: Any, array: Any, parts: Any, number: Any, count: Any) -> Any:
+    """Where a share adds up elements: the first in the array itself, others in memory of their own behind one another."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        one, zero = ir.Constant(ir.IntType(64), 1), ir.Constant(ir.IntType(64), 0)
+        own = builder.gep(args[1], [builder.mul(builder.sub(args[2], one), args[3])])
+        return builder.select(builder.icmp_signed("==", args[2], zero), args[0], own)
+
+    return array(array, parts, number, count), generate
+
+
 @intrinsic(prefer_literal=True)
 def real(_typing: Any, table: Any, place: Any) -> Any:
     """The table's entry at ``place`` as the float64 whose bits it is."""
@@ -300,6 +312,7 @@ NAMES: dict[str, Any] = {
     "grow": grow,
     "scratch": scratch,
     "own": own,
+    "part_of": part_of,
     "real": real,
     "stopped": stopped,
     "multiply_add": multiply_add,

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend.buffers import LARGE, cut, growing, owned, packed, pool
-from tensormagic.backend.cpu import EIGHTHS, TILE_ROOM, tile_rows
+from tensormagic.backend.cpu import EIGHTHS, SHARE, TILE_ROOM, part_room, tile_rows
 from tensormagic.backend.executed import Binding, executed
 from tensormagic.backend.inline import is_growing, is_room
-from tensormagic.backend.kernel_text import Entry, Printed
+from tensormagic.backend.kernel_text import MOST_SHARES, Entry, Printed
 from tensormagic.backend.kinds import is_base, is_leaf, is_library, is_product, kind_of
 from tensormagic.backend.ledger import Ledger, Planned, is_view
 from tensormagic.backend.lower import Stage
@@ -96,6 +96,7 @@ class Driver:
             "owned": owned,
             "sizer": sizer,
             "tile_rows": tile_rows,
+            "part_room": part_room,
             "patiently": patiently,
             "idle": IDLE,
             "unused": UNUSED,
@@ -322,6 +323,8 @@ class Driver:
                 items.append("threads")
             elif entry.kind == "tile":
                 items.append(f"id({self._tile(entry, len(items), shared=shared)})")
+            elif entry.kind == "parts":
+                items.append(f"id({self._parts(entry, len(items))})")
             elif entry.kind == "fault":
                 items.append("id(fault)")
                 self.lines.append("fault = zeros(4, int64)")
@@ -342,7 +345,7 @@ class Driver:
         there = owner in self.variables or owner.op is CONSTANT
         return self._packed(owner) if there else self._allocate(owner)
 
-    def _tile(self, entry: Entry, number: int, *, shared: bool) -> str:
+    def _tile(self, entry: Entry, number: int, *, shared: bool = False) -> str:
         tile = f"t{number}"
         if is_fixed(entry.count, self.known) and is_fixed(entry.width, self.known):
             room, largest = f"({self.size(entry.count)}) * tile_rows({self.size(entry.width)})", entry.count
@@ -353,6 +356,16 @@ class Driver:
         each = "hands * " * shared  # each thread has its own
         self.lines.append(f"{tile} = empty({each}{room}, {self.dtype(entry.key)})")
         return tile
+
+    def _parts(self, entry: Entry, number: int) -> str:
+        """Memory in which shares of a loop add up a node by elements."""
+        parts, (node, rows, kept) = f"parts{number}", entry.key
+        count = node.type.size
+        most = apply("min", MOST_SHARES, apply("floordiv", rows * (entry.width + 1), SHARE))
+        self.ledger.take(parts, most * count * node.type.dtype.itemsize)
+        sizes = ", ".join(map(self.size, (rows, entry.width, kept, count)))
+        self.lines.append(f"{parts} = empty(part_room({sizes}), {self.dtype(node)})")
+        return parts
 
     def _trade(self, entry: Entry, traded: str) -> list[str]:
         """What arrays are called after they have traded places; a kernel that is left early does not say it."""

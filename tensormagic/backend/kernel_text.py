@@ -35,10 +35,12 @@ class Entry:
     ----------
     kind
         ``"array"``, ``"growing"`` (one that grows), ``"tile"`` (memory for one tile), ``"size"``, ``"number"``,
-        ``"address"`` (of a function of this process), ``"fault"`` (what went wrong), ``"threads"`` (the pool that loops are
-        shared among, or 0) or ``"traded"`` (where arrays of one group are at the end).
+        ``"address"`` (of a function of this process), ``"parts"`` (memory for what each share of a loop adds up, by elements),
+        ``"fault"`` (what went wrong), ``"threads"`` (the pool that loops are shared among, or 0) or ``"traded"`` (where arrays
+        of one group are at the end).
     key
-        The node, the symbol, the constant's bits as an integer, or the group.
+        The node, the symbol, the constant's bits as an integer, or the group; for parts the node, the number of rows, and how many
+        elements a share adds up in all.
     count, width
         For a tile: elements for one row, and what the number of rows depends on.
     """
@@ -117,12 +119,17 @@ class Sharing:
         The name of how many shares there are.
     lines
         How a share begins.
+    rows_in_all, width, kept
+        How many rows there are, how many elements a row has, and how many elements a share adds up.
     """
 
     rows: str
     share: str
     count: str
     lines: list[Line] = field(default_factory=list)
+    rows_in_all: Size = 1
+    width: Size = 1
+    kept: Size = 0
 
 
 @dataclass
@@ -259,6 +266,14 @@ class KernelText:
         name = self.fresh(stem)
         lines.append((f'{name} = scratch({count}, "{dtype}", {self._number()})', None))
         return name
+
+    def parts(self, node: Node, sharing: Sharing) -> str:
+        """The name of the memory in which each share but the first adds up a node by elements; the first does so in its array."""
+        entry = Entry("parts", (node, sharing.rows_in_all, sharing.kept), node.type.size, sharing.width)
+        number = self._number_of(self.memory.owner(node))  # one pointer in the loop stands for both
+        return self._declare(
+            ("parts", node), "b", entry, lambda k: f'array(table, {k}, "{node.type.dtype.name}", {number})'
+        )
 
     def threads(self) -> str:
         """The name of the pool that loops are shared among."""

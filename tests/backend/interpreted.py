@@ -145,6 +145,9 @@ NAMES: dict[str, Any] = {
     "room": lambda table, place: int(table.object(place)[1]),
     "grow": _grow,
     "scratch": lambda extent, dtype, _number: Elements(unwritten((extent,), dtype)),
+    "part_of": lambda array, parts, number, count: (
+        Elements(parts.array[(number - 1) * count : number * count]) if number else array
+    ),
     "own": lambda tile, _count: tile,
     "parallel": lambda rows, share, _threads, _work: range(0, rows, share),
     "real": lambda table, place: np.int64(table[place]).view(np.float64),

@@ -94,11 +94,15 @@ CASES = {
     "product with a vector": (lambda x, w: np.tanh(x @ w), (np.tile(ROWS, (3, 1)), ROWS[0])),
     "loss": (logistic, (np.tile(ROWS, (3, 1)), np.sign(FLAT[:2100]), ROWS[0] / 100)),
     "gradient": (lambda X, y, w: tm.grad(lambda w: logistic(X, y, w))(w), (np.tile(ROWS, (3, 1)), np.sign(FLAT[:2100]), ROWS[0] / 100)),
-    "columns": (lambda x: (x.sum(axis=0), np.exp(x).mean(axis=0)), (np.tile(ROWS, (3, 1)),)),
+    "columns": (lambda x: (x.sum(axis=0), np.exp(x).mean(axis=0), x.max(axis=0)), (np.tile(ROWS, (3, 1)),)),
+    "columns of integers": (lambda k: (k.sum(axis=0), (k > 5).any(axis=0), k.min(axis=0)), (rng.integers(0, 9, (5000, 11)),)),
+    "wide columns": (lambda x: (x * 2).sum(axis=0), (rng.standard_normal((300, 3001)),)),
+    "planes": (lambda x: x.sum(axis=(0, 2)), (rng.standard_normal((400, 7, 31)),)),
+    "columns and rows": (lambda x: (x.sum(axis=0), x.sum(axis=1), x.sum(), np.tanh(x)), (np.tile(ROWS, (3, 1)).astype("f4"),)),
     "complex": (lambda x: np.exp(1j * x) * (1 + 2j), (FLAT,)),
 }  # fmt: skip
 
-SERIAL = {"columns", "gradient"}
+SERIAL: set[str] = set()
 
 
 def bits(found):
@@ -124,8 +128,10 @@ def test_any_number_of_threads_gives_the_same_bits(name, monkeypatch):
     with np.errstate(all="ignore"):
         expected = function(*arguments)
     for a, b in zip(*((v if isinstance(v, tuple) else (v,)) for v in (ours(*arguments), expected)), strict=True):
-        rtol = 2e-5 if np.asarray(b).dtype == "f4" else 1e-10
-        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-6)
+        rtol, atol = (
+            (2e-5, 1e-3) if np.asarray(b).dtype == "f4" else (1e-10, 1e-9)
+        )  # NumPy's own sums of float32 are off by that
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=atol)
 
 
 def test_threads_take_part(monkeypatch):

@@ -253,3 +253,15 @@ def test_the_command_line_exports_a_file(tmp_path, capsys, monkeypatch):
     tm.compile(lambda x: np.linalg.inv(x), "float64[n, n]").save(tmp_path / "g.tm")
     assert main(["export", "--c", str(tmp_path / "g.tm"), "-o", str(tmp_path / "c")]) == 1
     assert "inv of float64" in capsys.readouterr().err
+
+
+@needs_compiler
+def test_sums_over_many_rows_have_the_bits_that_they_have_here(tmp_path):
+    made = tm.compile(lambda x: (np.exp(x).sum(axis=0), x.sum(), (x / 2).max(axis=0)), "float64[n, 3]")
+    found = made.export_c(tmp_path, name="sums")
+    x = RNG.normal(size=(20_011, 3))
+    columns, total, most = np.empty(3), np.empty(()), np.empty(3)
+    pointers = [a.ctypes.data_as(ctypes.c_void_p) for a in (x, columns, total, most)]
+    assert ctypes.CDLL(str(found.library)).sums(ctypes.c_int64(len(x)), *pointers) == 0
+    for a, b in zip((columns, total, most), made(x), strict=True):
+        np.testing.assert_array_equal(a, b)

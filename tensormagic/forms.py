@@ -57,7 +57,7 @@ def find(
 ) -> Found | None:
     """What ``result`` is computed from: values that are there, inputs, and the parts that are read of these.
 
-    A part is cut out here, so that reading another one is no other graph. None where the graph is large, or where data decide sizes.
+    A part is cut out here, so that reading another one is no other graph. None where the graph is large, or where sizes are data-dependent.
 
     Parameters
     ----------

@@ -731,7 +731,7 @@ _age = operator.attrgetter("serial")  # a node is made after what it needs
 def _read_from(node: Node) -> list[Node]:
     """Small arrays that are not there, and of which ``node`` reads a part: each is computed once, and not for each part.
 
-    Where data decide how large one is, that comes first. A number that is computed from parts has those alone that no rule makes
+    Where it is data-dependent how large one is, that comes first. A number that is computed from parts has those alone that no rule makes
     more accurate together with what is done to them: of integers, and of library calls.
     """
     found: dict[Node, None] = {}
@@ -760,7 +760,7 @@ def _missing(part: Node, whole: Node) -> list[Node]:
 
 
 def _elements(node: Node) -> float:
-    """The number of elements; infinite where data decide it that are not there."""
+    """The number of elements; infinite where it depends on data that are not there."""
     try:
         return math.prod([_number(s) for s in node.type.shape])
     except (KeyError, TypeError):

@@ -28,7 +28,7 @@ class Amount:
 
     @property
     def nodes(self) -> tuple[Any, ...]:
-        """The integers of the graph that it mentions: data say them."""
+        """The integers of the graph that it mentions: they are data-dependent."""
         return tuple(a for a in self.atoms if not isinstance(a, Symbol))
 
     def __add__(self, other: Size) -> Amount:

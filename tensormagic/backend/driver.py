@@ -524,7 +524,7 @@ class Driver:
 
 
 def work_of(step: Stage | Region) -> Size:
-    """About how many eighths of an operation a step is; what repeats for as long as data says is taken for long."""
+    """About how many eighths of an operation a step is; a data-dependent number of repetitions is taken for long."""
     if isinstance(step, Stage):
         domain = [s for s in step.domain if not nodes_of(s)]
         return product(tuple(domain)) * (1 if is_product(step.root) else EIGHTHS * (step.ops + 1))

@@ -85,7 +85,7 @@ def _count(node: Node, sizes: Mapping[Any, int], known: Mapping[Node, Any]) -> i
 
 
 def refusal(graph: Graph, sizes: dict[Any, int], values: Sequence[Any]) -> CaptureError | None:
-    """What a graph refuses as data say: that comes before sizes that do not fit, and indices out of bounds, which may follow from it."""
+    """What a graph refuses for some data: that comes before sizes that do not fit, and indices out of bounds, which may follow from it."""
     table: dict[Any, Any] = dict(zip(graph.parameters, values, strict=True))
     size = sizer(sizes, table)
     refusing = [n for n in graph.nodes if n.op is CHECK and n["error"] == name_of(CaptureError)]

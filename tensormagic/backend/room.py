@@ -96,7 +96,7 @@ def least_by_numpy(graph: Graph, sizes: Mapping[Atom, int]) -> tuple[int, Node |
         if getattr(node.op, "kind", "") in _FRESH and len(node.types) == 1 and node.args:
             try:
                 count = prod(evaluate(s, sizes.__getitem__) for s in node.type.shape) * node.type.dtype.itemsize
-            except LookupError:  # data decide it
+            except LookupError:  # it is data-dependent
                 count = 0
             live += count
             largest = max(largest, (count, node), key=lambda pair: pair[0])

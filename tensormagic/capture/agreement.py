@@ -1,4 +1,4 @@
-"""Sizes that data decide and that have to be equal: whoever is told such a size waits for the check of the run."""
+"""Data-dependent sizes that have to be equal: whoever is told such a size waits for the check of the run."""
 
 from __future__ import annotations
 

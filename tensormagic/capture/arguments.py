@@ -44,7 +44,7 @@ def agreeing(node: Node, left: Size, right: Size, message: str) -> Node:
 
 
 def or_one(x: Node, axes: Sequence[int], value: float) -> Node:
-    """``x``, or one element of a ``value`` along each of ``axes`` that has none: where data decide that, too."""
+    """``x``, or one element of a ``value`` along each of ``axes`` that has none: where that is data-dependent, too."""
     for axis in axes:
         extent = x.type.shape[axis]
         if is_at_least(extent, 1):

@@ -100,7 +100,7 @@ class Capture:
     beside
         The functions that code has met under names, and what is called for them.
     recursions
-        The functions that are running and may call themselves as data say.
+        The functions that are running and may call themselves under data-dependent conditions.
     errors, raising, caught
         What ``np.errstate`` said when the capture began; whether the code has asked for errors that were not asked for then; and
         whether there is a ``try`` around what might meet some, where they were asked for.
@@ -111,9 +111,9 @@ class Capture:
     deciding
         What sizes were taken to be where these decide what is a view in NumPy: noted with the guards once something is stored into.
     assumed
-        What values were taken for, as data say: an error that is met after that may be none where data say otherwise.
+        What data-dependent values were taken for: an error that is met after that may be none for other data.
     undecided
-        The dtypes that numbers, and arrays made of them, would be of in NumPy, as data say, where these are narrower than here.
+        The dtypes that numbers, and arrays made of them, would be of in NumPy for some data, where these are narrower than here.
     number_classes, number_types
         The data-dependent classes of numbers; and all classes among these.
     stores, ordered, by_layout

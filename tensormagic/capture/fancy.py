@@ -119,7 +119,7 @@ def _fitting(mask: Node, x: Node, first: int) -> Node:
 
 
 def covering(mask: Node, wanted: Sequence[Size]) -> Node:
-    """A mask as long as the axes that it covers, where data decide its own extents: as long as these, or 0, when the graph runs."""
+    """A mask as long as the axes that it covers, where its own extents are data-dependent: as long as these, or 0, when the graph runs."""
     for axis, (own, extent) in enumerate(zip(wanted, mask.type.shape, strict=False)):
         if own == extent or not nodes_of(extent) or not same(own, extent):
             continue

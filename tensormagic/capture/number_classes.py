@@ -1,4 +1,4 @@
-"""The class of a number where data decide it: 0, which is Python's, or the ``np.float64`` that a loop found.
+"""The class of a number where it is data-dependent: 0, which is Python's, or the ``np.float64`` that a loop found.
 
 A region has one type for both. Beside such a number goes a code in the graph, which says of which class Python's would be; in a cell
 it is computed where the loop ends, and the number is of that class from there on. Functions, which have no values, promote.
@@ -55,7 +55,7 @@ def note(node: Node, classes: Classes) -> None:
 
 
 def is_noted(node: Node) -> bool:
-    """Whether data decide of which class a number is that a branch or a loop gives."""
+    """Whether it is data-dependent of which class a number is that a branch or a loop gives."""
     capture = context.current()
     return capture is not None and node in capture.number_classes
 

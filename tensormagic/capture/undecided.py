@@ -1,4 +1,4 @@
-"""Numbers of which data decide the dtype, and arrays that are made of them: NumPy's might be of a narrower one.
+"""Numbers whose dtype is data-dependent, and arrays that are made of them: NumPy's might be of a narrower one.
 
 Where one way of a branch gives an integer and the other a float, the number is a float here on both. An array of such numbers is an array
 of integers in NumPy, where each of them is one; a float that is stored into it is cut then.
@@ -20,14 +20,14 @@ from tensormagic.ops.leaf import CONSTANT, Source, constant, input_node
 
 
 def note(node: Node, narrower: np.dtype[Any]) -> None:
-    """Note that a value would be of ``narrower`` in NumPy, as data say."""
+    """Note that a value would be of ``narrower`` in NumPy for some data."""
     capture = context.current()
     if capture is not None and narrower != node.type.dtype:
         capture.undecided[node] = narrower
 
 
 def narrowest(node: Node) -> np.dtype[Any]:
-    """The dtype that a value may be of in NumPy, as data say."""
+    """The dtype that a value may be of in NumPy for some data."""
     capture, below = context.current(), node
     known = {} if capture is None else capture.undecided
     while below not in known and _shows_another(below):
@@ -74,7 +74,7 @@ def joined(node: Node, parts: Iterable[Node]) -> Node:
 
 
 def refuse_cut(first: Node, value: Node) -> None:
-    """Refuse to store what an array, that was ``first`` at first, would cut, as data say."""
+    """Refuse to store what an array, that was ``first`` at first, would cut for some data."""
     narrower = narrowest(first)
     if narrower != first.type.dtype and not np.can_cast(value.type.dtype, narrower, "same_kind"):
         refuse(

@@ -9,7 +9,7 @@ from typing import Any
 
 @functools.lru_cache(maxsize=None, typed=True)  # 1 and 1.0 fail in other words
 def said(function: Callable[..., Any], *args: Any) -> str:
-    """The text of the error that a call ends in; less the value in it (", got -1.0"), which data decide."""
+    """The text of the error that a call ends in; less the value in it (", got -1.0"), which is data-dependent."""
     try:
         function(*args)
     except Exception as error:  # noqa: BLE001 (whichever it is)

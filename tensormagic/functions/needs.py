@@ -40,7 +40,7 @@ class Sizes:
     numbers: Mapping[Atom, int] = field(default_factory=dict)
 
     def name(self, size: Atom) -> str:
-        """What a symbol or an integer is called in formulas; one that data decide by its operation and line."""
+        """What a symbol or an integer is called in formulas; a data-dependent one by its operation and line."""
         found = self.called.get(size)
         if found is not None:
             return found
@@ -82,7 +82,7 @@ class Formula:
         if number is None:
             raise GuardError(
                 f"{self} is no number: {', '.join(self.open)} {'are' if len(self.open) > 1 else 'is'} not known",
-                "Ask for arguments, as f.memory(x, w) does; what data decide is known when it has run.",
+                "Ask for arguments, as f.memory(x, w) does; what is data-dependent is known when it has run.",
             )
         return number
 
@@ -219,7 +219,7 @@ class StepWork:
     def __repr__(self) -> str:
         found = self.intensity
         ratio = found if isinstance(found, str) else f"{found:.3g}"
-        more = "" if self.known else ", and what data decide"
+        more = "" if self.known else ", and what is data-dependent"
         return f"{self.name}: {self.operations} operations, {self.flops} flops, {self.moved} bytes, {ratio} flops a byte{more}"
 
 

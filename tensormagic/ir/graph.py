@@ -173,7 +173,7 @@ NOT_STRETCHED = "Sizes that depend on data are not stretched where they happen t
 def singles(guard: Guard) -> tuple[Size, ...]:
     """The sizes that an equation may be about: where one of them is 1, NumPy may stretch it.
 
-    An equation that was solved for a symbol may say one more than the size that data decide, or so many times that as
+    An equation that was solved for a symbol may say one more than the data-dependent size, or so many times that as
     another axis is long.
     """
     sides = (guard[0], guard[2])
@@ -466,7 +466,7 @@ def _unify(
         if left == right:
             continue
         difference = substitute_size(left, solved) - substitute_size(right, solved)
-        if not known and (nodes_of(left) or nodes_of(right)):  # what data say is no size of an array that is not read
+        if not known and (nodes_of(left) or nodes_of(right)):  # a data-dependent number is no size of an array that is not read
             seen = {a: a.hint for a in atoms(difference) if isinstance(a, Symbol) and a not in order}
             difference = substitute_size(difference, {a: size for a, size in seen.items() if size is not None})
         if relation == ">=":
@@ -488,7 +488,7 @@ def _unify(
 
 
 def _differ(left: Size, right: Size) -> NoReturn:
-    """Raise what two sizes mean that had to be equal, and differ whatever data say."""
+    """Raise what two sizes mean that had to be equal, and differ for all data."""
     said = f"sizes do not fit: {size_text(left)} and {size_text(right)}"
     if nodes_of(left) or nodes_of(right):
         raise DataShapeError(said, NOT_STRETCHED)

@@ -28,7 +28,7 @@ def refuse(outcome: Outcome, captured: Captured) -> None:
     elif random.advanced(captured.capture):
         what = "draws random numbers from a generator of the notebook"
     elif any(isinstance(v, Partial) for v in outcome.outputs.values()):
-        what = "binds names only where data say so"
+        what = "binds names under data-dependent conditions"
     elif captured.capture.on_values or captured.deleted:
         what = f"runs {captured.capture.on_values[0]} on values" if captured.capture.on_values else "deletes names"
     else:

@@ -462,7 +462,7 @@ def _identified(outcome: Outcome) -> Callable[[Any], Any]:
 
 
 def really_bound(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What a cell has bound, less what loops and branches have not, as data say."""
+    """What a cell has bound, less what loops and branches have not bound for these data."""
     perhaps = {n: v for n, v in outputs.items() if isinstance(v, Partial)}
     there = dict(zip(perhaps, session.compute([v.defined for v in perhaps.values()]) if perhaps else (), strict=True))
     held = {n: wrap(v.handed_back) if isinstance(v, Partial) else v for n, v in outputs.items()}

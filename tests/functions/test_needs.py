@@ -244,7 +244,7 @@ def test_work_that_data_decide_says_so():
 
     work = tm.compile(halved, "float64[n]").cost(V)
     assert not work.known
-    assert "and what data decide" in repr(work)
+    assert "and what is data-dependent" in repr(work)
 
 
 def test_work_of_loops_is_as_often_as_they_iterate():

@@ -1,4 +1,4 @@
-"""Numbers of which data decide the class are in a cell of the class that Python gives; errors that code catches are NumPy's."""
+"""Numbers of a data-dependent class are in a cell of the class that Python gives; errors that code catches are NumPy's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Numbers of which data decide the class: 0, which is Python's, or the np.float64 that a loop found."""
+"""Numbers of a data-dependent class: 0, which is Python's, or the np.float64 that a loop found."""
 
 import pytest
 

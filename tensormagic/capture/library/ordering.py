@@ -87,7 +87,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
 
 
 def _of_rows(x: Node, index: Node, axis: int) -> tuple[Node, Node]:
-    """The operands of a ``take`` along an axis behind others, which may have no element as data say: no index is looked at then."""
+    """The operands of a ``take`` along an axis behind others, which may have no element for some data: no index is looked at then."""
     extent = x.type.shape[axis]
     none = scalar.equal(size_node(product(x.type.shape[:axis])), 0)
     if not is_at_least(extent, 1) and index.type.size != 0:

@@ -80,7 +80,7 @@ def folded(
 
 
 def _never_empty(x: Node, axes: Sequence[int], initial: Any) -> Node:
-    """``x`` with ``initial`` behind it along axes of which data say how long they are: an extremum of nothing is that."""
+    """``x`` with ``initial`` behind it along axes whose length is data-dependent: an extremum of nothing is that."""
     for axis in axes:
         if nodes_of(x.type.shape[axis]):
             shape = tuple(1 if k == axis else s for k, s in enumerate(x.type.shape))

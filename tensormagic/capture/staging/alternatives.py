@@ -1,4 +1,4 @@
-"""Arrays that are one of several places, as data decide: read from the one that it is, and stored through into it."""
+"""Arrays that are one of several places, which is data-dependent: read from the one that it is, and stored through into it."""
 
 from __future__ import annotations
 

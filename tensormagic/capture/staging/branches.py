@@ -59,7 +59,7 @@ from tensormagic.ops.regions import control
 from tensormagic.ops.reverse.tape_stack import boxed, unboxed
 from tensormagic.ops.scalars import scalar
 
-MIXED = object()  # a truth value that is Python's or NumPy's, as data say
+MIXED = object()  # a truth value that is Python's or NumPy's, which is data-dependent
 Ways = Sequence[Callable[[], Any]]
 
 
@@ -477,7 +477,7 @@ def _check_way(predicate: Node, way: int, outcomes: tuple[Outcome, Outcome], wor
 def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Sequence[Any], op: Pointwise) -> Any:
     """``value and second()``, or ``or``, as one operation; None where either is no truth value, or the second may fail by itself.
 
-    It is Python's where both are; NumPy's where both are, or where data decide which of them it is:
+    It is Python's where both are; NumPy's where both are, or where it is data-dependent which of them it is:
     MIXED in a cell, where these can be asked. ``first`` is the truth of ``value``.
     """
     if value.type.form == "array" or value.type.shape or value.type.dtype != bool:

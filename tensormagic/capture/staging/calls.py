@@ -331,7 +331,7 @@ def _alike(left: Any, right: Any) -> bool:
 def _is_alone(rows: Node, rest: ranges.Items) -> bool:
     """Whether the first of several values is the only one, of which no other is asked whether it is larger.
 
-    It has to be, of arrays that are not true or false; where data say how many there are, that is found when the graph runs.
+    It has to be, of arrays that are not true or false; where it is data-dependent how many there are, that is found when the graph runs.
     """
     count, size = rest.count(), product(rows.type.shape[1:])
     if isinstance(count, int) or hint(size) == 1 or not may_wait():
@@ -394,7 +394,7 @@ def _quantified(name: str, method: str) -> Callable[[Any], Any]:
 
 
 def _connected(name: str, values: Iterable[Any]) -> Any:
-    """``all`` or ``any`` of values one by one, of which data say whether they are true: Python asks no more of them than it has to."""
+    """``all`` or ``any`` of values one by one, whose truth is data-dependent: Python asks no more of them than it has to."""
     decides, asked = name == "any", list[Node]()
     for value in values:
         known = truth(value)

@@ -86,7 +86,7 @@ class Carry:
     question
         Whether it is there, where a name may be unbound.
     classes, code
-        The classes that a number may be of, where data decide, and what says which: see :mod:`tensormagic.capture.number_classes`.
+        The classes that a number may be of, where data-dependent, and what says which: see :mod:`tensormagic.capture.number_classes`.
     """
 
     label: str
@@ -159,7 +159,7 @@ class Carry:
             return True
         start, after = number_classes.classes_of(self.start), number_classes.classes_of(end)
         if start is None or after is None:
-            raise NeedsPython(f"{loop}: data decide the class of {self.label}", "Begin with 0.0 in place of 0.")
+            raise NeedsPython(f"{loop}: the class of {self.label} is data-dependent", "Begin with 0.0 in place of 0.")
         classes = self.classes | start.types | after.types
         if len(classes) == 1:
             return True
@@ -206,7 +206,7 @@ class CarriedSlot:
 
 
 def codes_of(carries: Sequence[Carry]) -> list[Carry]:
-    """What says of which classes numbers are, where data decide."""
+    """What says of which classes numbers are, where that is data-dependent."""
     return [c.code for c in carries if c.code is not None]
 
 

@@ -141,7 +141,7 @@ def _chosen(iterable: Any, users: tuple[Iteration, Iteration], one: Iteration, h
 
 
 def _grown(iterable: Any, users: tuple[Iteration, ...], one: Iteration, holds: Iteration | None) -> Any:
-    """A list as long as data say."""
+    """A list of data-dependent length."""
     items, found = items_of(iterable), GrownList([])
 
     def run(item: Any) -> None:

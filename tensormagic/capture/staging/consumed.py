@@ -50,7 +50,7 @@ def leaving(function: Any, own: Any) -> Any:
 
 
 class Counted(Items):
-    """``itertools.count()``, of whole numbers: a loop over it ends where data say so."""
+    """``itertools.count()``, of whole numbers: a loop over it ends under a data-dependent condition."""
 
     def __init__(self, start: int, step: int) -> None:
         self.start = start

@@ -1,4 +1,4 @@
-"""Lists that grow as often as data say, in code without values: their elements lie on tapes, their length is a number of the graph."""
+"""Lists of data-dependent length, in code without values: their elements lie on tapes, their length is a number of the graph."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class GrownList(Journaled):
         self.first = list(values)
         self.like: Parts | None = None
         self.types: list[Type] = []
-        self.narrowest: list[np.dtype[Any]] = []  # that an array of these numbers may be of in NumPy, as data say
+        self.narrowest: list[np.dtype[Any]] = []  # that an array of these numbers may be of in NumPy for some data
         self.state: dict[str, Tensor] = {}  # its length, and a tape for each number of an element
         self.holds_arrays = False
         for value in self.first:

@@ -89,7 +89,7 @@ def _refuse_unordered(column: Node) -> None:
 
 
 def _taken(items: list[Any], order: Node) -> list[Any]:
-    """The items in an order that data decide."""
+    """The items in a data-dependent order."""
     _, build = flatten(items[0])
     stacks = [
         Stack(node_of(wrap(column)[wrap(order)]), form, len(items)) for column, form in _columns(items, "sorted()")

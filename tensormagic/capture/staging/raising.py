@@ -1,4 +1,4 @@
-"""``assert`` and ``raise`` where data decide and no value is there: kept as checks of the graph, in the order of the program."""
+"""Data-dependent ``assert`` and ``raise``, where no value is there: kept as checks of the graph, in the order of the program."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def items_of(value: Any) -> Items | None:
 
 
 def first_and_rest(values: Any, empty: str = "") -> tuple[Any, Items]:
-    """The first element of a list that one loop has made, and the others; ``empty`` is the error where data say that there is none."""
+    """The first element of a list that one loop has made, and the others; ``empty`` is the error where for these data there is none."""
     if isinstance(values, list | tuple):
         return values[0], Appended(values[0].stack, 1)
     if empty:

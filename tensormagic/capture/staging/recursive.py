@@ -29,7 +29,7 @@ REACH = 200  # functions that are looked at
 
 
 class Recursion(NeedsPython):
-    """A function calls itself where data decide."""
+    """A function calls itself under a data-dependent condition."""
 
     def __init__(self, code: CodeType) -> None:
         super().__init__(
@@ -217,7 +217,7 @@ def _named(function: FunctionType) -> list[Any]:
 
 
 def calling(function: Callable[..., Any], code: CodeType) -> Callable[..., Any]:
-    """What is called in place of a function that may call itself as data say."""
+    """What is called in place of a function that may call itself under data-dependent conditions."""
 
     def call(*args: Any, **options: Any) -> Any:
         capture = context.current()
@@ -237,7 +237,7 @@ def calling(function: Callable[..., Any], code: CodeType) -> Callable[..., Any]:
 
 
 def _first(function: Callable[..., Any], code: CodeType, args: Any, options: Any) -> Any:
-    """A call from outside: as it is, unless it turns out to call itself where data decide."""
+    """A call from outside: as it is, unless it turns out to call itself under a data-dependent condition."""
     key = _where(code)
     capture = context.current()
     if capture is None:

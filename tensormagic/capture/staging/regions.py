@@ -78,7 +78,7 @@ def graph_of(results: Sequence[Node], leaves: Sequence[Node]) -> Graph:
 
 
 def fitting(graph: Graph, operands: Sequence[Node], runs: Node | None, first: int = 0) -> list[Node]:
-    """The operands of a region, checked for the sizes its graph was made for where data say what they are.
+    """The operands of a region, checked for the sizes its graph was made for, where they are data-dependent.
 
     ``runs`` says whether the graph runs, None where it does for sure; its ``first`` parameters are no operands.
     """

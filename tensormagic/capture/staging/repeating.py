@@ -118,7 +118,7 @@ def _rest(code: CodeType, known: int | None) -> Left:
 
 
 def _known(count: Size) -> int | None:
-    """How many iterations there were when the code was captured; None where data say it."""
+    """How many iterations there were when the code was captured; None where it is data-dependent."""
     return None if nodes_of(count) else hint(count)
 
 
@@ -127,7 +127,7 @@ def _staged_as_needed(
 ) -> Exception | None:
     """Stage a loop; gives what stands in the way.
 
-    Where Python cannot run it, or not well, since it is ``long``, arrays may change their length in it, and lists grow as data say.
+    Where Python cannot run it, or not well, since it is ``long``, arrays may change their length in it, and lists get a data-dependent length.
     """
     found: Exception
     try:
@@ -256,7 +256,7 @@ def _iterations(
             guarded += 1
             if guarded > _GUARDED and not values_are_there():
                 raise CaptureError(
-                    f"a loop over a {type(items).__name__} has more than {_GUARDED:,} iterations, of which data say how many are done",
+                    f"a loop over a {type(items).__name__} has more than {_GUARDED:,} iterations, a data-dependent number of which is done",
                     "Go over an array or a range, or write it with `while`.",
                 )
             if _guarded(condition, iteration, item, names):

@@ -177,7 +177,7 @@ def compared(names: Sequence[str], first: Any, *rest: Thunk) -> Any:
 
 
 def identical(first: Any, second: Any) -> Any:
-    """``is``, where data do not decide which array a name means; a truth value of Python's is True or False as data say."""
+    """``is``, where it is not data-dependent which array a name means; a truth value of Python's may be."""
     for value, other in ((first, second), (second, first)):
         if isinstance(other, bool) and isinstance(value, Tensor) and value.node.type == _TRUTH:
             return value if other else negated(value)

@@ -1,4 +1,4 @@
-"""Arrays that may share memory, as data decide: not stored into, and not read after a store into what they may be a part of."""
+"""Arrays that may share memory for some data: not stored into, and not read after a store into what they may be a part of."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def keep_out(value: Tensor, *leaves: Leaf) -> None:
 
 
 def writeable(*numbers: Any) -> bool | None:
-    """Whether an array that is one of these may be stored into; None where data decide that."""
+    """Whether an array that is one of these may be stored into; None where that is data-dependent."""
     found = {v.place.writeable for v in numbers if isinstance(v, Tensor) and v.type.form == "array"}
     found |= {bool(v.flags.writeable) for v in numbers if isinstance(v, np.ndarray)}
     return found.pop() if len(found) == 1 else None if found else True

@@ -58,7 +58,7 @@ class Unknown(Exception):  # noqa: N818 (a way that is not looked at yet)
 
 
 class Grows(NeedsPython):
-    """A list or a dictionary grows as data say."""
+    """A list or a dictionary grows a data-dependent number of times."""
 
 
 # what code can reach --------------------------------------------------------------------------------------------------
@@ -445,7 +445,7 @@ def _run(run: Callable[[], Any], running: Trial, start: int) -> Outcome:
 
 
 def refuse_caught(error: Exception) -> None:
-    """Refuse an error in a `try` where data decide whether it is met."""
+    """Refuse an error in a `try` where it is data-dependent whether it is met."""
     capture = context.current()
     if capture is not None and capture.attempts:
         raise spoil(
@@ -454,7 +454,7 @@ def refuse_caught(error: Exception) -> None:
 
 
 def place_of(error: Exception) -> tuple[Any, ...] | None:
-    """Where the user's code has met an error that may wait for the graph to run, if data decide whether the code runs; else None.
+    """Where the user's code has met an error that may wait for the graph to run, if it is data-dependent whether the code runs; else None.
 
     What NumPy makes of a refusal that it has met is no error of the code's.
     """

@@ -60,7 +60,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
 
 
 def _others_may_be(x: Tensor) -> bool:
-    """Whether data decide whether another array that there is still is ``x``."""
+    """Whether it is data-dependent if another array that there is still is ``x``."""
 
     def found() -> bool:
         return any(isinstance(one, Tensor) and _may_be(one, x) for one in held())
@@ -80,7 +80,7 @@ def _reshape() -> None:
 
 
 def _may_be(one: Tensor, x: Tensor) -> bool:
-    """Whether data decide whether an array is ``x``, whose shape it then has."""
+    """Whether it is data-dependent if an array is ``x``, whose shape it then has."""
     buffer = one.place.buffer
     if one is x or one.place.parent is not None or buffer is x.place.buffer or not buffer.origins:
         return False

@@ -102,7 +102,7 @@ class Held:
 def notebooks_array(place: Place, number: Callable[[Size], int]) -> Any:
     """The notebook's array that a place is, or NumPy's view of the array that it is a part of; None for what is no view there.
 
-    ``number`` says what a size is: one that data decide is computed.
+    ``number`` says what a size is: a data-dependent one is computed.
     """
     if place.parent is None:
         return place.buffer.array

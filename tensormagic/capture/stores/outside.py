@@ -156,7 +156,7 @@ def outside(place: Place, holds: Callable[[Node], bool]) -> Place | None:
     place
         Where the lazy value lies.
     holds
-        Whether a condition holds, where data decide which array it is.
+        Whether a condition holds, where it is data-dependent which array it is.
     """
     if place.parent is not None:
         whole = outside(place.parent, holds)

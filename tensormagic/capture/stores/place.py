@@ -66,7 +66,7 @@ class Buffer:
         Buffers of arrays that share the array's memory, each with what it holds after a store: a function of what it held and of
         what this one holds.
     writeable
-        Whether it may be stored into; None where data decide that.
+        Whether it may be stored into; None where that is data-dependent.
     stored
         Whether the code itself has stored into it.
     away
@@ -78,9 +78,9 @@ class Buffer:
     followers
         What has to be told of a store.
     origins
-        Buffers that it may share memory with, where data decide whether it does.
+        Buffers that it may share memory with, where it is data-dependent whether it does.
     choice
-        What stores into the one of several places that it is, as data say; None for memory of its own.
+        What stores into the one of several places that it is, which is data-dependent; None for memory of its own.
     merged
         Whether a branch or a loop gave it: then it may be a part of another array.
     level
@@ -197,7 +197,7 @@ class Buffer:
 
     @property
     def depends(self) -> bool:
-        """Whether data decide what it shares memory with: then it changes with that."""
+        """Whether it is data-dependent what it shares memory with: then it changes with that."""
         return bool(self.overlaps) or self.choice is not None
 
     def put(self, node: Node) -> None:
@@ -268,7 +268,7 @@ class Place:
         The parent's value with the view's replaced: ``backward(parent, view)``; None for a view that cannot be stored into.
     moved
         The layout of the view for that of the parent: what NumPy does to an array. Where that differs from what is done to an array of
-        values, or where data decide it, it has a method ``of(array, number)`` as well.
+        values, or where it is data-dependent, it has a method ``of(array, number)`` as well.
     """
 
     buffer: Buffer
@@ -297,7 +297,7 @@ class Place:
 
     @property
     def writeable(self) -> bool | None:
-        """Whether it may be stored into; None where data decide that."""
+        """Whether it may be stored into; None where that is data-dependent."""
         one = self
         while one.parent is not None:
             if one.backward is None:
@@ -322,7 +322,7 @@ class Place:
         whole
             The array.
         number
-            What a size is: one that data decide is computed.
+            What a size is: a data-dependent one is computed.
         """
         exactly = getattr(self.moved, "of", None)
         try:
@@ -338,7 +338,7 @@ class Place:
 
 
 def reshapes_in_place(place: Place, after: tuple[Size, ...]) -> bool | None:
-    """Whether NumPy reshapes what lies there without a copy; None where data decide."""
+    """Whether NumPy reshapes what lies there without a copy; None where that is data-dependent."""
     layout = place.layout()
     if layout is None:
         return None

@@ -13,7 +13,7 @@ from tensormagic.ops.leaf import constant
 
 
 def reach(buffer: Buffer) -> set[Buffer]:
-    """A buffer, and all that may share memory with it, as data decide, directly or by way of others."""
+    """A buffer, and all that may share memory with it for some data, directly or by way of others."""
     found, pending = set[Buffer](), [buffer]
     while pending:
         one = pending.pop()
@@ -24,7 +24,7 @@ def reach(buffer: Buffer) -> set[Buffer]:
 
 
 def may_share(first: Buffer, second: Buffer) -> bool:
-    """Whether two buffers may have memory in common: for sure, or as data decide."""
+    """Whether two buffers may have memory in common: for sure, or for some data."""
     one, other = ({m for b in reach(buffer) for m in (b, *(s for s, _ in b.shared))} for buffer in (first, second))
     return not one.isdisjoint(other)
 
@@ -32,7 +32,7 @@ def may_share(first: Buffer, second: Buffer) -> bool:
 def apart_in_numpy(buffer: Buffer, copy: Buffer, what: str) -> None:
     """Note that NumPy may have made a view or a copy, which is not known: nobody may store into either.
 
-    Where data decide what the array is a part of, a store into that may change the copy, too.
+    Where it is data-dependent what the array is a part of, a store into that may change the copy, too.
     """
     copy.overlaps.append("the array that it was made from")
     buffer.overlaps.append(what)

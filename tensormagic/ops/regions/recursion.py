@@ -1,4 +1,4 @@
-"""Functions that call themselves as data say: ``recursive`` holds their graphs, in which ``itself`` stands for a call.
+"""Functions that call themselves under data-dependent conditions: ``recursive`` holds their graphs, in which ``itself`` stands for a call.
 
 The derivative of a call is a call of the derivative: forward mode makes a function of values and tangents, reverse mode one of
 operands and cotangents, which calls the function for the values that it reads.

@@ -1,4 +1,4 @@
-"""Tapes as values of programs: arrays whose length differs from iteration to iteration, and lists that grow as data say.
+"""Tapes as values of programs: arrays whose length differs from iteration to iteration, and lists of data-dependent length.
 
 The first are tapes with one entry, at 0; of the second, entry k is element k.
 """

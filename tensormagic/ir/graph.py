@@ -466,7 +466,9 @@ def _unify(
         if left == right:
             continue
         difference = substitute_size(left, solved) - substitute_size(right, solved)
-        if not known and (nodes_of(left) or nodes_of(right)):  # a data-dependent number is no size of an array that is not read
+        if not known and (
+            nodes_of(left) or nodes_of(right)
+        ):  # a data-dependent number is no size of an array that is not read
             seen = {a: a.hint for a in atoms(difference) if isinstance(a, Symbol) and a not in order}
             difference = substitute_size(difference, {a: size for a, size in seen.items() if size is not None})
         if relation == ">=":

@@ -127,7 +127,7 @@ def _staged_as_needed(
 ) -> Exception | None:
     """Stage a loop; gives what stands in the way.
 
-    Where Python cannot run it, or not well, since it is ``long``, arrays may change their length in it, and lists get a data-dependent length.
+    Where Python cannot run it (or not well: it is ``long``), arrays may change their length in it, and lists get a data-dependent length.
     """
     found: Exception
     try:

@@ -121,3 +121,20 @@ def test_sylvester_is_solved_whatever_is_complex(kinds):
     assert x.dtype == complex
     assert np.abs(a @ x + x @ b - q).max() < 1e-13
     assert np.allclose(x, scipy.linalg.solve_sylvester(a + 0j, b + 0j, q + 0j))
+
+
+def test_the_array_interface_tells_memory_apart_in_cells(notebook):
+    notebook.ok("x, M = np.arange(4.0), np.arange(6).reshape(2, 3)")
+    cell = """
+y = x * 2
+z = y
+def at(a): return a.__array_interface__["data"][0]
+y += 1
+found = [at(y) == at(z), at(y) == at(x), at(x[1:]) - at(x), at(M[1]) - at(M), at(x[:]) == at(x), at(x.copy()) == at(x)]
+found += [(a.__array_interface__["shape"], a.__array_interface__["typestr"], a.__array_interface__["strides"]) for a in (x, y, M.T, y[::2])]
+"""
+    found = []
+    for magic in ("", "%%tensor -q"):
+        notebook.ok(magic + cell)
+        found.append(notebook["found"])
+    assert found[0] == found[1]

@@ -88,6 +88,11 @@ def _address(array: np.ndarray[Any, Any]) -> int:
     return int(array.__array_interface__["data"][0])
 
 
+def interface(value: Tensor) -> dict[str, Any]:
+    """``ndarray.__array_interface__``, with a place in memory that is told from those of other arrays, and is not to be read."""
+    return {**_placed(value, None).__array_interface__, "typestr": value.dtype.str, "descr": [("", value.dtype.str)]}
+
+
 @implements(np.may_share_memory)
 def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
     """``np.may_share_memory``."""

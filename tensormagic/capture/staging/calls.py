@@ -15,7 +15,7 @@ from tensormagic.capture import context, names, namespace, random
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
 from tensormagic.capture.items import Lifting
-from tensormagic.capture.library import applying, mathematics
+from tensormagic.capture.library import applying, mathematics, sharing
 from tensormagic.capture.makers import maker_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import ordering, outside, ranges, scalar_types, source
@@ -455,6 +455,15 @@ def class_of(value: Any) -> Any:
     """``value.__class__``: of what stands for something else, the class of that."""
     stands = isinstance(value, Tensor | TensorError | GrownList | Lifting | StandIn)
     return _type(value) if stands else value.__class__
+
+
+def interface_of(value: Any) -> Any:
+    """``value.__array_interface__``."""
+    return (
+        sharing.interface(value)
+        if isinstance(value, Tensor) and value.type.form == "array"
+        else value.__array_interface__
+    )
 
 
 def _of_memory(plain: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from tensormagic.capture.namespace import original_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.branches import MIXED, joined, staged_branch, staged_value
-from tensormagic.capture.staging.calls import called, class_of, indexed
+from tensormagic.capture.staging.calls import called, class_of, indexed, interface_of
 from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.grown import growing
 from tensormagic.capture.staging.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
@@ -259,6 +259,7 @@ __all__ = [
     "formatted",
     "generated",
     "indexed",
+    "interface_of",
     "is_mapping",
     "is_of_class",
     "is_sequence",

@@ -31,6 +31,7 @@ _OURS = {  # names that stand for the run time's
     texts.FORMATTED: "formatted", matching.SEQUENCE: "is_sequence", matching.CLASS: "is_of_class",
     matching.MAPPING: "is_mapping", matching.MEMBER: "member", matching.BETWEEN: "between", matching.BESIDE: "beside",
 }  # fmt: skip
+_ATTRIBUTES = {"__class__": "class_of", "__array_interface__": "interface_of"}  # that the run time reads
 _Located = TypeVar("_Located", bound=ast.AST)
 
 
@@ -413,9 +414,8 @@ class Staging(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         self.generic_visit(node)
-        if node.attr == "__class__" and isinstance(node.ctx, ast.Load):
-            return _call("class_of", node, node.value)
-        return node
+        own = _ATTRIBUTES.get(node.attr) if isinstance(node.ctx, ast.Load) else None
+        return node if own is None else _call(own, node, node.value)
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         self.generic_visit(node)

@@ -53,7 +53,7 @@ class Cluster:
         ends = [sum(self.lengths[: g[-1] + 1]) for g in self.groups]
         self.rows = [end - before for end, before in zip(ends, [0, *ends[:-1]], strict=True)]
         self.before = [end - n for end, n in zip(ends, self.rows, strict=True)]
-        self.lazy = bool(self.arguments) and all(a.lazy for a in self.arguments)
+        self.lazy = bool(self.arguments) and all(a.later is not None for a in self.arguments)
 
     def __call__(self, stage: Stage, sizes: Sizes, reads: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:
         """The parts of all chunks, and what stands for the results with rows of each."""
@@ -78,11 +78,12 @@ class Cluster:
         """Results with rows that are computed when they are asked for."""
         dask: Any = import_module("dask")
         count = len(stage.parts)
+        given = [a.later() if a.later else a.pieces for a in self.arguments]
         texts = tuple(g.with_results(g.results[count:]).text for g in (stage.chunk, stage.end))
         sent = dask.delayed(job._replace(texts=texts, parts=0), pure=False)
         found: list[list[Any]] = []
         for k in range(len(self.groups)):
-            results = dask.delayed(rows_on_worker, pure=False)(sent, self.chunk(k), *self.pieces(k))
+            results = dask.delayed(rows_on_worker, pure=False)(sent, self.chunk(k), *self.pieces(k, given))
             found.append([results[r] for r in range(len(stage.rows))])
         return found
 
@@ -117,12 +118,13 @@ class Cluster:
     def chunk(self, number: int) -> Chunk:
         return Chunk(number, self.before[number], number == len(self.groups) - 1)
 
-    def pieces(self, number: int) -> list[list[Any]]:
+    def pieces(self, number: int, given: Sequence[list[Any]] | None = None) -> list[list[Any]]:
         """For each argument what stands for the rows of a chunk, and for those that the next one lends it."""
         dask: Any = import_module("dask")
-        pieces = [[a.pieces[p] for p in self.groups[number]] for a in self.arguments]
+        given = [a.pieces for a in self.arguments] if given is None else given
+        pieces = [[own[p] for p in self.groups[number]] for own in given]
         if self.split.halo and number < len(self.groups) - 1:
-            first = [a.pieces[self.groups[number + 1][0]] for a in self.arguments]
+            first = [own[self.groups[number + 1][0]] for own in given]
             lent = dask.delayed(heads, pure=False)(first, self.split.halo)
             for k, own in enumerate(pieces):
                 own.append(lent[k])

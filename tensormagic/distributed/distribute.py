@@ -96,7 +96,7 @@ class Distributed:
         behind: list[Any] = [*_leaves(args, chunks), *(now() for now in found.traced.outside)]
         shapes = [(sum(lengths), *v.row) if isinstance(v, Chunked) else np.shape(v) for v in behind]
         given = {k: v for k, v in enumerate(behind) if k not in what.places}
-        groups = grouped(lengths, what.halo)
+        groups = grouped(lengths, what.short)
         report.rows, report.chunks = sum(lengths), len(groups)
         client = self.client
         workers = dict(client.nthreads())
@@ -248,15 +248,15 @@ def _key(given: tuple[Any, ...]) -> Any:
     return structure(given), tuple(kinds)
 
 
-def grouped(lengths: Sequence[int], halo: int) -> list[list[int]]:
-    """The numbers of the pieces that each chunk is made of: one, but for those too short to lend the chunk before them its halo."""
+def grouped(lengths: Sequence[int], short: int) -> list[list[int]]:
+    """The numbers of the pieces that each chunk is made of: one, but for those that are too short to be chunks."""
     found: list[list[int]] = []
     for k, rows in enumerate(lengths):
-        if found and rows <= halo:
+        if found and rows <= short:
             found[-1].append(k)
         elif rows:
             found.append([k])
-    if halo and len(found) > 1 and sum(lengths[k] for k in found[0]) <= halo:
+    if len(found) > 1 and sum(lengths[k] for k in found[0]) <= short:
         found[:2] = [[*found[0], *found[1]]]
     return found
 

@@ -17,6 +17,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Symbol, evaluate
 from tensormagic.ops.leaf import SIZE
 from tensormagic.ops.op import as_form
+from tensormagic.ops.rows import FIRST
 
 Sizes = dict[Symbol, int]
 Each = Callable[[Stage, Sizes, Sequence[Any]], tuple[list[Any], list[list[Any]]]]
@@ -124,7 +125,9 @@ def _once(whole: Whole, sizes: Sizes, values: dict[Node, Any]) -> None:
 
 def put_together(results: Sequence[Sequence[Any]], ufuncs: Sequence[str]) -> list[Any]:
     """The parts of all chunks put together, each by its ufunc."""
-    return [combined([r[k] for r in results], getattr(np, name)) for k, name in enumerate(ufuncs)]
+    return [
+        results[0][k] if n == FIRST else combined([r[k] for r in results], getattr(np, n)) for k, n in enumerate(ufuncs)
+    ]
 
 
 def combined(parts: Sequence[Any], ufunc: np.ufunc) -> Any:

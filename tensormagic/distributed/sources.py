@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -88,21 +89,21 @@ class Chunked:
         What stands for the rows of each chunk in a task: a future, what Dask computes later, or where a worker reads them.
     again
         What is sent again where a worker that had it is lost; None where it is computed or read again, or cannot be had.
-    lazy
-        Whether it is computed anew by each task that reads it.
+    later
+        Gives the same chunks for tasks that are computed at another time, where each call computes them anew; None else.
     """
 
     dtype: np.dtype[Any]
     row: tuple[int, ...]
     pieces: list[Any]
     again: list[Any] | None = None
-    lazy: bool = False
+    later: Callable[[], list[Any]] | None = None
     held: list[Any] = field(default_factory=list[Any])  # the same pieces, where a shard keeps them
 
     def replace(self, number: int, client: Any) -> bool:
         """Send a chunk again whose worker was lost; whether it is to be had."""
-        future = self.pieces[number]
-        if getattr(future, "status", "finished") in {"finished", "pending"}:
+        piece = self.pieces[number]
+        if not isinstance(piece, import_module("distributed").Future) or piece.status in {"finished", "pending"}:
             return True
         if self.again is None:
             return False
@@ -215,7 +216,7 @@ def _read_later(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) 
     dtype, row = value.dtype, tuple(value.shape[1:])
     if is_dask(value):
         own = value.rechunk((lengths, *((n,) for n in row)))
-        return Chunked(dtype, row, list(own.to_delayed().ravel()), lazy=True)
+        return Chunked(dtype, row, _delayed(own, optimize=True), later=lambda: _delayed(own, optimize=False))
     rows = rows_of_file(value, client) if isinstance(value, np.memmap) else None
     ends = np.cumsum(lengths).tolist()
     bounds = [(end - n, end) for end, n in zip(ends, lengths, strict=True)]
@@ -226,9 +227,24 @@ def _read_later(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) 
     return Chunked(dtype, row, [client.scatter(np.array(p), hash=False) for p in pieces], pieces)
 
 
+def _delayed(array: Any, *, optimize: bool) -> list[Any]:
+    """The blocks of an array, under keys of their own, which what goes before is fused into.
+
+    Tasks under one key that Dask fuses otherwise for another computation must not meet.
+    """
+    arrays: Any = import_module("dask.array")
+    own = arrays.map_blocks(_same, array, dtype=array.dtype, name=f"rows-{uuid.uuid4().hex}", meta=array._meta)  # noqa: SLF001 (of Dask)
+    with import_module("dask").config.set({"optimization.fuse.active": False}):  # it renames what is below
+        return list(own.to_delayed(optimize_graph=optimize).ravel())
+
+
+def _same(block: Any) -> Any:
+    return block
+
+
 def _kept(chunks: Chunked, client: Any) -> Chunked:
     """What is read or computed later, as futures: workers do it once and keep it, and again where they are lost."""
-    if chunks.lazy:
+    if chunks.later is not None:
         chunks.pieces = client.compute(chunks.pieces, optimize_graph=False)
     chunks.pieces = [
         client.submit(FileRows.read, p, pure=False) if isinstance(p, FileRows) else p for p in chunks.pieces

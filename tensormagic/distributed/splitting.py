@@ -25,6 +25,7 @@ from tensormagic.ir.size import Atom, Size, Symbol, atom, atoms, nodes_of, subst
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, Source, input_node, parameter
 from tensormagic.ops.move import slice_
+from tensormagic.ops.regions.region import Region
 from tensormagic.ops.rows import Mixed, axis_of_rows, missing_rows
 from tensormagic.ops.scalars.scalar import add
 from tensormagic.transform.rewriting import rewrite
@@ -102,6 +103,8 @@ class Split:
         The symbol of the number of rows of a chunk, with its halo.
     halo
         How many rows of the next chunk a chunk reads.
+    short
+        Chunks of so few rows are joined with the one before: they cannot lend it its halo, or are captured in no loop or branch.
     missing
         For each result with rows, how many it has less than the arguments.
     stages
@@ -116,6 +119,7 @@ class Split:
     batch: Symbol
     own: Symbol
     halo: int
+    short: int
     missing: Mapping[int, int]
     stages: tuple[Stage, ...]
     last: Whole
@@ -230,7 +234,7 @@ class _Splitting:
     sites: Callable[[Node], Sequence[Site]]
 
     def __post_init__(self) -> None:
-        self.axis: dict[Node, int | None] = {}  # None for what is whole, or a part
+        self.axis: dict[Node, Any] = {}  # None for what is whole, or a part; a tuple for several results
         self.less: dict[Node, int] = {}  # how many rows it has less than the arguments
         self.parts: dict[Node, str] = {}  # and what combines them
         self.level: dict[Node, int] = {}  # the stage in which it can be read
@@ -248,8 +252,8 @@ class _Splitting:
         if node.op is not SIZE:
             self._fits(node, found)
 
-    def _axis(self, node: Node) -> int | str | None:
-        """The axis of rows; None for what is whole; for a part, what combines two of them."""
+    def _axis(self, node: Node) -> Any:
+        """The axis of rows, or one for each result; None for what is whole; for a part, what combines two of them."""
         if node.op is PARAMETER:
             return 0 if node["index"] in self.places else None
         axes = [self.axis[a] for a in node.args]
@@ -265,9 +269,10 @@ class _Splitting:
                 raise _Simpler(node, same) from None
             self._refuse(node, str(error))
 
-    def _fits(self, node: Node, axis: int | None) -> None:
+    def _fits(self, node: Node, found: Any) -> None:
         """That the number of rows stands at the axis of rows, and nowhere else."""
-        for t in node.types:
+        every = found if isinstance(found, tuple) else (found,) * len(node.types)
+        for t, axis in zip(node.types, every, strict=True):
             for k, size in enumerate(t.shape):
                 less = missing_rows(size, atom(self.batch)) if k == axis else None
                 if less is not None:
@@ -294,10 +299,24 @@ class _Splitting:
         parts = [p for p in self.parts if p in needed]
         count = max([self.level[p] for p in parts] + [self.level[results[k]] + 1 for k in rows], default=0)
         self.halo = max((self.less.get(n, 0) for n in needed), default=0)
+        regions = any(
+            isinstance(n.op, Region) and self.axis[n] is not None for n in needed
+        )  # made for sizes of at least 2
         stages = tuple(self._stage(k, parts, rows) for k in range(count))
         missing = {k: self.less[results[k]] for k in rows}
         last = self._whole(ends, parts)
-        return Split(self.source, self.graph, self.places, self.batch, self.own, self.halo, missing, stages, last)
+        return Split(
+            self.source,
+            self.graph,
+            self.places,
+            self.batch,
+            self.own,
+            self.halo,
+            self.halo + regions,
+            missing,
+            stages,
+            last,
+        )
 
     def _stage(self, number: int, parts: Sequence[Node], rows: Mapping[int, int | None]) -> Stage:
         own = [p for p in parts if self.level[p] == number + 1]
@@ -330,7 +349,7 @@ class _Splitting:
         def kept(node: Node, new: Node) -> Node:
             axis = self.axis[node]
             beyond = halo - self.less.get(node, 0)
-            if axis is None or beyond <= 0:
+            if not isinstance(axis, int) or beyond <= 0:
                 return new
             return slice_(new, tuple((0, s - beyond if k == axis else s, 1) for k, s in enumerate(new.type.shape)))
 

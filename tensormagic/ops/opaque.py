@@ -12,7 +12,7 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.move import lead
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
-from tensormagic.ops.rows import Axes, Found, other_axis
+from tensormagic.ops.rows import FIRST, Axes, Found, other_axis
 
 Types = Type | tuple[Type, ...]
 
@@ -125,6 +125,11 @@ class Item(Op):
         del size
         value = values[0][node["index"]]
         return value if node.type.shape else as_form(value, node.type.form)
+
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        (every,) = axes
+        found = every[node["index"]] if isinstance(every, tuple) else every
+        return FIRST if found is None else found
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
         return f"{given[0]}[{node['index']}]" if node.type.shape else None

@@ -13,17 +13,19 @@ from typing import Any
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size
 
-Axes = Sequence[int | None]
-"""The axis of rows in each operand; None for one that is the same for all rows."""
-Found = int | str
-"""The axis of rows in a result; for a reduction over them, the ufunc that puts two together."""
+Axes = Sequence[Any]
+"""The axis of rows in each operand; None for one that is the same for all rows; a tuple of these for a node of several results."""
+Found = int | str | tuple[int | None, ...]
+"""The axis of rows in a result, or a tuple of these; for a reduction over them, the ufunc that puts two together."""
+FIRST = "first"
+"""In place of a ufunc: all chunks have the same, and the first one's is taken."""
 
 
 class Mixed(Exception):  # noqa: N818 (caught where the user's line is known)
     """Rows are mixed in a way that has no rule."""
 
 
-def common_axis(axes: Axes) -> int:
+def common_axis(axes: Sequence[int | None]) -> int:
     """The axis that all operands have their rows along."""
     found = set(axes)
     if found == {None}:

@@ -8,6 +8,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic import session
+from tensormagic.distributed.distribute import grouped
 from tensormagic.distributed.running import Here, combined, run
 from tensormagic.distributed.splitting import Split, split
 from tensormagic.functions.tracing import Typed, traced
@@ -34,6 +35,8 @@ def splitted(function: Callable[..., Any], types: tuple[Any, ...] = TYPES, place
 
 def by_chunks(found: Split, arrays: tuple[Any, ...], bounds: list[int]) -> list[Any]:
     """The results, with chunks of rows that end at ``bounds``."""
+    groups = grouped(np.diff([0, *bounds]).tolist(), found.short)
+    bounds = [bounds[group[-1]] for group in groups]
     starts = [0, *bounds[:-1]]
     chunks = [[arrays[k][a : b + found.halo] for k in found.places] for a, b in zip(starts, bounds, strict=True)]
     given = {k: a for k, a in enumerate(arrays) if k not in found.places}
@@ -56,6 +59,21 @@ def loss(x, y, w):
     return np.mean(np.logaddexp(0, z) - y * z)
 
 
+def newton(x, y, w):
+    z = np.ones(len(y))
+    for _ in range(5):
+        z = z - (z * z - 2 - y * y) / (2 * z)
+    return z
+
+
+def decaying(x, y, w):
+    z, rate = np.zeros(len(y)), w[0]
+    for _ in range(6):
+        z = z + rate * (y - z)
+        rate = rate * 0.5
+    return z.mean() + rate
+
+
 ROWWISE: dict[str, Callable[..., Any]] = {
     "pointwise": lambda x, y, _: np.where(x > 0, np.exp(-x), y[:, None]),
     "folds of other axes": lambda x, y, w: (
@@ -72,6 +90,14 @@ ROWWISE: dict[str, Callable[..., Any]] = {
     ),
     "sorted": lambda x, y, w: (np.sort(x, axis=1), np.take_along_axis(x, np.argsort(x, axis=1), 1), x[:, [2, 0]]),
     "tables": lambda x, y, w: (w[(x[:, 0] > 0).astype(int)], x * len(x), x / x.size),
+    "a loop": lambda x, y, w: tm.fori_loop(0, 3, lambda i, c: np.sin(c) * y + w[0], y),
+    "a loop that counts": lambda x, y, w: tm.fori_loop(0, 3, lambda i, c: c / len(y), y),
+    "a loop of several": lambda x, y, w: tm.fori_loop(
+        0, 4, lambda i, c: (c[0] * w[0] + c[1][:, 0], c[1] * 0.5), (y, x)
+    )[0],
+    "a while loop": lambda x, y, w: tm.while_loop(lambda c: c[0] < 4, lambda c: (c[0] + 1, c[1] * y), (0, y * 2))[1],
+    "branches": lambda x, y, w: tm.cond(w[0] > 0, lambda a: a[:, 0] * 2, lambda a: a[:, 1], x),
+    "Newton's iteration": newton,
     "softmax": lambda x, y, w: np.exp(x) / np.exp(x).sum(axis=1, keepdims=True),
 }
 SUMMED: dict[str, Callable[..., Any]] = {
@@ -82,6 +108,7 @@ SUMMED: dict[str, Callable[..., Any]] = {
     "counted": lambda x, y, w: ((x > 0).sum(), len(x) * w.sum(), x.size, y.sum() / len(x) + w),
     "standardised": lambda x, y, w: ((x - x.mean(axis=0)) / x.std(axis=0), y.var()),
     "softmax of the batch": lambda x, y, w: np.exp(y - y.max()) / np.exp(y - y.max()).sum(),
+    "a loop and what it leaves": decaying,
     "not split at all": lambda x, y, w: w + 1,
 }
 
@@ -169,7 +196,19 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "as long": (lambda x, y, w: y * w, "w is not split and has the length of what is split"),
     "its shape": (lambda x, y, w: np.eye(len(x)).sum(), "number"),
     "cut": (lambda x, y, w: w[: len(x)].sum(), "slice has a size that follows from the number of rows"),
-    "a loop": (lambda x, y, w: tm.fori_loop(0, 3, lambda i, c: c * 2, y), "has no rule"),
+    "a loop over sums": (
+        lambda x, y, w: tm.fori_loop(0, 3, lambda i, c: c * 2 / c.sum(), y),
+        "loop has sum over all rows in it",
+    ),
+    "a loop over sorts": (
+        lambda x, y, w: tm.fori_loop(0, 3, lambda i, c: np.sort(c), y),
+        "loop has sort in it, which runs along the rows",
+    ),
+    "as many iterations as rows": (lambda x, y, w: tm.fori_loop(0, len(y), lambda i, c: c + i, y), "loop counts rows"),
+    "until all rows are small": (
+        lambda x, y, w: tm.while_loop(lambda c: (c > 1).any(), lambda c: c / 2, y),
+        "while has any over all rows in it",
+    ),
 }
 
 

@@ -37,8 +37,10 @@ from tensormagic.ops.regions.region import (
     unused,
     witnesses,
 )
+from tensormagic.ops.regions.rows import axes_of_results, packed_axes
 from tensormagic.ops.reverse.residuals import residuals, restored
 from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
+from tensormagic.ops.rows import Axes, Found, Mixed
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +134,15 @@ class Branches(Region):
 
     def guards(self, node: Node) -> list[Guard]:
         return self._typed(node.args, node.params)[1]
+
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        if self.chooses and axes[0] is not None:
+            raise Mixed("chooses by rows: np.where chooses for each of them")
+        operands, own = self._operands(node.args), self._operands(axes)
+        found = [axes_of_results(g, operands, own, rows, self.name) for g in self.graphs(node.params).values()]
+        if any(f != found[0] for f in found):
+            raise Mixed("has branches of which one has rows, and the other has not")
+        return packed_axes(found[0])
 
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
         del size

@@ -26,7 +26,9 @@ from tensormagic.ops.regions.region import (
     stand_in,
     tangent_type,
 )
+from tensormagic.ops.regions.rows import axes_of_results, packed_axes
 from tensormagic.ops.reverse.tape import zeros
+from tensormagic.ops.rows import Axes, Found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,6 +43,9 @@ class Custom(Region):
 
     def guards(self, node: Node) -> list[Guard]:
         return matched(node["graph"], node.args, self.name)[1]
+
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        return packed_axes(axes_of_results(node["graph"], node.args, axes, rows, self.name))
 
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
         del size

@@ -33,6 +33,8 @@ from tensormagic.ops.regions.region import (
     unread,
     unused,
 )
+from tensormagic.ops.regions.rows import axes_of_results, packed_axes
+from tensormagic.ops.rows import Axes, Found, Mixed
 
 turning: list[
     list[int]
@@ -75,6 +77,18 @@ class Repeat(Region):
 
     def guards(self, node: Node) -> list[Guard]:
         return self._typed(node.args, node.params)[1]
+
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        first, carries = int(self.counted), node["carries"]
+        own = list(axes[first:])
+        if any(a is not None for a in axes[:first]):
+            raise Mixed("has a number of iterations that differs between rows")
+        found = axes_of_results(unindexed(node["body"], first), node.args[first:], own, rows, self.name)
+        if not self.counted:
+            axes_of_results(node["test"], node.args, own, rows, self.name)
+        if found != own[:carries]:
+            raise Mixed("has a carry that begins without rows, or with others")
+        return packed_axes(found)
 
     # evaluation: what only ``values`` holds belongs to the loop
 

@@ -1,0 +1,79 @@
+"""Where rows are in the results of the graphs of loops and branches: these have sizes of their own, and see one chunk alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, Symbol, atom, atoms
+from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE
+from tensormagic.ops.regions.region import matched, symbols_in
+from tensormagic.ops.rows import FIRST, Axes, Mixed, axis_of_rows, missing_rows
+
+COUNTS = "counts rows in it, and a chunk has some of them alone"
+
+
+def axes_of_results(graph: Graph, operands: Sequence[Node], axes: Axes, rows: Size, what: str) -> list[int | None]:
+    """The axis of rows in each result of a graph on these operands; None for a result that is the same for all rows."""
+    own, count = _own_rows(graph, operands, rows, what)
+    table: dict[Node, Any] = dict(zip(graph.parameters, axes, strict=True))
+    for node in graph.nodes:
+        if node in table:
+            continue
+        table[node] = found = _axis(node, [table[a] for a in node.args], own, count)
+        _check(node, found, own, count)
+    return [table[r] for r in graph.results]
+
+
+def packed_axes(found: Sequence[int | None]) -> Any:
+    """What a node with these results has: one axis, or a tuple."""
+    return tuple(found) if len(found) > 1 else FIRST if found[0] is None else found[0]
+
+
+def _own_rows(graph: Graph, operands: Sequence[Node], rows: Size, what: str) -> tuple[Symbol | None, Size]:
+    """The graph's symbol for the number of rows, and what the number of all rows is by it."""
+    batch = set(atoms(rows))
+    found = {s: size for s, size in matched(graph, operands, what)[0].items() if batch & set(atoms(size))}
+    less = {s: missing_rows(size, rows) for s, size in found.items()}
+    if not found:
+        return None, rows
+    (own, missing), *others = less.items()
+    if others or missing is None or not isinstance(own, Symbol):
+        raise Mixed("has sizes in it that follow from the number of rows")
+    return own, atom(own) + missing
+
+
+def _axis(node: Node, axes: list[Any], own: Symbol | None, count: Size) -> Any:
+    reads = any(a is not None for a in axes)
+    if not reads and (node.op is CONSTANT or own is None or not _mentions(node, own)):
+        return None
+    if node.op in {SIZE, PARAMETER} or (
+        node.op is IOTA and missing_rows(node["shape"][node["axis"]], count) is not None
+    ):
+        raise Mixed(COUNTS)  # an index below their number, too
+    try:
+        found = axis_of_rows(node, axes, count)
+    except Mixed as error:
+        raise Mixed(f"has {node.op.name} in it, which {error}") from None
+    if isinstance(found, str):
+        if found != FIRST:
+            raise Mixed(f"has {node.op.name} over all rows in it")
+        return None
+    return found
+
+
+def _check(node: Node, found: Any, own: Symbol | None, count: Size) -> None:
+    """That the number of rows stands at the axis of rows, and nowhere else."""
+    every = found if isinstance(found, tuple) else (found,) * len(node.types)
+    for t, axis in zip(node.types, every, strict=True):
+        for k, size in enumerate(t.shape):
+            fits = missing_rows(size, count) is not None if k == axis else own is None or own not in atoms(size)
+            if not fits:
+                raise Mixed(f"has {node.op.name} in it, of a shape in which rows are not along one axis: {t}")
+
+
+def _mentions(node: Node, symbol: Symbol) -> bool:
+    """Whether a symbol stands in the sizes of a node."""
+    return symbol in node.symbols or symbol in symbols_in(v for _, v in node.param_items)

@@ -404,6 +404,11 @@ def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Co
     before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
     with config.using(math=level):
         found = traced(function, types)
+    if found.drawn:
+        raise CaptureError(
+            f"{found.name} draws from {found.drawn[0]}, whose state a compiled function does not advance",
+            "Make the generator in the function, np.random.default_rng(seed), of a seed that is an argument; or use tm.tensor.",
+        )
     record = record_of(function.roots, constants, found.reads, is_moving, fixed=True)
     if why := record.why or before.why or before.changed():
         raise CaptureError(

@@ -87,6 +87,7 @@ def record_of(
     walk.moving = {space.spot for space in inside if space.moving}
     try:
         walk.all(roots, arguments, reads)
+        walk.refuse_random()
     except Unfollowed as found:
         return Record((), str(found), found.lazy)
     return Record(tuple(walk.checks.values()), typed=walk.is_typed)
@@ -129,6 +130,7 @@ class _Walk:
         self.typed = False  # whether code asks for types
         self.makes = False  # whether code can come from an object to its class, and call that
         self.unstaged = False  # whether Python runs code as it is written
+        self.random = ""  # what makes generators, or draws from NumPy's own
         self.users: list[types.FunctionType] = []
         self._begin()
 
@@ -140,7 +142,10 @@ class _Walk:
 
     def is_typed(self) -> bool:
         """Whether code that Python runs as it is written may ask for the type of what it reads."""
-        return self.typed and (self.unstaged or any(map(kinds.is_unstaged, self.users)))
+        return self.typed and self._is_unstaged()
+
+    def _is_unstaged(self) -> bool:
+        return self.unstaged or any(map(kinds.is_unstaged, self.users))
 
     def all(self, roots: Sequence[Any], arguments: Any, reads: Sequence[Read]) -> None:
         """Look at everything."""
@@ -219,6 +224,9 @@ class _Walk:
             value is np.random or isinstance(value, np.random.Generator | np.random.RandomState)
         ):
             return
+        if self._is_of_random(value):
+            self.random = told
+            return
         look = _LOOKS.get(type(value))
         if look is not None:
             look(self, value, told, lifted)
@@ -226,6 +234,15 @@ class _Walk:
             self._code(value.named, value.space, None, lifted)
         elif not (kinds.is_constant(value) or is_function(value)):  # what that reads it reads when the graph runs
             self._other(value, told)
+
+    def _is_of_random(self, value: Any) -> bool:
+        """Whether captured code says what a function of ``np.random`` does; that one has drawn is told where what is read is fixed."""
+        return kinds.is_maker(value) or (self.fixed and kinds.is_draw(value))
+
+    def refuse_random(self) -> None:
+        """Refuse makers of generators in code that Python runs as it is written: they need no seed there."""
+        if self.random and self._is_unstaged():
+            raise Unfollowed(self.random)
 
     def _other(self, value: Any, told: str) -> None:
         if isinstance(value, type):
@@ -352,7 +369,7 @@ class _Walk:
         if self.every:
             raise Unfollowed(f"attributes of {told}, by names that are not in the code")
         for name in sorted(self.names & space.keys()):
-            if users or kinds.is_atom(space[name]):
+            if users or kinds.is_atom(space[name]) or self._is_of_random(space[name]):
                 self._entry(space, name, f"{told}.{name}")
             else:
                 raise Unfollowed(f"{told}.{name}")

@@ -30,6 +30,11 @@ _QUIET = {  # modules whose functions depend on their operands alone
 LOUD = frozenset({  # builtins that look elsewhere than at their operands
     "eval", "exec", "compile", "globals", "locals", "input", "open", "__import__", "breakpoint", "id", "help", "exit", "quit",
 })  # fmt: skip
+_DRAW: Any = type(np.random.normal)
+_MAKERS: tuple[Any, ...] = (
+    np.random.default_rng, np.random.Generator, np.random.RandomState,
+    np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64,
+)  # fmt: skip
 BY_NAME = frozenset({"getattr", "setattr", "delattr", "vars", "dir", "__dict__", "attrgetter", "__getattribute__"})
 ASKING = frozenset({"hasattr", "getattr", "AttributeError", "Exception", "BaseException", "dir", "vars"})
 TYPES = frozenset({"isinstance", "issubclass", "type", "hasattr", "callable", "getattr"})
@@ -72,6 +77,16 @@ _HOLDERS = {
 def is_atom(value: Any) -> bool:
     """Whether a value is compared by its bits, and not by identity."""
     return type(value) in _ATOMS or isinstance(value, np.generic)
+
+
+def is_maker(value: Any) -> bool:
+    """Whether a function or class of ``np.random`` makes generators, which captured code refuses without a seed."""
+    return any(value is maker for maker in _MAKERS)
+
+
+def is_draw(value: Any) -> bool:
+    """Whether it is a function of ``np.random`` that draws from NumPy's own generator."""
+    return type(value) is _DRAW and type(value.__self__) is np.random.RandomState
 
 
 def is_constant(value: Any) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from tensormagic import session
 from tensormagic.backend.cuda.listing import device_source
 from tensormagic.backend.numpy_text import numpy_source
-from tensormagic.capture import context
+from tensormagic.capture import context, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.door import check_dtype
 from tensormagic.capture.hooks import hooks
@@ -40,6 +40,7 @@ from tensormagic.ir.site import Lens
 from tensormagic.ir.text import parse as parse_text
 from tensormagic.ir.text import parse_type
 from tensormagic.ir.type import Type
+from tensormagic.ops.draws.state import encoded
 from tensormagic.ops.leaf import Source, constant, input_node
 from tensormagic.ops.op import registry
 from tensormagic.transform.rewriting import rewrite as rewrite_graph
@@ -107,6 +108,7 @@ class Traced:
     reads: tuple[Read, ...]
     name: str
     mapping: Mapping[Node, Node] = field(default_factory=dict[Node, Node], repr=False)
+    drawn: tuple[str, ...] = ()  # generators outside of the function that it draws from
 
     @cached_property
     def lens(self) -> Lens:
@@ -134,6 +136,7 @@ def _trace(function: Function, types: tuple[Any, ...]) -> Traced:
     tensors = [v for v in arguments if isinstance(v, Tensor)]
     nodes = [t.node for t in tensors]
     capture = Capture(function.name, abstract=True)
+    state = encoded(random.global_generator())
     with context.capturing(capture), refusing(function.name):
         results, arrange = computed(function.body(*build(iter(arguments))))
         found = numbers_alone(results, function.name)
@@ -144,7 +147,11 @@ def _trace(function: Function, types: tuple[Any, ...]) -> Traced:
     refuse_stores([*tensors, *(t for t in capture.lifted.values() if isinstance(t, Tensor))], function.name)
     closed = session.close_over(found, nodes, capture.guards, use_values=False)
     outside = [_behind(leaf, reads.get(leaf)) for leaf in closed.leaves[len(nodes) :]]
-    return Traced(closed.graph, arrange, outside, tuple(capture.noted.values()), function.name, closed.mapping)
+    drawn = tuple(g.buffer.name for g in random.advanced(capture))
+    drawn += ("np.random",) * (
+        not np.array_equal(state, encoded(random.global_generator()))
+    )  # by code that is not captured
+    return Traced(closed.graph, arrange, outside, tuple(capture.noted.values()), function.name, closed.mapping, drawn)
 
 
 def _behind(leaf: Node, read: Read | None) -> Callable[[], Any]:

@@ -207,6 +207,40 @@ def test_compiled_refuses_what_cannot_be_checked():
         tm.compile(lambda x: x + time.perf_counter(), "float64[n]")
 
 
+class Noisy:
+    """An object whose operators Python runs as they are written."""
+
+    def __add__(self, other):
+        return other + np.random.normal()  # noqa: NPY002 (what it is about)
+
+    def __mul__(self, other):
+        return other * np.random.default_rng().normal()
+
+
+def test_generators_of_a_seed_are_compiled_and_states_outside_are_refused():
+    def seeded(x, seed):
+        return x + np.random.default_rng(seed).normal(size=3)
+
+    made = tm.compile(seeded, "float64[n]", "int64")
+    for seed in (3, 4):
+        np.testing.assert_array_equal(made(X, seed), seeded(X, seed))
+        np.testing.assert_array_equal(tm.submit(seeded, X, seed).result(60), seeded(X, seed))
+    rng, noisy, function = np.random.default_rng(0), Noisy(), tm.tensor(seeded)
+    before = rng.bit_generator.state
+    for draws in (lambda x: x + rng.normal(), lambda x: x + np.random.normal(), lambda x: noisy + x):  # noqa: NPY002 (as above)
+        for call in (lambda f=draws: tm.compile(f, "float64[n]"), lambda f=draws: tm.submit(f, X)):
+            with pytest.raises(CaptureError, match=r"draws from (rng|np\.random), whose state"):
+                call()
+    with pytest.raises(CaptureError, match="without a seed"):
+        tm.compile(lambda x: x + np.random.default_rng().normal(), "float64[n]")
+    with pytest.raises(CaptureError, match=r"np\.random\.default_rng, which is not followed"):
+        tm.compile(lambda x: noisy * x, "float64[n]")
+    assert rng.bit_generator.state == before
+    np.testing.assert_array_equal(function(X, 6), seeded(X, 6))
+    f = tm.tensor(lambda x: noisy * x)
+    assert f(X)[1] != f(X)[1]
+
+
 def test_compiled_for_one_constant():
     f = tm.compile(lambda x, k: x * k, "float64[n]", 3)
     np.testing.assert_array_equal(f(X, 3), X * 3)

@@ -53,6 +53,8 @@ class Cluster:
         ends = [sum(self.lengths[: g[-1] + 1]) for g in self.groups]
         self.rows = [end - before for end, before in zip(ends, [0, *ends[:-1]], strict=True)]
         self.before = [end - n for end, n in zip(ends, self.rows, strict=True)]
+        for argument in self.arguments if not self.split.halo else []:  # halos would be computed twice
+            argument.pieces = (argument.alone and argument.alone()) or argument.pieces
         self.lazy = bool(self.arguments) and all(a.later is not None for a in self.arguments)
 
     def __call__(self, stage: Stage, sizes: Sizes, reads: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,7 +18,8 @@ from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.distributed.cluster import Cluster
-from tensormagic.distributed.report import Report
+from tensormagic.distributed.costs import SplitPlan, planned
+from tensormagic.distributed.report import Moved, Report
 from tensormagic.distributed.running import Sizes, run
 from tensormagic.distributed.sources import Chunked, Shard, chunked, is_read_in_parts, is_split
 from tensormagic.distributed.splitting import Split, split
@@ -52,27 +54,37 @@ class Distributed:
         """The results: those with rows as arrays of Dask, the others as values."""
         if named:
             raise ArgumentError(f"{', '.join(named)}: arguments are positional where some are split")
-        places = [k for k, a in enumerate(args) if is_split(a)]
-        if not places:
-            raise ArgumentError(
-                "none of the arguments is split",
-                "Hand in an array of Dask or zarr, a np.memmap, tm.shard(x) or a generator of batches; or call the function itself.",
-            )
-        for k, a in enumerate(args):
-            _check(a, k in places)
+        places = _places(args)
         start, client = time.perf_counter(), self.client
         report = Report(of_callable(self._function).name)
         lengths, chunks = chunked([args[k] for k in places], client, report.data)
-        if sum(lengths) < 2:  # NumPy may stretch one row
-            raise ArgumentError(f"{sum(lengths)} rows are not split", "Call the function itself.")
         found = self._captured(args, dict(zip(places, chunks, strict=True)), sum(lengths))
         result = self._computed(found, args, dict(zip(places, chunks, strict=True)), lengths, report)
         report.seconds = time.perf_counter() - start
         self.report = report
         return result
 
+    def plan(self, *args: Any) -> SplitPlan:
+        """What a call would take by a model of cost: stages, what moves, and from how many workers on it pays. Nothing is computed.
+
+        Chunks are sent, or read, as for the call.
+        """
+        places = _places(args)
+        lengths, chunks = chunked([args[k] for k in places], self.client, Moved(""))
+        given = dict(zip(places, chunks, strict=True))
+        found = self._captured(args, given, sum(lengths))
+        behind = [*_leaves(args, given), *(now() for now in found.traced.outside)]
+        shapes = [(sum(lengths), *v.row) if isinstance(v, Chunked) else np.shape(v) for v in behind]
+        groups = grouped(lengths, found.split.short)
+        row = sum(c.dtype.itemsize * math.prod(c.row) for c in chunks)
+        rows = [sum(lengths[k] for k in g) for g in groups]
+        name = of_callable(self._function).name
+        return planned(name, found.split, rows, row, found.split.source.bind(shapes), config.math)
+
     def _captured(self, args: tuple[Any, ...], chunks: dict[int, Chunked], rows: int) -> Captured:
         """The function captured and split for arguments like these: as it was before, where what it reads is as it was."""
+        if rows < 2:  # NumPy may stretch one row
+            raise ArgumentError(f"{rows} rows are not split", "Call the function itself.")
         least = min(MOST, 1 << (rows.bit_length() - 1))
         given = tuple(_typed(chunks[k], least) if k in chunks else a for k, a in enumerate(args))
         key = config.math, _key(given)
@@ -191,6 +203,19 @@ def distribute(f: Callable[..., Any], client: Any = None) -> Distributed:
     ...     loss(tm.shard(x), w)
     """
     return Distributed(f, client)
+
+
+def _places(args: tuple[Any, ...]) -> list[int]:
+    """Which arguments are split."""
+    places = [k for k, a in enumerate(args) if is_split(a)]
+    if not places:
+        raise ArgumentError(
+            "none of the arguments is split",
+            "Hand in an array of Dask or zarr, a np.memmap, tm.shard(x) or a generator of batches; or call the function itself.",
+        )
+    for k, a in enumerate(args):
+        _check(a, k in places)
+    return places
 
 
 def _check(value: Any, is_chunked: bool) -> None:

@@ -98,7 +98,7 @@ class Report:
             self.found += one.found
 
     @property
-    def tables(self) -> list[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+    def tables(self) -> Tables:
         """What moved, and what the workers did: heads and lines."""
         moved = [(m.what, f"{m.times:,}", in_bytes(m.bytes)) for m in self.moved if m.times]
         did = [
@@ -123,25 +123,35 @@ class Report:
         return "; ".join(parts)
 
     def __repr__(self) -> str:
-        lines = [self.title]
-        for head, body in self.tables:
-            widths = [max(len(r[k]) for r in (head, *body)) for k in range(len(head))]
-            lines += [
-                "  "
-                + "  ".join(
-                    v.ljust(w) if k == 0 else v.rjust(w) for k, (v, w) in enumerate(zip(r, widths, strict=True))
-                )
-                for r in (head, *body)
-            ]
-        return "\n".join(lines)
+        return text_of(self.title, self.tables)
 
     def _repr_html_(self) -> str:
-        parts = [f"<p>{escape(self.title)}</p>"]
-        for head, body in self.tables:
-            rows = ["".join(f"<th scope='col'>{escape(v)}</th>" for v in head)]
-            rows += ["".join(f"<td>{escape(v)}</td>" for v in line) for line in body]
-            parts.append(f"<table>{''.join(f'<tr>{r}</tr>' for r in rows)}</table>")
-        return "".join(parts)
+        return page_of(self.title, self.tables)
+
+
+Tables = list[tuple[tuple[str, ...], list[tuple[str, ...]]]]
+"""Heads, and lines."""
+
+
+def text_of(title: str, tables: Tables) -> str:
+    """A title and tables as text."""
+    lines = [title]
+    for head, body in tables:
+        widths = [max(len(line[k]) for line in (head, *body)) for k in range(len(head))]
+        for first, *others in (head, *body):
+            cells = [v.rjust(w) for v, w in zip(others, widths[1:], strict=True)]
+            lines.append("  " + "  ".join([first.ljust(widths[0]), *cells]))
+    return "\n".join(lines)
+
+
+def page_of(title: str, tables: Tables) -> str:
+    """The same for a notebook's page."""
+    parts = [f"<p>{escape(title)}</p>"]
+    for head, body in tables:
+        rows = ["".join(f"<th scope='col'>{escape(v)}</th>" for v in head)]
+        rows += ["".join(f"<td>{escape(v)}</td>" for v in line) for line in body]
+        parts.append(f"<table>{''.join(f'<tr>{r}</tr>' for r in rows)}</table>")
+    return "".join(parts)
 
 
 def _counted(count: int, what: str) -> str:

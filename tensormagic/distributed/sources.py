@@ -89,6 +89,8 @@ class Chunked:
         What stands for the rows of each chunk in a task: a future, what Dask computes later, or where a worker reads them.
     again
         What is sent again where a worker that had it is lost; None where it is computed or read again, or cannot be had.
+    alone
+        Gives the same chunks as what a task computes itself, so that it holds no more than one; None where they have something in common.
     later
         Gives the same chunks for tasks that are computed at another time, where each call computes them anew; None else.
     """
@@ -97,6 +99,7 @@ class Chunked:
     row: tuple[int, ...]
     pieces: list[Any]
     again: list[Any] | None = None
+    alone: Callable[[], list[Any] | None] | None = None
     later: Callable[[], list[Any]] | None = None
     held: list[Any] = field(default_factory=list[Any])  # the same pieces, where a shard keeps them
 
@@ -216,7 +219,15 @@ def _read_later(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) 
     dtype, row = value.dtype, tuple(value.shape[1:])
     if is_dask(value):
         own = value.rechunk((lengths, *((n,) for n in row)))
-        return Chunked(dtype, row, _delayed(own, optimize=True), later=lambda: _delayed(own, optimize=False))
+        named = _named(own)
+        pieces = _delayed(named, optimize=True)
+        return Chunked(
+            dtype,
+            row,
+            pieces,
+            alone=lambda: _alone(named, pieces),
+            later=lambda: _delayed(_named(own), optimize=False),
+        )
     rows = rows_of_file(value, client) if isinstance(value, np.memmap) else None
     ends = np.cumsum(lengths).tolist()
     bounds = [(end - n, end) for end, n in zip(ends, lengths, strict=True)]
@@ -227,15 +238,48 @@ def _read_later(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) 
     return Chunked(dtype, row, [client.scatter(np.array(p), hash=False) for p in pieces], pieces)
 
 
-def _delayed(array: Any, *, optimize: bool) -> list[Any]:
-    """The blocks of an array, under keys of their own, which what goes before is fused into.
+def _named(array: Any) -> Any:
+    """An array under keys of its own, which what goes before is fused into.
 
     Tasks under one key that Dask fuses otherwise for another computation must not meet.
     """
     arrays: Any = import_module("dask.array")
-    own = arrays.map_blocks(_same, array, dtype=array.dtype, name=f"rows-{uuid.uuid4().hex}", meta=array._meta)  # noqa: SLF001 (of Dask)
+    return arrays.map_blocks(_same, array, dtype=array.dtype, name=f"rows-{uuid.uuid4().hex}", meta=array._meta)  # noqa: SLF001 (of Dask)
+
+
+def _delayed(array: Any, *, optimize: bool) -> list[Any]:
+    """The blocks of an array."""
     with import_module("dask").config.set({"optimization.fuse.active": False}):  # it renames what is below
-        return list(own.to_delayed(optimize_graph=optimize).ravel())
+        return list(array.to_delayed(optimize_graph=optimize).ravel())
+
+
+class Computed:
+    """Rows that whoever reads them computes: a graph of Dask, and the key of the rows in it.
+
+    It is no dataclass: Dask would look into it, and take what its graph names for what is to be computed before.
+    """
+
+    def __init__(self, graph: dict[Any, Any], key: Any) -> None:
+        self.graph, self.key = graph, key
+
+    def read(self) -> np.ndarray[Any, Any]:
+        """The rows."""
+        return np.asarray(import_module("dask").get(self.graph, self.key))
+
+
+def _alone(array: Any, pieces: Sequence[Any]) -> list[Any] | None:
+    """The blocks of an array, each with all that it is computed of; None where two have something in common, or it lies on workers."""
+    if import_module("distributed").client.futures_of(array):
+        return None
+    cull: Any = import_module("dask.optimization").cull
+    found: list[Any] = []
+    count = 0
+    graph = dict(pieces[0].__dask_graph__())
+    for piece in pieces:
+        own, _ = cull(graph, [piece.key])
+        count += len(own)
+        found.append(Computed(own, piece.key))
+    return found if count == len({k for one in found for k in one.graph}) else None
 
 
 def _same(block: Any) -> Any:

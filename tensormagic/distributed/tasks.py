@@ -14,6 +14,7 @@ from tensormagic import session
 from tensormagic.distributed.files import FileRows
 from tensormagic.distributed.report import Told, size_of
 from tensormagic.distributed.running import of_chunk, put_together
+from tensormagic.distributed.sources import Computed
 from tensormagic.functions.tracing import parse
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Symbol
@@ -76,7 +77,9 @@ def on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> tuple[Any, list
 
 def rows_on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> list[Any]:
     """The results of a chunk."""
-    arrays = [_joined([p.read() if isinstance(p, FileRows) else np.asarray(p) for p in own]) for own in pieces]
+    arrays = [
+        _joined([p.read() if isinstance(p, FileRows | Computed) else np.asarray(p) for p in own]) for own in pieces
+    ]
     sizes = {Symbol(name, least=least): number for name, least, number in job.named}
     sizes[Symbol(job.own[0], least=job.own[1])] = len(arrays[0])
     first = [np.int64(chunk.before)] if job.numbered else []

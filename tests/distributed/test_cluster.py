@@ -19,7 +19,7 @@ from tensormagic import session
 distributed = pytest.importorskip("distributed", reason="Dask is an optional extra of the package")
 import dask.array as da  # noqa: E402  (after the check that it is there)
 
-from tensormagic.distributed import distribute, tasks, watching  # noqa: E402
+from tensormagic.distributed import distribute, sources, tasks, watching  # noqa: E402
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(4000, 3)), RNG.normal(size=4000)
@@ -206,6 +206,23 @@ def test_what_moves_is_counted(client: Any):
     assert page.count("<tr>") == len(text.splitlines()) - 1
 
 
+def test_a_plan_says_from_how_many_workers_on_it_pays(client: Any):
+    f = tm.distribute(STEP, client)
+    small = f.plan(tm.shard(X, rows=100), tm.shard(Y), P)
+    assert (small.rows, small.chunks, len(small.stages), small.pays) == (4000, 40, 1, None)
+    x = da.zeros((10**9, 3), chunks=(2**22, 3))
+    large = f.plan(x, x[:, 0], P)
+    assert large.pays is not None
+    assert 1 < large.pays < large.most < 64
+    assert large.stages[0].parameters == large.stages[0].part == 8 * 3 + 8 + 8
+    assert large.seconds(2 * large.pays) < large.alone
+    assert f.report is None
+    assert f"pays from {large.pays} workers on" in repr(large)
+    assert large._repr_html_().count("<tr>") == len(repr(large).splitlines()) - 1
+    lent = tm.distribute(lambda y: np.diff(y).max(), client).plan(tm.shard(Y, rows=500))
+    assert lent.stages[0].lent == 8
+
+
 def test_rows_are_lent_to_the_chunk_before(client: Any, tmp_path: Path):
     path = tmp_path / "y.npy"
     np.save(path, Y)
@@ -256,6 +273,28 @@ def test_rows_of_what_is_lazy_are_lazy(client: Any):
     np.testing.assert_allclose(rows[:10].compute(), (X - X.mean(axis=0))[:10], rtol=1e-12, atol=1e-13)
     assert len(made) <= count + 1
     assert total == pytest.approx((X + 1).sum())
+
+
+def numbered(block_info=None):
+    return np.full((1000, 3), block_info[None]["chunk-location"][0], float)
+
+
+def test_a_task_computes_the_rows_that_it_reads(client: Any, monkeypatch: pytest.MonkeyPatch):
+    made: list[Any] = []
+    read = sources.Computed.read
+    monkeypatch.setattr(sources.Computed, "read", lambda self: made.append(self.key) or read(self))
+    x = da.map_blocks(numbered, chunks=((1000,) * 4, (3,)), dtype=float, meta=np.empty((0, 0)))
+    f = tm.distribute(lambda x: (x - x.mean()).sum(axis=0) + x.max(), client)
+    np.testing.assert_allclose(f(x), np.full(3, 3.0), atol=1e-9)
+    assert f.report is not None
+    assert len(made) == 4 * f.report.stages
+    assert len(set(made)) == 4
+    kept = x.persist()
+    np.testing.assert_allclose(f(kept), np.full(3, 3.0), atol=1e-9)
+    both = da.from_array(X, chunks=(1000, 3)) + kept
+    whole = both.compute()
+    np.testing.assert_allclose(f(both), (whole - whole.mean()).sum(axis=0) + whole.max(), atol=1e-9)
+    assert len(made) == 4 * f.report.stages
 
 
 def test_examples_by_vmap_over_workers(client: Any):

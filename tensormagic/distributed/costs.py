@@ -1,0 +1,161 @@
+"""What a call over workers would take, by a model of cost: what runs where, what moves, and from how many workers on it pays.
+
+The figures are of one machine (`benchmarks/results/distribute.md` says how they were measured); the counts are those of the plans.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensormagic import session
+from tensormagic.backend import costs
+from tensormagic.distributed.report import Tables, in_bytes, page_of, text_of
+from tensormagic.distributed.splitting import Split, Stage
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, Symbol, evaluate, substitute
+
+FLOP = 1.2e-10  # seconds of one core for a floating-point operation of compiled code
+BYTE = 1e-10  # for a byte that it reads or writes
+TASK = 1.2e-3  # for a task of the scheduler and the client, which do one after the other
+OWN_TASK = 1.9e-3  # for a task of a worker, beside what it computes
+TRIP = 1e-2  # between the last task of a stage and its result at the client
+LINK = 1e9  # bytes a second between two workers
+MOST = 1 << 20  # workers that are thought of
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """One stage: its kernels, the seconds of a chunk on one core, and the bytes of what is read, of a part and of rows that are lent."""
+
+    kernels: int
+    chunk: float
+    parameters: int
+    part: int
+    lent: int
+
+    def seconds(self, chunks: int, workers: int) -> float:
+        """How long it takes on so many workers of one thread."""
+        each = self.chunk + OWN_TASK + (self.part + self.lent) / LINK
+        handed = chunks * TASK
+        first = self.parameters / LINK * math.ceil(math.log2(workers + 1))
+        return first + max(handed, math.ceil(chunks / workers) * each) + TRIP
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """What a call over workers would take.
+
+    Attributes
+    ----------
+    rows, chunks
+        How many there are.
+    stages
+        What each stage costs.
+    alone
+        The seconds in one process, without chunks.
+    pays
+        From how many workers on it is quicker than that; None where it never is.
+    most
+        From how many workers on more of them are of no use: the scheduler hands out tasks one after the other.
+    """
+
+    name: str
+    rows: int
+    chunks: int
+    stages: tuple[StageCost, ...]
+
+    @property
+    def alone(self) -> float:
+        """The seconds in one process."""
+        return sum(self.chunks * s.chunk for s in self.stages)
+
+    def seconds(self, workers: int) -> float:
+        """The seconds on so many workers of one thread."""
+        return sum(s.seconds(self.chunks, workers) for s in self.stages)
+
+    @property
+    def pays(self) -> int | None:
+        """From how many workers on it pays."""
+        return next((n for n in self._counts if self.seconds(n) < self.alone), None)
+
+    @property
+    def most(self) -> int:
+        """From how many workers on it takes no less than a tenth more than it ever will."""
+        best = min(self.seconds(n) for n in self._counts)
+        return next(n for n in self._counts if self.seconds(n) <= 1.1 * best)
+
+    @property
+    def _counts(self) -> list[int]:
+        last = min(max(self.chunks, 1), MOST)
+        return sorted({*range(1, min(last, 64) + 1), *(1 << k for k in range(last.bit_length())), last})
+
+    @property
+    def tables(self) -> Tables:
+        """Stages, and times by numbers of workers: heads and lines."""
+        stages = [
+            (
+                f"{k}", f"{s.kernels}", f"{s.chunk:.3g} s",
+                in_bytes(s.parameters), in_bytes(s.part), in_bytes(s.lent),
+            )
+            for k, s in enumerate(self.stages, 1)
+        ]  # fmt: skip
+        some = [n for n in self._counts if n.bit_count() == 1 and n <= 4 * self.most]
+        times = [(f"{n}", f"{self.seconds(n):.3g} s", f"{self.alone / self.seconds(n):.2g}") for n in some]
+        return [
+            (
+                ("stage", "kernels", "a chunk on a core", "parameters to each worker", "parts of a chunk", "rows lent"),
+                stages,
+            ),
+            (("workers", "time", "times as fast as one process"), times),
+        ]
+
+    @property
+    def title(self) -> str:
+        """One line on the plan."""
+        pays = "does not pay on any number of workers" if self.pays is None else f"pays from {self.pays} workers on"
+        return (
+            f"{self.name}: {self.rows:,} rows in {self.chunks:,} chunks; {self.alone:.3g} s in one process; {pays}; "
+            f"more than {self.most} are of no use"
+        )
+
+    def __repr__(self) -> str:
+        return text_of(self.title, self.tables)
+
+    def _repr_html_(self) -> str:
+        return page_of(self.title, self.tables)
+
+
+def planned(
+    name: str, split: Split, chunks: Sequence[int], row: int, sizes: dict[Symbol, int], level: str
+) -> SplitPlan:
+    """The plan of a function that is split into chunks of these numbers of rows, of which each has ``row`` bytes."""
+    rows = sum(chunks)
+    mean = max(1, round(rows / len(chunks)))
+    known = {**sizes, split.own: mean + split.halo}
+    stages = tuple(_stage(stage, split, known, row, level) for stage in split.stages)
+    return SplitPlan(name, rows, len(chunks), stages)
+
+
+def _stage(stage: Stage, split: Split, sizes: dict[Symbol, int], row: int, level: str) -> StageCost:
+    plan = session.executable(stage.chunk, level).plan
+    cost = costs.total(costs.of_plan(plan, lambda size: substitute(size, sizes)))
+    seconds = max(_number(cost.flops) * FLOP, _number(cost.moved) * BYTE)
+    parts = sum(_bytes(node, sizes) for node, _ in stage.parts)
+    reads = sum(_bytes(node, sizes) for node in stage.reads)
+    return StageCost(len(plan.kernels), seconds, reads, parts, split.halo * row)
+
+
+def _number(amount: Any) -> float:
+    """What is counted; what depends on data is left out."""
+    return float(amount) if isinstance(amount, int | float) else 0.0
+
+
+def _bytes(node: Node, sizes: dict[Symbol, int]) -> int:
+    return node.type.dtype.itemsize * math.prod(_extent(s, sizes) for s in node.type.shape)
+
+
+def _extent(size: Size, sizes: dict[Symbol, int]) -> int:
+    return evaluate(size, lambda a: sizes.get(a, 1)) if not isinstance(size, int) else size

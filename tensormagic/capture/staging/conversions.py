@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.staging.trial import trial
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.tables import Labelled
 from tensormagic.capture.value import Tensor, node_of, wrap
@@ -27,6 +28,18 @@ def waits() -> bool:
     return capture is not None and (capture.abstract or capture.standing > 0)
 
 
+def _stays(number: Any) -> bool:
+    """Whether a number that is converted stays in the graph: where code is captured without values, or tried out as a region.
+
+    What Python may make an integer of more than 64 bits of is left to Python, where that can run the code.
+    """
+    capture = context.current()
+    if capture is None or not isinstance(number, Tensor):
+        return False
+    kind = number.dtype
+    return waits() or (bool(capture.trials) and (kind.kind in "bi" or (kind.kind == "u" and kind.itemsize < 8)))
+
+
 def _is_number(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     """Whether what is converted is one captured number, and real."""
     given = args[0] if len(args) == 1 and not options else None
@@ -44,7 +57,7 @@ def float_(*args: Any, **options: Any) -> Any:
 
 def int_(*args: Any, **options: Any) -> Any:
     """``int``."""
-    if not (waits() and _is_number(args, options)):
+    if not (_is_number(args, options) and _stays(args[0])):
         return int(*args, **options)
     return whole_number(args[0])
 
@@ -71,7 +84,8 @@ def whole_number(number: Tensor) -> Tensor:
 
 def bool_(*args: Any, **options: Any) -> Any:
     """``bool``."""
-    if not (waits() and len(args) == 1 and isinstance(args[0], Tensor) and not args[0].ndim):
+    truths = waits() or trial() is not None
+    if not (truths and len(args) == 1 and isinstance(args[0], Tensor) and not args[0].ndim):
         return bool(*args, **options)
     found = truth(args[0])
     return found if isinstance(found, bool) else wrap(found)
@@ -85,7 +99,7 @@ def round_(number: Any, ndigits: int | None = None) -> Any:
         raise TypeError(
             f"type {'numpy.ndarray' if number.type.form == 'array' else 'numpy.bool'} doesn't define __round__ method"
         )
-    known = not _is_number((number,), {}) or (ndigits is None and not waits())
+    known = not _is_number((number,), {}) or (ndigits is None and not _stays(number))
     if not known and ndigits is None and number.dtype.kind == "f":
         return int_(wrap(scalar.rint(number.node)))
     if not known and number.type.form == "python" and number.dtype.kind == "f" and waits():

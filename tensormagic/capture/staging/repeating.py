@@ -20,6 +20,7 @@ from tensormagic.capture.staging.consumed import counted_by, refuse_held
 from tensormagic.capture.staging.grown import Untyped, growing
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loops import Loop, conditional, counted
+from tensormagic.capture.staging.plainly import NOTHING, Plainly, plainly
 from tensormagic.capture.staging.ranges import First, Items, Rest, is_lazy, items_of
 from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, World, attempt, refuse_taken
 from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
@@ -38,11 +39,7 @@ UNROLLED = 32  # iterations up to which Python runs a loop in which arrays chang
 
 
 class PlainPython(Exception):  # noqa: N818 (no error: a loop over Python's own numbers)
-    """There is nothing lazy in a loop; ``alone`` says that there is nothing lazy in reach of it either."""
-
-    def __init__(self, *, alone: bool) -> None:
-        super().__init__()
-        self.alone = alone
+    """There is nothing lazy in a loop."""
 
 
 def each(
@@ -50,9 +47,11 @@ def each(
     iteration: Callable[[Any], None],
     stop: Thunk | None,
     told: tuple[Sequence[str], ...],
-    simple: bool = False,
-) -> Iterable[Any]:
-    """``for``; what is left to go over, where Python can run the body as it is written: ``simple`` says that it is there."""
+    called: tuple[str, ...] | None = None,
+) -> Plainly:
+    """``for``; what is left to go over, where Python runs the body as it is written: where it is simple, what it has ``called``."""
+    if called is not None and type(iterable) in _PLAIN and (left := plainly(iterable, [iteration], called, iterable)):
+        return left
     items = _items(iterable) if context.current() is not None else None
     names = Names(*map(tuple, told))
     failed: Exception | None = None
@@ -69,15 +68,20 @@ def each(
             )
         )
         if failed is None:
-            return ()
+            return NOTHING
         if not isinstance(iterable, Rest) and _begins_otherwise(failed, known):
             if _went_on(items, iteration, stop, names):
                 each(Rest(items), iteration, stop, told)
-            return ()
-    if simple and isinstance(failed, PlainPython) and failed.alone and not is_lazy(iterable):
-        return iterable
+            return NOTHING
+    if isinstance(failed, PlainPython) and not is_lazy(iterable):
+        left = plainly(iterable, [iteration, *([stop] if stop else [])], called, iterable, captured=False)
+        if left is not None:
+            return left
     _go_over(iterable, items, failed, iteration, stop, names)
-    return ()
+    return NOTHING
+
+
+_PLAIN = {range, list, tuple, str, dict, set}  # what Python goes over by itself
 
 
 def _items(iterable: Any) -> Items | None:
@@ -314,7 +318,7 @@ def staged_each(
     loop.index = index
     loop.trace()
     if isinstance(count, int) and not loop.is_lazy(index):
-        raise PlainPython(alone=loop.world.has_no_tensors)
+        raise PlainPython
     if loop.appended and not isinstance(count, int):
         if nodes_of(count):
             raise Grows("a list grows a data-dependent number of times", "Fill an array of the largest size.")
@@ -334,10 +338,15 @@ def staged_each(
     conditional(loop, to_form(going, "python"), None if once else scalar.greater(number, 0), (index, asked))
 
 
-def repeat(test: Thunk, iteration: Thunk, told: tuple[Sequence[str], ...]) -> None:
-    """``while``."""
+def repeat(
+    test: Thunk, iteration: Thunk, told: tuple[Sequence[str], ...], called: tuple[str, ...] | None = None
+) -> Plainly:
+    """``while``; gives whether Python is to run it as it is written: where it is simple, what it has ``called``."""
+    if left := plainly(True, [iteration, test], called):
+        return left
     with Driving(UNROLLED) as driving:
         _repeat(test, iteration, Names(*map(tuple, told)), driving)
+    return NOTHING
 
 
 def _repeat(test: Thunk, iteration: Thunk, names: Names, driving: Driving) -> None:
@@ -447,7 +456,7 @@ def staged_repeat(
     loop = Loop([iteration, test], names, run, once=first is True, varies=varies)
     loop.trace()
     if known and not loop.is_lazy(None):
-        raise PlainPython(alone=loop.world.has_no_tensors)
+        raise PlainPython
     condition = truth(loop.outcome.result[0])
     if isinstance(condition, bool):
         raise NeedsPython(

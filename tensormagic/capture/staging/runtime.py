@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import reduce, wraps
 from types import FunctionType
 from typing import Any
 
@@ -24,7 +24,7 @@ from tensormagic.capture.staging.trial import Grows, spoil, trial
 from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
 from tensormagic.capture.stand_ins import identity_of
 from tensormagic.capture.stores.uncertain import may_share
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
@@ -41,8 +41,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "!=": operator.ne,
     "is": lambda a, b: identical(a, b),
     "is not": lambda a, b: negated(identical(a, b)),
-    "in": lambda a, b: a in b,
-    "not in": lambda a, b: a not in b,
+    "in": lambda a, b: contained(a, b),
+    "not in": lambda a, b: negated(contained(a, b)),
 }
 
 
@@ -193,6 +193,22 @@ def identical(first: Any, second: Any) -> Any:
     return first is second
 
 
+def contained(value: Any, container: Any) -> Any:
+    """``in``: a captured number among a few that are known is one question of the graph."""
+    if not (isinstance(value, Tensor) and not value.ndim and type(container) in _FEW and 0 < len(container) <= _MOST):
+        return value in container
+    hashed = type(container) in _HASHED
+    kinds = {int, bool} if hashed else {int, float, bool}
+    known = all(type(v) in kinds and v == v for v in container)  # noqa: PLR0124 (nan, which is what it is)
+    if not known or value.dtype.kind not in ("biu" if hashed else "biuf"):
+        return value in container
+    return wrap(to_form(reduce(scalar.logical_or, [node_of(value == v) for v in container]), "python"))
+
+
+_HASHED = {set, frozenset}
+_FEW, _MOST = {tuple, list, *_HASHED}, 16
+
+
 def _is_given(value: Any, other: Any) -> bool:
     """Whether a function is given an array, which may be ``other`` at another call."""
     capture = context.current()
@@ -254,6 +270,7 @@ __all__ = [
     "class_of",
     "compared",
     "comprehended",
+    "contained",
     "each",
     "either",
     "formatted",

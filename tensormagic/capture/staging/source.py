@@ -17,6 +17,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from tensormagic.capture.staging.arrived import locate, located
+from tensormagic.capture.staging.simple import called_by
 from tensormagic.capture.staging.syntax import PART, RUNTIME, Staging
 from tensormagic.capture.staging.trees import cloned, placed, walk
 
@@ -125,13 +126,27 @@ def _positions(code: CodeType) -> list[tuple[int, int, int, int]]:
 
 def as_written(function: FunctionType, space: dict[str, Any]) -> FunctionType:
     """A function of a cell without staging, over other globals: what Python calls outside captured code."""
-    code = _plain.get(_where(function.__code__), function.__code__)
-    return rebound(function, code, space)
+    return rebound(function, code_as_written(function), space)
+
+
+def code_as_written(function: FunctionType) -> CodeType:
+    """The code of a function without staging."""
+    return _plain.get(_where(function.__code__), function.__code__)
+
+
+def calls_of(code: CodeType) -> tuple[str, ...] | None:
+    """What a function of the user's calls, if its code is simple: see :func:`called_by`."""
+    node = _found(code) if is_stageable(code) else None
+    if not isinstance(node, ast.FunctionDef | ast.Lambda) or not _identifiers(node).issuperset(
+        (*code.co_freevars, *code.co_names)
+    ):
+        return None
+    return called_by([node.body] if isinstance(node, ast.Lambda) else node.body, whole=True)
 
 
 def written_again(function: FunctionType) -> None:
     """Give a function of a cell the code that the user wrote: for everything that holds it."""
-    code = _plain.get(_where(function.__code__), function.__code__)
+    code = code_as_written(function)
     if code is not function.__code__ and code.co_freevars == function.__code__.co_freevars:
         if function.__qualname__ == function.__code__.co_qualname:
             function.__qualname__ = code.co_qualname

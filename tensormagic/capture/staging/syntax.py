@@ -10,15 +10,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from tensormagic.capture.staging import liveness, matching, texts
 from tensormagic.capture.staging.jumps import STOPS, Jumps
 from tensormagic.capture.staging.recursion import ITSELF, as_loop
-from tensormagic.capture.staging.trees import children, cloned, parts_of, placed, walk
+from tensormagic.capture.staging.simple import as_written, called_by
+from tensormagic.capture.staging.trees import parts_of, placed_at, walk
 
 RUNTIME = "\0tensormagic.capture.staging"  # a constant, for which the run time is put into the compiled code
 PART = "__tensor__"  # the parameter that marks a function made here
+LEFT = "__tensor_left__"  # the name of what is left of a loop for Python
 
 _FRAMES = {"super", "locals", "vars", "eval", "exec", "dir"}  # look at the frame that they are called in
 _SUSPEND = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
@@ -32,16 +34,6 @@ _OURS = {  # names that stand for the run time's
     matching.MAPPING: "is_mapping", matching.MEMBER: "member", matching.BETWEEN: "between", matching.BESIDE: "beside",
 }  # fmt: skip
 _ATTRIBUTES = {"__class__": "class_of", "__array_interface__": "interface_of"}  # that the run time reads
-_Located = TypeVar("_Located", bound=ast.AST)
-
-
-def _at(node: _Located, like: ast.AST) -> _Located:
-    """A node that was made, where ``like`` stands, with those in it that have no place; what has one is not looked into."""
-    pending: list[ast.AST] = [ast.copy_location(node, like)]
-    while pending:
-        parts = children(pending.pop())
-        pending += [ast.copy_location(part, like) for part in parts if not hasattr(part, "lineno")]
-    return node
 
 
 def _constant(value: Any) -> ast.expr:
@@ -50,7 +42,7 @@ def _constant(value: Any) -> ast.expr:
 
 def _call(name: str, like: ast.AST, *args: ast.expr) -> ast.expr:
     """A call of the run time."""
-    return _at(ast.Call(ast.Attribute(ast.Constant(RUNTIME), name, ast.Load()), list(args), []), like)
+    return placed_at(ast.Call(ast.Attribute(ast.Constant(RUNTIME), name, ast.Load()), list(args), []), like)
 
 
 def _arguments(*names: str) -> ast.arguments:
@@ -59,7 +51,12 @@ def _arguments(*names: str) -> ast.arguments:
 
 
 def _thunk(value: ast.expr) -> ast.expr:
-    return _at(ast.Lambda(_arguments(), value), value)
+    return placed_at(ast.Lambda(_arguments(), value), value)
+
+
+def _plainly(call: ast.expr, written: ast.For | ast.While, like: ast.AST) -> ast.stmt:
+    """What a loop's call leaves of it, which Python runs as it is ``written``."""
+    return placed_at(ast.With([ast.withitem(call, ast.Name(LEFT, ast.Store()))], [written]), like)
 
 
 def _movable(*nodes: ast.AST) -> bool:
@@ -85,7 +82,7 @@ def _attempted(statement: Any) -> Any:
     """A ``try`` whose body knows that errors of it are caught."""
     if statement.handlers or _swallows(statement):
         inside = ast.With([ast.withitem(_call("attempting", statement))], statement.body)
-        statement.body = [_at(inside, statement)]
+        statement.body = [placed_at(inside, statement)]
     return statement
 
 
@@ -182,7 +179,7 @@ class Staging(ast.NodeTransformer):
             if missing:  # a function may share only what its surroundings bind
                 never: ast.stmt = ast.Assign([ast.Name(n, ast.Store()) for n in missing], ast.Constant(None))
                 text = 1 if ast.get_docstring(node, clean=False) is not None else 0
-                node.body.insert(text, _at(ast.If(ast.Constant(False), [never], []), body[0]))
+                node.body.insert(text, placed_at(ast.If(ast.Constant(False), [never], []), body[0]))
         self.scope = outer
 
     def block(self, statements: Sequence[ast.stmt], after: set[str]) -> list[ast.stmt]:
@@ -209,7 +206,11 @@ class Staging(ast.NodeTransformer):
             return self._while(statement, after)
         if isinstance(statement, ast.Try | ast.With | ast.Match | ast.While):
             self._parts(statement, after | liveness.read(statement))
-            told = [_at(ast.Expr(_call("attempted", statement)), statement)] if isinstance(statement, ast.Try) else []
+            told = (
+                [placed_at(ast.Expr(_call("attempted", statement)), statement)]
+                if isinstance(statement, ast.Try)
+                else []
+            )
             return [*told, _attempted(statement) if isinstance(statement, ast.Try) else statement]
         return [self._within(statement)]
 
@@ -246,7 +247,7 @@ class Staging(ast.NodeTransformer):
             body.insert(0, ast.Nonlocal(inside))
         if outside:
             body.insert(0, ast.Global(outside))
-        return _at(ast.FunctionDef(name, _arguments(*given), body, []), like)
+        return placed_at(ast.FunctionDef(name, _arguments(*given), body, []), like)
 
     def _if(self, node: ast.If, after: set[str]) -> list[ast.stmt]:
         names = self._names([node.body, node.orelse])
@@ -260,7 +261,7 @@ class Staging(ast.NodeTransformer):
         return [
             self._part("__tensor_then__", first, names, node),
             self._part("__tensor_else__", second, names, node),
-            _at(ast.Expr(call), node.test),
+            placed_at(ast.Expr(call), node.test),
         ]
 
     def _loop_names(self, node: ast.For | ast.While, after: set[str]) -> tuple[list[str], ast.expr]:
@@ -278,31 +279,39 @@ class Staging(ast.NodeTransformer):
     def _for(self, node: ast.For, after: set[str]) -> list[ast.stmt]:
         names, told = self._loop_names(node, after)
         behind = liveness.before_iteration(node, after)
-        written = cloned(node) if not getattr(node, STOPS, []) and all(map(_simple, node.body)) else None
+        calls = called_by([node.target, *node.body])
+        written = None if calls is None else as_written(node)
         body = self.block(node.body, behind)
-        take = _at(ast.Assign([node.target], ast.Name("__tensor_next__", ast.Load())), node.target)
+        take = placed_at(ast.Assign([node.target], ast.Name("__tensor_next__", ast.Load())), node.target)
         stops: list[str] = getattr(node, STOPS, [])
         stop: ast.expr = _constant(None)
         if stops:
-            flags: list[ast.expr] = [_at(ast.Name(n, ast.Load()), node) for n in stops]
-            either = flags[0] if len(flags) == 1 else _at(ast.BoolOp(ast.Or(), flags), node)
+            flags: list[ast.expr] = [placed_at(ast.Name(n, ast.Load()), node) for n in stops]
+            either = flags[0] if len(flags) == 1 else placed_at(ast.BoolOp(ast.Or(), flags), node)
             stop = _thunk(self.visit(either))
         call = _call(
-            "each", node.iter, self.visit(node.iter), ast.Name("__tensor_iteration__", ast.Load()), stop, told
+            "each", node.iter, self.visit(node.iter), ast.Name("__tensor_iteration__", ast.Load()), stop, told, _constant(calls)
         )  # fmt: skip
         part = self._part("__tensor_iteration__", [self._within(take), *body], names, node, "__tensor_next__")
         if written is None:
-            return [part, _at(ast.Expr(call), node.iter)]
-        call.args.append(_constant(True))  # type: ignore[attr-defined]
-        written.iter = placed(call)
-        return [part, written]
+            return [part, placed_at(ast.Expr(call), node.iter)]
+        written.iter = placed_at(ast.Name(LEFT, ast.Load()), node.iter)
+        return [part, _plainly(call, written, node.iter)]
 
     def _while(self, node: ast.While, after: set[str]) -> list[ast.stmt]:
         names, told = self._loop_names(node, after)
+        calls = called_by([node.test, *node.body])
+        written = None if calls is None else as_written(node)
         body = self.block(node.body, liveness.before_iteration(node, after))
         test = _thunk(self.visit(node.test))
-        call = _call("repeat", node.test, test, ast.Name("__tensor_iteration__", ast.Load()), told)
-        return [self._part("__tensor_iteration__", body, names, node), _at(ast.Expr(call), node.test)]
+        call = _call(
+            "repeat", node.test, test, ast.Name("__tensor_iteration__", ast.Load()), told, _constant(calls)
+        )  # fmt: skip
+        part = self._part("__tensor_iteration__", body, names, node)
+        if written is None:
+            return [part, placed_at(ast.Expr(call), node.test)]
+        written.test = placed_at(ast.BoolOp(ast.And(), [ast.Name(LEFT, ast.Load()), written.test]), node.test)
+        return [part, _plainly(call, written, node.test)]
 
     # scopes -----------------------------------------------------------------------------------------------------------
 
@@ -372,6 +381,9 @@ class Staging(ast.NodeTransformer):
         if alone and all(isinstance(value, bool) for value in sides):
             found = _call("identical", node, node.left, *node.comparators)
             return found if isinstance(node.ops[0], ast.Is) else _call("negated", node, found)
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn) and self.scope.kind != "class":
+            found = _call("contained", node, node.left, *node.comparators)
+            return found if isinstance(node.ops[0], ast.In) else _call("negated", node, found)
         if len(node.ops) == 1 or self.scope.kind == "class" or not movable:
             return node
         names = tuple(_OPERATORS[type(op)] for op in node.ops)
@@ -390,13 +402,15 @@ class Staging(ast.NodeTransformer):
         self.generic_visit(node)
         if more or first.is_async or names is None or not inside or self.scope.kind == "class":
             return node
-        iteration = _at(ast.Lambda(_arguments(*names), node.elt), node.elt)
+        iteration = placed_at(ast.Lambda(_arguments(*names), node.elt), node.elt)
         tests: list[ast.expr] = []
         if first.ifs:
             test = (
-                first.ifs[0] if len(first.ifs) == 1 else self.visit_BoolOp(_at(ast.BoolOp(ast.And(), first.ifs), node))
+                first.ifs[0]
+                if len(first.ifs) == 1
+                else self.visit_BoolOp(placed_at(ast.BoolOp(ast.And(), first.ifs), node))
             )
-            tests = [_at(ast.Lambda(_arguments(*names), test), test)]
+            tests = [placed_at(ast.Lambda(_arguments(*names), test), test)]
         return _call(name, node, first.iter, iteration, _constant(isinstance(first.target, ast.Name)), *tests)
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -442,7 +456,7 @@ class Staging(ast.NodeTransformer):
         if not movable:
             return node
         told = _constant(None) if node.msg is None else _thunk(node.msg)
-        return _at(ast.Expr(_call("asserted", node, node.test, told)), node)
+        return placed_at(ast.Expr(_call("asserted", node, node.test, told)), node)
 
 
 _JOINS = {"c_", "r_", "mgrid", "ogrid"}  # NumPy's objects that an index calls
@@ -453,34 +467,6 @@ def _flat_names(target: ast.expr) -> list[str] | None:
     parts = target.elts if isinstance(target, ast.Tuple) else [target]
     names = [p.id for p in parts if isinstance(p, ast.Name)]
     return names if len(names) == len(parts) == len(set(names)) else None
-
-
-_SIMPLE = (
-    ast.Assign, ast.AugAssign, ast.If, ast.For, ast.While, ast.Pass, ast.Expr, ast.Name, ast.Constant, ast.BinOp,
-    ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Tuple, ast.expr_context, ast.operator,
-    ast.unaryop, ast.boolop, ast.cmpop,
-)  # fmt: skip
-_PLAIN_CALLS = {"range", "abs", "len", "int", "float", "bool", "round", "divmod", "min", "max"}
-
-
-def _simple(statement: ast.stmt) -> bool:
-    """Whether Python may run a statement as it is written, where nothing that it reaches is lazy."""
-    nodes = list(walk(statement))
-    appends = {id(n.func) for n in nodes if isinstance(n, ast.Call) and _appends(n)}
-    return all(
-        (isinstance(n, _SIMPLE) and not getattr(n, STOPS, []))
-        or id(n) in appends
-        or (isinstance(n, ast.Call) and not n.keywords and (id(n.func) in appends or _called_plainly(n)))
-        for n in nodes
-    )
-
-
-def _appends(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "append" and isinstance(call.func.value, ast.Name)
-
-
-def _called_plainly(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Name) and call.func.id in _PLAIN_CALLS
 
 
 def _annotations(statement: ast.stmt) -> list[ast.stmt]:

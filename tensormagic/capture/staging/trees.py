@@ -60,6 +60,15 @@ def placed(tree: _Node) -> _Node:
     return tree
 
 
+def placed_at(node: _Node, like: ast.AST) -> _Node:
+    """A node that was made, where ``like`` stands, with those in it that have no place; what has one is not looked into."""
+    pending: list[ast.AST] = [ast.copy_location(node, like)]
+    while pending:
+        parts = children(pending.pop())
+        pending += [ast.copy_location(part, like) for part in parts if not hasattr(part, "lineno")]
+    return node
+
+
 _PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 
 

@@ -88,6 +88,7 @@ class World:
         self.items: dict[Any, Slot] = {}
         self.containers: list[tuple[Any, Any]] = []
         self.arrays: list[State] = []
+        self.has_arrays = False
         self.tensors: list[Tensor] = []
         self.growing: dict[int, list[Any]] = {}  # lists that the code may append to, by their id
         self.grown: list[tuple[list[Any], list[Any]]] = []  # what it has appended to these
@@ -131,7 +132,7 @@ class World:
         elif isinstance(value, list | deque | set | bytearray | array | dict):
             self._look_at_container(value)
         elif isinstance(value, tuple | frozenset):
-            self._pending += list(value)
+            self._pending += [v for v in value if type(v) not in _NUMBERS]
         elif isinstance(value, Journaled):
             self._pending.append(value.state)
         elif not is_function(value):  # nothing that it holds is captured code's
@@ -142,11 +143,13 @@ class World:
         self.containers.append(
             (value, dict(value) if isinstance(value, dict) else value[:] if numbers else value.copy())
         )
-        self._pending += () if numbers else value.values() if isinstance(value, dict) else value
+        held = () if numbers else value.values() if isinstance(value, dict) else value
+        self._pending += [v for v in held if type(v) not in _NUMBERS]
         if hasattr(value, "__dict__"):
             self._look_at_object(value)
 
     def _look_at_array(self, value: np.ndarray[Any, Any]) -> None:
+        self.has_arrays = True
         self._bytes += value.nbytes
         if value.flags.writeable and self._bytes <= ARRAY_BYTES:
             self.arrays.append(State(value))
@@ -243,6 +246,7 @@ def unasked(node: Node) -> Iterator[Node]:
 
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), np.generic, np.dtype, np.ufunc, Node)
+_NUMBERS = {str, bytes, int, float, complex, bool, type(None), np.float64, np.int64}
 _FOREIGN = {"numpy", "scipy", "tensormagic", "builtins", "functools", "itertools", "matplotlib", "pandas", "IPython"}
 
 

@@ -1,0 +1,144 @@
+"""What Python runs as it is written: loops of Python's own numbers, and the functions that they call, which reach nothing lazy."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from types import BuiltinFunctionType, CodeType, FunctionType
+from typing import Any
+
+from tensormagic.capture.namespace import Module
+from tensormagic.capture.staging import source
+from tensormagic.capture.staging.trial import World
+from tensormagic.capture.value import Tensor
+
+_NAMES = (
+    "range", "abs", "len", "int", "float", "bool", "round", "divmod", "min", "max", "sum", "complex", "pow", "chr", "ord", "str",
+)  # fmt: skip
+_BUILTIN = {getattr(builtins, name) for name in _NAMES}
+_MISSING = object()
+
+
+class Plainly:
+    """What is left of a loop for Python; while that runs, functions have the code that the user wrote.
+
+    Parameters
+    ----------
+    items
+        What is gone over; of a ``while``, whether there is anything to do.
+    """
+
+    def __init__(self, items: Any) -> None:
+        self.items = items
+        self.functions: dict[FunctionType, CodeType] = {}
+        self.maths: dict[str, Any] = {}  # what is asked of ``math``
+        self.module: Module | None = None  # as captured code sees it
+
+    def __enter__(self) -> Any:
+        self._exchange()
+        if self.module is not None:
+            self.module.__dict__.update(self.maths)
+        return self.items
+
+    def __exit__(self, *_: object) -> None:
+        self._exchange()
+        for name in self.maths if self.module is not None else ():
+            self.module.__dict__.pop(name, None)
+
+    def _exchange(self) -> None:
+        for function, code in self.functions.items():
+            self.functions[function], function.__code__ = function.__code__, code
+
+    def may_call(self, function: FunctionType, called: Sequence[str]) -> bool:
+        """Whether what a function calls is Python's own, or simple; such functions of the user's are noted."""
+        return all(self._is_plain(*self._meant(function, name)) for name in called)
+
+    def _meant(self, function: FunctionType, dotted: str) -> tuple[Any, str]:
+        """What a name means in a function, and what is asked of it."""
+        name, _, attribute = dotted.partition(".")
+        code = function.__code__
+        if name in code.co_freevars:
+            cell = (function.__closure__ or ())[code.co_freevars.index(name)]
+            return next(_contents(cell), _MISSING), attribute
+        return function.__globals__.get(name, getattr(builtins, name, _MISSING)), attribute
+
+    def _is_plain(self, value: Any, attribute: str) -> bool:
+        if attribute:
+            if type(value) is Module and value.__wrapped__ is math:
+                self.module = value
+            elif value is not math:
+                return False
+            value = self.maths[attribute] = getattr(math, attribute, None)
+            return isinstance(value, float | BuiltinFunctionType)
+        if type(value) is FunctionType:
+            return value in self.functions or self._is_simple(value)
+        return isinstance(value, BuiltinFunctionType | type) and (
+            value in _BUILTIN or getattr(value, "__self__", None) is math
+        )
+
+    def _is_simple(self, function: FunctionType) -> bool:
+        code = source.code_as_written(function)
+        called = _calls_of(code)
+        if called is None or code.co_freevars != function.__code__.co_freevars:
+            return False
+        self.functions[function] = code
+        return self.may_call(function, called)
+
+
+NOTHING = Plainly(())
+
+
+def plainly(
+    items: Any,
+    parts: Sequence[Callable[..., Any]],
+    called: tuple[str, ...] | None,
+    also: Any = None,
+    *,
+    captured: bool = True,
+) -> Plainly | None:
+    """A loop for Python to run as it is written; None where it may reach what is lazy, or calls what may make it.
+
+    Parameters
+    ----------
+    items
+        What is given back, see :class:`Plainly`.
+    parts
+        The functions that the loop's parts have become.
+    called
+        What the loop calls; None where it is not simple.
+    also
+        What is reached beside what the parts name.
+    captured
+        Whether NumPy's arrays count as what is lazy: they may be captured where they are read.
+    """
+    own: list[FunctionType] = [getattr(p, "__wrapped__", p) for p in parts]
+    if called is None or any(type(v) is Tensor for f in own for v in _named(f)):
+        return None
+    found = Plainly(items)
+    if not found.may_call(own[0], called):
+        return None
+    world = World([*own, also])
+    return found if world.has_no_tensors and not (world.has_arrays and captured) else None
+
+
+def _named(function: FunctionType) -> Iterator[Any]:
+    """What the names in a function mean, as far as that is bound."""
+    for name in function.__code__.co_names:
+        yield function.__globals__.get(name)
+    for cell in function.__closure__ or ():
+        yield from _contents(cell)
+
+
+def _contents(cell: Any) -> Iterator[Any]:
+    try:
+        yield cell.cell_contents
+    except ValueError:  # nothing is bound yet
+        return
+
+
+@lru_cache(maxsize=4096)
+def _calls_of(code: CodeType) -> tuple[str, ...] | None:
+    """What a function of the user's calls; None where it is not simple, or its source is not to be had."""
+    return source.calls_of(code)

@@ -18,7 +18,7 @@ from tensormagic.notebook.forms import forms_of
 from tensormagic.notebook.formulas.equations import formula_of, inputs_of
 from tensormagic.notebook.inspecting import default_wrt
 from tensormagic.notebook.options import arguments, describe
-from tensormagic.notebook.panels import PANELS
+from tensormagic.notebook.panels import PANELS, Draw, nan
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
 from tensormagic.notebook.run import near
 
@@ -75,21 +75,21 @@ class TensorLooks(Magics):
     @describe(_NAME, usage="%tensor_profile [NAME]", example="%tensor_profile loss")
     def tensor_profile(self, line: str) -> Any:
         """Show the time that each line takes for a lazy value in NumPy."""
-        return self._panel(line, self.tensor_profile, "profile")
+        return self._panel(line, self.tensor_profile, PANELS["profile"])
 
     @no_var_expand
     @line_magic
     @describe(_NAME, usage="%tensor_rules [NAME]", example="%tensor_rules loss")
     def tensor_rules(self, line: str) -> Any:
         """Show the rewrite rules that fired for a lazy value, and where."""
-        return self._panel(line, self.tensor_rules, "rewrites")
+        return self._panel(line, self.tensor_rules, PANELS["rewrites"])
 
     @no_var_expand
     @line_magic
     @describe(_NAME, usage="%tensor_nan [NAME]", example="%tensor_nan loss")
     def tensor_nan(self, line: str) -> Any:
         """Show where the first nan of a lazy value came from: the node and the line that made it of numbers."""
-        return self._panel(line, self.tensor_nan, "nan")
+        return self._panel(line, self.tensor_nan, nan)
 
     @no_var_expand
     @line_magic
@@ -105,9 +105,9 @@ class TensorLooks(Magics):
         note = f" ({problem})" if (problem := cache.problem()) else ""
         print(f"{config.cache_folder}: {count} files, {size / 2**20:.1f} MiB{', deleted' if clear else ''}{note}")  # noqa: T201 (it was asked for)
 
-    def _panel(self, line: str, magic: Any, name: str) -> Any:
+    def _panel(self, line: str, magic: Any, draw: Draw) -> Any:
         shown, source = self._portrait(line, magic)
-        panel = PANELS[name](shown, source)
+        panel = draw(shown, source)
         return Page(lambda: (forms_of(panel), {}))
 
     def _portrait(self, line: str, magic: Any) -> tuple[Portrait, str]:

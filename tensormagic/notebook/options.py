@@ -16,12 +16,13 @@ from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, ma
 
 from tensormagic.backend.cuda.device import is_there, missing
 from tensormagic.config import config, leveled
+from tensormagic.notebook.panels import PANELS
 
 __all__ = [
     "CHOICES",
     "NAMES",
     "OPTIONS",
-    "PANELS",
+    "SHOWN",
     "Options",
     "arguments",
     "declare",
@@ -31,13 +32,13 @@ __all__ = [
     "read",
 ]
 
-PANELS = ("graph", "backprop", "rewrites", "code", "annotate", "profile", "speed")
+SHOWN = ("graph", "backprop", *PANELS, "speed")
 CHOICES: dict[str, tuple[str, ...]] = {
     "--device": ("cpu", "gpu", "auto"),
     "--transfers": ("warn", "explicit", "refuse"),
     "--math": ("exact", "stable", "real"),
     "--dtype": ("float32", "float64"),
-    "--show": (*PANELS, "none"),
+    "--show": (*SHOWN, "none"),
     "--against": ("jax", "pytensor", "torch"),
 }
 NAMES = ("-i", "--input", "-o", "--output", "--grad", "--of", "--live")  # options that take names of variables
@@ -72,7 +73,7 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
         "what to leave out: themes of rules by name, stability, loops, fusion; several with commas",
     ),
     (("--dtype",), "DTYPE", "float32 or float64: casts floating inputs on the way in"),
-    (("--show",), "WHAT", "graph, backprop, rewrites, code, annotate, profile, speed or none; several with commas"),
+    (("--show",), "WHAT", f"{', '.join(SHOWN)} or none; several with commas"),
     (("-a", "--annotate"), None, "the cell's lines, each with its ops and kernel, yellow where it stays in NumPy"),
     (("-t", "--time"), None, "speed and accuracy against the same cell in plain NumPy"),
     (("--against",), "PACKAGES", "as -t, and against jax, pytensor or torch too, where they can run the cell as it is"),

@@ -10,7 +10,7 @@ from tensormagic.notebook.forms import Panel, listing, table
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.labels import symbol
 
-__all__ = ["PANELS"]
+__all__ = ["PANELS", "Draw", "nan"]
 
 
 _HEAD = ("rule", "level", "where", "source")
@@ -62,16 +62,18 @@ def _profile(shown: Portrait, source: str) -> Panel:
     return profile(shown, source)
 
 
-def _nan(shown: Portrait, source: str) -> Panel:
+def nan(shown: Portrait, source: str) -> Panel:
+    """Where the first nan came from."""
     from tensormagic.notebook.nan import nan_panel
 
     return nan_panel(shown, source)
 
 
-PANELS: dict[str, Callable[[Portrait, str], Panel]] = {
+Draw = Callable[[Portrait, str], Panel]
+
+PANELS: dict[str, Draw] = {  # a new one is a new line: `--show`, its completion and its help go by this table
     "rewrites": lambda shown, source: rewrites(shown),
     "code": lambda shown, source: code(shown),
     "annotate": _annotate,
     "profile": _profile,
-    "nan": _nan,
 }

@@ -3,7 +3,8 @@
 import numpy as np
 
 from tensormagic.ops import fold
-from tests.ops.cases import ALL, case
+from tensormagic.ops.op import registry
+from tests.ops.cases import ALL, CASES, case
 
 FOLDS = {
     "sum": (fold.SUM, np.sum),
@@ -109,3 +110,15 @@ case(
 )
 case("cumsum", lambda x: fold.row(fold.CUMSUM, x, (1,)), lambda x: np.cumsum(x, 1), (3, 0), derivative=False)
 case("cumprod", lambda x: fold.row(fold.CUMPROD, x, (1,)), lambda x: np.cumprod(x, 1), (3, 0), derivative=False)
+
+_OWN = {c.op for c in CASES}
+for _op in [op for op in registry.values() if isinstance(op, fold.Fold) and op.name not in _OWN]:  # new ones
+    for _shape, _axes in REDUCTIONS:
+        case(
+            _op.name,
+            lambda x, op=_op, axes=_axes: fold.fold(op, x, axes),
+            lambda x, op=_op, axes=_axes: op.numpy(np.asarray(x), axes if len(axes) > 1 else axes[0] if axes else None),
+            _shape,
+            label=f"{_shape}-{_axes}",
+            derivative=_op.differentiable and all(_shape[k] for k in _axes),
+        )

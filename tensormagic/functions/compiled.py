@@ -24,7 +24,7 @@ from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record, same
 from tensormagic.functions.tensor import checked_place
 from tensormagic.functions.tracing import COMPILE, TYPE, Traced, code_of, traced
-from tensormagic.functions.travel import Made, maker
+from tensormagic.functions.travel import Made, maker, sealed
 from tensormagic.ir.errors import ArgumentError, CaptureError, DeviceError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.type import Type
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Again = Callable[["Compiled", dict[str, str]], "Compiled | None"]
 
 
+@sealed
 @dataclass(frozen=True, eq=False)
 class Compiled(Made):
     """A function, compiled ahead of time for types.

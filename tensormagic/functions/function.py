@@ -42,7 +42,7 @@ from tensormagic.functions.reading import (
 from tensormagic.functions.record import Record
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stores import committed
-from tensormagic.functions.travel import Made
+from tensormagic.functions.travel import Made, sealed
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, KindError, ValueNeededError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -57,6 +57,7 @@ _COPIED = 2**18  # bytes of arrays that are copied at each call of a kind that c
 _AGAIN = 15  # calls that trace again, where what is read could not be followed, before that is asked anew
 
 
+@sealed
 @dataclass(eq=False, repr=False)
 class Function(Made):
     """A captured function: a call traces it for the kind of its arguments, and runs the graph.

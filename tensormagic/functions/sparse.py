@@ -19,7 +19,7 @@ from tensormagic.functions.left import bare
 from tensormagic.functions.program import Specialisation
 from tensormagic.functions.record import Record
 from tensormagic.functions.results import numbers_alone
-from tensormagic.functions.travel import Made
+from tensormagic.functions.travel import Made, sealed
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -106,6 +106,7 @@ class _Plan:
         return found
 
 
+@sealed
 @dataclass(eq=False)
 class SparseJacobian(Made):
     """The Jacobian of a function as a ``scipy.sparse.csr_array``: a row for each element of the result, a column for each of the argument.

@@ -16,6 +16,7 @@ from tensormagic.functions.texts import Texts, take, texts_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 _MAKERS: dict[str, Callable[..., Any]] = {}
 _PORTABLE = ".portable"
 
@@ -56,6 +57,14 @@ class Made:
             args = (self.portable, *args[1:])
         return remade, (maker_name, args, options, texts_of(self.source, _inner))
 
+    def __dask_tokenize__(self) -> Any:
+        """What Dask tells functions apart by: what it was made of; of what came from a file, the file."""
+        if self.made is not None:
+            name, args, options = self.made
+            return "tensormagic", name, args, options
+        make, args = cast("tuple[Any, Any]", self.__reduce_ex__(4)[:2])
+        return "tensormagic", make, args
+
     @functools.cached_property
     def portable(self) -> Any:
         """The function of a script under a name that leads to it, where what was made of it has taken its own."""
@@ -78,6 +87,12 @@ class Made:
         same.__module__, same.__doc__ = function.__module__, function.__doc__
         same.__qualname__ = name + _PORTABLE
         return same
+
+
+def sealed(kind: type[T]) -> type[T]:
+    """Have nobody go through the fields of a dataclass: Dask does, in what it is given, for tasks of its own."""
+    kind.__dataclass_fields__ = {}  # type: ignore[attr-defined]
+    return kind
 
 
 def maker(make: Callable[P, R]) -> Callable[P, R]:
@@ -133,4 +148,4 @@ def _found(module: str | None, name: str) -> Any:
     return found
 
 
-__all__ = ["Made", "maker", "remade"]
+__all__ = ["Made", "maker", "remade", "sealed"]

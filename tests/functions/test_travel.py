@@ -199,3 +199,39 @@ def test_a_function_without_a_module_is_made_of():
     made = tm.grad(space["f"])
     np.testing.assert_array_equal(made(X), 2 * X)
     assert tm.tensor(space["f"])(X) == 5.0
+
+
+def test_dask_tells_functions_apart_by_what_they_are_made_of(tmp_path):
+    dask = pytest.importorskip("dask", reason="Dask is not installed")
+    from dask.base import tokenize
+
+    scale = 2.5
+
+    def local(x):
+        return (x * scale).sum()
+
+    def squares(x):
+        return x**2
+
+    saved = tm.compile(local, "float64[n]")
+    saved.save(tmp_path / "f.tm")
+    made = {
+        "function": lambda: tm.tensor(local),
+        "slope": lambda: tm.grad(local),
+        "second": lambda: tm.grad(local, argnums=(0,)),
+        "rows": lambda: tm.vmap(tm.grad(local)),
+        "compiled": lambda: tm.compile(local, "float64[n]"),
+        "sparse": lambda: tm.jacobian(squares, sparse=True),
+        "loaded": lambda: tm.load(tmp_path / "f.tm"),
+    }
+    tokens = {name: [tokenize(make(), ensure_deterministic=True) for _ in range(2)] for name, make in made.items()}
+    assert [first for first, second in tokens.values() if first != second] == []
+    assert len({first for first, _ in tokens.values()}) == len(made)
+    x = np.ones((2, 3))
+    for name, make in made.items():
+        f, given = make(), x if name == "rows" else x[0]
+        found = dask.delayed(f)(given).compute(scheduler="sync")
+        expected = f(given)
+        if name == "sparse":
+            found, expected = found.toarray(), expected.toarray()
+        np.testing.assert_array_equal(found, expected)

@@ -13,7 +13,7 @@ from tensormagic.ir.type import Size, Type, apply, hint
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, concatenate, normalise_axis, show, slice_
 from tensormagic.ops.op import Tangent
-from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.opaque import Opaque, along_axis
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars.scalar import conjugate, equal, logical_or, real, where
 from tensormagic.ops.update import add_at, zeros_like
@@ -84,7 +84,7 @@ def _transform(
         part = real(part) if part.type.dtype.kind == "c" and x.type.dtype.kind != "c" else part
         return (_fitted(astype(part, x.type.dtype), node["axis"], x.type.shape[node["axis"]]),)
 
-    op = Opaque(name=name, types=types, numpy=function, tangent=tangent, back=pull, doc=doc)
+    op = Opaque(name=name, split_rows=along_axis, types=types, numpy=function, tangent=tangent, back=pull, doc=doc)
     return op
 
 

@@ -12,7 +12,7 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.move import lead
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
-from tensormagic.ops.rows import FIRST, Axes, Found, other_axis
+from tensormagic.ops.rows import FIRST, Axes, Found, Mixed, common_axis, other_axis
 
 Types = Type | tuple[Type, ...]
 
@@ -91,6 +91,14 @@ class Opaque(Op):
 def along_axis(node: Node, axes: Axes, _rows: Size) -> int:
     """Rows of a call that runs along its ``axis``, another one than theirs."""
     return other_axis(axes, (node["axis"],))
+
+
+def in_stack(node: Node, axes: Axes, _rows: Size) -> int:
+    """Rows of a call on matrices, along an axis of their stack."""
+    axis = common_axis(axes)
+    if any(axis >= n.type.ndim - 2 for n in node.args):
+        raise Mixed("works on matrices that have the rows within them")
+    return axis
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

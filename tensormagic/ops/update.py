@@ -27,6 +27,7 @@ from tensormagic.ops.move import (
 )
 from tensormagic.ops.op import Guard, Op, Tangent, Value
 from tensormagic.ops.pointwise import total
+from tensormagic.ops.rows import Axes, Found, Mixed, common_axis
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,6 +83,11 @@ class Update(Op):
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
         stacks = [lead(a, b, size) for a, b in zip(args, batched, strict=True)]
         return make(self, stacks, slices=((0, size, 1), *node["slices"]))
+
+    def split(self, node: Node, axes: Axes, rows: Size) -> Found:
+        if axes[0] is not None and node["slices"][axes[0]] != (0, node.type.shape[axes[0]], 1):
+            raise Mixed("stores into some of the rows")
+        return common_axis(axes)
 
     def guards(self, node: Node) -> list[Guard]:
         part = tuple(length for _, length, _ in node["slices"])

@@ -74,6 +74,24 @@ def decaying(x, y, w):
     return z.mean() + rate
 
 
+def stored(x, y, w):
+    z = x * 2
+    z[:, 1] = y
+    z[:, 0] += w[0]
+    return z
+
+
+def stored_rows(x, y, w):
+    z = y * 2
+    z[3:9] = 0
+    return z
+
+
+def stacked(x):
+    return x[:, :, None] * x[:, None, :] + np.eye(3) * 3
+
+
+SLOPES = tm.vmap(tm.grad(lambda x, y: np.log(np.linalg.det(np.outer(x, x) + np.eye(3) * (2 + y * y)))), (0, 0))
 ROWWISE: dict[str, Callable[..., Any]] = {
     "pointwise": lambda x, y, _: np.where(x > 0, np.exp(-x), y[:, None]),
     "folds of other axes": lambda x, y, w: (
@@ -90,6 +108,21 @@ ROWWISE: dict[str, Callable[..., Any]] = {
     ),
     "sorted": lambda x, y, w: (np.sort(x, axis=1), np.take_along_axis(x, np.argsort(x, axis=1), 1), x[:, [2, 0]]),
     "tables": lambda x, y, w: (w[(x[:, 0] > 0).astype(int)], x * len(x), x / x.size),
+    "stacks of matrices": lambda x, y, w: (
+        np.linalg.inv(stacked(x)),
+        np.linalg.solve(stacked(x), x[:, :, None])[:, :, 0],
+        np.linalg.det(stacked(x)),
+        np.linalg.cholesky(stacked(x)),
+        np.linalg.eigh(stacked(x))[0],
+        np.linalg.qr(stacked(x))[1],
+        np.linalg.svd(stacked(x))[1],
+        np.linalg.solve(np.eye(3) * 2, x[:, :, None]),
+        np.linalg.slogdet(stacked(x))[1],
+    ),
+    "slopes of stacks": lambda x, y, w: SLOPES(x, y),
+    "stores into columns": stored,
+    "a gradient with rows": tm.grad(lambda x, y, w: (np.sin(x[:, :2]).sum(axis=1) * y).sum()),
+    "transforms": lambda x, y, w: np.abs(np.fft.fft(x, axis=1)),
     "a loop": lambda x, y, w: tm.fori_loop(0, 3, lambda i, c: np.sin(c) * y + w[0], y),
     "a loop that counts": lambda x, y, w: tm.fori_loop(0, 3, lambda i, c: c / len(y), y),
     "a loop of several": lambda x, y, w: tm.fori_loop(
@@ -192,7 +225,12 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "doubled": (lambda x, y, w: np.concatenate([y, y * y]), "concatenate puts rows after one another"),
     "shuffled": (lambda x, y, w: y[np.argsort(x[:, 0])], "argsort runs along the rows"),
     "picked": (lambda x, y, w: x[(w > 0).astype(int)], "gather picks rows"),
-    "unruled": (lambda x, y, w: np.linalg.inv(x[:, :, None] * x[:, None, :]), "inv has no rule"),
+    "unruled": (lambda x, y, w: np.bincount((y > 0).astype(int), minlength=2), "has no rule"),
+    "a matrix of rows": (
+        lambda x, y, w: np.linalg.svd(x, compute_uv=False),
+        "has the rows within|have the rows within",
+    ),
+    "a transform of rows": (lambda x, y, w: np.fft.fft(y), "runs along the rows"),
     "as long": (lambda x, y, w: y * w, "w is not split and has the length of what is split"),
     "its shape": (lambda x, y, w: np.eye(len(x)).sum(), "number"),
     "cut": (lambda x, y, w: w[: len(x)].sum(), "slice has a size that follows from the number of rows"),
@@ -234,6 +272,8 @@ def test_what_cannot_be_split_at_all():
         splitted(lambda x: x + 1, ("float64",), (0,))
     with pytest.raises(tm.CaptureError, match="concatenate takes rows together with what is whole"):
         splitted(lambda x: np.pad(x, 1), TYPES[1:2], (0,))
+    with pytest.raises(tm.CaptureError, match="set stores into some of the rows"):
+        splitted(stored_rows)
     with pytest.raises(tm.CaptureError, match="random numbers are not drawn"):
         splitted(lambda x, y: (x * RNG.normal(size=3)).sum() + y[:0].sum(), ("float64[n, 3]", "float64[n]"))
     with pytest.raises(tm.TensorError):

@@ -24,7 +24,7 @@ from tensormagic.ops.matrices.matrix import (
     typed,
 )
 from tensormagic.ops.op import Tangent, Value
-from tensormagic.ops.opaque import Opaque, items
+from tensormagic.ops.opaque import Opaque, in_stack, items
 from tensormagic.ops.pointwise import astype, total
 from tensormagic.ops.scalars.scalar import imag, real
 
@@ -89,6 +89,7 @@ def _adjugate_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Seque
 
 ADJUGATE = Opaque(
     name="adjugate",
+    split_rows=in_stack,
     types=square_type,
     numpy=_adjugate_numpy,
     tangent=_adjugate_tangent,
@@ -105,6 +106,7 @@ def _det_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 DET = Opaque(
     name="det",
+    split_rows=in_stack,
     types=lambda args, _params: typed(args[0].type.dtype, square(args[0])[0]),
     numpy=np.linalg.det,
     tangent=_det_tangent,
@@ -135,6 +137,7 @@ def _slogdet_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, 
 
 SLOGDET = Opaque(
     name="slogdet",
+    split_rows=in_stack,
     types=_slogdet_types,
     numpy=np.linalg.slogdet,
     tangent=_slogdet_tangent,

@@ -52,7 +52,7 @@ from tensormagic.ops.matrices.matrix import (
 )
 from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, reshape, same, show, slice_
 from tensormagic.ops.op import Guard, Tangent, Value
-from tensormagic.ops.opaque import Opaque, items
+from tensormagic.ops.opaque import Opaque, in_stack, items
 from tensormagic.ops.pointwise import astype, total
 from tensormagic.ops.scalars.scalar import absolute, equal, greater, greater_equal, imag, less, less_equal, where
 
@@ -85,6 +85,7 @@ def _solve_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SOLVE = Opaque(
     name="solve",
+    split_rows=in_stack,
     types=_solve_type,
     numpy=np.linalg.solve,
     tangent=_solve_tangent,
@@ -143,6 +144,7 @@ def _triangular_back(node: Node, cotangent: Node, _linear: Sequence[bool]) -> Se
 
 SOLVE_TRIANGULAR = Opaque(
     name="solve_triangular",
+    split_rows=in_stack,
     types=_solve_type,
     numpy=_triangular_numpy,
     tangent=_triangular_tangent,
@@ -163,7 +165,13 @@ def _inv_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 
 INV = Opaque(
-    name="inv", types=square_type, numpy=np.linalg.inv, tangent=_inv_tangent, check=square_guards, doc="The inverse."
+    name="inv",
+    split_rows=in_stack,
+    types=square_type,
+    numpy=np.linalg.inv,
+    tangent=_inv_tangent,
+    check=square_guards,
+    doc="The inverse.",
 )
 
 
@@ -190,7 +198,14 @@ def _pinv_numpy(a: Value, rcond: float | str | None) -> Value:
     return np.linalg.pinv(a, np.finfo(a.dtype).eps * max(a.shape[-2:]) if isinstance(rcond, str) else rcond)
 
 
-PINV = Opaque(name="pinv", types=_pinv_type, numpy=_pinv_numpy, tangent=_pinv_tangent, doc="The Moore-Penrose inverse.")
+PINV = Opaque(
+    name="pinv",
+    split_rows=in_stack,
+    types=_pinv_type,
+    numpy=_pinv_numpy,
+    tangent=_pinv_tangent,
+    doc="The Moore-Penrose inverse.",
+)
 
 
 def pinv(a: Node, rcond: float | str | None = None) -> Node:
@@ -214,6 +229,7 @@ def _cholesky_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 CHOLESKY = Opaque(
     name="cholesky",
+    split_rows=in_stack,
     types=square_type,
     numpy=np.linalg.cholesky,
     tangent=_cholesky_tangent,
@@ -241,6 +257,7 @@ def _eigh_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...
 
 EIGH = Opaque(
     name="eigh",
+    split_rows=in_stack,
     types=_eigh_types,
     numpy=np.linalg.eigh,
     tangent=_eigh_tangent,
@@ -268,6 +285,7 @@ def _eigvalsh_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 EIGVALSH = Opaque(
     name="eigvalsh",
+    split_rows=in_stack,
     types=lambda args, params: _eigh_types(args, params)[0],
     numpy=np.linalg.eigvalsh,
     tangent=_eigvalsh_tangent,
@@ -334,6 +352,7 @@ def _completed(whole: Node, vectors: Node, change: Node, order: Size) -> Node:
 
 SVD = Opaque(
     name="svd",
+    split_rows=in_stack,
     types=_svd_types,
     numpy=np.linalg.svd,
     tangent=_svd_tangent,
@@ -353,6 +372,7 @@ def _svdvals_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SVDVALS = Opaque(
     name="svdvals",
+    split_rows=in_stack,
     types=lambda args, _params: _svd_types(args, {"full_matrices": False})[1],
     numpy=lambda a: np.linalg.svd(a, compute_uv=False),
     tangent=_svdvals_tangent,
@@ -398,6 +418,7 @@ def _qr_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
 
 QR = Opaque(
     name="qr",
+    split_rows=in_stack,
     types=_qr_types,
     numpy=np.linalg.qr,
     tangent=_qr_tangent,

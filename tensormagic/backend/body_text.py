@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tensormagic.backend.kernel_text import INNER, MOST_SHARES, KernelText, Line, Local, Sharing
+from tensormagic.backend.cpu_rows import MOST_SHARES
+from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, Sharing
 from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, is_map, kind_of
 from tensormagic.backend.lower import IndexTuple, Stage, operand_reads
 from tensormagic.backend.scalar_text import (
@@ -441,8 +442,8 @@ class Body:
             place = f"{array}[{k}]"
             added = step_text(root, place, f"{parts}[(share - 1) * ({count}) + {k}]", free=False, whole=True)
             self.after += [
-                (f"for share in range(1, {sharing.count}):", root),
-                (f"    for {k} in range({count}):", root),
+                (f"for share in few(1, {sharing.count}):", root),
+                (f"    for {k} in few(0, {count}):", root),
                 (f"        {place} = {added}", root),
             ]
         return self.text.names[key]
@@ -499,7 +500,7 @@ class Body:
         self._add_total(root, (total, lost), part, inside)
         if lost:
             inside.append((f"{lost} = {lost} + {parts[names[1]]}[{k}]", root))
-        self.after += [(f"for {k} in range({sharing.count}):", root), *indented(inside)]
+        self.after += [(f"for {k} in few(0, {sharing.count}):", root), *indented(inside)]
         return total, lost
 
 

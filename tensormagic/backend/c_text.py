@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend.buffers import packed
-from tensormagic.backend.cpu import ADDED_ROWS, MOST_PARTS, SHARE, TILE_ROOM
+from tensormagic.backend.cpu_rows import ADDED_ROWS, MOST_PARTS, MOST_SHARES, SHARE, TILE_ROOM
 from tensormagic.backend.driver import Driver
 from tensormagic.backend.inline import expand_all, is_growing
-from tensormagic.backend.kernel_text import MOST_SHARES, Entry, Fault, Printed
+from tensormagic.backend.kernel_text import Entry, Fault, Printed
 from tensormagic.backend.kinds import graphs_of, is_base, is_library, kind_of
 from tensormagic.backend.product_text import blas
 from tensormagic.backend.schedule import Kernel

@@ -8,19 +8,12 @@ same text with their own names.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from tensormagic.backend.body_text import Body, folds_columns, indented
+from tensormagic.backend.cpu_rows import SHARE
 from tensormagic.backend.inline import is_growing
-from tensormagic.backend.kernel_text import (
-    FLAT_TILE,
-    MOST_SHARES,
-    ROW_TILE,
-    WIDE_TILE,
-    KernelText,
-    Line,
-    Printed,
-    Sharing,
-)
+from tensormagic.backend.kernel_text import FLAT_TILE, WIDE_TILE, KernelText, Line, Printed, Sharing
 from tensormagic.backend.lower import Stage
 from tensormagic.backend.memory import Memory
 from tensormagic.backend.product_text import print_product
@@ -33,22 +26,7 @@ from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import SUM
 
 EIGHTHS = 8  # in an operation; one of a product of matrices, in blocks or by BLAS, takes an eighth of the time and less
-SHARE = 1 << 14  # elements, about, that a share of a loop has at least
-ADDED_ROWS = 64  # rows that a share has at least which adds up columns: these are added once more
-MOST_PARTS = 1 << 22  # elements, about, of memory for that
-ROW_STEP = 16  # rows come in multiples of this where there are that many: whole vectors
-TILE_ROOM = (
-    1024  # elements of a tile's rows, as far as one row does not hold more: the first cache holds several such tiles
-)
-
-
-def tile_rows(width: int) -> int:
-    """The number of rows in a tile, for ``width`` elements in a row: the same rule as in the printed source."""
-    if width * ROW_TILE <= TILE_ROOM:
-        return ROW_TILE
-    if width * ROW_STEP <= TILE_ROOM:
-        return TILE_ROOM // (width * ROW_STEP) * ROW_STEP
-    return TILE_ROOM // width if width < TILE_ROOM else 1
+INSIDE = 1 << 20  # eighths of an operation from which on a nest in a loop is one that threads share
 
 
 def print_kernel(
@@ -134,12 +112,35 @@ def _print_before(text: KernelText, stage: Stage) -> None:
 
 
 def _print_rows(text: KernelText, nest: Nest) -> None:
+    if text.depth and may_share(nest, inside=True):
+        _print_twice(text, nest)
+    else:
+        _print_loop(text, nest, shared=not text.depth and may_share(nest))
+
+
+def _print_twice(text: KernelText, nest: Nest) -> None:
+    """A nest that is run many times: where it is large it is one that threads share, else as plain as it can be."""
+    lines, scalars = text.lines, text.scalars
+    printed: list[tuple[list[Line], dict[Any, str]]] = []
+    for shared in (True, False):
+        text.lines, text.scalars = [], dict(scalars)
+        _print_loop(text, nest, shared=shared)
+        printed.append((text.lines, text.scalars))
+    (together, theirs), (alone, own) = printed
+    totals = [k for k in own if k not in scalars and any(k[0] is s.root for s in nest.stages)]
+    together += [(f"{own[k]} = {theirs[k]}", k[0]) for k in totals]
+    text.scalars = {**scalars, **{k: own[k] for k in totals}}
+    work = _work(text, nest, text.product(product(nest.rows)))
+    text.lines = [*lines, (f"if {work} >= {INSIDE}:", None), *indented(together), ("else:", None), *indented(alone)]
+
+
+def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     inner = list(dict.fromkeys(product(loop.inner) for loop in nest.loops if loop.inner))
     width: Size | None = sum(inner[1:], inner[0]) if inner else None
-    if not text.depth and may_share(nest):
-        kept: Size = sum((s.root.type.size for s in nest.stages if folds_columns(s)), 0)
+    if shared:
+        added: Size = sum((s.root.type.size for s in nest.stages if folds_columns(s)), 0)
         names = text.fresh("rows"), text.fresh("share"), text.fresh("shares")
-        text.sharing = Sharing(*names, rows_in_all=product(nest.rows), width=width or 1, kept=kept)
+        text.sharing = Sharing(*names, rows_in_all=product(nest.rows), width=width or 1, kept=added)
     bodies: list[Body] = []
     tiles: list[Line] = []
     for loop in nest.loops:
@@ -149,19 +150,15 @@ def _print_rows(text: KernelText, nest: Nest) -> None:
     text.lines += [line for body in bodies for line in body.sections[0] + body.before]
     after = [line for body in bodies for line in body.after]
     rows = text.product(product(nest.rows))
-    if text.depth and not _needs_tiles(nest):
+    if text.depth and not sharing and not _needs_tiles(nest):
         text.lines += [("start = 0", None), (f"stop = {rows}", None), *tiles, *after]
         return
     step = str(FLAT_TILE if _needs_tiles(nest) else SHARE if sharing else WIDE_TILE)
     each = ""
     if width is not None:
         each = text.fresh("width")
-        rule = (
-            f"{ROW_TILE} if {each} * {ROW_TILE} <= {TILE_ROOM} else {TILE_ROOM} // ({each} * {ROW_STEP}) * {ROW_STEP} "
-            f"if {each} * {ROW_STEP} <= {TILE_ROOM} else {TILE_ROOM} // {each} if {each} < {TILE_ROOM} else 1"
-        )
         step = sharing.rows if sharing else text.fresh("rows")
-        text.lines += [(f"{each} = {text.size(width)}", None), (f"{step} = {rule}", None)]
+        text.lines += [(f"{each} = {text.size(width)}", None), (f"{step} = tile_rows({each})", None)]
     elif sharing:
         text.lines.append((f"{sharing.rows} = {step}", None))
         step = sharing.rows
@@ -172,7 +169,11 @@ def _print_rows(text: KernelText, nest: Nest) -> None:
     if sharing is None:
         text.lines += lines
     else:
-        text.lines += _sizes_of_shares(text, sharing, f"{step} * ({each} + 1)" if each else step)
+        share, kept = sharing.share, text.size(sharing.kept)
+        text.lines += [
+            (f"{share} = share_rows({rows}, {step}, {each or 0}, {kept})", None),
+            (f"{sharing.count} = ({rows} + {share} - 1) // {share}", None),
+        ]
         end = f"first + {sharing.share}"
         begins = [line for body in bodies for line in body.share[0]]
         ends = [line for body in bodies for line in body.share[1]]
@@ -183,48 +184,17 @@ def _print_rows(text: KernelText, nest: Nest) -> None:
     text.lines += after
 
 
-def _sizes_of_shares(text: KernelText, sharing: Sharing, elements: str) -> list[Line]:
-    """How many rows a share has: the same rule as in `share_rows`."""
-    step, share, rows = sharing.rows, sharing.share, text.product(sharing.rows_in_all)
-    least = [f"{step} * ({SHARE} // ({elements}))"]
-    if sharing.kept != 0:
-        least.append(f"{step} * ({ADDED_ROWS} // {step} + 1)")
-        least.append(f"{step} * ({rows} * {text.product(sharing.kept)} // {MOST_PARTS} // {step} + 1)")
-    return [
-        (f"{share} = {step} * (({rows} + {step} - 1) // {step} // {MOST_SHARES} + 1)", None),
-        *((f"{share} = {share} if {share} > {other} else {other}", None) for other in least),
-        (f"{sharing.count} = ({rows} + {share} - 1) // {share}", None),
-    ]
+def may_share(nest: Nest, *, inside: bool = False) -> bool:
+    """Whether threads may share the rows of a nest: each stores elements of its own, or is a part of a total.
 
-
-def share_rows(rows: int, width: int, kept: int) -> int:
-    """How many rows a share has, which sizes alone decide: whole tiles, not too few, in not too many shares.
-
-    Parameters
-    ----------
-    rows, width
-        How many rows there are, and how many elements each has.
-    kept
-        How many elements a share adds up; 0 for none.
+    ``inside`` a loop or a branch, where a nest is printed twice, those alone that are large as a rule: over several axes, whose
+    extents are the same in each iteration.
     """
-    step = tile_rows(width)
-    share = max(step * (-(-rows // step) // MOST_SHARES + 1), step * (SHARE // (step * (width + 1))))
-    if kept:
-        share = max(share, step * (ADDED_ROWS // step + 1), step * (rows * kept // MOST_PARTS // step + 1))
-    return share
-
-
-def part_room(rows: int, width: int, kept: int, count: int) -> int:
-    """How many elements of memory the shares but the first need, where each adds up ``count`` of its ``kept`` elements."""
-    share = share_rows(rows, width, kept)
-    return max(-(-rows // share) - 1, 0) * count
-
-
-def may_share(nest: Nest) -> bool:
-    """Whether the rows of a nest can be computed in any order: each stores elements of its own, or is a part of a total."""
+    if inside and (len(nest.stages[0].domain) == 1 or any(nodes_of(e) for s in nest.stages for e in s.domain)):
+        return False
     for stage in nest.stages:
         scatters = stage.written is not None and "slices" not in stage.root.params
-        sized = folds_columns(stage) and any(nodes_of(s) for other in nest.stages for s in other.domain)
+        sized = folds_columns(stage) and (inside or any(nodes_of(s) for other in nest.stages for s in other.domain))
         if scatters or sized or stage.kind == "sequence":
             return False
     return True

@@ -25,7 +25,10 @@ from tensormagic.backend.cpu_kinds import (
     llvm,
     real,
 )
+from tensormagic.backend.cpu_rows import FUNCTIONS
 
+FEW = 1000
+"""Metadata of a loop of few iterations: to unroll it or to make vectors of it would only take the compiler's time."""
 ARRAY_DATA = 16  # where an ndarray object holds the address of its data: behind reference count and type
 
 
@@ -67,8 +70,13 @@ def scopes(module: Module, number: int) -> str:
 
 
 def metadata(module: Module) -> list[str]:
-    """The scopes of buffers."""
+    """The scopes of buffers, and what is said of loops of few iterations."""
     lines = ['!0 = !{!"tensormagic kernel"}'] if module.buffers else []
+    lines += [
+        f"!{FEW} = distinct !{{!{FEW}, !{FEW + 1}, !{FEW + 2}}}",
+        f'!{FEW + 1} = !{{!"llvm.loop.unroll.disable"}}',
+        f'!{FEW + 2} = !{{!"llvm.loop.vectorize.enable", i1 false}}',
+    ]
     for k in sorted(module.buffers):
         apart = ", ".join(f"!{3 * j + 1}" for j in sorted(module.buffers) if j != k)
         lines += [
@@ -174,6 +182,17 @@ def _part_of(at: Place, given: Operands) -> Value:
     own = element(code, parts, offset)
     first = code.new("bool", f"icmp eq i64 {number.text}, 0")
     return code.new(array.kind, f"select i1 {first.text}, ptr {array.text}, ptr {own.text}")
+
+
+def _rule(name: str) -> Callable[[Place, Operands], Value]:
+    """A function of integers that the compiled module has once."""
+
+    def emit(at: Place, given: Operands) -> Value:
+        at.module.helpers[name] = FUNCTIONS[name]
+        arguments = ", ".join(f"i64 {at.code.cast(at.value(g), 'int64').text}" for g in given)
+        return at.code.new("int64", f"call i64 @{name}({arguments})")
+
+    return emit
 
 
 def _real(at: Place, given: Operands) -> Value:
@@ -368,6 +387,7 @@ CALLS: dict[str, Callable[[Place, Operands], Value]] = {
     "scratch": _scratch,
     "own": _own,
     "part_of": _part_of,
+    **{name: _rule(name) for name in FUNCTIONS},
     "real": _real,
     "stopped": _stopped,
     "gemm": _gemm,

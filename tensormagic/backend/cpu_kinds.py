@@ -168,10 +168,10 @@ class Writer:
         self.entry.append(f"  {name} = alloca {kind}{rest}")
         return name
 
-    def jump(self, label: str) -> None:
+    def jump(self, label: str, rest: str = "") -> None:
         """End the block, where it has no end yet."""
         if self.is_open:
-            self.do(f"br label %{label}")
+            self.do(f"br label %{label}{rest}")
         self.is_open = False
 
     def branch(self, truth: Value, yes: str, no: str) -> None:

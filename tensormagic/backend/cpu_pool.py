@@ -10,8 +10,8 @@ from __future__ import annotations
 WORDS = 512
 """The 64-bit words of a pool, before those of its threads."""
 LOCAL = 16
-"""The words of a thread: its number, the fault that it has noted (four words), the share that the fault is in."""
-FAULT, SHARE = 1, 5
+"""The words of a thread: its number, where it notes a fault, four words for that, the share that the fault is in."""
+PLACE, FAULT, SHARE = 1, 2, 6
 BOUND = 2
 """The word of a pool that says from how much work on a loop is shared."""
 
@@ -64,6 +64,9 @@ define internal void @take_shares(ptr %pool, i64 %worker) {
 entry:
   %local = call ptr @local(ptr %pool, i64 %worker)
   store i64 %worker, ptr %local
+  %place = getelementptr i64, ptr %local, i64 PLACE
+  %words = getelementptr i64, ptr %local, i64 FAULT
+  store ptr %words, ptr %place
   %p8 = call ptr @word(ptr %pool, i64 8)
   %body = load ptr, ptr %p8
   %p9 = call ptr @word(ptr %pool, i64 9)
@@ -96,10 +99,10 @@ done:
 
 define internal i32 @alone(ptr %pool, ptr %body, ptr %frame, i64 %count, ptr %fault) {
 entry:
-  %own = alloca [LOCAL x i64], align 64
+  %own = alloca [2 x i64], align 64
   store i64 0, ptr %own
-  %noted = getelementptr i64, ptr %own, i64 FAULT
-  store i64 0, ptr %noted
+  %place = getelementptr i64, ptr %own, i64 PLACE
+  store ptr %fault, ptr %place
   br label %head
 head:
   %share = phi i64 [ 0, %entry ], [ %following, %run ]
@@ -109,14 +112,7 @@ run:
   %status = call i32 %body(ptr %frame, i64 %share, ptr %own)
   %following = add i64 %share, 1
   %ok = icmp eq i32 %status, 0
-  br i1 %ok, label %head, label %leave
-leave:
-  %is_noted = load i64, ptr %noted
-  %some = icmp ne i64 %is_noted, 0
-  br i1 %some, label %copy, label %left
-copy:
-  call void @llvm.memcpy.p0.p0.i64(ptr %fault, ptr %noted, i64 32, i1 false)
-  br label %left
+  br i1 %ok, label %head, label %left
 left:
   ret i32 1
 fine:
@@ -148,7 +144,7 @@ tired:
   ret i64 0
 }
 
-define i32 @dispatch(ptr %pool, ptr %body, ptr %frame, i64 %count, i64 %most, ptr %fault) {
+define i32 @dispatch(ptr %pool, ptr %body, ptr %frame, i64 %count, i64 %work, ptr %fault) {
 entry:
   %busy = call ptr @word(ptr %pool, i64 3)
   %was = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic
@@ -181,6 +177,11 @@ begin:
   %loops = load i64, ptr %p12
   %loops1 = add i64 %loops, 1
   store i64 %loops1, ptr %p12
+  %p2 = call ptr @word(ptr %pool, i64 2)
+  %bound = load i64, ptr %p2
+  %is_unit = icmp sgt i64 %bound, 1
+  %unit = select i1 %is_unit, i64 %bound, i64 1
+  %most = sdiv i64 %work, %unit
   %rest = sub i64 %threads, 1
   %enough = icmp slt i64 %most, %rest
   %others = select i1 %enough, i64 %most, i64 %rest
@@ -363,6 +364,6 @@ def pool_text(bits: int, spins: int) -> str:
         How often a thread looks, and lets others run, before it sleeps.
     """
     text = _TEXT
-    for name, value in (("WORDS", WORDS), ("LOCAL", LOCAL), ("FAULT", FAULT), ("SHARE", SHARE)):
+    for name, value in (("WORDS", WORDS), ("LOCAL", LOCAL), ("FAULT", FAULT), ("SHARE", SHARE), ("PLACE", PLACE)):
         text = text.replace(name, str(value))
     return text.replace("SPINS", str(spins)).replace("BITS", str(bits))

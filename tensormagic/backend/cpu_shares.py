@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tensormagic.backend.cpu_kinds import Value, Writer, llvm
-from tensormagic.backend.cpu_pool import BOUND, FAULT, LOCAL
+from tensormagic.backend.cpu_pool import BOUND, PLACE
 
 HELPER = "share_out"
 
-SHARE_OUT = f"""define internal i32 @{HELPER}(ptr %loop, ptr %frame, i64 %count, i64 %work, i64 %threads, ptr %fault) noinline nounwind {{
+SHARE_OUT = f"""define internal i32 @{HELPER}(ptr %loop, ptr %frame, i64 %count, i64 %work, i64 %threads, ptr %fault)
+noinline nounwind optsize {{
 entry:
-  %own = alloca [{LOCAL} x i64], align 64
+  %own = alloca [2 x i64], align 16
   %several = icmp sgt i64 %count, 1
   %others = icmp ne i64 %threads, 0
   %maybe = and i1 %several, %others
@@ -27,15 +28,12 @@ ask:
   br i1 %much, label %together, label %alone
 together:
   %dispatch = load ptr, ptr %pool
-  %least = icmp sgt i64 %bound, 1
-  %unit = select i1 %least, i64 %bound, i64 1
-  %most = sdiv i64 %work, %unit
-  %result = call i32 %dispatch(ptr %pool, ptr %loop, ptr %frame, i64 %count, i64 %most, ptr %fault)
+  %result = call i32 %dispatch(ptr %pool, ptr %loop, ptr %frame, i64 %count, i64 %work, ptr %fault)
   ret i32 %result
 alone:
   store i64 0, ptr %own
-  %noted = getelementptr i64, ptr %own, i64 {FAULT}
-  store i64 0, ptr %noted
+  %noted = getelementptr i64, ptr %own, i64 {PLACE}
+  store ptr %fault, ptr %noted
   br label %head
 head:
   %share = phi i64 [ 0, %alone ], [ %following, %run ]
@@ -45,20 +43,12 @@ run:
   %status = call i32 %loop(ptr %frame, i64 %share, ptr %own)
   %following = add i64 %share, 1
   %ok = icmp eq i32 %status, 0
-  br i1 %ok, label %head, label %leave
-leave:
-  %number = load i64, ptr %noted
-  %some = icmp ne i64 %number, 0
-  br i1 %some, label %copy, label %left
-copy:
-  call void @llvm.memcpy.p0.p0.i64(ptr %fault, ptr %noted, i64 32, i1 false)
-  br label %left
+  br i1 %ok, label %head, label %left
 left:
   ret i32 1
 fine:
   ret i32 0
-}}
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"""
+}}"""
 
 
 def is_fault(name: str) -> bool:
@@ -110,5 +100,6 @@ class Captured:
             found[name] = code.new(v.kind, f"load {llvm(v.kind)}, ptr {place.text}")
         for name, v in self.items:
             if is_fault(name):
-                found[name] = code.new(v.kind, f"getelementptr i64, ptr %local, i64 {FAULT}")
+                place = code.new("int64", f"getelementptr i64, ptr %local, i64 {PLACE}")
+                found[name] = code.new(v.kind, f"load ptr, ptr {place.text}")
         return found

@@ -20,6 +20,7 @@ from numba.extending import intrinsic, lower_builtin
 
 from tensormagic.backend import vecmath, vecmath_complex
 from tensormagic.backend.cpu_extrema import EXTREMA
+from tensormagic.backend.cpu_rows import ADDED_ROWS, MOST_PARTS, MOST_SHARES, ROW_STEP, ROW_TILE, SHARE, TILE_ROOM
 from tensormagic.backend.kernel_text import MOST_BUFFERS
 
 ARRAY_DATA = 16  # where an ndarray object holds the address of its data: behind reference count and type
@@ -207,6 +208,50 @@ def part_of(_typing: Any, array: Any, parts: Any, number: Any, count: Any) -> An
     return array(array, parts, number, count), generate
 
 
+def _larger(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+@intrinsic
+def tile_rows(_typing: Any, width: Any) -> Any:
+    """How many rows a tile has: see `cpu_rows`."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        number = ir.IntType(64)
+        room, most, step = (ir.Constant(number, n) for n in (TILE_ROOM, ROW_TILE, ROW_STEP))
+        several = builder.mul(args[0], step)
+        one = ir.Constant(number, 1)  # instead of a divisor that is 0
+        whole = builder.mul(builder.udiv(room, _larger(builder, several, one)), step)
+        few = builder.udiv(room, _larger(builder, args[0], one))
+        wide = builder.select(builder.icmp_signed("<", args[0], room), few, one)
+        found = builder.select(builder.icmp_signed("<=", several, room), whole, wide)
+        return builder.select(builder.icmp_signed("<=", builder.mul(args[0], most), room), most, found)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def share_rows(_typing: Any, rows: Any, step: Any, width: Any, kept: Any) -> Any:
+    """How many rows a share has: see `cpu_rows`."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        number = ir.IntType(64)
+        one, most, share, added, parts = (
+            ir.Constant(number, n) for n in (1, MOST_SHARES, SHARE, ADDED_ROWS, MOST_PARTS)
+        )
+        rows, step, width, kept = args
+        tiles = builder.sdiv(builder.sdiv(builder.sub(builder.add(rows, step), one), step), most)
+        least = builder.sdiv(share, builder.mul(step, builder.add(width, one)))
+        tiles = _larger(builder, builder.add(tiles, one), least)
+        more = _larger(builder, tiles, builder.add(builder.sdiv(added, step), one))
+        room = builder.sdiv(builder.sdiv(builder.mul(rows, kept), parts), step)
+        more = _larger(builder, more, builder.add(room, one))
+        nothing = builder.icmp_signed("==", kept, ir.Constant(number, 0))
+        return builder.mul(step, builder.select(nothing, tiles, more))
+
+    return types.int64(*[types.int64] * 4), generate
+
+
 @intrinsic(prefer_literal=True)
 def real(_typing: Any, table: Any, place: Any) -> Any:
     """The table's entry at ``place`` as the float64 whose bits it is."""
@@ -313,6 +358,8 @@ NAMES: dict[str, Any] = {
     "scratch": scratch,
     "own": own,
     "part_of": part_of,
+    "tile_rows": tile_rows,
+    "share_rows": share_rows,
     "real": real,
     "stopped": stopped,
     "multiply_add": multiply_add,

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend.buffers import LARGE, cut, growing, owned, packed, pool
-from tensormagic.backend.cpu import EIGHTHS, SHARE, TILE_ROOM, part_room, tile_rows
+from tensormagic.backend.cpu import EIGHTHS
+from tensormagic.backend.cpu_rows import MOST_SHARES, SHARE, TILE_ROOM, part_room, tile_rows
 from tensormagic.backend.executed import Binding, executed
 from tensormagic.backend.inline import is_growing, is_room
-from tensormagic.backend.kernel_text import MOST_SHARES, Entry, Printed
+from tensormagic.backend.kernel_text import Entry, Printed
 from tensormagic.backend.kinds import is_base, is_leaf, is_library, is_product, kind_of
 from tensormagic.backend.ledger import Ledger, Planned, is_view
 from tensormagic.backend.lower import Stage
@@ -97,6 +98,7 @@ class Driver:
             "sizer": sizer,
             "tile_rows": tile_rows,
             "part_room": part_room,
+            "nothing": np.zeros(0),
             "patiently": patiently,
             "idle": IDLE,
             "unused": UNUSED,
@@ -116,6 +118,7 @@ class Driver:
         self.packs: dict[Node, str] = {}
         self.symbols: dict[Any, str] = {}
         self.lines: list[str] = []
+        self.rooms: list[str] = []  # lines in which memory gets its size, as far as sizes decide it
         self.parameters = [f"p{k}" for k in range(len(graph.parameters))]
         self.variables.update(zip(graph.parameters, self.parameters, strict=True))
         self.dies = self._deaths()
@@ -364,7 +367,9 @@ class Driver:
         most = apply("min", MOST_SHARES, apply("floordiv", rows * (entry.width + 1), SHARE))
         self.ledger.take(parts, most * count * node.type.dtype.itemsize)
         sizes = ", ".join(map(self.size, (rows, entry.width, kept, count)))
-        self.lines.append(f"{parts} = empty(part_room({sizes}), {self.dtype(node)})")
+        self.rooms.append(f"room{len(self.rooms)} = part_room({sizes})")
+        room = self.rooms[-1].partition(" ")[0]
+        self.lines.append(f"{parts} = empty({room}, {self.dtype(node)}) if {room} else nothing")
         return parts
 
     def _trade(self, entry: Entry, traded: str) -> list[str]:
@@ -474,6 +479,7 @@ class Driver:
     def _numbers(self) -> list[str]:
         """The lines in which the symbols of sizes get their numbers."""
         sizes = [f"{name} = sizes[{self.constant('s', a)}]" for a, name in self.symbols.items()]
+        sizes += self.rooms
         return [*sizes, "size = sizer(sizes, {})"] if "needs_size" in self.names else sizes
 
     def _checks(self) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.cpu_rows import ROW_TILE
 from tensormagic.backend.inline import is_growing
 from tensormagic.backend.memory import Memory
 from tensormagic.backend.sizes import RefusedError
@@ -19,8 +20,6 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, is_at_least
 
 FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
-MOST_SHARES = 256  # of a loop that threads share, at least as many rows as there are
-ROW_TILE = 256  # the most rows in a tile with further axes
 MOST_BUFFERS = 64  # how many of a kernel's buffers are told apart
 WIDE_TILE = 1 << 16  # elements in a tile where nothing is kept for it: how often the stop flag is looked at
 _PLAIN = frozenset({0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
@@ -256,9 +255,10 @@ class KernelText:
                 self.names[own] = self.fresh("own")
                 lines.append((f"{self.names[own]} = own({name}, {self.product(count)} * {self.sharing.rows})", None))
             return self.names[own]
+        key = key if self.sharing is None else own
         if key not in self.names:
             rows = FLAT_TILE if width is None else ROW_TILE
-            self.names[key] = name = self.scratch("tile", rows, node.type.dtype.name, lines)
+            self.names[key] = self.scratch("tile", rows, node.type.dtype.name, lines)
         return self.names[key]
 
     def scratch(self, stem: str, count: int, dtype: str, lines: list[Line]) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.special
 
 from tensormagic.backend import native
+from tensormagic.backend.cpu_rows import share_rows, tile_rows
 from tensormagic.backend.driver import Driver
 from tensormagic.backend.plan import Plan
 
@@ -148,6 +149,9 @@ NAMES: dict[str, Any] = {
     "part_of": lambda array, parts, number, count: (
         Elements(parts.array[(number - 1) * count : number * count]) if number else array
     ),
+    "few": range,
+    "tile_rows": tile_rows,
+    "share_rows": share_rows,
     "own": lambda tile, _count: tile,
     "parallel": lambda rows, share, _threads, _work: range(0, rows, share),
     "real": lambda table, place: np.int64(table[place]).view(np.float64),

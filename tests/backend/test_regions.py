@@ -118,7 +118,8 @@ def test_the_stencil_copies_nothing_but_its_beginning():
     text = plan.kernels[-1].printed.source
     before, _, iteration = text.partition("for iteration")
     assert before.count("for k_") == 1  # A, which is an input, is copied once; A * 2.0 is nobody else's
-    assert iteration.count("for i in") == 2
+    assert iteration.count("for i in") == 4  # two nests, each with shares and plain
+    assert iteration.count("parallel(") == 2
 
 
 @pytest.mark.parametrize("iterations", ITERATIONS)

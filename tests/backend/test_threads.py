@@ -15,11 +15,15 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import threads
+from tensormagic.backend import cpu, threads
 from tensormagic.backend.cpu_numba import lowered_by_numba
 from tensormagic.backend.threads import ALONE, team
 
-ACTIVE, JOINED, LOOPS = 5, 6, 12  # words of a pool: threads at work, those in the last loop, loops that were shared
+ACTIVE, JOINED, LOOPS_SHARED = (
+    5,
+    6,
+    12,
+)  # words of a pool: threads at work, those in the last loop, loops that were shared
 rng = np.random.default_rng(11)
 COUNTS = (1, 2, 3, 16)
 
@@ -124,7 +128,7 @@ def test_any_number_of_threads_gives_the_same_bits(name, monkeypatch):
         monkeypatch.setattr(tm.config, "threads", count)
         found += [bits(ours(*arguments)) for _ in range(3)]
     assert all(f == found[0] for f in found)
-    assert (word(LOOPS) > 0) == (name not in SERIAL)
+    assert (word(LOOPS_SHARED) > 0) == (name not in SERIAL)
     with np.errstate(all="ignore"):
         expected = function(*arguments)
     for a, b in zip(*((v if isinstance(v, tuple) else (v,)) for v in (ours(*arguments), expected)), strict=True):
@@ -132,6 +136,84 @@ def test_any_number_of_threads_gives_the_same_bits(name, monkeypatch):
             (2e-5, 1e-3) if np.asarray(b).dtype == "f4" else (1e-10, 1e-9)
         )  # NumPy's own sums of float32 are off by that
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=atol)
+
+
+def diffuse(u, steps):
+    u = u.copy()
+    for _ in range(steps):
+        u[1:-1, 1:-1] = u[1:-1, 1:-1] + 0.1 * (
+            u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1]
+        )
+    return u
+
+
+def relaxed(u):
+    count, change = 0, 1.0
+    while change > 0.5 and count < 40:
+        new = u.copy()
+        new[1:-1, 1:-1] = 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
+        change = np.sqrt(np.sum((new - u) ** 2))
+        u = new
+        count = count + 1
+    return u, count, change
+
+
+def picked(x, k, steps):
+    for _ in range(steps):
+        x = np.tanh(x[:, k] * 1.01 + x.max(axis=1, keepdims=True)) - x.mean(axis=1, keepdims=True)
+    return x
+
+
+def branched(x, steps):
+    total = 0.0
+    for i in range(steps):
+        if total > 3:
+            x = np.exp(-x * x) + x[:, :1]
+            total = total - 1
+        else:
+            x = np.sin(x) * 2
+        total = total + np.abs(x).max() + i
+    return x, total
+
+
+def growing(x, steps):
+    return tm.grad(lambda y: np.sum(diffuse(y, steps) ** 2))(x)
+
+
+LOOPS = {
+    "diffuse": (diffuse, (ROWS, 7)),
+    "relaxed": (relaxed, (ROWS,)),
+    "picked": (picked, (ROWS, rng.integers(0, 143, 143), 5)),
+    "branched": (branched, (ROWS, 6)),
+    "growing": (growing, (ROWS, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_nests_inside_of_loops_have_the_same_bits_too(name, monkeypatch):
+    monkeypatch.setattr(cpu, "INSIDE", 1 << 10)
+    function, arguments = LOOPS[name]
+    ours = tm.tensor(function)
+    found = []
+    for count in COUNTS:
+        monkeypatch.setattr(tm.config, "threads", count)
+        found += [bits(ours(*arguments)) for _ in range(2)]
+    assert all(f == found[0] for f in found)
+    assert word(LOOPS_SHARED) > 0
+    expected = function(*arguments)
+    for a, b in zip(*((v if isinstance(v, tuple) else (v,)) for v in (ours(*arguments), expected)), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_error_inside_of_a_loop_is_the_first_one(count, monkeypatch):
+    monkeypatch.setattr(cpu, "INSIDE", 1 << 10)
+    monkeypatch.setattr(tm.config, "threads", count)
+    k = rng.integers(0, 143, 143)
+    k[100], k[120] = 500, 600
+    ours = tm.tensor(picked)
+    with pytest.raises(IndexError, match="500"):
+        np.asarray(ours(ROWS, k, 5))
 
 
 def test_threads_take_part(monkeypatch):
@@ -255,7 +337,7 @@ def test_an_interrupt_stops_all_threads():
 
 SCRIPT = """
 import os, sys, numpy as np, tensormagic as tm
-from tensormagic.backend import threads
+from tensormagic.backend import cpu, threads
 tm.config.tier, tm.config.threads = "numba", 3
 threads._least = 0
 ours = tm.tensor(lambda x: np.exp(x).sum())

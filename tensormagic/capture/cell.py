@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import itertools
 import linecache
@@ -89,16 +90,28 @@ def free_names(code: Code, notebook: Mapping[str, Any]) -> list[str]:
 
 
 def lift_inputs(
-    code: Code, notebook: Mapping[str, Any], only: Iterable[str] | None, more: Iterable[str] = ()
+    code: Code,
+    notebook: Mapping[str, Any],
+    only: Iterable[str] | None,
+    more: Iterable[str] = (),
+    moving: Iterable[str] = (),
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The namespace for captured code, and the inputs in it; ``more`` are names that only functions of the notebook read."""
+    """The namespace for captured code, and the inputs in it.
+
+    ``more`` are names that only functions of the notebook read, ``moving`` those that gradients are with respect to.
+    """
     visible: dict[str, Any] = {}
     found: dict[str, Tensor] = {}
     wanted = None if only is None else set(only)
     names = dict.fromkeys([*free_names(code, notebook), *(n for n in more if n in notebook)])
     others = [v for v in map(notebook.__getitem__, names) if isinstance(v, np.ndarray) and door.stays(v)]
+    tables = [n for n in names if door.is_table(notebook[n])]
+    changed = items.changed_roots(ast.parse(code.cell.source)).difference(moving) if tables else ()
     for name in names:
         value = notebook[name]
+        if name in tables and name in changed:  # pandas does what it does, with values
+            visible[name] = value
+            continue
         if isinstance(value, Tensor):
             visible[name] = value
             found[name] = value
@@ -190,7 +203,7 @@ def run_cell(
     capture = Capture(code.cell.label)
     with located(code):
         reach = home.Reach([] if own is None else [notebook[n] for n in free_names(code, notebook)], own or {})
-        visible, found = lift_inputs(code, notebook, only, [n for n in moving if n in reach.reads])
+        visible, found = lift_inputs(code, notebook, only, [n for n in moving if n in reach.reads], moving)
         _one_each(visible, found, notebook)
         random.lift(visible, notebook, capture)
         items.note(capture, found, notebook, code.parsed.reads)

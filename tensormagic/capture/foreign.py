@@ -112,8 +112,13 @@ def on_values(function: Callable[..., Any], maker: str = "") -> Callable[..., An
     """``function``, called on arrays and numbers; ``maker`` is who has compiled it."""
     name = _name_of(function)
     what = f"{name}, a function of {maker}," if maker else "a function that is not captured"
+    by_class = str(getattr(function, "__module__", None)).startswith(
+        "pandas"
+    )  # what functions give is told by its class there
 
     def call(*args: Any, **options: Any) -> Any:
+        if by_class:
+            args, options = tuple(map(called_back, args)), {n: called_back(a) for n, a in options.items()}
         return _on_values(function, args, options, Loan(what))
 
     return call

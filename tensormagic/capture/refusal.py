@@ -69,13 +69,17 @@ def _wanted(why: str) -> CaptureError:
     )
 
 
-def refuse_positions() -> None:
-    """Refuse pandas that takes truth values for positions: it knows masks by their class, and would give other rows without an error."""
+def asked_by(packages: str | tuple[str, ...]) -> bool:
+    """Whether code of modules that begin so asks what the method that calls this answers."""
     frame = inspect.currentframe()
-    for _ in range(2):  # who asks the value for its array
+    for _ in range(2):
         frame = None if frame is None else frame.f_back
-    if frame is not None and str(frame.f_globals.get("__name__")).startswith("pandas."):
-        raise CaptureError("pandas takes a lazy mask for positions", "Give it the array: table.iloc[mask.numpy()].")
+    return frame is not None and str(frame.f_globals.get("__name__")).startswith(packages)
+
+
+def refuse_positions() -> NoReturn:
+    """Refuse pandas that takes truth values for positions: it knows masks by their class, and would give other rows without an error."""
+    raise CaptureError("pandas takes a lazy mask for positions", "Give it the array: table.iloc[mask.numpy()].")
 
 
 def _is_stored() -> bool:

@@ -6,7 +6,6 @@ A column with gaps or without numbers stays what it is: pandas computes with it,
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,9 +14,10 @@ import numpy as np
 from tensormagic.capture import context, inputs
 from tensormagic.capture.door import check_dtype, is_table, numbers_of
 from tensormagic.capture.foreign import on_values
-from tensormagic.capture.refusal import abstract, refuse, values_are_there
+from tensormagic.capture.refusal import abstract, asked_by, refuse, values_are_there
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
+from tensormagic.ops.leaf import INPUT
 
 
 def in_dtype(table: Any, dtype: str) -> Any:
@@ -58,6 +58,8 @@ class Labelled(Tensor):
 
     __slots__ = ("called", "columns", "detached", "labels", "table")
 
+    has_labels = True
+
     def __init__(self, tensor: Tensor, labels: Any, columns: Any, table: Any = None, name: Any = None) -> None:
         super().__init__(tensor.place)
         self.place.buffer.writeable = False
@@ -94,7 +96,9 @@ class Labelled(Tensor):
             return self.labels
         if self.columns is None and name == "name":
             return self.called
-        if name == "keys" and _is_asked_by_pandas():
+        if name == "keys" and asked_by(
+            "pandas."
+        ):  # what has keys is a dictionary to it, whose items it looks for by their labels
             refuse(
                 "what a Series or a DataFrame gives, stored into a table,",
                 "Give its values: df['name'] = s.to_numpy().",
@@ -251,14 +255,6 @@ class Labelled(Tensor):
         return Labelled(found, self.columns if axis == 0 else self.labels, None)
 
 
-def _is_asked_by_pandas() -> bool:
-    """Whether pandas reads the attribute: what has keys is a dictionary to it, whose items it looks for by their labels."""
-    frame = inspect.currentframe()
-    for _ in range(2):
-        frame = None if frame is None else frame.f_back
-    return frame is not None and str(frame.f_globals.get("__name__")).startswith("pandas.")
-
-
 _ABSENT = object()
 _AXES = {_ABSENT: 0, "index": 0, "columns": 1}
 _RUNNING = {"cumsum", "cumprod"}
@@ -303,6 +299,22 @@ def _operator(name: str) -> Callable[..., Any]:
     return operate
 
 
+def _in_place(name: str) -> Callable[..., Any]:
+    """``df["a"] += v``: a column that was taken of a table is a Series of its own, which is put back; a variable would have other names."""
+
+    def change(self: Labelled, other: Any) -> Any:
+        source = self.node["source"] if self.node.op is INPUT else None
+        if self.columns is not None or (source is not None and source.name.isidentifier()):
+            refuse("a store into a Series or a DataFrame", "Bind a new one: s = s + 1 in place of s += 1.")
+        found = getattr(self, name)(other)
+        if not isinstance(found, Labelled):
+            return found
+        self.place, self.table = found.place, None
+        return self
+
+    return change
+
+
 for _name in ["sum", "prod", "mean", "std", "var", "min", "max", "any", "all"]:
     setattr(Labelled, _name, _reduction(_name))
 for _name in _RUNNING:
@@ -322,6 +334,8 @@ _NAMES = [f"{side}{name}" for name in _BINARY for side in ("", "r")] + [
 ]
 for _name in [*_NAMES, "matmul", "rmatmul"]:
     setattr(Labelled, f"__{_name}__", _operator(f"__{_name}__"))
+for _name in _BINARY:
+    setattr(Labelled, f"__i{_name}__", _in_place(f"__{_name}__"))
 Labelled.__hash__ = None  # type: ignore[assignment]
 
 

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,15 @@ from tensormagic.capture.indexing import Taken, basic, expand, has_ellipsis, is_
 from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.living import held, hold
 from tensormagic.capture.numbers import is_huge, representable
-from tensormagic.capture.refusal import abstract, needs_value, of_several, refuse, refuse_positions, values_are_there
+from tensormagic.capture.refusal import (
+    abstract,
+    asked_by,
+    needs_value,
+    of_several,
+    refuse,
+    refuse_positions,
+    values_are_there,
+)
 from tensormagic.capture.stores.layout import EveryOther
 from tensormagic.capture.stores.place import Buffer, Place, reshapes_in_place
 from tensormagic.capture.stores.uncertain import apart_in_numpy
@@ -37,6 +45,7 @@ from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.scalars.complex_parts import from_parts
 
+_COMPARISONS = {f"__{name}__" for name in ("lt", "le", "gt", "ge", "eq", "ne")}
 _SEE_LAZY = (
     __name__.partition(".")[0],
     "IPython.",
@@ -53,7 +62,7 @@ class Tensor:
 
     __slots__ = ("__weakref__", "_cached", "_origin", "place")
     __array_priority__ = 1000.0
-    __pandas_priority__ = 5000  # above a DataFrame's: what a Series and a lazy array make is lazy
+    has_labels: ClassVar[bool] = False  # which have to agree with those of a table
 
     def __init__(self, place: Place | float) -> None:
         if not isinstance(place, Place):  # type(x)(2), as of NumPy's numbers
@@ -68,9 +77,17 @@ class Tensor:
     @property
     def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] (Python lets it be any class)
         """Of a number, the class that it has in NumPy or Python, for ``isinstance`` outside of this package."""
+        return type(self) if asked_by(_SEE_LAZY) or self.type.form == "array" else self._number
+
+    @property
+    def __pandas_priority__(self) -> int:
+        """Above a DataFrame's: what a Series and a lazy array make is lazy; not what is stored into the Series, or has no derivative."""
         frame: Any = inspect.currentframe()
-        asks: str = frame.f_back.f_globals.get("__name__") or ""
-        return type(self) if asks.startswith(_SEE_LAZY) or self.type.form == "array" else self._number
+        operation = frame.f_back
+        name = getattr(operation.f_locals.get("method"), "__name__", "")
+        if not self.has_labels and (operation.f_back.f_code.co_name == "_inplace_method" or name in _COMPARISONS):
+            raise AttributeError
+        return 5000
 
     @property
     def node(self) -> Node:
@@ -198,13 +215,14 @@ class Tensor:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if self.node.op is not CONSTANT:
             needs_value("np.asarray of it, or a function that is not captured,", node=self.node)
-        if dtype is not None and self.type.dtype.kind == "b" and np.dtype(dtype).kind == "i":
+        pandas = asked_by("pandas.")
+        if pandas and dtype is not None and self.type.dtype.kind == "b" and np.dtype(dtype).kind == "i":
             refuse_positions()
         value = np.asarray(self.numpy() if self.node.op is not CONSTANT else self.node["bits"].array())
         taken.note(self.node, value)
         if dtype is not None and np.dtype(dtype) != value.dtype:
             return value.astype(dtype)
-        return value.copy() if copy else value
+        return value.copy() if copy or pandas else value  # which stores into what it is given
 
     def __bytes__(self) -> bytes:
         return bytes(self.__array__())

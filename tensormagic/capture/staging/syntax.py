@@ -436,7 +436,9 @@ class Staging(ast.NodeTransformer):
         name = getattr(node.value, "attr", getattr(node.value, "id", None))
         if isinstance(node.ctx, ast.Load) and name in _JOINS:
             node.value = _call("called", node.value, node.value)
-        elif any(isinstance(n, ast.Name | ast.Call) for n in walk(node.slice)):  # what may be lazy
+        elif isinstance(node.ctx, ast.Store) or any(
+            isinstance(n, ast.Name | ast.Call) for n in walk(node.slice)
+        ):  # what may be lazy
             node.value = _call("indexed", node.value, node.value)
         return node
 

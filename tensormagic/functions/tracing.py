@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -279,15 +280,19 @@ def _ops(graph: Graph) -> int:
 
 
 def _explain(self: Tensor) -> str:
-    """What was rewritten, by which rule and where, and how many kernels are left."""
+    """What was rewritten, by which rule and where, what was withheld, and how many kernels are left."""
     closed = session.close_over([self.node], use_values=False)
     executable = session.executable(closed.graph, self.level)
     rewritten, lens = executable.rewritten, Lens(closed.mapping)
-    lines = [
-        f"{_ops(_graph(self))} ops, {_ops(rewritten.graph)} after rewriting, in {len(executable.plan.kernels)} kernels"
-    ]
-    fired = [replace(firing, sites=lens.within(firing.before)) for firing in rewritten.fired]
-    lines += map(str, fired)
+    kernels = len(executable.plan.kernels)
+    counts = (
+        f"{_ops(_graph(self))} ops, {_ops(rewritten.graph)} after rewriting, in {kernels} kernel{'s' * (kernels != 1)}"
+    )
+    fired = [replace(firing, sites=lens.within(firing.before)) for firing in rewritten.notable]
+    told = Counter(map(str, fired))
+    lines = [counts, *(text if times == 1 else f"{text}, {times} times" for text, times in told.items())]
+    if quiet := len(rewritten.fired) - len(fired):
+        lines.append(f"and {quiet} step{'s' * (quiet != 1)} that only tidy up, such as a broadcast of a broadcast")
     lines += [f"assumed: {text}" for text in Log(fired).assumptions]
     lines += [str(replace(withheld, sites=lens.within(withheld.node))) for withheld in rewritten.withheld]
     return Lines("\n".join(lines))

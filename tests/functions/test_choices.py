@@ -146,7 +146,8 @@ def test_what_is_printed_is_printed_once(capsys):
 def test_every_field_of_the_configuration_is_here_or_changes_no_value():
     """The tier is no part of a key: what is there is not computed again by another; each run asks which tier is ready.
 
-    The device is one (tests/backend/cuda/test_residence.py), and what is said of copies changes no value.
+    The device is one (tests/backend/cuda/test_residence.py), what is said of copies changes no value, and no bit depends on the
+    number of threads (tests/backend/test_threads.py).
     """
     assert {f.name for f in fields(tm.config)} == {
         "math",
@@ -156,6 +157,7 @@ def test_every_field_of_the_configuration_is_here_or_changes_no_value():
         "plain",
         "cache_folder",
         "memory",
+        "threads",
     }
     x = tm.tensor(np.array([SMALL]))
     y = np.log(1 + x)

@@ -106,7 +106,10 @@ def lift_inputs(
     names = dict.fromkeys([*free_names(code, notebook), *(n for n in more if n in notebook)])
     others = [v for v in map(notebook.__getitem__, names) if isinstance(v, np.ndarray) and door.stays(v)]
     tables = [n for n in names if door.is_table(notebook[n])]
-    changed = items.changed_roots(ast.parse(code.cell.source)).difference(moving) if tables else ()
+    changed: set[str] = set()
+    if tables:
+        tree = ast.parse(code.cell.source)
+        changed = (items.changed_roots(tree) | items.given_to_storing(tree, notebook)).difference(moving)
     for name in names:
         value = notebook[name]
         if name in tables and name in changed:  # pandas does what it does, with values

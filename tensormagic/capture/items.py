@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import dis
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import CodeType, FunctionType
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -51,6 +53,25 @@ def _changed(nodes: Iterable[ast.AST]) -> set[str]:
         elif isinstance(node, ast.AugAssign):
             found.add(root_of(node.target))
     return found
+
+
+def given_to_storing(tree: ast.AST, notebook: Mapping[str, Any]) -> set[str]:
+    """The names that code gives to functions, of its own or of the notebook, which store into something by items or attributes."""
+    nodes = list(ast.walk(tree))
+    own = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and _changed(ast.walk(n))}
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            function = notebook.get(node.func.id)
+            if node.func.id in own or (isinstance(function, FunctionType) and _stores(function.__code__)):
+                given = [*node.args, *(k.value for k in node.keywords)]
+                found |= {a.id for a in given if isinstance(a, ast.Name)}
+    return found
+
+
+def _stores(code: CodeType) -> bool:
+    inner = any(isinstance(c, CodeType) and _stores(c) for c in code.co_consts)
+    return inner or any(i.opname in {"STORE_SUBSCR", "STORE_ATTR", "STORE_SLICE"} for i in dis.get_instructions(code))
 
 
 def with_items(tree: ast.Module, free: Iterable[str]) -> ast.Module:

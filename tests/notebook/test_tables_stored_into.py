@@ -85,6 +85,33 @@ mixed["g"] = mixed["a"].apply(f)
 u += [pd.DataFrame({"a": [f(v) for v in range(3)], "c": [m, 1, 2]}), pd.Series({"a": m, "b": 1.0})]
 print([v.dtypes for v in u])
 """,
+    "given to functions": """
+def scale(d, k=2):
+    d["a"] = d["a"] * k
+    return d
+%%
+m = x.mean()
+def clean(d):
+    d = d.copy()
+    d["z"] = d["a"] * m
+    d.loc[d["z"] > 10, "z"] = 0
+    return d
+e = clean(df)
+f = scale(df, k=3)
+u = clean(d=df).z.sum()
+s[0] = m
+s.loc[1] = 7
+s.iloc[-1] += 1
+print(e, f, u, s)
+class Held:
+    def __init__(self, d): self.d = d
+    def add(self, v): self.d["n"] = v
+held = Held(mixed)
+held.add(x * m)
+held.d["o"] = held.d["n"] + m
+--
+v = f is df, df.a.tolist(), t.tolist(), mixed["o"].tolist(), held.d is mixed
+""",
     "plain cells with lazy values": """
 %%
 m, z, n = x.mean(), x * 2, x.argmax()

@@ -17,7 +17,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config, leveled
 from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import of_callable
-from tensormagic.functions.into import arrays_for, check_shapes, filled, usable
+from tensormagic.functions.into import arrays_for, check_shapes, filled, fits, usable
 from tensormagic.functions.needs import Memory, Sizes, Work, memory_of, numbers_of, sizes_of, work_of
 from tensormagic.functions.program import is_single
 from tensormagic.functions.reading import is_input, is_moving
@@ -343,6 +343,9 @@ class Compiled(Made):
         return self._filled(args, sizes, out)
 
     def _filled(self, values: Sequence[Any], sizes: dict[Any, int], out: Any) -> Any:
+        if self._single and type(out) is np.ndarray and fits(out, self.graph.results[0].type, sizes, values):
+            (result,) = self.executable.into(sizes, values, [out])
+            return out if result is out else filled([out], [result])[0]
         types = [node.type for node in self.graph.results]
         arrays = arrays_for(out, types, single=self._single)
         check_shapes(arrays, types, sizes)

@@ -62,6 +62,18 @@ def _number(size: Size, sizes: Mapping[Any, int]) -> int:
     return size if isinstance(size, int) else evaluate(size, sizes.__getitem__)
 
 
+def fits(array: Any, kind: Type, sizes: Mapping[Any, int], values: Sequence[Any]) -> bool:
+    """Whether the one result can be computed in an array as it is: what :func:`arrays_for` and :func:`usable` ask, all at once."""
+    shape = kind.shape
+    known = array.dtype == kind.dtype and array.flags.carray and array.ndim == len(shape)
+    if not known or not all(
+        extent == (size if isinstance(size, int) else _number(size, sizes) if not nodes_of(size) else -1)
+        for extent, size in zip(array.shape, shape, strict=True)
+    ):
+        return False
+    return not any(isinstance(v, np.ndarray) and np.may_share_memory(array, v) for v in values)
+
+
 def usable(arrays: Arrays, types: Sequence[Type], values: Sequence[Any]) -> Arrays:
     """Of ``arrays`` those that code can compute in: of the result's own dtype, in C order, apart from each other and from what is read."""
     read = [v for v in values if isinstance(v, np.ndarray)]

@@ -151,8 +151,10 @@ class Graph:
         for size, extent in open_checks:
             if any(a not in sizes for a in atoms(size)):
                 raise GuardError(f"a size is {extent} where {size}, which is at least 2, was captured")
-            if evaluate(size, sizes.__getitem__) != extent:
-                raise GuardError(f"a size is {extent} where {size} = {evaluate(size, sizes.__getitem__)} was expected")
+            expected = evaluate(size, sizes.__getitem__)
+            if expected != extent:
+                told = expected if isinstance(size, int) else f"{size} = {expected}"
+                raise GuardError(f"a size is {extent} where {told} was expected")
         for guard in self.guards:
             if guard not in self.checks and not holds(guard, sizes.__getitem__):
                 left, relation, right = guard

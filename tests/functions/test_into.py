@@ -72,18 +72,39 @@ def test_refusals_are_numpys():
     np.testing.assert_array_equal(x, np.ones(4))
 
 
-def test_nothing_is_allocated_in_a_loop_of_calls(monkeypatch):
+def test_d3_nothing_is_allocated_in_a_loop_of_calls(monkeypatch):
     monkeypatch.setattr(tm.config, "tier", "numba")
-    f = tm.compile(lambda x: np.exp(x) - x, "float64[n]")
-    x = np.linspace(0, 1, 100_000)
-    out = np.empty_like(x)
-    f(x, out=out)
+    f = tm.compile(lambda x, w: (np.exp(x) - x, x[:1000].reshape(100, 10) @ w, x.sum()), "float64[n]", "float64[10, m]")
+    x, w = np.linspace(0, 1, 100_000), np.ones((10, 900))
+    out = np.empty_like(x), np.empty((100, 900)), np.empty(())
+    f(x, w, out=out)
+    g = tm.compile(lambda x: np.exp(x) - x, "float64[n]")
+    g(x, out=out[0])
     tracemalloc.start()
     try:
         for _ in range(5):
-            f(x, out=out)
+            f(x, w, out=out)
+            assert g(x, out=out[0]) is out[0]
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 200_000, "where a result has 800,000 bytes, and other threads are counted, too"
-    np.testing.assert_allclose(out, np.exp(x) - x, rtol=1e-14)
+    assert peak < 200_000, "where two results have 800,000 and 720,000 bytes, and other threads are counted, too"
+    np.testing.assert_allclose(out[0], np.exp(x) - x, rtol=1e-14)
+    np.testing.assert_allclose(out[1], x[:1000].reshape(100, 10) @ w, rtol=1e-14)
+
+
+def test_b43_the_most_bytes_at_once_are_known_before_a_run(monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    f = tm.compile(lambda x: np.cumsum(x)[::-1] @ np.sin(np.cumsum(x * 2)) + np.cumsum(x), "float64[n]")
+    x = np.linspace(0, 1, 100_000)
+    known = f.memory(x)
+    f(x)
+    tracemalloc.start()
+    try:
+        f(x)
+        measured = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert int(known.results) == 800_000
+    assert int(known.peak) == pytest.approx(measured, rel=0.1)
+    assert "n" in str(f.memory.peak)

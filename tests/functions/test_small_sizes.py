@@ -66,3 +66,28 @@ def test_one_row_into_an_array(monkeypatch):
     assert out.tolist() == [4]
     with pytest.raises(tm.GuardError, match="where"):
         function(np.ones((3, 4)), np.ones(1))
+
+
+def test_d2_sizes_are_known_all_some_or_none_and_new_ones_compile_nothing(monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    rng = np.random.default_rng(0)
+
+    def plain(x):  # whose graph the tests above have not kept from compiling
+        return np.exp(x - x.max(1, keepdims=True)) * 1.25
+
+    made = {kind: tm.compile(plain, kind) for kind in ("float64[n, m]", "float64[n, 3]", "float64[5, 3]")}
+    x = rng.normal(size=(5, 3))
+    for function in made.values():
+        np.testing.assert_allclose(function(x), plain(x), rtol=1e-14)
+    with pytest.raises(tm.GuardError):
+        made["float64[5, 3]"](x[:4])
+    asked = []
+    monkeypatch.setattr(native, "start", asked.append)
+    for rows, columns in ((7, 3), (2, 11), (1000, 2)):
+        x = rng.normal(size=(rows, columns))
+        np.testing.assert_allclose(made["float64[n, m]"](x), plain(x), rtol=1e-14)
+    monkeypatch.setattr(tm.config, "tier", "auto")
+    for rows in (1, 0, 4):
+        x = rng.normal(size=(rows, 3))
+        np.testing.assert_allclose(made["float64[n, 3]"](x), plain(x), rtol=1e-14)
+    assert asked == []

@@ -48,7 +48,7 @@ def test_the_code_of_a_cell_on_the_device_is_that_of_its_kernels(notebook, devic
     assert "rewritten graph" in shown
 
 
-def test_exclusive_refuses_before_anything_changes(notebook, device):
+def test_g6_exclusive_refuses_before_anything_changes(notebook, device):
     ran = notebook("%%tensor --exclusive\nq = X @ w")
     assert isinstance(ran.error, tm.TransferError)
     assert "X (float64[40, 3], 960 bytes)" in ran.out

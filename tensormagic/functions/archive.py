@@ -6,6 +6,7 @@ is told from one's own. Knows nothing of what the parts are.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import io
@@ -82,6 +83,8 @@ def _signature(parts: Mapping[str, bytes], key: bytes) -> bytes:
 
 def write(path: Path, data: bytes) -> None:
     """Put a file in the place of what has its name, all of it or nothing."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         draft.write_bytes(data)

@@ -206,3 +206,9 @@ def test_programs_come_back_from_files(name, folder, monkeypatch):
     ours, again = function(*given), tm.load(folder / "f.tm")(*given)
     both = [v if isinstance(v, tuple) else (v,) for v in (again, ours)]
     assert_equal(list(both[0]), list(both[1]))
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        tm.compile(lambda x: x + 1, "float64[n]").save(tmp_path / "none" / "f.tm")
+    assert caught.value.filename == str(tmp_path / "none")

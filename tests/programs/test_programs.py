@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.backend import cpu, threads
 from tests.programs import discrete, matrices, nets, physics, solvers, stencils
 from tests.programs.program import PROGRAMS, Program
 
@@ -55,6 +56,23 @@ def test_it_computes_what_numpy_does(program: Program, tier: str, monkeypatch: p
     longer = program.make(program.small + 1, seed=1)
     with np.errstate(all="ignore"):
         assert_equal(run(tm.tensor(program.function), longer), run(program.function, longer))
+
+
+@pytest.mark.skipif(not threads.available(), reason="no threads that share loops here")
+@pytest.mark.share(6)
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda p: p.name)
+def test_any_number_of_threads_gives_the_same_bits(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    monkeypatch.setattr(tm.config, "threads", 1)
+    monkeypatch.setattr(threads, "_least", 0)
+    monkeypatch.setattr(cpu, "INSIDE", 1 << 10)
+    arguments, ours = program.make(program.large), tm.tensor(program.function)
+    found: list[Any] = []
+    for count in (1, 2, 3, 16):
+        tm.config.threads = count
+        with np.errstate(all="ignore"):
+            found.append([None if v is None else np.asarray(v).tobytes() for v in run(ours, arguments)])
+    assert all(f == found[0] for f in found)
 
 
 def total(program: Program, weights: list[Any], arguments: tuple[Any, ...]) -> Any:

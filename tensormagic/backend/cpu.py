@@ -187,10 +187,12 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
 def may_share(nest: Nest, *, inside: bool = False) -> bool:
     """Whether threads may share the rows of a nest: each stores elements of its own, or is a part of a total.
 
-    ``inside`` a loop or a branch, where a nest is printed twice, those alone that are large as a rule: over several axes, whose
-    extents are the same in each iteration.
+    ``inside`` a loop or a branch, where a nest is printed twice, only those that may be large, with extents that are the same in
+    each iteration.
     """
-    if inside and (len(nest.stages[0].domain) == 1 or any(nodes_of(e) for s in nest.stages for e in s.domain)):
+    if inside and (
+        any(nodes_of(e) for s in nest.stages for e in s.domain) or is_at_least(INSIDE - 1 - work_in(nest), 0)
+    ):
         return False
     for stage in nest.stages:
         scatters = stage.written is not None and "slices" not in stage.root.params
@@ -200,12 +202,13 @@ def may_share(nest: Nest, *, inside: bool = False) -> bool:
     return True
 
 
+def work_in(nest: Nest, depth: int = 0) -> Size:
+    """About how many eighths of an operation a nest is; of an iteration of its first loops with ``depth`` axes."""
+    return sum((product(tuple(s.domain[depth:])) * EIGHTHS * (s.ops + 1) for s in nest.stages), 0)
+
+
 def _work(text: KernelText, nest: Nest, rows: str) -> str:
-    """About how many eighths of an operation a nest is."""
-    each: Size = 0
-    for stage in nest.stages:
-        each = each + product(tuple(stage.domain[nest.depth :])) * EIGHTHS * (stage.ops + 1)
-    return f"{rows} * {text.product(each)}"
+    return f"{rows} * {text.product(work_in(nest, nest.depth))}"
 
 
 def _needs_tiles(nest: Nest) -> bool:

@@ -98,7 +98,6 @@ class Driver:
             "sizer": sizer,
             "tile_rows": tile_rows,
             "part_room": part_room,
-            "nothing": np.zeros(0),
             "patiently": patiently,
             "idle": IDLE,
             "unused": UNUSED,
@@ -369,7 +368,8 @@ class Driver:
         sizes = ", ".join(map(self.size, (rows, entry.width, kept, count)))
         self.rooms.append(f"room{len(self.rooms)} = part_room({sizes})")
         room = self.rooms[-1].partition(" ")[0]
-        self.lines.append(f"{parts} = empty({room}, {self.dtype(node)}) if {room} else nothing")
+        nothing = self.constant("nothing", np.zeros(0, node.type.dtype))
+        self.lines.append(f"{parts} = empty({room}, {self.dtype(node)}) if {room} else {nothing}")
         return parts
 
     def _trade(self, entry: Entry, traded: str) -> list[str]:

@@ -180,7 +180,15 @@ def growing(x, steps):
     return tm.grad(lambda y: np.sum(diffuse(y, steps) ** 2))(x)
 
 
+def paths(prices, shocks):
+    for k in range(shocks.shape[0]):
+        prices = prices * np.exp(0.01 * shocks[k] - 0.0001)
+        prices = np.where(prices > 3, 3.0, prices)
+    return prices, np.maximum(prices - 1, 0).mean()
+
+
 LOOPS = {
+    "paths": (paths, (np.ones(50_000), rng.standard_normal((6, 50_000)))),
     "diffuse": (diffuse, (ROWS, 7)),
     "relaxed": (relaxed, (ROWS,)),
     "picked": (picked, (ROWS, rng.integers(0, 143, 143), 5)),

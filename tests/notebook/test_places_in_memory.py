@@ -138,3 +138,14 @@ found += [(a.__array_interface__["shape"], a.__array_interface__["typestr"], a._
         notebook.ok(magic + cell)
         found.append(notebook["found"])
     assert found[0] == found[1]
+
+
+def test_the_base_of_a_notebooks_array_is_the_notebooks_array(notebook):
+    notebook.ok("x = np.arange(12)\ny = x[::2]\nz = y[1:]\nw = np.array([1, 2], np.int32)\nv = w.view('<i2')")
+    cell = """
+found = [y.base is x, z.base is x, z.base is y, x.base is None, x[1:].base is x, y[1:].base is x, v.base is w, y.base.sum(), (y * 1).base]
+found += [a.__array_interface__["data"][1] for a in (x, y, np.broadcast_to(x, (2, 12)))]
+"""
+    for magic in ("", "%%tensor -q"):
+        notebook.ok(magic + cell)
+        assert notebook["found"] == [True, True, False, True, True, True, True, 66, None, False, False, True]

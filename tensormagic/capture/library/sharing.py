@@ -63,7 +63,8 @@ def _placed(value: Any, other: Any) -> np.ndarray[Any, Any]:
     lies = memory.layout(value, "ctypes.data")
     own, there = value.place.buffer, value.place.layout()
     base = own.layout()
-    if there is None or base is None or _may_be_part(own, other):
+    alone = other is None and isinstance(own.array, np.ndarray)  # where it is, whoever else is there
+    if there is None or base is None or (not alone and _may_be_part(own, other)):
         refuse(
             "whether arrays share memory, where captured code does not know how they are made,",
             "Ask outside the function, or in a cell of its own.",
@@ -90,7 +91,9 @@ def _address(array: np.ndarray[Any, Any]) -> int:
 
 def interface(value: Tensor) -> dict[str, Any]:
     """``ndarray.__array_interface__``, with a place in memory that is told from those of other arrays, and is not to be read."""
-    return {**_placed(value, None).__array_interface__, "typestr": value.dtype.str, "descr": [("", value.dtype.str)]}
+    known = _placed(value, None).__array_interface__
+    data = (known["data"][0], value.place.writeable is False)
+    return {**known, "data": data, "typestr": value.dtype.str, "descr": [("", value.dtype.str)]}
 
 
 @implements(np.may_share_memory)

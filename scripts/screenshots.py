@@ -125,6 +125,14 @@ GRIDS = (
     "X = rng.normal(size=(200, 8))\ny = X @ np.linspace(-1, 1, 8)"
 )
 SHOTS = {
+    "a-cell": Shot(
+        (
+            "rng = np.random.default_rng(0)\nX = rng.normal(size=(50, 3))\ny, w, b = np.sign(X[:, 0]), np.zeros(3), 0.0",
+            f"%%tensor --grad w,b\n{LOSS}",
+        ),
+        ".jp-Cell",
+        after(click(".tm-header"), button("rewritten"), click(NODE, has="softplus")),
+    ),
     "graph-view-steps-of-rewriting": Shot(
         GRAPH,
         ".tm-graph",

@@ -72,7 +72,7 @@ def leveled(level: str, without: str = "") -> str:
     names = [n.strip() for n in without.split(",") if n.strip()]
     wrong = [n for n in names if n not in THEMES and n not in GROUPS]
     if wrong:
-        raise ValueError(f"what can be left out is {', '.join((*THEMES, *GROUPS))}; not {wrong[0]!r}")
+        raise ValueError(f"only {', '.join((*THEMES, *GROUPS))} can be left out, not {wrong[0]!r}")
     whole = {name for n in names for name in GROUPS.get(n, (n,))}
     return level.partition(_WITHOUT)[0] + (f"{_WITHOUT}{','.join(sorted(whole))}" if whole else "")
 
@@ -143,7 +143,7 @@ class Config:
             value, off = parted(str(value))
             without = ",".join(off) or self.without
         if allowed is not None and value not in allowed:
-            message = f"config.{name} is one of {', '.join(sorted(allowed))}; not {value!r}"
+            message = f"config.{name} must be one of {', '.join(sorted(allowed))}, not {value!r}"
             raise ValueError(message)
         if name == "cache_folder":
             value = Path(str(value))

@@ -486,8 +486,8 @@ def _held(leaf: Node) -> Any:
     source = leaf["source"]
     if not isinstance(source, Snapshot):
         raise GuardError(
-            f"the value of {source.name} is asked for while a function of it is differentiated or batched: it has none there",
-            "Print, convert and store outside of that function, or into arrays that it is given.",
+            f"the value of {source.name} is needed while a function of it is differentiated or batched, but it has none there",
+            "Print and convert outside of that function, and store into arrays that it is given.",
         )
     return source.read()
 
@@ -550,8 +550,8 @@ def later(nodes: Sequence[Node]) -> Later:
 def _refuse_effects(graph: Graph) -> None:
     if not graph.ops.isdisjoint({"tell", "outside"}):
         raise CaptureError(
-            "a computation that prints, or calls functions as they are, is not done in the background",
-            "Leave --async out.",
+            "a computation that prints, or calls uncaptured functions, cannot run in the background",
+            "Leave out --async.",
         )
 
 

@@ -201,7 +201,7 @@ class Compiler:
         if worker is None:
             self._deaths += 1
             self._wanted = False
-            self._give_up(list(self._pending), f"the compile worker does not start: {reason}")
+            self._give_up(list(self._pending), f"the compile process does not start: {reason}")
         elif self._closed():
             worker.end()
         else:
@@ -253,7 +253,7 @@ class Compiler:
         for key in known:
             self._pending[key].deaths += 1
         self._give_up(
-            [k for k in known if self._pending[k].deaths >= MOST_DEATHS], "the compile worker has ended twice at this"
+            [k for k in known if self._pending[k].deaths >= MOST_DEATHS], "the compile process failed twice on this"
         )
 
     def _hear(self, worker: _Worker, message: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ def related(node: Node, guard: Guard, runs: Node | None) -> Node:
     if runs is not None:
         fits = scalar.logical_or(fits, scalar.logical_not(runs))
     if least:
-        said = "a size that depends on data is less than it has to be. Ask for it first, by an if around this code"
+        said = "a size that depends on data is too small. Check it first, with an if around this code"
         return require(node, fits, said, "promotion")
     one = reduce(scalar.logical_or, (scalar.equal(size_node(s), 1) for s in singles(guard)))
     stretched = scalar.logical_or(fits, scalar.logical_not(one))

@@ -131,7 +131,7 @@ def order_letter(order: Any, allowed: str = "CFAK") -> str:
     if letter not in set("CFAK"):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     if letter not in allowed:
-        raise ValueError(f"order {order!r} is not permitted here: it has to be one of {', '.join(allowed)}")
+        raise ValueError(f"order {order!r} is not allowed here: it must be one of {', '.join(allowed)}")
     return letter
 
 

@@ -373,7 +373,7 @@ def record(node: Node) -> Node:
             why = "; ".join(f"{place}: {reason}" for place, reason in list(capture.unstaged.items())[:3])
             raise LimitError(
                 f"{capture.label} unrolls to more than {LIMIT:,} operations" + (f" ({why})" if why else ""),
-                "Fewer rounds of the loop, or array operations in place of the loop; %%tensor --plain runs it as it is.",
+                "Use fewer iterations, or array operations instead of the loop; %%tensor --plain runs the cell as it is.",
             )
     _built.add(node)
     return node
@@ -417,8 +417,8 @@ def tried(node: Node) -> Node:
 def uncaught() -> CaptureError:
     """The refusal of a ``try`` whose errors would come after it."""
     return CaptureError(
-        "a `try` around what may fail when the function runs, not while it is captured, is not captured",
-        "Ask beforehand whether it fails, with `if`, in place of `try` and `except`.",
+        "a `try` around code that may fail only when the function runs, and not while it is captured, is not supported",
+        "Check beforehand whether it would fail, with `if` instead of `try` and `except`.",
     )
 
 

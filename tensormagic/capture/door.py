@@ -21,7 +21,7 @@ from tensormagic.ir.modules import module_of, package_of
 class Kind(enum.Enum):
     """What a class of values is to captured code."""
 
-    OTHER = "no array and no number: it stays what it is"
+    OTHER = "no array and no number: it stays as it is"
     PLAIN = "an array or a number of Python's or NumPy's own"
     VIEW = "an ndarray's subclass that computes as ndarray does"
     READ = "an object that NumPy reads as an array, without operators or methods of its own"
@@ -303,18 +303,21 @@ def _reason(value: Any, name: str) -> tuple[str, str]:
     module = package_of(type(value))
     if isinstance(value, np.ma.MaskedArray):
         return (
-            "which is not supported: captured code would compute with the values behind the mask",
-            f"Fill the masked values, {name}.filled(value), or take the data alone: np.asarray({name}).",
+            "which is not supported: captured code would use the masked values, too",
+            f"Fill the masked values, {name}.filled(value), or use the data without the mask: np.asarray({name}).",
         )
     if isinstance(value, np.matrix):
-        return "which is not supported: captured code multiplies by elements", f"Take the array: np.asarray({name})."
+        return (
+            "which is not supported: captured code multiplies element by element",
+            f"Take the array: np.asarray({name}).",
+        )
     if is_table(value):
         return (
-            "has gaps, or columns that are no numbers or of several kinds",
+            "has gaps, or columns that are not numbers or differ in kind",
             f"Drop or fill the gaps, or give an array: {name}.to_numpy(float).",
         )
     if type(value).__name__ == "Categorical":
-        return "whose categories are no numbers to NumPy", f"Take the codes: np.asarray({name}.codes)."
+        return "whose categories are not numbers for NumPy", f"Take the codes: np.asarray({name}.codes)."
     if module in {"pandas", "xarray"}:
         return lost, f"Take its numbers: {name}.to_numpy()."
     if isinstance(value, int | float | complex | np.generic):
@@ -353,13 +356,13 @@ def _path(tree: Any, value: Any) -> str | None:
 _ADVICE = {
     "O": (
         "an object array",
-        "Convert it: np.asarray(list, dtype=float). A column of a table with gaps or text is often the reason.",
+        "Convert it: np.asarray(list, dtype=float). The cause is often a table column with gaps or text.",
     ),
     "U": ("an array of strings", "Encode the strings as numbers first (np.unique(..., return_inverse=True))."),
     "S": ("an array of bytes", "Decode and encode it as numbers first."),
     "M": ("an array of dates", "Subtract a start and divide by np.timedelta64(1, 's') first."),
     "m": ("an array of time differences", "Divide it by np.timedelta64(1, 's') first."),
-    "V": ("a structured array", "Take its fields outside of what is captured: a = x['name']."),
+    "V": ("a structured array", "Read its fields outside of captured code: a = x['name']."),
 }
 
 

@@ -98,12 +98,12 @@ class Columns:
         if not name.startswith("_") and (hasattr(type(self._table), name) or f"__{name}__" in OPERATORS):
             refuse(
                 f"{name} of a DataFrame with columns of several kinds",
-                "Take its columns, d['name'], or those of one kind, d[['a', 'b']]; or give it as an array of floats.",
+                "Use single columns, d['name'], or columns of one kind, d[['a', 'b']]; or convert it to an array of floats.",
             )
         raise AttributeError(f"'DataFrame' object has no attribute {name!r}")
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        refuse("a store into a DataFrame", "Keep the new column under a name of its own.")
+        refuse("storing into a DataFrame", "Keep the new column as a separate variable.")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.columns)
@@ -147,7 +147,7 @@ class Columns:
         parts = [self._column(name).to_numpy() for name in names or self.columns]
         kinds = {p.dtype.kind == "b" for p in parts}
         if len(kinds) > 1 and dtype is None:
-            refuse("an array of truth values and numbers of a DataFrame", "Say which dtype: d.to_numpy(float).")
+            refuse("a DataFrame with truth values and numbers as one array", "Give the dtype: d.to_numpy(float).")
         stack: Any = find(np.stack)
         return stack(parts if dtype is None else [p.astype(dtype) for p in parts], 1)
 

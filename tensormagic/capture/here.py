@@ -82,6 +82,6 @@ def _leaf(node: Node, capture: context.Capture, what: str) -> Any:
 
 def _missing(what: str) -> CaptureError:
     return CaptureError(
-        f"{what} is called with the values of a call, and here there are none",
-        "Call the function with arrays; in a batch, or for types alone, write it as NumPy code.",
+        f"{what} needs the values of a call, and here there are none",
+        "Call the function with arrays; in a batch, or when compiling for types, write it as NumPy code.",
     )

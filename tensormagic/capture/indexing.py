@@ -154,7 +154,7 @@ def _holds(size: Size) -> bool:
 def _slice(item: slice, extent: Size, as_size: Any) -> tuple[Size, Size, int]:
     step = 1 if item.step is None else _whole(item.step, as_size)
     if not isinstance(step, int):
-        raise CaptureError("the step of a slice has to be a number that is known", "Write the step as a number.")
+        raise CaptureError("the step of a slice must be a known number", "Write the step as a number.")
     if step == 0:
         raise ValueError("slice step cannot be zero")
     start = None if item.start is None else _bound(_whole(item.start, as_size), extent, step)

@@ -31,7 +31,7 @@ class Snapshot(Source):
         """The value as it was; raises where that is lost."""
         if self.fingerprint is not None and fingerprint(self.value) != self.fingerprint:
             raise GuardError(
-                f"{self.name} was changed after the cell that captured it, and was too large to be copied",
+                f"{self.name} has changed since the cell that captured it, and was too large to be copied",
                 f"Run the cell that captured {self.name} again.",
             )
         return self.value

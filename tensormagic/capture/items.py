@@ -278,7 +278,7 @@ def _whole(value: Any) -> Any:
 def _refusing(name: str) -> Callable[..., Any]:
     def change(self: Any, *args: Any, **options: Any) -> Any:
         raise CaptureError(
-            f"a list is changed by {name} in a cell that differentiates with respect to it",
+            f"a list is changed by {name} in a cell that asks for the gradient with respect to it",
             "Make a new list, or run the cell with --plain.",
         )
 

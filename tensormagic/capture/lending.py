@@ -21,7 +21,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import SharedError
 from tensormagic.ir.type import hint
 
-_ADVICE = "Call it outside, with arrays; or write it as NumPy code."
+_ADVICE = "Call it outside of captured code, with arrays; or write it as NumPy code."
 _ROWS = {list, tuple, deque}
 
 
@@ -135,13 +135,13 @@ class Loan:
             if isinstance(array, np.ndarray) and np.may_share_memory(value, array):
                 if self._memory is not None:
                     return value
-                advice = "Give it a copy, x.copy()."
+                advice = "Pass a copy, x.copy()."
                 if type(value) is not np.ndarray or value.dtype != array.dtype:
                     raise SharedError(
-                        "a function that gives an array's memory as something else is not captured", advice
+                        "a function that returns an array's memory as another object is not captured", advice
                     )
                 if not self._parts:
-                    refuse("a function that gives a part of an array's memory", advice)
+                    refuse("a function that returns a part of an array's memory", advice)
                 return window(lazy, array, value.strides, value.shape, _address(value) - _address(array))
         return value
 

@@ -24,8 +24,8 @@ def needs_memory(name: str) -> None:
     capture = context.current()
     if capture is not None and (capture.abstract or capture.trials):
         raise CaptureError(
-            f".{name} depends on where an array lies in memory, which captured code does not know before it runs",
-            "Read it outside the function or the loop, where the array is; or run the cell with --plain.",
+            f".{name} depends on the memory layout of an array, which captured code does not know before it runs",
+            "Read it outside the function or the loop; or run the cell with --plain.",
         )
 
 

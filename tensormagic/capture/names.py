@@ -54,7 +54,7 @@ def unknown(name: str) -> CaptureError:
     near = difflib.get_close_matches(name, names, 3, 0.6)
     advice = f"Captured functions with a similar name: {', '.join(near)}. " if near else ""
     return CaptureError(
-        f"{name} is not captured", advice + "Call it in a cell of its own, or run this one with --plain."
+        f"{name} is not captured", advice + "Call it in a separate cell without %%tensor, or run this one with --plain."
     )
 
 

@@ -101,7 +101,7 @@ def _base(base: Node, exponent: Node) -> Node:
         text = said(operator.pow, 0j if is_complex else 0.0, -1)
         base = require(base, scalar.logical_or(scalar.not_equal(base, 0), scalar.logical_not(below)), text, "division")
     if not is_complex and exponent.type.inexact and (power is None or power % 1):
-        message = "a negative number of Python's is raised to a power that is no whole number: the result is complex"
+        message = "a negative Python number is raised to a power that is not an integer: the result is complex"
         real = scalar.logical_or(scalar.greater_equal(base, 0), scalar.logical_not(scalar.isfinite(base)))
         whole = scalar.logical_or(scalar.equal(exponent, scalar.trunc(exponent)), scalar.isnan(exponent))
         real = scalar.logical_or(real, whole)
@@ -117,7 +117,7 @@ def _whole_base(base: Node, exponent: Node) -> Node:
     holds = scalar.greater_equal(exponent, 0)
     either = scalar.logical_or(scalar.not_equal(base, 0), holds)
     base = require(base, either, said(operator.pow, 0, -1), "division")
-    text = "an integer of Python's is raised to a negative power, which gives a float: make the base one, float(n)"
+    text = "a Python integer is raised to a negative power, which gives a float: convert the base, float(n)"
     return require(base, holds, text, "number")
 
 
@@ -196,7 +196,7 @@ def in_range(op: str, result: Node, base: Node, exponent: Node) -> Node:
 
 def _of_infinite(result: Node, base: Node, power: Any) -> Node:
     """A power of a complex number; an error where that is infinite and Python, which is asked, does not have nan, as before 3.14."""
-    text, kind = "an infinite complex number of Python's is raised to a power", "number"
+    text, kind = "an infinite Python complex number is raised to a power", "number"
     try:
         if cmath.isnan(complex(math.inf, 0) ** (2 if power is None else complex(power))):
             return result

@@ -112,7 +112,9 @@ def _differs(name: str, array: Tensor, other: Any) -> Any:
     if array.type.form != "array" or name not in {"equal", "not_equal"}:
         return NotImplemented
     if not isinstance(other, _NO_NUMBERS) and type(other).__eq__ is not object.__eq__:
-        refuse(f"an array compared with a {type(other).__name__}", "Compare numbers, or compare outside.")
+        refuse(
+            f"an array compared with a {type(other).__name__}", "Compare numbers, or compare outside of captured code."
+        )
     value = to_form(constant(np.bool_(name == "not_equal")), "array" if array.ndim else "scalar")
     return wrap(context.record(broadcast(value, array.type.shape)))
 
@@ -210,9 +212,7 @@ def _refuse_chosen(number: Node) -> None:
     """In a ``try``, refuse a number that data choose, and that is of a dtype which does not fit: it may be of another one."""
     capture = context.current()
     if capture is not None and capture.attempts and is_region(number) and not number.type.shape:
-        refuse(
-            "an error in a `try` that is met or not, depending on the data,", "Ask with `if` whether it would be met."
-        )
+        refuse("an error that occurs in a `try` only for some data", "Check with `if` instead of `try`.")
 
 
 def store_result(target: Tensor, node: Any, name: str, *, reduced: bool = False) -> Tensor:
@@ -484,7 +484,7 @@ def _into(target: Any, result: Tensor, name: str, reduced: bool) -> Any:
     if isinstance(target, Tensor):
         return store_result(target, result.node, name, reduced=reduced)
     if context.current() is not None:
-        not_own(f"np.{name} with out=, or an operator that ends in =,")
+        not_own(f"np.{name} with out=, or an in-place operator such as +=,")
     casting: Any = "unsafe" if reduced else "same_kind"
     if not np.can_cast(result.dtype, target.dtype, casting):
         raise DTypeError(

@@ -28,8 +28,8 @@ def exponent_of(base: Tensor, exponent: Any) -> Any:
     if isinstance(exponent, Tensor):
         value = static_value(exponent.node)
         if value is None:
-            what = "a power whose dtype NumPy, before 2.3, has from the exponent's value"
-            needs_value(what, "Make the exponent a number of Python's: x ** int(n), or x ** float(n).", exponent.node)
+            what = "a power whose dtype depends on the value of the exponent in NumPy before 2.3"
+            needs_value(what, "Make the exponent a Python number: x ** int(n), or x ** float(n).", exponent.node)
             value = exponent.numpy()
     number = np.asarray(value).item()
     return number if number in (_SHORT if base.type.inexact else {2}) else exponent

@@ -72,8 +72,8 @@ class Drawn:
         self.before = {b: held[0] for b, held in self._journal.items() if b in _STATES and b.born < self._start}
         if kind is None and self.before and self.refusal:
             refuse(
-                f"a draw in {self.refusal} from a generator that is made outside",
-                "Make the generator inside, of a seed; or write the loop or the branch in Python's own words.",
+                f"a draw in {self.refusal} from a generator made outside of it",
+                "Make the generator inside, from a seed; or write the loop or the branch as ordinary Python.",
             )
 
 
@@ -214,7 +214,7 @@ class LazyGenerator(Draws, StandIn):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """As NumPy's own, in the same state."""
         if not values_are_there():
-            refuse("pickling a random generator", "Do it outside of functions, of loops and of branches.")
+            refuse("pickling a random generator", "Do this outside of functions, loops and branches.")
         return self.lent().__reduce_ex__(protocol)
 
     def bits(self) -> LazyBits:
@@ -239,7 +239,10 @@ class LazyGenerator(Draws, StandIn):
 
 def _refused(name: str) -> Callable[..., Any]:
     def refusing(*_args: Any, **_options: Any) -> Any:
-        refuse(f"{name} of a random generator", "Call it in a cell of its own, or run this one with --plain.")
+        refuse(
+            f"{name} of a random generator",
+            "Call it in a separate cell without %%tensor, or run this one with --plain.",
+        )
 
     return refusing
 
@@ -353,8 +356,8 @@ def advanced(capture: Capture) -> list[LazyGenerator]:
         before = generator.buffer.first.params["source"].value
         if not np.array_equal(encoded(generator.origin), before):
             raise CaptureError(
-                f"{generator.buffer.name} is drawn from by captured code and by code that is not captured",
-                "Draw in a cell of its own, or run this one with --plain.",
+                f"{generator.buffer.name} is used both by captured code and by code that is not captured",
+                "Draw in a separate cell without %%tensor, or run this one with --plain.",
             )
     return found
 
@@ -459,7 +462,7 @@ def default_rng(seed: Any = None) -> Any:
     if isinstance(seed, np.random.Generator):
         return stand_in(seed)
     if isinstance(seed, np.random.RandomState):
-        refuse("default_rng of a RandomState", "Make the generator of a seed.")
+        refuse("default_rng of a RandomState", "Make the generator from a seed.")
     return LazyGenerator(_bits(seed, "PCG64", legacy=False), legacy=False, kind="PCG64")
 
 
@@ -476,7 +479,7 @@ def generator(bit_generator: Any) -> LazyGenerator:
 def random_state(seed: Any = None) -> LazyGenerator:
     """``np.random.RandomState``."""
     if isinstance(seed, LazyBits | np.random.BitGenerator):
-        refuse("RandomState over a bit generator", "Make it of a seed.")
+        refuse("RandomState over a bit generator", "Make it from a seed.")
     return LazyGenerator(_bits(seed, "MT19937", legacy=True), legacy=True, kind="MT19937")
 
 

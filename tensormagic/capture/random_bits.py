@@ -142,7 +142,7 @@ class LazyBits(Stateful, StandIn):
 
     def _borrowed(self, name: str) -> Any:
         if not values_are_there():
-            refuse(f"{name} of a bit generator", "Ask for it outside of functions, of loops and of branches.")
+            refuse(f"{name} of a bit generator", "Read it outside of functions, loops and branches.")
         return self.lent()
 
 

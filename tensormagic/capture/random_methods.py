@@ -256,7 +256,7 @@ def _permutation(self: Draws, x: Any, axis: int = 0) -> Any:
 def _shuffle(self: Draws, x: Any, axis: int = 0) -> None:
     """``shuffle``: an array, in place; or a list of Python's."""
     if isinstance(x, list):
-        refuse("shuffle of a list", "Use permutation of its length, or an array.")
+        refuse("shuffle of a list", "Use rng.permutation(len(list)), or an array.")
     if not isinstance(x, Tensor):
         not_own("shuffle")
     if not x.ndim:

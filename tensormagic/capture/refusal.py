@@ -35,12 +35,12 @@ def not_own(what: str) -> NoReturn:
     capture = context.current()
     if capture is not None and capture.abstract:
         raise ForeignStoreError(
-            f"{what} stores into an array that the function neither is given nor reads by a name",
-            "Give it to the function as an argument, or in a list or a dictionary that is one; or make a new array: w = w - g.",
+            f"{what} stores into an array that is neither an argument of the function nor a variable that it reads",
+            "Pass it as an argument, or inside a list or dictionary; or make a new array: w = w - g.",
         )
     raise ForeignStoreError(
-        f"{what} stores into an array that the cell does not read by a name",
-        "Bind it to a name in an earlier cell, and store into that; or run the cell with --plain.",
+        f"{what} stores into an array that has no name in the notebook",
+        "Give it a name in an earlier cell, and store into that; or run the cell with --plain.",
     )
 
 
@@ -64,7 +64,7 @@ def text_asked_for() -> CaptureError:
 
 def _wanted(why: str) -> CaptureError:
     return CaptureError(
-        f"a function is being captured, and the value has to be known because {why}",
+        f"a function is being captured, and the value must be known because {why}",
         "Return the value, and print or plot it outside the function.",
     )
 
@@ -79,7 +79,7 @@ def asked_by(packages: str | tuple[str, ...]) -> bool:
 
 def refuse_positions() -> NoReturn:
     """Refuse pandas that takes truth values for positions: it knows masks by their class, and would give other rows without an error."""
-    raise CaptureError("pandas takes a lazy mask for positions", "Give it the array: table.iloc[mask.numpy()].")
+    raise CaptureError("pandas would take a lazy mask for positions", "Pass the array: table.iloc[mask.numpy()].")
 
 
 def _is_stored() -> bool:
@@ -110,7 +110,7 @@ def needs_value(
     if capture.abstract or capture.trials:
         if capture.abstract and _is_stored() and not what.startswith("a key"):
             not_own("the code")
-        raise ValueNeededError(f"{what} needs the value of what is being captured", advice)
+        raise ValueNeededError(f"{what} needs a value, but the code is only being captured", advice)
     if node is not None and node.type.inexact and (frame := context.user_frame()) is not None:
         capture.taken.setdefault(node, context.span(frame))
         if _is_stored() and not what.startswith("a key"):

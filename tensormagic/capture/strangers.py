@@ -98,7 +98,7 @@ class Shown(Buffer):
     def put(self, node: Node) -> None:
         """Replace the value, in memory too."""
         if not values_are_there():
-            refuse("a store into an array of which NumPy has made something else", "Work on a copy of it.")
+            refuse("a store into an array that another object shares", "Work on a copy of it.")
         np.copyto(self.array, hooks.compute([node])[0])
         self._own, self._state, self._number = node, State(self.array), next(serials)
 
@@ -123,8 +123,8 @@ def memory_of(value: Tensor, capture: Capture) -> Array:
             or (buffer.array is not None and buffer.version)
         ):
             raise SharedError(
-                "a function that gives the memory of an array which was stored into as something else is not captured",
-                "Give it a copy, x.copy().",
+                "a function that returns the memory of a changed array as another object is not captured",
+                "Pass a copy, x.copy().",
             )
         if buffer.array is None:
             whole = Tensor(Place(buffer))
@@ -133,7 +133,7 @@ def memory_of(value: Tensor, capture: Capture) -> Array:
         capture.shown.append(State(buffer.array))
     found = _in_memory(value.place, buffer)
     if found is None:
-        refuse("a function that gives a part of an array's memory as something else", "Give it a copy, x.copy().")
+        refuse("a function that returns a part of an array's memory as another object", "Pass a copy, x.copy().")
     return found
 
 
@@ -146,7 +146,7 @@ def _in_memory(place: Place, buffer: Buffer) -> Array | None:
 
 def _known(size: Size) -> int:
     if not isinstance(size, int):
-        raise SharedError("a part whose size depends on data is not captured as something else", "Give it a copy.")
+        raise SharedError("a part whose size depends on data cannot be passed as another object", "Pass a copy.")
     return size
 
 
@@ -176,7 +176,7 @@ def checked(capture: Capture, read: Iterable[Tensor]) -> None:
             and any(share(buffer.array, s) for s in capture.strangers)
         ):
             raise CaptureError(
-                f"{buffer.name} is stored into through another array of its memory, which %%tensor computes without",
+                f"{buffer.name} is changed through another array that shares its memory, which %%tensor does not follow",
                 f"Store into {buffer.name} itself, or work on a copy of it; or run the cell with --plain.",
             )
 

@@ -92,7 +92,7 @@ class Labelled(Tensor):
         if name == "index":
             capture = context.current()
             if capture is not None and capture.abstract and _counts(self.labels):
-                refuse("the index of a Series or a DataFrame in a function", "Count rows: np.arange(len(s)).")
+                refuse("the index of a Series or a DataFrame in a function", "Use row numbers: np.arange(len(s)).")
             return self.labels
         if self.columns is None and name == "name":
             return self.called
@@ -100,8 +100,8 @@ class Labelled(Tensor):
             "pandas."
         ):  # what has keys is a dictionary to it, whose items it looks for by their labels
             refuse(
-                "what a Series or a DataFrame gives, stored into a table,",
-                "Give its values: df['name'] = s.to_numpy().",
+                "storing a captured Series or DataFrame into a table",
+                "Store its values: df['name'] = s.to_numpy().",
             )
         if self.columns is not None and name in self.columns:
             return self[name]
@@ -173,9 +173,9 @@ class Labelled(Tensor):
             return Tensor(self.place)[place if isinstance(place, int) else np.asarray(place)]
         if isinstance(index, int | np.integer) and not isinstance(index, bool):
             if not _counts(self.labels) or not 0 <= index < len(self.labels):
-                refuse(f"an element of a Series by its label, {index!r},", "Take it by its place: s.to_numpy()[k].")
+                refuse(f"an element of a Series by its label, {index!r},", "Select it by position: s.to_numpy()[k].")
         elif not isinstance(index, slice | Tensor | np.ndarray):
-            refuse("reading a Series by labels", "Take elements by their places: s.to_numpy()[k].")
+            refuse("reading a Series by labels", "Select elements by position: s.to_numpy()[k].")
         return self._rows(index)
 
     def _rows(self, index: Any) -> Any:
@@ -184,7 +184,7 @@ class Labelled(Tensor):
         if found.ndim != self.ndim:
             return found
         if getattr(index, "dtype", None) is not None and index.dtype != np.bool_:
-            refuse("reading a Series by an array of labels", "Take elements by their places: s.to_numpy()[k].")
+            refuse("reading a Series by an array of labels", "Select elements by position: s.to_numpy()[k].")
         return Labelled(found, _Chosen(self.labels, index), self.columns, name=self.called)
 
     def _columns(self, index: Any) -> Any:
@@ -198,7 +198,10 @@ class Labelled(Tensor):
         return Labelled(Tensor(self.place)[:, places], self.labels, self.columns[places], own)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        refuse("a store into a Series or a DataFrame", "Store in a cell of its own, or into s.to_numpy().copy().")
+        refuse(
+            "a store into a Series or a DataFrame",
+            "Store in a separate cell without %%tensor, or into s.to_numpy().copy().",
+        )
 
     @property
     def gone_over(self) -> Tensor | None:
@@ -231,8 +234,8 @@ class Labelled(Tensor):
                     )
                 if not same:
                     refuse(
-                        "an operation on a Series or DataFrames with other labels, which pandas would bring together,",
-                        "Take the values alone: s.to_numpy().",
+                        "an operation on a Series or DataFrames with different labels, which pandas would align,",
+                        "Use the values alone: s.to_numpy().",
                     )
 
     def _again(self, found: Any, others: Any = ()) -> Any:

@@ -199,8 +199,8 @@ def _warn(taken: Taken, name: str) -> None:
         return
     taken.told = True
     warnings.warn_explicit(
-        f"numbers were taken here of a lazy value that depends on {name}, and what is differentiated is made of them: its gradient "
-        "leaves that out. Keep them lazy, np.stack([...]) for np.array([...]), or write a function: tm.grad(lambda w: ...)",
+        f"numbers were read here from a lazy value that depends on {name}, and the result is computed from them: the gradient "
+        "leaves that out. Keep the values lazy, np.stack([...]) for np.array([...]), or write a function: tm.grad(lambda w: ...)",
         ConstantGradientWarning,
         taken.filename,
         taken.line,

@@ -79,5 +79,5 @@ def refuse_cut(first: Node, value: Node) -> None:
     if narrower != first.type.dtype and not np.can_cast(value.type.dtype, narrower, "same_kind"):
         refuse(
             f"a store of {value.type.dtype} into an array that is {narrower} or {first.type.dtype}, depending on the data,",
-            "Let both branches give numbers of one kind: 0.0 in place of 0.",
+            "Let both branches give numbers of the same kind: 0.0 instead of 0.",
         )

@@ -243,7 +243,7 @@ class Tensor:
 
     def __float__(self) -> float:
         of_several(float, self.type)
-        needs_value("float()", "Leave float() out: the value is a number already.", self.node)
+        needs_value("float()", "Remove float(): the value is already a number.", self.node)
         value = float(self.numpy())
         taken.note(self.node, value)
         return value
@@ -266,7 +266,7 @@ class Tensor:
         if known is not None:
             return known
         of_several(operator.index, self.type)
-        needs_value("an index or a size that depends on data", "Compute it in a cell of its own first.")
+        needs_value("an index or a size that depends on data", "Compute it in an earlier cell.")
         value = self.numpy()
         return operator.index(value if self.type.form == "array" else np.asarray(value)[()])
 
@@ -443,7 +443,7 @@ class Tensor:
     def __getitem__(self, index: Any) -> Tensor:
         node = self.node
         if node.type.form == "python":
-            raise DTypeError(f"'{node.type}' object is not subscriptable", "It is one of Python's own numbers.")
+            raise DTypeError(f"'{node.type}' object is not subscriptable", "It is a Python number.")
         items = expand(index, node.type.ndim)
         if any(type(i) not in _BASIC and _is_advanced(i) for i in items):
             return hooks.call_numpy("getitem", (self, items), {})
@@ -645,10 +645,10 @@ def node_of(value: Any) -> Node:
     node = inputs.of_object(value, _label_of(value))
     if node is None:
         raise DTypeError(
-            f"{type(value).__name__} is no operand: arrays and numbers are",
-            "Make an array of it outside of the function, and pass that."
+            f"{type(value).__name__} cannot be an operand: only arrays and numbers can",
+            "Make an array of it outside the function, and pass that."
             if door.has_buffer(value)
-            else "Convert it with np.asarray, if it holds numbers.",
+            else "If it holds numbers, convert it with np.asarray.",
         )
     return node
 

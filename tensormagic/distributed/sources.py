@@ -53,7 +53,7 @@ def shard(x: Any, rows: int | None = None) -> Shard:
         return Shard(x, rows)
     array = np.array(x.numpy() if isinstance(x, Tensor) else x)
     if not array.ndim:
-        raise ArgumentError("a number has no rows", "Hand it in as it is: what is not split is a parameter.")
+        raise ArgumentError("a number has no rows", "Pass it as it is: arguments that are not split are parameters.")
     return Shard(array, rows)
 
 
@@ -189,7 +189,7 @@ def _lengths(values: Sequence[Any]) -> tuple[int, ...]:
             return value.lengths
     said = {v.rows for v in values if isinstance(v, Shard) and v.rows is not None}
     if len(said) > 1:
-        raise ArgumentError(f"shards with chunks of {sorted(said)} rows", "Say one number of rows.")
+        raise ArgumentError(f"shards with chunks of {sorted(said)} rows", "Give one number of rows.")
     arrays = [v.array if isinstance(v, Shard) else v for v in values]
     for array in arrays:
         if is_dask(array) and not said:

@@ -151,7 +151,9 @@ def split(
     """
     batch = _batch_of(graph, places)
     if graph.ops & _DRAWS:
-        raise CaptureError("random numbers are not drawn where rows are split", "Draw them before, and hand them in.")
+        raise CaptureError(
+            "random numbers are not drawn where rows are split", "Draw them beforehand, and pass them as arguments."
+        )
     source, graph = graph, rewrite(graph, level or config.math).graph
     _batch_of(graph, places)  # rewriting may find more sizes that are checked
     own = Symbol(OWN.name + "_rows", least=0) if _has(graph, OWN) else OWN

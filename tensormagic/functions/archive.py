@@ -50,11 +50,11 @@ def unpacked(data: bytes) -> dict[str, bytes]:
         Where it is none of these files, or not as it was written.
     """
     if not data.startswith(b"PK\x03\x04") or data[_NAME] != FIRST.encode():
-        raise FormatError("this is no file of a compiled function", "Compiled.save writes such files.")
+        raise FormatError("this is not a file of a compiled function", "Compiled.save writes such files.")
     body, told = data[:-_SUM], data[-_SUM:]
     if hashlib.sha256(body).hexdigest().encode() != told:
         raise FormatError(
-            "the file is not as it was written: its checksum is another", "Copy it again, or save the function again."
+            "the file was changed: its checksum does not match", "Copy it again, or save the function again."
         )
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

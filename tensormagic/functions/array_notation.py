@@ -58,7 +58,7 @@ def statement_of_text(text: str, source: str, level: str, line: int, space: Spac
     sides = [_parsed(side) for side in (left, right)]
     names, wanted = (tuple(dict.fromkeys(_variables(side))) for side in sides)
     if not names or isinstance(sides[0], ast.Name | ast.Constant):
-        raise ParseError(f"{left.strip()!r} is no pattern: it matches everything or a number", _FORM)
+        raise ParseError(f"{left.strip()!r} is not a pattern: it would match everything, or is a number", _FORM)
     if missing := [n for n in wanted if n not in names]:
         raise ParseError(f"{', '.join(missing)} is not in the pattern", _FORM)
     functions = {name: _function(name, space) for side in sides for name in _called(side)}
@@ -134,7 +134,9 @@ def _predicate(part: ast.expr) -> tuple[str, str] | None:
         case ast.Compare():
             return None
         case _:
-            raise ParseError(f"{ast.unparse(part)!r} is no condition", "Compare, or call constant or not_negative.")
+            raise ParseError(
+                f"{ast.unparse(part)!r} is not a condition", "Use a comparison, constant(x) or not_negative(x)."
+            )
 
 
 # generators -----------------------------------------------------------------------------------------------------------

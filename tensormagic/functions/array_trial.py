@@ -152,7 +152,7 @@ def _compare(stated: Statement, built: Built, arrays: Mapping[str, Array], seen:
         seen.fault = f"a nan goes {_told(arrays, pattern, replacement)}"
     bits = [np.where(np.isnan(v), np.nan, v).view(np.int64) for v in (pattern, replacement)]
     if stated.level == "exact" and not np.array_equal(bits[0], bits[1]):
-        seen.fault = f"the sides have other bits {_told(arrays, pattern, replacement)}"
+        seen.fault = f"the sides differ in bits {_told(arrays, pattern, replacement)}"
 
 
 def _distance(found: Array, truth: Array) -> float:

@@ -21,7 +21,7 @@ from tensormagic.ops.scalars.scalar import isfinite, logical_and
 
 _SIGNS = {"greater": ">", "greater_equal": ">=", "less": "<", "less_equal": "<=", "not_equal": "!="}
 _TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "!=": "!="}
-_WAY_OUT = "Say it of the value itself, as a comparison with a number or np.isfinite: x = tm.assume(x, x > 0)"
+_WAY_OUT = "Compare the value itself with a number, or use np.isfinite: x = tm.assume(x, x > 0)"
 
 
 def assume(value: Any, *conditions: Any, check: bool = True) -> Any:
@@ -58,14 +58,14 @@ def assume(value: Any, *conditions: Any, check: bool = True) -> Any:
     3.0
     """
     if not conditions:
-        raise TypeError(f"tm.assume takes a value and what is known of it. {_WAY_OUT}")
+        raise TypeError(f"tm.assume takes a value and a condition on it. {_WAY_OUT}")
     if not isinstance(value, Tensor):
         if check and not all(np.all(c) for c in conditions):
-            raise ValueError(f"what tm.assume was told does not hold of {_shown(value)}")
+            raise ValueError(f"the condition given to tm.assume is false for {_shown(value)}")
         return value
     node = node_of(value)
     facts = "; ".join(fact for c in conditions for fact in _facts(node, c))
-    message = f"what tm.assume was told does not hold of {_named(node)}: {facts.replace('; ', ' and ')}{_here()}"
+    message = f"the condition given to tm.assume is false for {_named(node)}: {facts.replace('; ', ' and ')}{_here()}"
     holds = functools.reduce(logical_and, map(_everywhere, conditions)) if check else constant(True)
     capture = context.current()
     if check and capture is not None and capture.abstract and raising.may_wait():  # whether or not the result is used
@@ -97,7 +97,7 @@ def _shown(value: Any) -> str:
 def _facts(node: Node, condition: Any) -> Iterator[str]:
     """What a condition says of ``node``, as text."""
     if not isinstance(condition, Tensor):
-        raise TypeError(f"tm.assume was told {condition!r}, which says nothing of the value. {_WAY_OUT}")
+        raise TypeError(f"tm.assume was given {condition!r}, which is not a condition on the value. {_WAY_OUT}")
     pool = [node_of(condition)]
     while pool:
         one = bare(pool.pop())
@@ -120,4 +120,4 @@ def _compared(node: Node, one: Node) -> str:
             number = float(right["bits"].array())
             if not math.isnan(number):
                 return f"{sign} {number:g}" if float(f"{number:g}") == number else f"{sign} {number!r}"
-    raise TypeError(f"tm.assume was told what it cannot read as a fact of the value ({one.op.name}). {_WAY_OUT}")
+    raise TypeError(f"tm.assume cannot use this condition ({one.op.name}). {_WAY_OUT}")

@@ -122,8 +122,8 @@ def _refuse_shared(buffers: Sequence[Buffer], found: Sequence[Node | None], func
         if end is not None:
             raise CaptureError(
                 f"vmap({function.name}): {function.name} stores into {buffer.name or 'an array'}, which all examples "
-                "share, what differs between them",
-                "Give each example an array of its own, or return what is to be stored.",
+                "share, a value that differs between them",
+                "Give each example its own array, or return the value.",
             )
 
 
@@ -157,7 +157,7 @@ class _Stacks:
         if not stack.type.ndim:
             raise ShapeError(
                 f"vmap({self.function.name}): {label} is {stack.type}, which has no axis of examples",
-                "Say None for it in in_axes.",
+                "Pass None for it in in_axes.",
             )
         axis = normalise_axis(axis, stack.type.ndim)
         stack = transpose(stack, (axis, *(k for k in range(stack.type.ndim) if k != axis)))
@@ -172,7 +172,7 @@ class _Stacks:
         """The number of examples, which all stacks have."""
         if not self.sizes:
             raise ShapeError(
-                f"vmap({self.function.name}): no argument is stacked", "Say in in_axes which axis holds the examples."
+                f"vmap({self.function.name}): no argument is stacked", "Give the axis of the examples in in_axes."
             )
         size = next((s for s in self.sizes.values() if isinstance(s, int)), next(iter(self.sizes.values())))
         if not all(same(size, s) for s in self.sizes.values()):
@@ -208,7 +208,7 @@ def _fill(axes: Axes, places: Any, found: list[int | None], what: str) -> None:
         return
     pairs = _pairs(axes, places)
     if pairs is None:
-        raise ShapeError(f"{what}: {axes!r} does not have the form of the value")
+        raise ShapeError(f"{what}: {axes!r} does not have the structure of the value")
     for own, place in pairs:
         _fill(own, place, found, what)
 

@@ -67,7 +67,9 @@ def of_cell(
         given |= options
         missing = [n for n in inputs if n not in given and n not in notebook]
         if missing:
-            raise ArgumentError(f"{name}() needs {missing[0]!r}: it is neither given nor a variable of the notebook")
+            raise ArgumentError(
+                f"{name}() needs {missing[0]!r}: it was not given and is not a variable of the notebook"
+            )
         traced = context.current() is not None
         found = [given[n] if n in given else look((n, notebook)) if traced else notebook[n] for n in inputs]
         return tuple([cast(whole(value, n), dtype) for n, value in zip(inputs, found, strict=True)]), {}

@@ -1,4 +1,4 @@
-"""``tm.check_grads``: derivatives held against differences of the values, in both modes and to any order."""
+"""``tm.check_grads``: derivatives held against finite differences of the values, in both modes and to any order."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def check_grads(
     rtol: float = _RTOL,
     seed: int = 0,
 ) -> None:
-    """Hold the derivatives of a function at a point against differences of its values, along random directions.
+    """Hold the derivatives of a function at a point against finite differences of its values, along random directions.
 
     The first order is held against extrapolated differences of the plain function in the longest floats that NumPy has,
-    or a complex step where that agrees; each further order against differences of the order before it.
+    or a complex step where that agrees; each further order against finite differences of the order before it.
 
     Parameters
     ----------
@@ -226,9 +226,7 @@ class _Check:
         what = f": {culprit} disagrees with its values" if culprit else ""
         raise DerivativeCheckError(
             f"order {order} ({path}) of {of_callable(level.fun).name} gives {_shown(ours)}, and differences {_shown(other)}{what}",
-            ""
-            if culprit
-            else "No single operation disagrees: the point may be one where the function has no derivative.",
+            "" if culprit else "No single operation disagrees: perhaps the function has no derivative at this point.",
         )
 
 

@@ -143,7 +143,7 @@ class Compiled(Made):
     @cached_property
     def _named_sizes(self) -> Sizes:
         if self.executable.device != "cpu":
-            raise DeviceError("memory and cost are of what runs on the CPU, and this is compiled for the GPU")
+            raise DeviceError("memory and cost are known for code on the CPU, but this was compiled for the GPU")
         leaves = flatten(self.arguments)[0]
         return sizes_of(
             self.graph, self.executable.graph, [v for v, f in zip(leaves, self.fixed, strict=True) if f is ARRAY]
@@ -232,7 +232,7 @@ class Compiled(Made):
         """Raise where what the function reads beside its arguments is not what it was."""
         if not self._record.holds():
             raise GuardError(
-                f"{self._record.changed()}, which {self.traced.name} reads, is not what it was when it was compiled",
+                f"{self._record.changed()}, which {self.traced.name} reads, has changed since it was compiled",
                 COMPILE,
             )
 
@@ -323,7 +323,7 @@ class Compiled(Made):
     def bound_to(self, args: tuple[Any, ...]) -> tuple[Sequence[Any], dict[Any, int]]:
         """The values of the graph's parameters for arguments, and the sizes."""
         if len(args) == len(self._structure[1]) and structure(args) != self._structure:
-            raise GuardError("the arguments are put together in another way than those that were compiled for")
+            raise GuardError("the arguments have another structure than those that the function was compiled for")
         given = _picked(args, self.fixed)
         for parameter, value in zip(self.graph.parameters, given, strict=False):
             if np.asarray(value).dtype != parameter.type.dtype:
@@ -331,7 +331,7 @@ class Compiled(Made):
         values = [*given, *(now() for now in self.traced.outside)]
         if len(values) != len(self.graph.parameters):
             count = len(values) - len(self.traced.outside)
-            raise TypeError(f"{len(given)} arrays are given where {count} were compiled for")
+            raise TypeError(f"{len(given)} arrays were given, but the function was compiled for {count}")
         return values, self.graph.bind([np.shape(v) for v in values])
 
     def _into(self, args: tuple[Any, ...], out: Any) -> Any:
@@ -416,8 +416,8 @@ def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Co
     record = record_of(function.roots, constants, found.reads, is_moving, fixed=True)
     if why := record.why or before.why or before.changed():
         raise CaptureError(
-            f"{found.name} reads {why}, which is not followed in a compiled function",
-            "Pass it as an argument, or use tm.tensor, which captures it again at every call.",
+            f"{found.name} reads {why}, and a compiled function would not notice changes of it",
+            "Pass it as an argument, or use tm.tensor, which captures the function at every call.",
         )
     with config.using(device=placed):
         executable = session.executable(found.graph, level)
@@ -431,7 +431,7 @@ def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Co
 def _of_graph(graph: Graph, types: tuple[Any, ...], device: str, math: str | None) -> Compiled:
     """A graph that somebody has traced, rewritten or read, as a function of its parameters."""
     if types:
-        raise ArgumentError("a graph has the types of its parameters: it is compiled for no others", "Leave them out.")
+        raise ArgumentError("a graph can be compiled only for the types of its parameters", "Leave them out.")
     level = math or config.math
     with config.using(device=checked_place(device)[0]):
         executable = session.executable(graph, level)
@@ -466,7 +466,7 @@ def _picked(args: tuple[Any, ...], fixed: list[Any]) -> list[Any]:
     """The arrays among the arguments; the others have to be what they were."""
     leaves = flatten(args)[0]
     if len(leaves) != len(fixed):
-        raise TypeError(f"{len(leaves)} values are given where {len(fixed)} were compiled for")
+        raise TypeError(f"{len(leaves)} values were given, but the function was compiled for {len(fixed)}")
     for k, (value, before) in enumerate(zip(leaves, fixed, strict=True), 1):
         if before is not ARRAY and not same(value, before):
             raise GuardError(f"value {k} is {value!r} where {before!r} was compiled for", COMPILE)

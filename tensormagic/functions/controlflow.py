@@ -91,7 +91,7 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
         nodes = [node_of(v) for v in leaves]
         first, second = (_traced(f, [n.type for n in nodes], build) for f in (then, otherwise))
         if first.form != second.form:
-            raise DTypeError("cond: the branches give different containers", "Let both return the same.")
+            raise DTypeError("cond: the branches return different containers", "Let both return the same structure.")
         pairs = list(zip(first.results, second.results, strict=True))
         types = [common_type("cond: the branches give", a.type, b.type) for a, b in pairs]
         branches = []
@@ -132,7 +132,9 @@ def _steady(
         stand_ins = [input_node(Source(f"carry{k}"), t) for k, t in enumerate(types)]
         results, rest = iteration(stand_ins)
         if len(results) != len(starts):
-            raise ShapeError(f"{label}: the function gives {len(results)} carries where {len(starts)} begin")
+            raise ShapeError(
+                f"{label}: the function returns {len(results)} values to carry on, but {len(starts)} are given"
+            )
         grown = [
             grown_type(label, f"carry number {k}", s.type, t, r.type)
             for k, (s, t, r) in enumerate(zip(starts, types, results, strict=True))
@@ -181,7 +183,8 @@ def _applied(
     refuse_stores(tensors, function.name)
     if like is not None and structure(result) != structure(like):
         raise DTypeError(
-            f"{label}: {function.name} gives another container than it is given", "Return what begins the loop."
+            f"{label}: {function.name} returns another container than it is given",
+            "Return the same structure as its argument.",
         )
     return [node_of(v) for v in flatten(result)[0]]
 
@@ -254,7 +257,7 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
             with Drawn("the function of scan"):
                 carry, y = of_callable(fun).body(build(iter(tensors)), x)
             if structure(carry) != structure(start):
-                raise DTypeError("scan: the function gives another container of carries than it is given")
+                raise DTypeError("scan: the function returns another structure of carried values than it is given")
             results, again = flatten(y)
             shape[:] = [again]
             return [node_of(v) for v in flatten(carry)[0]], [node_of(v) for v in results]
@@ -274,10 +277,10 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
 def _iterations(stacks: Sequence[Node], length: Any) -> Size:
     """How many iterations a scan has."""
     if any(not s.type.ndim for s in stacks):
-        raise ShapeError("scan: xs holds a number: each part of it needs a first axis")
+        raise ShapeError("scan: xs contains a number, but each part of xs needs a first axis")
     sizes = [s.type.shape[0] for s in stacks] + ([] if length is None else [as_size(length)])
     if not sizes:
-        raise ShapeError("scan: xs is empty", "Say how many iterations with length.")
+        raise ShapeError("scan: xs is empty", "Give the number of iterations as length.")
     if not all(same(sizes[0], s) for s in sizes):
         raise ShapeError(f"scan: the parts of xs have different lengths: {', '.join(str(hint(s)) for s in sizes)}")
     return sizes[0]

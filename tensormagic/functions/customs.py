@@ -138,7 +138,7 @@ def custom_gradient(fun: Any) -> Function:
         traced = _traced(function, args, options)
         if traced.stored:
             raise CaptureError(
-                f"{function.name} stores into arrays that it is given or reads, and says its own derivative",
+                f"{function.name} has its own derivative, but stores into arrays that it is given or reads",
                 "Make a new array in it: w = w.copy().",
             )
         value, pull = _pair(traced.result, function)
@@ -161,8 +161,8 @@ def custom_gradient(fun: Any) -> Function:
 def _pair(result: Any, function: Function) -> tuple[Any, Callable[[Any], Any]]:
     if not (isinstance(result, tuple) and len(result) == 2 and callable(result[1])):
         raise DifferentiationError(
-            f"{function.name} does not give a pair of a value and a function",
-            "Return value, lambda cotangent: the cotangents of the arguments.",
+            f"{function.name} must return a pair: a value and a function",
+            "Return (value, lambda cotangent: ...), where the function gives the cotangents of the arguments.",
         )
     return result[0], result[1]
 
@@ -172,8 +172,8 @@ def _cotangents(found: Any, stand_ins: Sequence[Node], function: Function) -> li
     nodes = [node_of(v) for v in flatten(found)[0]]
     if len(nodes) != len(stand_ins):
         raise DifferentiationError(
-            f"{function.name} gives {len(nodes)} cotangents for {len(stand_ins)} arguments",
-            "Give one for each argument: zeros where there is no derivative.",
+            f"{function.name} returns {len(nodes)} cotangents for {len(stand_ins)} arguments",
+            "Return one for each argument: zeros where there is no derivative.",
         )
     return [of_type(n, s.type.with_shape(s.type.shape)) for n, s in zip(nodes, stand_ins, strict=True)]
 
@@ -191,9 +191,9 @@ def _check_linear(back: Sequence[Node], cotangents: Sequence[Node], function: Fu
         bent = node in moved and (tangent is None or any(depends([tangent], c) for c in cotangents))
         if fixed or bent or _is_moved_off(node, moved):
             raise DifferentiationError(
-                f"the function that {function.name} gives for its derivative is not linear: "
+                f"the function that {function.name} returns for its derivative is not linear: "
                 f"cotangent {number} of {len(found)} {'does not depend on' if fixed else 'is no multiple of'} what it is given",
-                "Give a product of the cotangent and a derivative; clip or round a gradient where tm.grad has given it.",
+                "Return a product of the cotangent and a derivative; clip or round the gradient after tm.grad.",
             )
 
 

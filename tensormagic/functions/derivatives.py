@@ -146,7 +146,7 @@ class Closed:
         if not node.type.inexact:
             raise DifferentiationError(
                 f"{name} of {function.name} is {node.type}: there is no derivative with respect to integers",
-                "Make it a float: astype(float), or write 2.0 for 2.",
+                "Convert it to a float: astype(float), or write 2.0 for 2.",
             )
         stand_in = input_node(Source(str(node["source"]) if node.op is INPUT else "value"), node.type)
         self.actual[stand_in] = node
@@ -202,7 +202,7 @@ def argument_positions(function: Function, argnums: ArgNums, count: int) -> list
             found.append(function.parameters.index(item))
             if found[-1] >= count:
                 raise DifferentiationError(
-                    f"{item} of {function.name} is not given: there is no derivative with respect to a default",
+                    f"{item} of {function.name} was not given: there is no derivative with respect to a default value",
                     f"Pass {item}.",
                 )
         else:
@@ -215,7 +215,7 @@ def argument_positions(function: Function, argnums: ArgNums, count: int) -> list
 
 
 def _no_argument(function: Function, item: int, count: int) -> int:
-    raise DifferentiationError(f"{function.name} is called with {count} arguments: there is none of number {item}")
+    raise DifferentiationError(f"{function.name} is called with {count} arguments: there is no argument number {item}")
 
 
 def derived(function: Function, name: str, body: Callable[..., Any]) -> Function:
@@ -271,7 +271,7 @@ def _scalar(value: Any, function: Function) -> Node:
     leaves, _ = flatten(value)
     if len(leaves) != 1:
         raise DifferentiationError(
-            f"{function.name} returns {len(leaves)} values: gradients are of one scalar",
+            f"{function.name} returns {len(leaves)} values, but a gradient is that of one scalar",
             "Return one value, or use has_aux=True.",
         )
     return numbers_alone(leaves, function.name)[0]
@@ -357,7 +357,9 @@ def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
     (10.0, 6.0)
     """
     if len(primals) != len(tangents):
-        raise DifferentiationError(f"jvp takes a tangent for each primal: {len(tangents)} for {len(primals)} are given")
+        raise DifferentiationError(
+            f"jvp takes a tangent for each primal, but {len(tangents)} were given for {len(primals)}"
+        )
     return kept(_pushing, fun)(tuple(primals), tuple(tangents))
 
 
@@ -418,15 +420,15 @@ def not_alone(value: Any, name: str = "the value", result: Node | None = None) -
         return ""
     if is_bare(node):
         raise DifferentiationError(
-            f"{name} is made of constants alone: it cannot be told from other constants of this value",
-            "Make it a value of its own first: tm.tensor(np.asarray(w)), and compute with that.",
+            f"{name} is computed from constants alone: it cannot be told apart from equal constants",
+            "Make it a lazy value first, tm.tensor(np.asarray(w)), and compute with that.",
         )
     named = any(other.node is node for other in living.held() if other is not value and not _shares(other, value))
     if not named and (result is None or not _is_said_again(node, result)):
         return ""
     return (
-        f"{name} and another lazy value are the same expression: its gradient counts both. To tell them apart, "
-        "write a function of it and differentiate that: tm.grad(lambda w: ...)(w)"
+        f"{name} and another lazy value are the same expression, so the gradient counts both. To tell them apart, "
+        "write a function and differentiate that: tm.grad(lambda w: ...)(w)"
     )
 
 
@@ -461,10 +463,10 @@ def input_of(result: Node, wrt: Any) -> Node:
     what = repr(wrt) if isinstance(wrt, str) else "the array"
     if len(found) != 1:
         names = ", ".join(sorted({source.name for source in sources.values()})) or "nothing"
-        many = "several inputs are called so" if found else f"it depends on {names}"
+        many = "several inputs have this name" if found else f"it depends on {names}"
         raise DifferentiationError(
-            f"{what} is no input of this value: {many}",
-            "Name an input; an array has to be the one that the cell read, and unchanged since.",
+            f"{what} is not an input of this value: {many}",
+            "Name an input; an array must be the one that the cell read, and unchanged since.",
         )
     taken.tell(result, found[0], what)
     return found[0]

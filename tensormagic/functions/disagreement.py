@@ -1,4 +1,4 @@
-"""Which operation of a graph has a derivative that its values do not have: each is held against differences by itself."""
+"""Which operation of a graph has a derivative that its values do not have: each is held against finite differences by itself."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def tree_of(form: Any, leaf: Callable[[Form], Any]) -> Any:
     try:
         return _tree_of(form, leaf)
     except (LookupError, TypeError, ValueError) as error:
-        raise FormatError(f"the file says something of values that is not understood: {error}") from None
+        raise FormatError(f"the file describes values in an unknown way: {error}") from None
 
 
 def _tree_of(form: Any, leaf: Callable[[Form], Any]) -> Any:

@@ -164,7 +164,7 @@ def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None
     for value in left:
         if value.place.buffer in buffers:
             raise CaptureError(
-                f"{label} stores into {value.place.buffer.name}, and keeps it or a part of it in another object, too",
+                f"{label} stores into {value.place.buffer.name}, and also keeps it, or a part of it, in another object",
                 "Keep a copy there.",
             )
 

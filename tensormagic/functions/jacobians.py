@@ -136,12 +136,14 @@ def _jacobian(function: Function, argnums: ArgNums, mode: Mode | None, name: str
 def _check(function: Function, results: Sequence[Node], wrt: Sequence[Node]) -> None:
     for node in results:
         if not node.type.inexact:
-            raise DifferentiationError(f"{function.name} gives {node.type}, which has no derivative", "Return a float.")
+            raise DifferentiationError(
+                f"{function.name} returns {node.type}, which has no derivative", "Return a float."
+            )
     for node in wrt:
         if node.type.dtype.kind == "c":
             raise DifferentiationError(
-                f"jacobians are with respect to real floats, and an argument of {function.name} is {node.type}",
-                "Make the real and the imaginary part arguments of their own.",
+                f"jacobians are with respect to real floats, but an argument of {function.name} is {node.type}",
+                "Make the real and the imaginary part separate arguments.",
             )
 
 

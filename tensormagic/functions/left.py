@@ -132,7 +132,7 @@ def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) 
     }
     if not all(_given(value, values) for value in left):
         raise CaptureError(
-            f"{label} leaves a value of one example, or of one iteration, in an object, where it has none outside of the call",
+            f"{label} stores a value of one example, or of one iteration, in an object, where it would have no meaning after the call",
             "Return the value, and store it where the function is called.",
         )
     session.compute([v.node for v in left])

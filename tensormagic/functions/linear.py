@@ -134,8 +134,8 @@ def _twice(
         )
         if changed:
             raise DifferentiationError(
-                f"{changed}, which {function.name} reads, is not what it was when its value was computed",
-                "Ask for value and derivative again.",
+                f"{changed}, which {function.name} reads, has changed since its value was computed",
+                "Compute value and derivative again.",
             )
         if not stores:
             return again(build(iter(kept)), moved)
@@ -208,8 +208,8 @@ def _computed(function: Function, primals: tuple[Any, ...], key: Any, derive: Ma
         value, along = _captured(function, build(iter(lazy)), derive)
         if any(t.place.buffer.stored for t in (*lazy, *lazily_read())):
             raise CaptureError(
-                f"{function.name} stores into what it is given or reads, and no run of it is as another: "
-                "its value and its derivative would be of two",
+                f"{function.name} stores into what it is given or reads, so "
+                "its value and its derivative would come from two different runs",
                 "Make a new array, w = w - g, and return it.",
             )
         drawn = random.advanced(capture)

@@ -81,8 +81,8 @@ class Formula:
         number = self.number
         if number is None:
             raise GuardError(
-                f"{self} is no number: {', '.join(self.open)} {'are' if len(self.open) > 1 else 'is'} not known",
-                "Ask for arguments, as f.memory(x, w) does; what is data-dependent is known when it has run.",
+                f"{self} is not known: {', '.join(self.open)} {'are' if len(self.open) > 1 else 'is'} not known",
+                "Pass arguments, as in f.memory(x, w); what is data-dependent is known only after a run.",
             )
         return number
 

@@ -121,8 +121,8 @@ def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
         if changed:
             place = _binding_of(function.__code__, changed)
             raise CaptureError(
-                f"{function.__name__} binds {', '.join(changed)} outside of itself, which a captured function does not{place}",
-                "Return the new value, and bind it where the function is called.",
+                f"{function.__name__} binds {', '.join(changed)} outside of itself, which captured functions do not support{place}",
+                "Return the new value, and assign it where the function is called.",
             )
         return result
 

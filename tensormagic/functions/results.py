@@ -78,7 +78,7 @@ def numbers_alone(results: Sequence[Any], label: str) -> list[Node]:
         if node is None:
             raise CaptureError(
                 f"{label} returns an object of class {type(value).__name__}, where arrays and numbers are needed",
-                "Return its arrays, in a tuple or a dictionary; a function of tm.tensor alone hands objects over.",
+                "Return its arrays, in a tuple or a dictionary; only functions made by tm.tensor can return objects.",
             )
     return [n for n in nodes if n is not None]
 
@@ -92,12 +92,12 @@ def _node(value: Any, label: str) -> Node | None:
             kind = "an iterator" if isinstance(value, Items) else "a generator"
             name = f"an iterator of class {type(value).__name__}" if isinstance(value, Iterator) else kind
             raise CaptureError(
-                f"{label} returns {name}, which would run after the call, outside of what is captured",
-                "Return what it gives: a list, or an array.",
+                f"{label} returns {name}, which would run after the call, outside of captured code",
+                "Return a list or an array instead.",
             ) from None
         if package_of(type(value)) == "tensormagic":
             raise CaptureError(
-                f"{label} returns an object of class {value.__class__.__name__} that it has made from captured values",
+                f"{label} returns an object of class {value.__class__.__name__} made from captured values",
                 "Make the object outside, and pass it as an argument.",
             ) from None
         return None

@@ -87,12 +87,12 @@ def _hold(stated: AnyStated) -> None:
     level, fault = stated.rule.level, stated.trial().fault
     if fault:
         kind = "for which shapes, as in `if A.shape == B.T.shape`, or" if isinstance(stated, StatedArrays) else ""
-        raise RuleError(f"{stated.rule.name} is no {level} rule: {fault}", _advice(level, fault, kind))
+        raise RuleError(f"{stated.rule.name} is not a {level} rule: {fault}", _advice(level, fault, kind))
 
 
 def _advice(level: str, fault: str, kind: str) -> str:
     if "accurate" in fault or "bits" in fault:
-        return f"Say that it is true of real numbers only: level {LEVELS[LEVELS.index(level) + 1]!r}."
+        return f"Declare it true of real numbers only: level {LEVELS[LEVELS.index(level) + 1]!r}."
     return " ".join(f"Say after `if` {kind} for which numbers it holds.".split())
 
 
@@ -133,7 +133,7 @@ def rule(function: Callable[..., Iterator[Any]] | None = None, *, level: str = "
     >>> rules.remove("hyperbolic")
     """
     if level not in LEVELS:
-        raise ValueError(f"level is one of {', '.join(LEVELS)}; not {level!r}")
+        raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
     if function is None:
         return lambda given: rule(given, level=level)
     if not inspect.isgeneratorfunction(function):
@@ -193,7 +193,7 @@ def stated_rules(text: str, source: str, level: str, space: Mapping[str, Any] | 
             try:
                 found.append(_of_line(stated, f"{source}:{number}", level, number, space or {}))
             except (ParseError, SyntaxError) as error:
-                what = error.message if isinstance(error, TensorError) else f"this is no expression: {error.msg}"
+                what = error.message if isinstance(error, TensorError) else f"this is not an expression: {error.msg}"
                 hint = getattr(error, "hint", "") or "A rule is `pattern -> replacement`, then perhaps `if`."
                 refused = ParseError(what, hint)
                 refused.lineno = number  # type: ignore[attr-defined]

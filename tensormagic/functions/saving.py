@@ -127,15 +127,17 @@ def _refuse_outside(graph: Graph, name: str) -> None:
     """Refuse what no file can hold: Python's functions, exceptions of the user's own."""
     for node in _every(graph):
         if node.op.name == "outside":
-            raise CaptureError(f"{name} calls {str(node['call']).rstrip(',')} when it runs, which no file holds", _SAVE)
+            raise CaptureError(
+                f"{name} calls {str(node['call']).rstrip(',')} when it runs, which cannot be saved in a file", _SAVE
+            )
         unknown = _unknown(node)
         if unknown:
-            raise CaptureError(f"{name} uses {unknown}, which no file holds", _SAVE)
+            raise CaptureError(f"{name} uses {unknown}, which cannot be saved in a file", _SAVE)
     if parse(graph.text, registry).text != graph.text:
-        raise CaptureError(f"the graph of {name} is not what its text says", _SAVE)
+        raise CaptureError(f"the graph of {name} does not match its text", _SAVE)
 
 
-_SAVE = "Send the function itself (it is pickled by its source), or leave that to the caller."
+_SAVE = "Send the function itself (it is pickled as source), or do this in the caller."
 
 
 def _every(graph: Graph) -> Iterator[Node]:
@@ -186,7 +188,7 @@ def _written(tree: Any, leaf: Callable[[Any], Form | None], name: str, does: str
         return form_of(tree, leaf)
     except UnwritableError as error:
         raise CaptureError(
-            f"{name} {does} {error}, which no file holds",
+            f"{name} {does} {error}, which cannot be saved in a file",
             "Use arrays, numbers, texts, and tuples, lists and dictionaries of these.",
         ) from None
 
@@ -284,7 +286,7 @@ def _about(parts: Mapping[str, bytes]) -> dict[str, Any]:
             k: about[k] for k in ("name", "math", "device", "names", "arguments", "results", "machines", "versions")
         }
     except (LookupError, TypeError, ValueError) as error:
-        raise FormatError(f"the file does not say what it holds: {error}") from None
+        raise FormatError(f"the file has no readable description: {error}") from None
     if format_ > FORMAT:
         raise FormatError(
             f"the file is of format {format_}, and this version reads {FORMAT}",
@@ -298,13 +300,13 @@ def _graph(parts: Mapping[str, bytes], part: str, about: Mapping[str, Any]) -> G
         graph = parse(parts[part].decode(), registry)
     except (KeyError, UnicodeDecodeError, ParseError) as error:
         raise FormatError(
-            f"the graph was written by another version ({about['versions']}), and is not understood: {error}",
+            f"the graph was written by another version ({about['versions']}), and cannot be read: {error}",
             "Save the function again with this version.",
         ) from None
     for node in _every(graph):
         unknown = _unknown(node) or next((str(t.dtype) for t in node.types if t.dtype.kind not in _NUMBERS), "")
         if unknown:
-            raise FormatError(f"the graph uses {unknown}, which is taken from no file")
+            raise FormatError(f"the graph uses {unknown}, which is never loaded from a file")
     names = tuple(map(str, about["names"]))
     return Graph(graph.parameters, graph.results, graph.guards, names if len(names) == len(graph.parameters) else ())
 
@@ -314,7 +316,7 @@ def _check(graph: Graph, rewritten: Graph, about: Mapping[str, Any], arguments: 
     same = graph.parameters == rewritten.parameters and len(graph.results) == len(rewritten.results)
     same = same and all(a.type.form == b.type.form for a, b in zip(graph.results, rewritten.results, strict=True))
     if not same or not isinstance(arguments, tuple) or parted(about["math"])[0] not in config.ALLOWED["math"]:
-        raise FormatError("the parts of the file are not of one function")
+        raise FormatError("the parts of the file do not belong together")
 
 
 def _device(saved: str) -> str:

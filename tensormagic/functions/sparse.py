@@ -171,8 +171,8 @@ class SparseJacobian(Made):
     def _completed(self, args: Any, options: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if context.current() is not None:
             raise CaptureError(
-                f"{self.name}({self.function.name}, sparse=True) gives arrays of SciPy, which captured code does not hold",
-                "Call it outside, or leave out sparse=True.",
+                f"{self.name}({self.function.name}, sparse=True) returns SciPy arrays, which captured code cannot hold",
+                "Call it outside of captured code, or leave out sparse=True.",
             )
         leaves, build = flatten((args, options))
         args, options = build(iter([v.numpy() if isinstance(v, Tensor) else v for v in leaves]))

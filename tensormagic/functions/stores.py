@@ -63,7 +63,7 @@ class Stores:
             The caller's own objects: an input that is none of these is a copy of one.
         """
         if not self.fits(values):
-            raise Changed("an argument lies in memory in another way than when the function was captured")
+            raise Changed("an argument has another memory layout than when the function was captured")
         for number in self.inputs:
             self._check_target(number, values, given)
 
@@ -73,7 +73,7 @@ class Stores:
             return
         if not any(target is v or _is_alike(target, v) for v in given):
             raise CaptureError(
-                f"{self.label} stores into its argument {name}, which is no NumPy array", f"Pass np.asarray({name})."
+                f"{self.label} stores into its argument {name}, which is not a NumPy array", f"Pass np.asarray({name})."
             )
         if not target.flags.writeable:
             raise ValueError("assignment destination is read-only")
@@ -155,4 +155,4 @@ def _has_changed(containers: Any, before: list[Any], form: Any) -> bool:
 
 
 def _container_changed(label: str) -> CaptureError:
-    return CaptureError(f"{label} changes a container that it is given", "Make a new one, and return it.")
+    return CaptureError(f"{label} changes a container that is an argument", "Make a new one, and return it.")

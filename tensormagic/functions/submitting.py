@@ -175,7 +175,7 @@ def submit(fun: Any, /, *args: Any) -> Submitted:
     """
     if context.current() is not None:
         raise CaptureError(
-            "tm.submit is called in captured code, which is no run",
+            "tm.submit is called in captured code",
             "Call it in plain Python, with the captured function.",
         )
     given = _own(args)
@@ -231,8 +231,8 @@ def _owned(value: Any) -> Any:
     if isinstance(value, _PLAIN):
         return value
     raise ArgumentError(
-        f"tm.submit takes arrays, numbers, texts and containers of these; not {type(value).__name__}, which could change while it runs",
-        "Pass its arrays; of a generator, pass a seed and make the generator in the function.",
+        f"tm.submit takes arrays, numbers, texts and containers of these, not {type(value).__name__}, which could change while it runs",
+        "Pass its arrays; instead of a random generator, pass a seed and make the generator in the function.",
     )
 
 

@@ -102,7 +102,7 @@ def checked_place(device: str, transfers: str = "") -> tuple[str, str]:
     """A device and what is said of copies, each one that there is."""
     for name, value in (("device", device), ("transfers", transfers)):
         if value and value not in config.ALLOWED[name]:
-            raise ValueError(f"{name} is one of {', '.join(sorted(config.ALLOWED[name]))}; not {value!r}")
+            raise ValueError(f"{name} must be one of {', '.join(sorted(config.ALLOWED[name]))}, not {value!r}")
     if device == "gpu":
         current()
     return device, transfers

@@ -122,7 +122,7 @@ def traced(fun: Any, types: tuple[Any, ...]) -> Traced:
     found = _trace(function, types)
     if left_behind(mark, known=False):
         raise CaptureError(
-            f"{found.name} leaves a value in an object, and what is captured for types has none",
+            f"{found.name} stores a value in an object, but code compiled for types has no values",
             "Return the value; or use tm.tensor, which runs the function at every call.",
         )
     return found
@@ -271,7 +271,7 @@ def _code(self: Tensor, target: str = "cpu") -> str:
         ``"numpy"``: a function in plain NumPy.
     """
     if target not in _SOURCES:
-        raise ValueError(f"there is code for 'cpu', 'cuda' and 'numpy'; not for {target!r}")
+        raise ValueError(f"there is code for 'cpu', 'cuda' and 'numpy', not for {target!r}")
     return _SOURCES[target](_executable(self))
 
 

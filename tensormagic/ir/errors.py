@@ -70,7 +70,7 @@ class ForeignStoreError(CaptureError):
 
 
 class ValueNeededError(CaptureError):
-    """Code that needs the value of what is being captured."""
+    """Code that needs a value, but the code is only being captured."""
 
 
 class SharedError(CaptureError):

@@ -169,7 +169,7 @@ def holds(guard: Guard, value_of: Callable[[Any], int]) -> bool:
     return a == b if relation == "==" else a >= b
 
 
-NOT_STRETCHED = "Sizes that depend on data are not stretched where they happen to be 1: use np.broadcast_to."
+NOT_STRETCHED = "A size that depends on data is not broadcast when it happens to be 1: use np.broadcast_to."
 
 
 def singles(guard: Guard) -> tuple[Size, ...]:
@@ -522,7 +522,7 @@ def _canonical(order: Mapping[Any, int], solved: Mapping[Any, Size], rest: Seque
 def _solvable(difference: Size, order: Mapping[Any, int], given: bool) -> tuple[Any, Size] | None:
     """What stands alone and with a unit factor in ``difference``, and what makes that zero: the last symbol, or what is ``given``."""
     if isinstance(difference, int):
-        raise GuardError("sizes that were taken for equal are not")
+        raise GuardError("sizes that were assumed equal are not")
     found: tuple[tuple[int, int], Any, Size] | None = None
     for monomial, coefficient in difference.terms:
         if len(monomial) != 1 or monomial[0][1] != 1 or abs(coefficient) != 1:

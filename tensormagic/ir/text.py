@@ -35,7 +35,8 @@ def about(graph: Graph) -> str:
         return ""
     called = [f"%{k} is {name}" for k, name in enumerate(graph.names)]
     sizes = [f"{symbol_} is {said}" for symbol_, said in extents(graph.names, graph.parameters).items()]
-    return f"# {'; '.join(', '.join(part) for part in (called, sizes) if part)}\n" if called else ""
+    told = ["a guard is what sizes of arguments have to satisfy"] if graph.guards else []
+    return f"# {'; '.join(', '.join(part) for part in (called, sizes, told) if part)}\n" if called else ""
 
 
 def extents(names: Sequence[str], parameters: Sequence[Node]) -> dict[str, str]:

@@ -94,7 +94,9 @@ def annotate(shown: Portrait, source: str) -> Drawn:
     marks = [number in found and found[number].yellow for number, _ in texts]
     words = table(_TITLE, ("line", "becomes", "numbers computed", "runs in"), rows, marks)[1]
     head = f'<div class="row bare head"><span class="number">line</span>{_HEAD}</div>'
-    title = '<strong>lines</strong> <span class="note">open one for its code; yellow: NumPy runs a part of it</span>'
+    title = (
+        '<strong>lines</strong> <span class="note">click a line for its code; yellow: NumPy runs a part of it</span>'
+    )
     page = f'<div class="{SCOPE} tm-lines"><style>{style(page=True)}{_STYLE}</style>{title}{head}{"".join(pages)}</div>'
     return Drawn(page, words, _picture(texts, found, whole).picture("lines of the cell", words))
 
@@ -201,7 +203,7 @@ def _code(shown: Portrait, kernel: PlannedKernel, number: int, line: int) -> str
     others = sorted({n for n in lines if n is not None} - {line})
     shared = f", shared with line{'s' * (len(others) > 1)} {', '.join(map(str, others))}" if others else ""
     code = "\n".join(rows)
-    return f'<p>kernel {number}{shared}; what this line became is marked</p><pre tabindex="0">{code}</pre>'
+    return f'<p>kernel {number}{shared}; the code of this line is marked</p><pre tabindex="0">{code}</pre>'
 
 
 def _around(texts: list[str], marked: list[int]) -> set[int]:
@@ -220,7 +222,7 @@ def _around(texts: list[str], marked: list[int]) -> set[int]:
 def _calls(line: Line) -> str:
     """The library calls of a line."""
     quick = [c for c in line.calls if c not in line.slow]
-    parts = [("a library computes", quick), ("NumPy computes, since no kernel does", line.slow)]
+    parts = [("computed by a library", quick), ("computed by NumPy, outside of kernels", line.slow)]
     return "".join(
         f'<p>{head}</p><pre tabindex="0">{escape(chr(10).join(calls), quote=False)}</pre>'
         for head, calls in parts

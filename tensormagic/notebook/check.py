@@ -58,7 +58,7 @@ def _gradient_row(outcome: Outcome, name: str) -> list[str]:
     if not name.isidentifier():
         return [f"grad_{name}", "–", "not checked: a part of a container"]
     if name not in outcome.notebook or name not in outcome.code.parsed.reads:
-        return [f"grad_{name}", "–", "not checked: the cell binds it itself"]
+        return [f"grad_{name}", "–", "not checked: the cell assigns it itself"]
     start = np.asarray(outcome.notebook[name], np.float64)
     moved = _function(outcome, name, start)
     scale = max(float(np.abs(gradient).max(initial=0.0)), 1e-30)
@@ -68,7 +68,7 @@ def _gradient_row(outcome: Outcome, name: str) -> list[str]:
         worst = max(worst, abs(_slope(moved, start, index) - gradient[index]) / scale)
     part = "" if start.size <= _MOST else f" ({_MOST} of {start.size} elements)"
     verdict = "agrees" if worst <= _TOLERANCE else f"differs{_culprit(outcome, name)}"
-    return [f"grad_{name} against differences{part}", f"{worst:.1e}", verdict]
+    return [f"grad_{name} against finite differences{part}", f"{worst:.1e}", verdict]
 
 
 def _culprit(outcome: Outcome, name: str) -> str:

@@ -26,7 +26,7 @@ __all__ = ["TensorDefault"]
 
 ON = (
     "Cells without a magic are captured from here on, as if each began with %%tensor. "
-    "One cell is left out by %%tensor --plain as its first line; %tensor_default off ends it."
+    "Begin a cell with %%tensor --plain to leave it out; %tensor_default off ends this."
 )
 RESTORED = "This notebook has %tensor_default on. " + ON.replace("from here on, ", "")
 OFF = "Cells run as they are written; those that begin with %%tensor are captured."
@@ -53,7 +53,7 @@ class TensorDefault(Magics):
     @no_var_expand
     @line_magic
     @describe(
-        ("STATE", None, "on or off; without it, which of the two it is"),
+        ("STATE", None, "on or off; without it, the current state is shown"),
         usage="%tensor_default [on | off]",
         example="%tensor_default on",
     )
@@ -65,7 +65,7 @@ class TensorDefault(Magics):
         """
         state = arguments(self.tensor_default, line).STATE
         if state not in {"", "on", "off"}:
-            raise UsageError(f"%tensor_default is on or off; not {state!r}")
+            raise UsageError(f"%tensor_default takes on or off, not {state!r}")
         self.on = state == "on" if state else self.on
         self._untold = False
         return self._banner(ON if self.on else OFF)

@@ -397,8 +397,7 @@ def bundle(
             pictures = [panel.picture for panel in panels if isinstance(panel, Drawn)]
             made |= {"image/svg+xml": pictures[0]} if len(pictures) == 1 else {}
         return made, {}
-    view = GraphView(scene, expanded=expanded)
-    view.scene = {**view.scene, "line": line}  # what stands above the closed graph
+    view = GraphView(scene, expanded=expanded, line=line)
     views.add(view)
     live, metadata = view._repr_mimebundle_()  # pyright: ignore[reportPrivateUsage] (IPython's name)
     return {
@@ -416,7 +415,7 @@ def with_heading(picture: str, line: str) -> str:
     found = _ROOT.match(picture)
     if found is None:
         return picture
-    wide, tall = max(float(found[1]), 480.0), float(found[2])
+    wide, tall = max(float(found[1]), svg.NARROW + 2 * svg.MARGIN), float(found[2])
     rows = [row for one in line.split("\n") for row in _wrapped(clean(one, 600), wide - 2 * svg.MARGIN)]
     top = 20.0 * len(rows) + 8
     texts = "".join(f'<text class="view" x="16" y="{20 * k + 22}">{escape(row)}</text>' for k, row in enumerate(rows))

@@ -73,8 +73,8 @@ def own_iterators(code: Code, notebook: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in _iterators(code, notebook):
         if isinstance(value, GeneratorType):
             raise UsageError(
-                f"%%tensor --plain: {name} is a generator, and what it gives cannot be had twice, once for the value and "
-                f"once for the gradient; take what the cell needs of it in a cell before"
+                f"%%tensor --plain: {name} is a generator, whose values can be read only once, but the cell runs twice, "
+                f"for its value and for its gradient; read what the cell needs in an earlier cell"
             )
         space[name] = copy.copy(value)
     return space

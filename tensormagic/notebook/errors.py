@@ -280,16 +280,12 @@ def _hint(error: BaseException, near: Mapping[str, Any]) -> str:
         return " ".join(error.hint.split())
     if isinstance(error, NameError) and error.name in unbound:
         cell = unbound[error.name]
-        return f"{cell} would have bound {error.name}, and ended in an error: mend that cell and run it first."
+        return f"{cell} would have bound {error.name}, and ended in an error: fix that cell and run it first."
     if isinstance(error, NameError) and error.name:
-        words = list(dict.fromkeys([*(n for n in near if not n.startswith("_")), *dir(builtins)]))
-        found = difflib.get_close_matches(error.name, words, 3, 0.6)
-        known = (
-            f"Did you mean {' or '.join(found)}?"
-            if found
-            else f"No variable of the notebook has a name like {error.name}."
-        )
-        return f"{known} Names are bound by the cells that have run."
+        for words in ([n for n in near if not n.startswith("_")], dir(builtins)):
+            if found := difflib.get_close_matches(error.name, words, 3, 0.6):
+                return f"Did you mean {' or '.join(found)}?"
+        return f"No variable has a name like {error.name}. Has the cell that assigns it been run?"
     if isinstance(error, AttributeError) and error.name and error.obj is not None:
         words = [n for n in dir(error.obj) if not n.startswith("_")]
         found = difflib.get_close_matches(error.name, words, 3, 0.6)

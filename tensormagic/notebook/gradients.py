@@ -70,8 +70,8 @@ class Parted:
                 id(v) for v in own.values()
             }:
                 raise CaptureError(
-                    f"the cell changes {name}, which it differentiates with respect to",
-                    f"Bind the new values to other names, and change {name} in the next cell.",
+                    f"the cell changes {name}, and --grad asks for the gradient with respect to it",
+                    f"Give the new values other names, and change {name} in the next cell.",
                 )
 
     def whole(self, name: str, gradients: Mapping[str, Tensor]) -> Any:
@@ -111,7 +111,7 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
     if not nodes:
         return {}
     if result is None:
-        raise UsageError("%%tensor --grad: the cell has no value; end it in an expression, or name one with --of")
+        raise UsageError("%%tensor --grad: the cell has no value; end it with an expression, or name a value with --of")
     top = node_of(result)
     moving = list(nodes.values())
     apart = [
@@ -147,8 +147,8 @@ def _refuse_lost(captured: Captured, nodes: Mapping[str, Node]) -> None:
             if depends([number], node):
                 with placed(lambda site=site: site):
                     raise CaptureError(
-                        f"what depends on {name} is stored here into an array that the cell does not know: grad_{name} would leave it out",
-                        "Bind the array to a name in an earlier cell, and store into that; or make a new one: w = w - g.",
+                        f"what depends on {name} is stored here into an array that is not captured: grad_{name} would leave it out",
+                        "Give the array a name in an earlier cell, and store into that; or make a new array: w = w - g.",
                     )
 
 
@@ -158,9 +158,7 @@ def _tell_taken(code: Code, captured: Captured, nodes: Mapping[str, Node]) -> No
         for name, node in nodes.items():
             if depends([number], node):
                 place = errors.of_site(site)
-                message = (
-                    f"a number was taken here that depends on {name}: grad_{name} leaves out what was made of it\n"
-                )
+                message = f"a number that depends on {name} was read here: grad_{name} leaves out whatever was computed from it\n"
                 warnings.warn_explicit(
                     message + "\n".join(place.drawn()), ConstantGradientWarning, code.cell.label, place.line
                 )
@@ -209,8 +207,8 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
     tensor = value if isinstance(value, Tensor) else input_of(value, name)
     if isinstance(tensor, Labelled) and tensor.detached:
         raise DifferentiationError(
-            f"{name} is used by methods of pandas in this cell: there is no derivative of what these compute",
-            f"Take {name}.to_numpy(), and NumPy's functions of it.",
+            f"{name} is used by pandas methods in this cell, and these have no derivative",
+            f"Use {name}.to_numpy() and NumPy functions instead.",
         )
     node = None
     if tensor is not None:
@@ -222,7 +220,7 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
         what = f"{node.type}" if node is not None else type(value).__name__
         raise DifferentiationError(
             f"{name} is {what}: there is no derivative with respect to it",
-            f"Make it a float: {name} = np.asarray({name}, float).",
+            f"Convert it to a float: {name} = np.asarray({name}, float).",
         )
     return node
 

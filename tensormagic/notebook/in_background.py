@@ -28,13 +28,13 @@ def refuse(outcome: Outcome, captured: Captured) -> None:
     elif random.advanced(captured.capture):
         what = "draws random numbers from a generator of the notebook"
     elif any(isinstance(v, Partial) for v in outcome.outputs.values()):
-        what = "binds names under data-dependent conditions"
+        what = "assigns names under data-dependent conditions"
     elif captured.capture.on_values or captured.deleted:
         what = f"runs {captured.capture.on_values[0]} on values" if captured.capture.on_values else "deletes names"
     else:
         return
     raise UsageError(
-        f"%%tensor --async: the cell {what}, and cells behind it rely on that: bind new names instead, or leave --async out"
+        f"%%tensor --async: the cell {what}, and later cells rely on that: assign new names instead, or leave out --async"
     )
 
 

@@ -49,9 +49,7 @@ def plain_python(text: str, shell: Any) -> str:
         return _checked(text)
     inner = next((line.split()[0] for line in text.splitlines() if line.lstrip().startswith("%%")), None)
     if inner is not None:
-        raise UsageError(
-            f"{inner} cannot stand inside a %%tensor cell: it has to be the first line of a cell of its own"
-        )
+        raise UsageError(f"{inner} cannot be used inside a %%tensor cell: it must be the first line of its own cell")
     # a comment in front, or IPython would drop the empty lines that the cell begins with, and count lines from there
     made: str = shell.transform_cell("#\n" + text).partition("\n")[2]
     return _checked(made)
@@ -78,8 +76,8 @@ def _checked(made: str) -> str:
     for found in _CALL.finditer(made):
         if found[2] in _RUN_CODE:
             raise UsageError(
-                f"%{found[2]} cannot stand inside a %%tensor cell: it would run code over the notebook's variables, "
-                "not over the cell's. Put it into a cell of its own; for speed there is %%tensor -t"
+                f"%{found[2]} cannot be used inside a %%tensor cell: it would use the notebook's variables, not those of "
+                "the cell. Put it into its own cell; to time a cell, use %%tensor -t"
             )
     return made
 

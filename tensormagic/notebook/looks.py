@@ -24,7 +24,7 @@ from tensormagic.notebook.run import near
 
 __all__ = ["TensorLooks"]
 
-_NAME = ("NAME", None, "the variable that holds the lazy value (default: the last one that was shown)")
+_NAME = ("NAME", None, "the variable that holds the lazy value (default: the last value shown)")
 
 
 @magics_class
@@ -51,7 +51,7 @@ class TensorLooks(Magics):
     @line_magic
     @describe(
         _NAME,
-        ("--wrt", "A,B", "inputs: the gradient with respect to each is written, too (default: all, three at most)"),
+        ("--wrt", "A,B", "inputs whose gradients are shown, too (default: all, at most three)"),
         usage="%tensor_formula [NAME] [--wrt A,B]",
         example="%tensor_formula loss --wrt w,b",
     )
@@ -94,7 +94,7 @@ class TensorLooks(Magics):
     @no_var_expand
     @line_magic
     @describe(
-        ("--clear", None, "delete the machine code that is kept"),
+        ("--clear", None, "delete the cached machine code"),
         usage="%tensor_cache [--clear]",
         example="%tensor_cache\n%tensor_cache --clear",
     )
@@ -120,7 +120,7 @@ class TensorLooks(Magics):
         """The lazy value of that name, or the last one that was shown."""
         value = self.shell.user_ns.get(name) if name else self._last()
         if not isinstance(value, Tensor):
-            what = "none was shown yet"
+            what = "none has been shown yet"
             if name:
                 known = name in self.shell.user_ns
                 what = (

@@ -37,14 +37,14 @@ __all__ = ["TensorMagics"]
 class TensorMagics(Magics):
     """The magics, and what they remember of one notebook."""
 
-    math = Enum(["", *CHOICES["--math"]], "", help="Which rewrites may be used, where --math is not given.").tag(
+    math = Enum(["", *CHOICES["--math"]], "", help="Which rewrites may be used when --math is not given.").tag(
         config=True
     )
-    show = Unicode("graph", help="What is shown beside the value, where --show is not given.").tag(config=True)
+    show = Unicode("graph", help="What is shown beside the value when --show is not given.").tag(config=True)
     dtype = Enum(
-        ["", *CHOICES["--dtype"]], "", help="The dtype that floating inputs are cast to; empty: their own."
+        ["", *CHOICES["--dtype"]], "", help="The dtype that floating-point inputs are converted to; empty: none."
     ).tag(config=True)
-    device = Enum(["", *CHOICES["--device"]], "", help="The device, where --device is not given.").tag(config=True)
+    device = Enum(["", *CHOICES["--device"]], "", help="The device when --device is not given.").tag(config=True)
     plain = Bool(False, help="Run cells as ordinary Python and NumPy.").tag(config=True)
     quiet = Bool(False, help="Show nothing.").tag(config=True)
     verbose = Bool(False, help="Show errors with their whole traceback.").tag(config=True)
@@ -54,7 +54,7 @@ class TensorMagics(Magics):
         for panel in proposal["value"].split(","):
             if panel.strip() not in {"", *CHOICES["--show"]}:
                 raise TraitError(
-                    f"TensorMagics.show is one or several of {', '.join(CHOICES['--show'])}; not {panel.strip()!r}"
+                    f"TensorMagics.show takes one or several of {', '.join(CHOICES['--show'])}, not {panel.strip()!r}"
                 )
         return proposal["value"]
 
@@ -81,7 +81,7 @@ class TensorMagics(Magics):
         asked, line = of_line(line, self.shell.user_ns) if cell is None else (line, "")
         options = self.options(asked)
         if cell is None and not line:
-            raise UsageError("%tensor takes an expression, as in %tensor X.sum(); a cell of code begins with %%tensor")
+            raise UsageError("%tensor takes one expression, as in %tensor X.sum(); a whole cell begins with %%tensor")
         label, number = self._labelled(), self.next_run()
         marked = cell is None or self.marked(cell)
         options = options if marked or self.running() else replace(options, plain=True)  # a tool's own code
@@ -193,7 +193,7 @@ class TensorMagics(Magics):
         if "speed" in options.show:
             from tensormagic.notebook.speeds.panel import nothing, speed  # seldom asked for, and slow to import
 
-            why = "the cell computes no array or number of its inputs"
+            why = "the cell computes no array or number from its inputs"
             made.append(speed(outcome, shown) if shown is not None and shown.computes else nothing(why))
         made += [check(outcome)] if options.check else []
         if ("graph" in options.show and self.rich) or options.live:

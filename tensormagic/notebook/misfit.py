@@ -21,9 +21,9 @@ __all__ = ["Misfit", "forms", "found_in", "rows", "sheet"]
 _MOST_NAME = 28
 _MOST_AXES = 8
 _SHAPE = r"\((?:\w+,(?: ?\w+)?(?:, ?\w+)*|)\)"
-_BROADCAST = "from the right, two sizes fit where they are equal or one is 1"
-_PRODUCT = "the inner sizes of a product have to be equal"
-_JOINED = "but for the axis along which they are joined, all sizes have to be equal"
+_BROADCAST = "compared from the right, sizes must be equal, or one of them 1"
+_PRODUCT = "the inner sizes of a product must be equal"
+_JOINED = "all sizes must be equal, except along the axis that is joined"
 
 # what messages say: a pattern, how the shapes are aligned, and the rule
 _KNOWN: tuple[tuple[re.Pattern[str], str, str], ...] = (

@@ -48,12 +48,12 @@ def nan_panel(shown: Portrait, source: str) -> Panel:
         found = list(_made_in(graph, shown.values, shown.number, shown.graph.names))
     rows = sorted((_line(shown, made) or 0, k, made) for k, made in enumerate(found))
     if not rows:
-        return table("nan: none on the way to this value", ("",), [])
+        return table("nan: none in the computation of this value", ("",), [])
     lines = source.splitlines()
     more = f" (and {len(rows) - _MOST} more places)" if len(rows) > _MOST else ""
     head = ("where", "operation", "first nan at", "of")
     told = [[_place(made, line, lines), _operation(made), *_told(made)] for line, _, made in rows[:_MOST]]
-    return table(f"nan: made here first{more}", head, told, [True])
+    return table(f"nan: first made here{more}", head, told, [True])
 
 
 def _line(shown: Portrait, made: _Made) -> int | None:

@@ -58,35 +58,51 @@ before the expression, as in `%tensor --math exact X.sum()`.
 # one row an option: its spellings, its metavariable or None for a switch, and what it does
 _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (("-n", "--name"), "NAME", "the same as NAME before the options"),
-    (("-i", "--input"), "A,B", "which names are inputs (default: all of the notebook's that the cell reads)"),
-    (("-o", "--output"), "A,B", "which names are handed back (default: every name that the cell binds)"),
-    (("--grad",), "A,B", "gradient of the cell's last expression with respect to A, B, as lazy values grad_A, grad_B"),
-    (("--of",), "NAME", "of which name instead"),
-    (("--device",), "DEVICE", "cpu, gpu, or auto, which chooses by sizes; results stay on the card"),
-    (("--transfers",), "POLICY", "copies that nobody asked for: warn, explicit (no arrays), refuse (nothing at all)"),
+    (("-i", "--input"), "A,B", "names of the inputs (default: all variables of the notebook that the cell reads)"),
+    (("-o", "--output"), "A,B", "names that the notebook gets (default: all that the cell assigns)"),
+    (("--grad",), "A,B", "gradients of the cell's last expression with respect to A and B, as grad_A and grad_B"),
+    (("--of",), "NAME", "with --grad: take the gradient of this variable instead of the last expression"),
+    (("--device",), "DEVICE", "cpu, gpu, or auto, which chooses by size; results stay on the graphics card"),
+    (
+        ("--transfers",),
+        "POLICY",
+        "copies to and from the card that you did not ask for: warn, explicit (refuse arrays), refuse (refuse all)",
+    ),
     (("--exclusive",), None, "short for --device gpu --transfers refuse"),
-    (("--async",), None, "return at once, with a future: the cell is computed in the background"),
-    (("--math",), "LEVEL", "which rewrites may be used: exact (same bits), stable (never less accurate), real"),
+    (("--async",), None, "return a future at once, and compute the cell in the background"),
+    (
+        ("--math",),
+        "LEVEL",
+        "which rewrites may be used: exact (same bits as NumPy), stable (never less accurate), real (true of real numbers)",
+    ),
     (
         ("--without",),
         "THEMES",
-        "what to leave out: themes of rules by name, stability, loops, fusion; several with commas",
+        "what to leave out: themes of rules, stability, rules, loops, fusion; separate several by commas",
     ),
-    (("--dtype",), "DTYPE", "float32 or float64: casts floating inputs on the way in"),
-    (("--show",), "WHAT", f"{', '.join(SHOWN)} or none; several with commas"),
-    (("-a", "--annotate"), None, "the cell's lines, each with its ops and kernel, yellow where it stays in NumPy"),
-    (("-t", "--time"), None, "speed and accuracy against the same cell in plain NumPy"),
-    (("--against",), "PACKAGES", "as -t, and against jax, pytensor or torch too, where they can run the cell as it is"),
+    (("--dtype",), "DTYPE", "float32 or float64: convert floating-point inputs to it"),
+    (
+        ("--show",),
+        "WHAT",
+        f"{', '.join(SHOWN)} or none; separate several by commas",
+    ),
+    (("-a", "--annotate"), None, "what became of each line: its operations and its kernel, yellow where NumPy runs it"),
+    (("-t", "--time"), None, "speed and accuracy, compared with plain NumPy"),
+    (
+        ("--against",),
+        "PACKAGES",
+        "like -t, and compared with jax, pytensor or torch, too, if they can run the cell unchanged",
+    ),
     (
         ("--live",),
         "A=START:STOP[:STEP]",
-        "sliders, ends included; several with commas; value, slope and picture follow; x=VECTOR draws a vector over another",
+        "a slider for A, with value, slope and plot; separate several by commas; x=VECTOR is the axis of a plotted vector",
     ),
-    (("--check",), None, "gradients held against finite differences, the value against NumPy"),
-    (("--plain",), None, "run the cell as ordinary Python and NumPy, uncaptured"),
+    (("--check",), None, "compare gradients with finite differences, and the value with NumPy"),
+    (("--plain",), None, "run the cell as ordinary Python and NumPy, without capturing it"),
     (("-q", "--quiet"), None, "show nothing"),
     (("-f", "--force"), None, "forget what is cached for this cell"),
-    (("--verbose",), None, "say what happens; errors with their whole traceback"),
+    (("--verbose",), None, "say what happens, and show errors with the whole traceback"),
 )
 OPTIONS: dict[str, str | None] = {spelling: metavar for spellings, metavar, _ in _TABLE for spelling in spellings}
 
@@ -126,7 +142,7 @@ class Options:
 
 def declare(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a magic the options, and their table as its documentation."""
-    help_of = "whether the cell is also bound as a function of this name, of what it reads"
+    help_of = "also make the cell a function of this name, whose arguments are the variables that it reads"
     function = argument("NAME", nargs="?", help=help_of)(function)
     for spellings, metavar, told in reversed(_TABLE):
         more: dict[str, Any] = {"metavar": metavar} if metavar is not None else {"action": "store_true"}
@@ -202,7 +218,7 @@ def read(parser: MagicArgumentParser, line: str, defaults: Mapping[str, Any]) ->
         for value in _split(values.get(option[2:], "")):
             if value not in allowed:
                 raise UsageError(
-                    f"%%tensor {option} is one of {', '.join(allowed)}; not {value!r}{_near(value, allowed)}"
+                    f"%%tensor {option} must be one of {', '.join(allowed)}, not {value!r}{_near(value, allowed)}"
                 )
     values = _placed(values, defaults)
     _refuse(values, defaults)
@@ -268,13 +284,13 @@ def _ranges(given: list[str]) -> tuple[tuple[str, tuple[float, ...]], ...]:
             continue
         parts = ends.split(":")
         if not equals or len(parts) not in {2, 3}:
-            raise UsageError(f"%%tensor --live takes A=START:STOP or A=START:STOP:STEP; not {text!r}")
+            raise UsageError(f"%%tensor --live takes A=START:STOP or A=START:STOP:STEP, not {text!r}")
         name = _identifier(name.strip(), "--live")
         if name in found:
             raise UsageError(f"%%tensor --live has two ranges for {name}")
         found[name] = tuple(_number(part) for part in parts)
     if given and not found:
-        raise UsageError("%%tensor --live takes a range, as in a=0:10, beside what it draws over")
+        raise UsageError("%%tensor --live needs a range, as in a=0:10, beside x=VECTOR")
     return tuple(found.items())
 
 
@@ -297,7 +313,7 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"%%tensor --live takes numbers, as in a=0:10 or a=-1:1:0.1; not {text!r}") from None
+        raise UsageError(f"%%tensor --live takes numbers, as in a=0:10 or a=-1:1:0.1, not {text!r}") from None
 
 
 def _names(values: Mapping[str, Any], option: str) -> tuple[str, ...] | None:
@@ -309,7 +325,7 @@ def _names(values: Mapping[str, Any], option: str) -> tuple[str, ...] | None:
 def _identifier(name: str, option: str) -> str:
     name = unicodedata.normalize("NFKC", name)  # as Python reads it: µ and μ are one name
     if name and (not name.isidentifier() or keyword.iskeyword(name)):
-        raise UsageError(f"%%tensor {option}: {name!r} is no name of a variable")
+        raise UsageError(f"%%tensor {option}: {name!r} is not a name for a variable")
     return name
 
 
@@ -318,26 +334,26 @@ def _placed(values: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, An
     if values.get("exclusive"):
         for option, wanted in (("device", "gpu"), ("transfers", "refuse")):
             if values.setdefault(option, wanted) != wanted:
-                raise UsageError(f"%%tensor --exclusive means --{option} {wanted}; not {values[option]}")
+                raise UsageError(f"%%tensor --exclusive means --{option} {wanted}, not {values[option]}")
     device = values.get("device") or defaults.get("device") or config.device
     if values.get("transfers") and device == "cpu":
-        raise UsageError("%%tensor --transfers is for --device gpu or auto: on the CPU nothing is copied")
+        raise UsageError("%%tensor --transfers needs --device gpu or auto: on the CPU nothing is copied")
     return {**values, "device": device} if values.get("transfers") else values
 
 
 def _refuse(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Say of what is not there that it is not there."""
+    """Refuse options that this machine or another option rules out."""
     device = values.get("device") or defaults.get("device") or config.device
     plain = values.get("plain") or defaults.get("plain") or config.plain
     if device == "gpu" and not plain and not is_there():
         what, mend = missing() or ("", "")
         raise UsageError(f"%%tensor --device gpu: {what}. {mend}")
     if values.get("device") == "gpu" and values.get("plain"):
-        raise UsageError("%%tensor --plain runs on the CPU, and --device gpu does not: leave one of them out")
+        raise UsageError("%%tensor --plain runs on the CPU and cannot be combined with --device gpu")
     if values.get("async"):
         _refuse_beside_async(values, device, plain=plain)
     if values.get("live") and (values.get("plain") or defaults.get("plain") or config.plain):
-        raise UsageError("%%tensor --live shows a captured cell, and --plain captures none: leave one of them out")
+        raise UsageError("%%tensor --live needs a captured cell and cannot be combined with --plain")
 
 
 def _refuse_beside_async(values: Mapping[str, Any], device: str, *, plain: Any) -> None:
@@ -346,12 +362,10 @@ def _refuse_beside_async(values: Mapping[str, Any], device: str, *, plain: Any) 
         (f"--{name}" for name in ("live", "check", "time", "annotate", "against", "show") if values.get(name)), ""
     )
     if asked:
-        raise UsageError(
-            f"%%tensor --async returns before there is a value, which {asked} shows: leave one of them out"
-        )
+        raise UsageError(f"%%tensor --async returns before there is a value and cannot be combined with {asked}")
     if plain or device != "cpu":
         what = "--plain" if plain else f"--device {device}"
-        raise UsageError(f"%%tensor --async is for captured cells on the CPU: leave {what} or --async out")
+        raise UsageError(f"%%tensor --async is for captured cells on the CPU and cannot be combined with {what}")
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -362,14 +376,14 @@ def _explained(message: str, line: str) -> str:
     """An error of the parser in the words of the user's line."""
     found = re.match(r"unrecognized arguments: (.*)", message)
     if found is None:
-        return f"%%tensor: {message}; `%%tensor?` lists the options"
+        return f"%%tensor: {message}; see `%%tensor?`"
     unknown = found[1].split()
     option = next((word for word in unknown if word.startswith("-")), "")
     if not option:
         return f"%%tensor takes one NAME before its options; {unknown[0]!r} is one too many in {line!r}"
     name = option.partition("=")[0]
     near = _near(name, [o for o in OPTIONS if o.startswith("--")])
-    return f"%%tensor has no option {name}{near}; `%%tensor?` lists them"
+    return f"%%tensor has no option {name}{near}; see `%%tensor?`"
 
 
 def _near(word: str, words: Any) -> str:

@@ -39,9 +39,13 @@ class TensorRewriting(Magics):
     @no_var_expand
     @cell_magic
     @describe(
-        ("NAME", None, "what the rules are called together: other rules of that name go (default: rules)"),
-        ("--math", "LEVEL", "exact, stable (default) or real: what is asked of them, and where they are used"),
-        ("--test", None, "only try them, and show what came out"),
+        ("NAME", None, "a name for these rules; they replace earlier rules of that name (default: rules)"),
+        (
+            "--math",
+            "LEVEL",
+            "exact, stable (default) or real: how strictly the rules are tested, and at which levels they are used",
+        ),
+        ("--test", None, "only test the rules, and show the result"),
         usage="%%rewrite [NAME] [--math LEVEL] [--test]",
         example=_EXAMPLE,
     )
@@ -55,7 +59,7 @@ class TensorRewriting(Magics):
         given = arguments(self.rewrite, line, "%%")
         level, name = given.math or "stable", given.NAME or "rules"
         if level not in CHOICES["--math"]:
-            raise UsageError(f"%%rewrite --math is one of {', '.join(CHOICES['--math'])}; not {level!r}")
+            raise UsageError(f"%%rewrite --math must be one of {', '.join(CHOICES['--math'])}, not {level!r}")
         try:
             stated = stated_rules("\n" + cell, name, level, self.shell.user_ns)
             if given.test:
@@ -105,7 +109,9 @@ def _trials(stated: list[AnyStated]) -> Panel:
             raise
         rows.append([rule.rule.name, rule.rule.level, str(found.points), f"{found.apart:.1e}", found.fault or "holds"])
         marks.append(bool(found.fault))
-    return table("rules, tried and not used", ("rule", "level", "points", "largest difference", "verdict"), rows, marks)
+    return table(
+        "rules, tested but not used", ("rule", "level", "points", "largest difference", "verdict"), rows, marks
+    )
 
 
 def _page(panel: Panel) -> Page:

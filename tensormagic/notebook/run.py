@@ -258,7 +258,7 @@ def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
             raise UsageError(f"%%tensor --input: the notebook has no variable {name}{near(name, notebook)}")
     for name in options.outputs or ():
         if name not in binds and name not in notebook:
-            raise UsageError(f"%%tensor --output: the cell does not bind {name}{near(name, binds)}")
+            raise UsageError(f"%%tensor --output: the cell does not assign {name}{near(name, binds)}")
     for name in options.grad:
         if name not in notebook and name not in binds:
             raise UsageError(f"%%tensor --grad: there is no variable {name}{near(name, [*binds, *notebook])}")
@@ -270,13 +270,13 @@ def _checked_name(code: Code, options: Options) -> None:
     """Refuse a name for the cell that the cell itself uses for something else."""
     if options.name and options.name in code.parsed.binds:
         raise UsageError(
-            f"%%tensor {options.name}: the cell assigns {options.name}, so it cannot be the cell's name too; "
-            f"call the cell {'objective' if options.name != 'objective' else 'cost'}, for example"
+            f"%%tensor {options.name}: the cell assigns {options.name}, so the cell cannot have that name, too; "
+            f"call it {'objective' if options.name != 'objective' else 'cost'}, for example"
         )
     if options.name and options.name in code.parsed.reads:
         asked = f"; for several gradients write --grad {','.join(options.grad)},{options.name}" if options.grad else ""
         raise UsageError(
-            f"%%tensor {options.name}: the cell reads {options.name}, which a function of that name would replace{asked}"
+            f"%%tensor {options.name}: the cell reads {options.name}, and a function of that name would replace it{asked}"
         )
 
 

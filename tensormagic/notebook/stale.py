@@ -25,11 +25,14 @@ __all__ = ["Gradients", "Origins"]
 
 _ANEW = "*"  # every gradient may be bound anew here
 _RUNS_CELLS = {"run_cell_magic", "run_line_magic", "run_cell", "magic"}
-_LOOP = """{gradient} is the gradient at the {name} of {cell}; {name} has changed since. {advice}:
+_LOOP = """{gradient} belongs to the {name} that {cell} read; {name} has changed since, but {gradient} has not. {advice}:
+    import tensormagic as tm
     step = tm.value_and_grad({function}, ("{name}",))
     for k in range(100):
         value, (g,) = step({name}={name})
-        {name} -= lr * g"""
+        {name} -= 0.1 * g"""
+
+_NAMED = "Give that cell a name (%%tensor objective --grad ...), run it again, and compute the gradient in every step"
 
 
 @dataclass
@@ -65,7 +68,7 @@ class Gradients:
             bound = f"grad_{name}"
             mine = self._bound.get(bound)
             if bound in space and (mine is None or space[bound] is not mine.gradient):
-                message = f"{bound} was a variable of the notebook; it is now the gradient with respect to {name}"
+                message = f"{bound} was a variable of the notebook, and is now the gradient with respect to {name}"
                 warnings.warn_explicit(message, UserWarning, cell, 1)
             self._bound[bound] = _Bound(gradient, name, nodes[name], cell, function)
             space[bound] = gradient
@@ -83,8 +86,8 @@ class Gradients:
         for name in _used_after(tree, changed, {n: b.name for n, b in held.items()}):
             bound = held[name]
             bound.warned = True
-            advice = f"Call {bound.function} anew" if bound.function else "Name the cell, and call it"
-            function = bound.function or "NAME"
+            advice = "Compute the gradient in every step" if bound.function else _NAMED
+            function = bound.function or "objective"
             message = _LOOP.format(gradient=name, name=bound.name, cell=bound.cell, advice=advice, function=function)
             line = next(k for k, row in enumerate(text.splitlines(), 1) if name in row)
             warnings.warn_explicit(message, StaleGradientWarning, "this cell", line)

@@ -133,7 +133,7 @@ FREXP = Opaque(
     types=_parts_types,
     numpy=np.frexp,
     tangent=_parts_tangent,
-    doc="A fraction from 1/2 to 1, and the power of two that it is times.",
+    doc="A fraction from 1/2 to 1, and an exponent: x is the fraction times 2 to the exponent.",
 )
 
 

@@ -229,7 +229,7 @@ def einsum(subscripts: str, *operands: Node) -> Node:
     """``np.einsum`` over explicit subscripts without ellipsis."""
     inputs, out = split(subscripts)
     if len(inputs) != len(operands):
-        raise ShapeError(f"einsum {subscripts!r} names {len(inputs)} operands, {len(operands)} are given")
+        raise ShapeError(f"einsum {subscripts!r} names {len(inputs)} operands, but {len(operands)} were given")
     dtype = np.result_type(*(n.type.dtype for n in operands))
     if dtype.kind not in "biufc":
         raise DTypeError(f"einsum does not take operands of dtype {dtype}")

@@ -198,7 +198,7 @@ MAX = Fold(
     numpy=lambda x, axis: np.max(x, axis=axis),
     step="maximum",
     tangent=_extreme_tangent,
-    doc="The largest element over axes; nan wins.",
+    doc="The largest element over axes; nan if there is one.",
 )
 MIN = Fold(
     name="min",
@@ -207,7 +207,7 @@ MIN = Fold(
     numpy=lambda x, axis: np.min(x, axis=axis),
     step="minimum",
     tangent=_extreme_tangent,
-    doc="The smallest element over axes; nan wins.",
+    doc="The smallest element over axes; nan if there is one.",
 )
 
 
@@ -227,7 +227,7 @@ ANY = Fold(
     start=lambda _: False,
     step="{0} or {1} != 0",
     differentiable=False,
-    doc="Whether one element is true.",
+    doc="Whether any element is true.",
 )
 ALL = Fold(
     name="all",
@@ -395,13 +395,13 @@ CUMMAX = Row(
     name="cummax",
     numpy=_running_extreme(np.maximum),
     tangent=_running_tangent,
-    doc="The largest element so far along an axis; nan wins.",
+    doc="The largest element so far along an axis; nan from the first nan on.",
 )
 CUMMIN = Row(
     name="cummin",
     numpy=_running_extreme(np.minimum),
     tangent=_running_tangent,
-    doc="The smallest element so far along an axis; nan wins.",
+    doc="The smallest element so far along an axis; nan from the first nan on.",
 )
 
 
@@ -439,7 +439,7 @@ PROD_OTHERS = Row(
     name="prod_others",
     numpy=_others_numpy,
     tangent=_others_tangent,
-    doc="For each element the product of all others: the derivative of prod, right where factors are zero.",
+    doc="For each element the product of all others: the derivative of prod, correct also where factors are zero.",
 )
 
 

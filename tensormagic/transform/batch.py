@@ -39,7 +39,7 @@ from tensormagic.transform.uneven import without_sizes
 
 Stacks = Node | tuple[Node, ...]  # a tuple for the results of a region
 _UNEVEN = "a check of sizes differs within the batch"
-_MASKS = "Work on arrays of one size, with np.where for the elements that count."
+_MASKS = "Work on arrays of one size, with np.where to ignore the others."
 
 
 def batch(results: Sequence[Node], stacks: Mapping[Node, Node], size: Size) -> list[Node | None]:

@@ -227,13 +227,15 @@ def value_and_gradient(result: Node, wrt: Sequence[Node]) -> tuple[Node, list[No
     t = result.type
     if t.shape:
         raise DifferentiationError(
-            f"gradients are of scalars, and this is {t}", "Take its sum or mean, or use tm.jacobian."
+            f"gradients are of scalars, but this is {t}", "Take its sum or mean, or use tm.jacobian."
         )
     if t.dtype.kind != "f":
-        raise DifferentiationError(f"gradients are of real floats, and this is {t}")
+        raise DifferentiationError(f"gradients are of real floats, but this is {t}")
     for node in wrt:
         if not node.type.inexact:
-            raise DifferentiationError(f"there is no derivative with respect to {node.type}", "Make it a float array.")
+            raise DifferentiationError(
+                f"there is no derivative with respect to {node.type}", "Convert it to a float array."
+            )
     one = constant(t.dtype.type(1))
     (value,), found = pull([result], [one], wrt)
     return value, [_shaped(c, node) for c, node in zip(found, wrt, strict=True)]

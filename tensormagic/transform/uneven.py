@@ -57,7 +57,7 @@ def without_sizes(node: Node, moving: Container[Node]) -> Node:
     if node.op not in {SLICE, SET, ADD_AT} or any(_mentions(length, moving) for _, length, _ in slices):
         raise ShapeError(
             f"a size that {node.op.name} needs differs within the batch",
-            "Work on arrays of one size, with np.where for the elements that count.",
+            "Work on arrays of one size, with np.where to ignore the others.",
         )
     axes = [k for k, (start, _, _) in enumerate(slices) if _mentions(start, moving)]
     shape = node.args[0].type.shape

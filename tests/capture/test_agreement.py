@@ -47,7 +47,7 @@ def test_who_is_told_a_size_waits_for_the_check(lines: str, tier: str, monkeypat
     for k in ([2, 3], [0, 0], [3, 2, -1]):  # as many of one as of the other
         np.testing.assert_array_equal(ours(x, y, y + 1, np.array(k)), plain(x, y, y + 1, np.array(k)), strict=True)
     for k in ([1, 2, 1], [1, 1, 2, 2]):  # one beside several, and two beside four
-        with pytest.raises((CaptureError, ValueError, IndexError), match=r"not stretched|do not fit"):
+        with pytest.raises((CaptureError, ValueError, IndexError), match=r"not broadcast|do not fit"):
             ours(x, y, y + 1, np.array(k))
 
 
@@ -55,7 +55,7 @@ def test_iterations_over_what_does_not_fit():
     """A loop over an array is told its length, too."""
     source = "v = y[y > 2]\nw = y[y > 1]\nn = 0\nfor _ in v + w:\n    n = n + 1"
     check(source, y=np.array([0.0, 3.0, 4.0]))
-    with pytest.raises((CaptureError, ValueError), match="not stretched"):
+    with pytest.raises((CaptureError, ValueError), match="not broadcast"):
         cell(source, {"np": np, "y": np.array([0.0, 2.0, 3.0])}).outputs["n"].numpy()
 
 

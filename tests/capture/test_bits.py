@@ -75,7 +75,7 @@ def test_derivatives():
     np.testing.assert_array_equal(batched, 2 * np.frexp(rows)[0] * 2.0 ** -np.frexp(rows)[1])
     tm.check_grads(lambda v: np.ldexp(v, 3) ** 2, (x,), order=2)
     tm.check_grads(lambda v: np.unique(v.reshape(3, 1), axis=0) ** 2, (x,), order=1)
-    with pytest.raises(CaptureError, match="bits of what floats are in, as floats"):
+    with pytest.raises(CaptureError, match="the bits of integers as floats"):
         tm.grad(lambda v: v.view(np.int64).view(np.float64).sum())(x)
 
 

@@ -158,7 +158,7 @@ def caught_float(x: Any, k: Any) -> Any:
     [caught_index, caught_way, caught_iteration, caught_matrix, caught_power, caught_float],
 )
 def test_what_data_decide_is_not_caught_in_a_function(program: Callable[..., Any], k: np.ndarray):
-    with pytest.raises(CaptureError, match=r"in a `try`|a `try` around what may fail"):
+    with pytest.raises(CaptureError, match=r"in a `try`|a `try` around code that may fail"):
         tm.tensor(program)(np.arange(3.0), k)
 
 
@@ -250,7 +250,7 @@ def test_a_call_that_asks_for_floating_point_errors_is_refused_where_a_try_would
 
     function = tm.tensor(caught)
     np.testing.assert_array_equal(function(np.ones(2)), np.ones(2))
-    with np.errstate(all="raise"), pytest.raises(CaptureError, match="a `try` around what may fail"):
+    with np.errstate(all="raise"), pytest.raises(CaptureError, match="a `try` around code that may fail"):
         function(np.zeros(2))
 
 

@@ -22,7 +22,8 @@ def store_in_a_branch(x, flag):
 @pytest.mark.parametrize("value", [1.0, 0.0])
 def test_a_store_in_a_branch_is_no_error_of_the_users(value: float):
     with pytest.raises(
-        CaptureError, match="stores into an array that the function neither is given nor reads by a name"
+        CaptureError,
+        match="stores into an array that is neither an argument of the function nor a variable that it reads",
     ):
         tm.tensor(store_in_a_branch)(np.full((4, 2), value), True)
 
@@ -46,7 +47,7 @@ def test_a_store_of_a_single_element_of_flat_is_refused():
         v.flat[0] = x[0]
         return v
 
-    with pytest.raises(CaptureError, match="hands what is being captured to NumPy's own code") as caught:
+    with pytest.raises(CaptureError, match="passes a lazy value to NumPy's own code") as caught:
         tm.tensor(stored)(np.ones(2), True)
     assert "v.flat[0] = x[0]" in str(caught.traceback[-1].statement)
 

@@ -294,7 +294,7 @@ def test_a_function_without_source_that_may_catch_errors_is_refused(body: str):
         if UNREAD[body]:
             assert_equal(function(np.ones((2, 2))), space["helper"](np.ones((2, 2))), body)
         else:
-            with pytest.raises(CaptureError, match="its source is not to be had"):
+            with pytest.raises(CaptureError, match="its source is not available"):
                 function(np.ones((2, 2)))
     given = laid_out(np.ones((2, 2)))
     ours = captured("y = helper(x)", {"x": given, "helper": space["helper"]})

@@ -353,7 +353,7 @@ def test_a_store_by_a_mask_of_a_part_of_the_array_itself_is_refused():
         y[y > 0] = y[::-1].copy()
         return y
 
-    with pytest.raises(CaptureError, match="which NumPy changes while it is read"):
+    with pytest.raises(CaptureError, match="storing a part of"):
         tm.tensor(turned)(np.array([1.0, 2.0]))
     assert np.array_equal(tm.tensor(of_a_copy)(np.array([1.0, 2.0])), [2.0, 1.0])
 

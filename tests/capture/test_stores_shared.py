@@ -90,7 +90,7 @@ def test_the_gradient_is_with_respect_to_the_value_at_entry():
 @pytest.mark.parametrize("source", ["a[a == a] = b.ravel()", "a.flat[...] = b.ravel()"])
 def test_what_numpy_changes_while_it_is_read_is_refused_under_another_name(source):
     x = _base()
-    with pytest.raises(CaptureError, match="which NumPy changes while it is read"):
+    with pytest.raises(CaptureError, match="storing a part of"):
         cell(source, {"a": x.T, "b": x})
     run_both(lambda: {"a": _base().T, "b": _base()}, source)
     run_both(lambda: dict(zip("ba", (y := _base(), y.T), strict=True)), source.replace("= b", "= b.copy()"))

@@ -100,9 +100,9 @@ def test_derivatives_store_as_the_function_does():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("t[0][:] -= g", "stores into an array that the function neither is given"),
+        ("t[0][:] -= g", "stores into an array that is neither an argument"),
         ("p['w'] -= w0", "shares memory with w0"),
-        ("m.w -= g\no.kept = m.w", "keeps it or a part of it in another object"),
+        ("m.w -= g\no.kept = m.w", "keeps it, or a part of it, in another object"),
     ],
 )
 def test_what_is_refused(text, words):

@@ -81,7 +81,7 @@ def test_a_table_has_columns_of_their_own_kinds():
     assert tm.grad(lambda w, d: (d["a"] * w - d.n)[d.a > 1].sum() * len(d))(1.5, table) == 4.0
     np.testing.assert_array_equal(tm.tensor(lambda d: d[["a", "n"]].to_numpy())(table), table[["a", "n"]].to_numpy())
     for wrong in (lambda d: d["s"].sum(), lambda d: d["g"].sum(), lambda d: d.mean(), lambda d: d + 1):
-        with pytest.raises(tm.TensorError, match="kinds"):
+        with pytest.raises(tm.TensorError, match=r"several kinds|differ in kind"):
             tm.tensor(wrong)(table)
 
 
@@ -129,7 +129,7 @@ def test_two_runs_that_differ_are_no_value_and_its_derivative():
         STATE[:] = rng.normal(size=3) * x
         return STATE.sum()
 
-    with pytest.raises(CaptureError, match="would be of two"):
+    with pytest.raises(CaptureError, match="come from two different runs"):
         tm.vjp(drawn, X[:3])
 
 

@@ -147,7 +147,7 @@ def test_a_refused_call_has_changed_nothing() -> None:
     for size in (2, 3):
         own: list[float] = []
         for out in (own, LOG):
-            with pytest.raises(tm.CaptureError, match="noted changes a container that it is given"):
+            with pytest.raises(tm.CaptureError, match="noted changes a container that is an argument"):
                 tm.tensor(noted)(np.ones(size), out)
             assert (own, LOG) == ([], [])
 

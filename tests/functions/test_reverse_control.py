@@ -1,4 +1,4 @@
-"""Reverse mode through loops, branches and calls: against differences, against forward mode, at orders 1 to 3, in batches."""
+"""Reverse mode through loops, branches and calls: against finite differences, against forward mode, at orders 1 to 3, in batches."""
 
 import math
 

@@ -264,7 +264,7 @@ def test_newton_steps_by_a_sparse_solver():
 def test_what_is_refused():
     with pytest.raises(DifferentiationError, match="whose sizes depend on the argument"):
         tm.jacobian(lambda x: x[x > 0], sparse=True)(X)
-    with pytest.raises(CaptureError, match="gives arrays of SciPy, which captured code does not hold"):
+    with pytest.raises(CaptureError, match="returns SciPy arrays, which captured code cannot hold"):
         tm.vmap(tm.jacobian(np.sin, sparse=True))(GRID)
     with pytest.raises(DifferentiationError, match="which has no derivative"):
         tm.jacobian(np.argmax, sparse=True)(X)

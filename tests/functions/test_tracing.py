@@ -61,7 +61,7 @@ def test_compiled():
             f.run(*wrong)
     with pytest.raises(TypeError):
         f.run(np.ones((4, 3)))
-    with pytest.raises(ValueError, match="device is one of auto, cpu, gpu; not 'tpu'"):
+    with pytest.raises(ValueError, match="device must be one of auto, cpu, gpu, not 'tpu'"):
         tm.compile(loss, "float64[n, 3]", "float64[3]", device="tpu")
 
 

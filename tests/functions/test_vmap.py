@@ -176,7 +176,7 @@ def test_other_mistakes():
         tm.vmap(affine, in_axes=(None, 2))(W, np.zeros((4, 3)))
     with pytest.raises(ShapeError, match="out_axes is None for a result that differs between examples, of shape"):
         tm.vmap(lambda x: x * 2, out_axes=None)(W)
-    with pytest.raises(ShapeError, match=r"out_axes of vmap\(<lambda>\): \(0, 0\) does not have the form"):
+    with pytest.raises(ShapeError, match=r"out_axes of vmap\(<lambda>\): \(0, 0\) does not have the structure"):
         tm.vmap(lambda x: x * 2, out_axes=(0, 0))(W)
     with pytest.raises(TypeError):
         tm.vmap(lambda x: x * 2, in_axes="0")(W)

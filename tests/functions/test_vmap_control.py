@@ -315,7 +315,7 @@ def test_stores_into_what_all_examples_share():
         log += x
         return x
 
-    with pytest.raises(CaptureError, match="summed stores into log, which all examples share, what differs"):
+    with pytest.raises(CaptureError, match="summed stores into log, which all examples share, a value that differs"):
         tm.vmap(summed, in_axes=(0, None))(np.arange(3.0), log)
     np.testing.assert_array_equal(log, [7.0, 1.0])
 

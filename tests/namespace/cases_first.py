@@ -340,7 +340,7 @@ table("np.delete", "np.delete(x, j)", "np.delete(A, m[:4], axis=0)")
 
 table("np.pad", "np.pad(x, 1, mode=lambda *a: None)", refused="np.pad with a function as its mode")
 table("np.polyfit", "np.polyfit(x, y, 1, full=True)", refused="np.polyfit with full=True")
-table("np.r_", "np.r_['r', x, y]", refused="which makes a matrix")
+table("np.r_", "np.r_['r', x, y]", refused="which makes an np.matrix")
 table("np.vectorize", "np.vectorize(np.sum, signature='(n)->()')(A)", refused="np.vectorize with a signature")
 table("np.geomspace", "np.geomspace(z[0], 8, 4)", refused="np.geomspace between complex numbers")
 table("np.bitwise_or.reduce", "np.bitwise_or.reduceat(i, [0, 2])", refused="np.bitwise_or.reduceat")

@@ -119,7 +119,7 @@ def test_an_attribute_that_is_not_captured_is_refused_by_name():
     for name in ("byteswap", "tobytes", "data"):
         with pytest.raises(CaptureError, match=rf"\.{name}\b"):
             tm.tensor(lambda x, name=name: np.asarray(getattr(x, name)()))(NAMES["x"])
-    with pytest.raises(CaptureError, match=r"\.base depends on where an array lies"):
+    with pytest.raises(CaptureError, match=r"\.base depends on the memory layout"):
         tm.tensor(lambda x: x if x.base is None else x * 2)(NAMES["x"])
     assert isinstance(captured("r = x.undefined", NAMES).error, AttributeError)
     check("r = x.byteswap(), getattr(x, 'tobytes', None)(), x.base is None, x[1:].base is x, bytes(x.data)", **NAMES)
@@ -160,7 +160,7 @@ def test_what_failed_does_not_get_in_the_way(monkeypatch: pytest.MonkeyPatch):
 def test_of_no_integers_there_is_no_quantile_of_one_dtype():
     f = tm.tensor(lambda k: np.nanpercentile(k[k > 1], 0, method="higher"))
     assert f(NAMES["k"]) == 2
-    with pytest.raises(CaptureError, match="of no integers"):
+    with pytest.raises(CaptureError, match="here none"):
         f(np.array([0, 1]))
 
 

@@ -89,10 +89,10 @@ def test_a_replacement_that_loses_digits_is_not_stable(notebook):
 STRANGE = {
     "smu(x) -> x": "there is no function smu; did you mean sum",
     "A @ B -> A @ C": "C is not in the pattern",
-    "A @ -> A": "this is no expression",
+    "A @ -> A": "this is not an expression",
     "A @ A": "has no replacement",
     "inv(A) -> sum(A, axis=(0, 1, 2))": "the sides fit no numbers, vectors or matrices",
-    "A @ B -> B if A.ndim == 2 or B.ndim == 2": "is no condition",
+    "A @ B -> B if A.ndim == 2 or B.ndim == 2": "is not a condition",
     "inv(A) -> A if A > zz": "the condition 'A > zz' cannot be tried",
 }
 

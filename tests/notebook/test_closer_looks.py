@@ -111,7 +111,7 @@ def test_what_is_no_rule_in_python():
 
     with pytest.raises(RuleError, match="yields nothing"):
         tm.rule(lambda x: x)
-    with pytest.raises(ValueError, match="level is one of"):
+    with pytest.raises(ValueError, match="level must be one of"):
         tm.rule(level="best")
     with pytest.raises(ParseError, match="a rule is"):
 
@@ -137,7 +137,7 @@ def test_where_a_nan_came_from(notebook):
     with np.errstate(all="ignore"):
         assert np.isnan(float(notebook["loss"]))
     text = notebook.ok("%tensor_nan loss").data["text/plain"].splitlines()
-    assert text[0] == "nan: made here first"
+    assert text[0] == "nan: first made here"
     assert "line 3  q = np.sqrt(z) + 1" in text[2]
     assert "sqrt" in text[2]
     assert "[0, 0]" in text[2]

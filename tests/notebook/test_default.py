@@ -87,7 +87,7 @@ def test_off_and_which(captured):
     assert "run as they are written" in captured.ok("%tensor_default off").data["text/plain"]
     captured.ok("s = X.sum()")
     assert isinstance(captured["s"], np.floating)
-    assert "%tensor_default is on or off; not 'maybe'" in captured("%tensor_default maybe").out
+    assert "%tensor_default takes on or off, not 'maybe'" in captured("%tensor_default maybe").out
 
 
 def test_completion(notebook):

@@ -90,4 +90,4 @@ def test_the_device_belongs_to_its_cell(notebook, device):
 @pytest.mark.parametrize("line", ["--device gpu --plain", "--transfers refuse --device cpu"])
 def test_options_that_do_not_go_together(notebook, device, line):
     ran = notebook(f"%%tensor {line}\nX")
-    assert "leave one of them out" in ran.out or "is for --device gpu" in ran.out
+    assert "cannot be combined" in ran.out or "needs --device gpu" in ran.out

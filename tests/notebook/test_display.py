@@ -37,7 +37,7 @@ def test_one_line_and_the_graph(notebook):
     assert parts[4:] == ["stabilised"]
     assert " ops → " in rest[0]
     assert rest[1] == "  line 2  z = X @ w + b"
-    assert "@, z = +" in rest[2]
+    assert "@, z = · + ·" in rest[2]
     assert "  stable: log(1 + x) -> log1p(x)" in rest
     ET.fromstring(data["image/svg+xml"])
     assert "0.6931471806 · float64" in data["image/svg+xml"]
@@ -132,8 +132,12 @@ def test_speed(notebook):
     text = notebook.ok(cell("-t --show none")).data["text/plain"]
     assert "NumPy, the cell as it is" in text
     assert "tensormagic, on NumPy" in text
-    row = next(line for line in text.splitlines() if line.startswith("largest difference"))
-    assert float(row.split(": ")[1].split()[0]) < 1e-12
+    row = next(
+        line
+        for line in text.splitlines()
+        if line.startswith("largest relative difference") or line == "the results are equal"
+    )
+    assert row == "the results are equal" or float(row.split(": ")[1].split()[0]) < 1e-12
 
 
 def test_speed_of_compiled_code(notebook, monkeypatch):
@@ -142,10 +146,10 @@ def test_speed_of_compiled_code(notebook, monkeypatch):
     rows = notebook.ok("%%tensor -t --show none\nnp.sum(np.log(1 + np.exp(v)))").data["text/plain"].splitlines()
     assert any(row.startswith("tensormagic, compiled") for row in rows)
     assert any(
-        row.startswith("compiling took ") and (" has paid after " in row or " does not pay" in row) for row in rows
+        row.startswith("compiling took ") and (" pays off after " in row or " does not pay" in row) for row in rows
     )
-    row = next(row for row in rows if row.startswith("largest difference"))
-    assert float(row.split(": ")[1].split()[0]) < 1e-12
+    row = next(row for row in rows if row.startswith("largest relative difference") or row == "the results are equal")
+    assert row == "the results are equal" or float(row.split(": ")[1].split()[0]) < 1e-12
 
 
 def test_speed_leaves_everything_as_it_was(notebook):
@@ -177,7 +181,7 @@ def test_check_says_which_operation_and_line_have_a_wrong_derivative(notebook):
     text = notebook.ok(
         "%%tensor --grad w --check --show none\nu = np.exp(w)\nnp.sum(tm.stop_gradient(w ** 2) * u)"
     ).data["text/plain"]
-    (row,) = [line for line in text.splitlines() if "against differences" in line]
+    (row,) = [line for line in text.splitlines() if "against finite differences" in line]
     assert "differs: the forward derivative of stop_gradient" in row
     assert row.endswith("line 3")
 

@@ -150,7 +150,7 @@ def test_the_first_result_decides_the_dtype(function, notebook):
     for x in (np.array([0.0, 1.5, 2.5]), np.array([2.5, 0.0])):
         notebook["function"], notebook["x"] = function, x
         alike(notebook.ok("%%tensor\nv = np.vectorize(function)(x)\nv").value, np.vectorize(function)(x))
-        with pytest.raises(CaptureError, match="NumPy takes the one of the first"):
+        with pytest.raises(CaptureError, match="NumPy uses the first one for all"):
             tm.tensor(lambda x: np.vectorize(function)(x))(x)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)

@@ -38,8 +38,8 @@ def test_options_before_the_expression(notebook):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("", "%tensor takes an expression"),
-        ("--math exact", "%tensor takes an expression"),
+        ("", "%tensor takes one expression"),
+        ("--math exact", "%tensor takes one expression"),
         ("--math exakt X", "did you mean exact"),
         ("--chekc X.sum()", "did you mean --check"),
     ],

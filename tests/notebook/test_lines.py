@@ -91,7 +91,7 @@ def test_no_gradient_is_stale_where_the_same_code_makes_it_anew(notebook):
 
 def test_a_setting_that_does_not_exist_is_refused(notebook, caplog):
     notebook("%config TensorMagics.show = 'bogus'")
-    assert "rewrites, code, annotate, profile, speed, none; not 'bogus'" in caplog.text
+    assert "rewrites, code, annotate, profile, speed, none, not 'bogus'" in caplog.text
     assert notebook.shell.magics_manager.registry["TensorMagics"].show == "graph"
     notebook.ok("%config TensorMagics.show = 'graph, rewrites'")
     assert notebook.ok("%%tensor\nnp.log(1 + w)").displays[0]["text/plain"].startswith("rewrites")

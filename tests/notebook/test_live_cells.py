@@ -100,9 +100,9 @@ def test_it_moves_where_the_notebook_rebinds_its_parameter(notebook):
     notebook.ok("other = 1")
     assert view.a == 2.0
     notebook.ok("a = 30.0")
-    assert (view.a, view._note) == (10.0, "a of the notebook is beyond the range here")
+    assert (view.a, view._note) == (10.0, "a of the notebook is outside the range here")
     notebook.ok("a = 'x'")
-    assert (view.a, view._note) == (10.0, "a of the notebook is no longer what this view moves")
+    assert (view.a, view._note) == (10.0, "a of the notebook has changed: this view moves its old value")
     notebook.ok("a = 1.0")
     assert (view.a, view._note) == (1.0, "")
 
@@ -182,7 +182,7 @@ def test_a_failing_cell_shows_no_view_and_binds_nothing(notebook):
     before = widgets()
     ran = notebook("%%tensor --live a=0:10\na * np.ones((1, 1, 3))")
     assert isinstance(ran.error, TypeError)
-    assert "one real number, a vector or a matrix" in ran.out
+    assert "a real number, vector or matrix" in ran.out
     assert "a" not in notebook
     ran = notebook("%%tensor --live a=0:10\nX[0] = a\nnp.sum(X)")
     assert isinstance(ran.error, CaptureError)
@@ -206,11 +206,11 @@ def test_quiet_makes_no_view_and_other_panels_are_shown(notebook):
         ("--live a=1", "--live takes A=START:STOP"),
         ("--live a=0:x", "takes numbers, as in a=0:10"),
         ("--live a=0:1,a=0:2", "two ranges for a"),
-        ("--live 2=0:1", "'2' is no name of a variable"),
+        ("--live 2=0:1", "'2' is not a name for a variable"),
         ("--live q=0:1", "the cell does not read q"),
         ("--live a=3:1", "not from 3 to 1"),
-        ("--live a=0:1 --plain", "leave one of them out"),
-        ("--live X=0:1", "at most 64 numbers, and X has 120"),
+        ("--live a=0:1 --plain", "cannot be combined with --plain"),
+        ("--live X=0:1", "at most 64 numbers, but X has 120"),
         ("--live name=0:1", "name is str"),
     ],
 )
@@ -223,7 +223,7 @@ def test_options_that_are_refused(notebook, options, told):
 
 def test_a_plain_session_has_no_live_views(notebook, monkeypatch):
     monkeypatch.setattr(tm.config, "plain", True)
-    assert "leave one of them out" in str(notebook("%%tensor --live a=0:1\na").error)
+    assert "cannot be combined with --plain" in str(notebook("%%tensor --live a=0:1\na").error)
 
 
 def test_two_options_are_both_meant(notebook):
@@ -241,12 +241,12 @@ def test_a_range_is_widened_to_where_the_variable_is_and_a_vector_is_drawn_over_
     assert line["x"] == [0.0, 6.0]
     assert line["at"][-1] == 6.0
     assert {"tt", "after a small step of a"} <= {shape.get("text") for shape in line["shapes"]}
-    for wrong, told in (("x=tt", "takes a range"), ("a=0:1,x=nobody", "no variable nobody"), ("a=0:1,x=a", "vector")):
+    for wrong, told in (("x=tt", "needs a range"), ("a=0:1,x=nobody", "no variable nobody"), ("a=0:1,x=a", "vector")):
         assert told in str(notebook(f"%%tensor --live {wrong}\nnp.sin(a * tt)").error)
 
 
 def test_gradients_of_the_cells_own_run_are_told_beside_the_sliders(notebook):
     notebook["U"] = 3.0
     ran = notebook.ok("%%tensor --live a=0:2 --grad U\nnp.sum(U * U * a)")
-    assert ran.data["text/plain"].splitlines()[1:] == ["where the cell ran: grad_U = 6"]
-    assert live_of(notebook)._scene["told"] == "where the cell ran: grad_U = 6"
+    assert ran.data["text/plain"].splitlines()[1:] == ["at the values of the notebook: grad_U = 6"]
+    assert live_of(notebook)._scene["told"] == "at the values of the notebook: grad_U = 6"

@@ -49,7 +49,7 @@ def test_it_moves_where_the_notebook_rebinds_what_is_moved(notebook, live):
     notebook.ok("b = 1.5")
     assert (live.b, live.value) == (1.5, pytest.approx(loss(notebook)))
     notebook.ok("b = 5.0")
-    assert (live.b, live._note) == (2.0, "b of the notebook is beyond the range here")
+    assert (live.b, live._note) == (2.0, "b of the notebook is outside the range here")
 
 
 def test_it_follows_to_other_sizes(notebook, live):
@@ -62,14 +62,14 @@ def test_it_follows_to_other_sizes(notebook, live):
 @pytest.mark.parametrize(
     ("cell", "told"),
     [
-        ("w = np.array([1, 2, 3])", "w is int64[3], and value was computed from float64[3]"),
-        ("w = w.astype(np.float32)", "w is float32[3], and value"),
-        ("w = np.ones((3, 2))", "w is float64[3, 2], and value"),
-        ("w = [1, 2, 3]", "w is int64[3], and value was computed from float64[3]"),
+        ("w = np.array([1, 2, 3])", "w is int64[3], but value was computed from float64[3]"),
+        ("w = w.astype(np.float32)", "w is float32[3], but value"),
+        ("w = np.ones((3, 2))", "w is float64[3, 2], but value"),
+        ("w = [1, 2, 3]", "w is int64[3], but value was computed from float64[3]"),
         ("w = ['a', 'b', 'c']", "w is an array of strings"),
-        ("w = [[1.0], 2.0]", "w is list, and value was computed from float64[3]"),
-        ("w = 'text'", "w is str, and value was computed from float64[3]"),
-        ("del w", "w, which value was computed from, is no variable any more"),
+        ("w = [[1.0], 2.0]", "w is list, but value was computed from float64[3]"),
+        ("w = 'text'", "w is str, but value was computed from float64[3]"),
+        ("del w", "w, which value was computed from, does not exist any more"),
     ],
 )
 def test_what_the_value_was_not_computed_from_is_told(notebook, live, cell, told):
@@ -114,7 +114,7 @@ def test_lists_tables_attributes_and_items_are_followed(notebook):
         assert (view.value, view._problem) == (expected, "")
         assert float([*passes.values.values()][-1]) == expected
     notebook.ok("del parts['k']")
-    assert "parts['k'], which value was computed from, is no variable any more" in view._problem
+    assert "parts['k'], which value was computed from, does not exist any more" in view._problem
 
 
 def test_inputs_that_were_bound_anew_before_stay_what_they_were(notebook):

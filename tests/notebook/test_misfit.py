@@ -62,7 +62,7 @@ def test_beside_the_traceback_there_is_a_picture(notebook):
     words = "".join(root.itertext())
     assert "3 and 40 do not fit" in words
     assert "3 and 40 do not fit" in "".join(ET.fromstring(shown["text/html"]).itertext())
-    assert "the inner sizes of a product have to be equal" in words
+    assert "the inner sizes of a product must be equal" in words
     assert [e.text for e in root.iter() if e.get("class") == "warn bold"] == ["≠"]
     assert shown["text/plain"] in ran.out
     assert "In[" not in shown["image/svg+xml"]  # it is the same whenever it runs

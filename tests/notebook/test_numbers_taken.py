@@ -59,7 +59,7 @@ def test_a_gradient_says_what_it_leaves_out(notebook):
         warnings.simplefilter("always")
         notebook.ok("%%tensor -q --grad x\ny = x * 2\nv = (y.tolist()[1] + y).sum()")
     (said,) = [w for w in found if w.category is ConstantGradientWarning]
-    assert "grad_x leaves out what was made of it" in str(said.message)
+    assert "grad_x leaves out whatever was computed from it" in str(said.message)
     assert "v = (y.tolist()[1] + y).sum()" in str(said.message)
     assert said.lineno == 3
     np.testing.assert_array_equal(notebook["grad_x"], [2.0, 2.0, 2.0])

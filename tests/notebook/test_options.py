@@ -41,7 +41,7 @@ def test_defaults_are_overridden():
 
 @pytest.mark.parametrize("option", sorted(CHOICES))
 def test_wrong_values_are_refused(option):
-    with pytest.raises(UsageError, match="is one of"):
+    with pytest.raises(UsageError, match="must be one of"):
         options(f"{option} nothing")
 
 

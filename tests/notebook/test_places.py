@@ -68,7 +68,7 @@ def test_the_function_of_a_cell_says_what_it_is(notebook):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("w", "the cell reads w, which a function of that name would replace"),
+        ("w", "the cell reads w, and a function of that name would replace it"),
         ("--grad w b", "for several gradients write --grad w,b"),
     ],
 )

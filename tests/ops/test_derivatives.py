@@ -1,4 +1,4 @@
-"""Derivatives of every op: forward mode against differences, reverse against forward, and both of the gradient."""
+"""Derivatives of every op: forward mode against finite differences, reverse against forward, and both of the gradient."""
 
 import numpy as np
 import pytest

@@ -67,11 +67,11 @@ def test_comments_and_empty_lines_say_nothing():
         ("x -> 1", "line 1: 'x' is no pattern"),
         ("3 -> 4", "line 1: '3' is no pattern"),
         ("tanh(x, y) -> x", "line 1: tanh takes 1 operands, not x, y"),
-        ("solve(x, y) -> x", "line 1: there is no pointwise operation solve"),
-        ("tanh(x) -> x[0]", "line 1: 'x[0]' is no pointwise expression"),
-        ("tanh(x) -> x if print(x)", "line 1: 'print(x)' is no condition"),
+        ("solve(x, y) -> x", "line 1: there is no elementwise operation solve"),
+        ("tanh(x) -> x[0]", "line 1: 'x[0]' is not an elementwise expression"),
+        ("tanh(x) -> x if print(x)", "line 1: 'print(x)' is not a condition"),
         ("tanh(x -> x", "line 1: "),
-        ("tanh(x) -> 'x'", "line 1: \"'x'\" is no pointwise expression"),
+        ("tanh(x) -> 'x'", "line 1: \"'x'\" is not an elementwise expression"),
     ],
 )
 def test_what_is_no_rule_is_an_error_with_its_line(text, message):

@@ -227,7 +227,7 @@ def out_of_memory(wanted: int = 0) -> Generator[None]:
         asked = f"{wanted} bytes are asked for; " if wanted else ""
         raise DeviceError(
             f"the card's memory does not suffice: {asked}{free} of {total} bytes are free",
-            "Work on fewer rows at a time, use --dtype float32, or let go of values on the card (del).",
+            "Work on fewer rows at a time, use --dtype float32, or delete values on the card (del).",
         ) from error
 
 

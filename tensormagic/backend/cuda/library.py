@@ -520,7 +520,7 @@ def lacking(node: Node) -> str:
     """Why the device's library does not do a node; empty where it does."""
     op: Op = node.op  # type: ignore[assignment]
     if op.name not in LIBRARY:
-        return f"{op.name} is not done on the device"
+        return f"{op.name} is not supported on the device"
     dtypes = {t.dtype for a in node.args for t in a.types if t.form != "tape"}
     return _lacking_dtype(op, node, dtypes)
 
@@ -529,18 +529,18 @@ def _lacking_dtype(op: Op, node: Node, dtypes: set[np.dtype[Any]]) -> str:
     kinds = {d.kind for d in dtypes}
     complex_ = "c" in kinds
     if op.kind == "pointwise" and complex_ and op.name not in _COMPLEX | _CASTS:
-        return f"{op.name} of complex numbers is not done on the device"
+        return f"{op.name} of complex numbers is not supported on the device"
     if op.kind == "pointwise" and {"i", "u"} <= kinds and np.result_type(*dtypes).kind == "f" and op.name != "where":
-        return f"{op.name} of signed and unsigned integers is not done on the device"
+        return f"{op.name} of signed and unsigned integers is not supported on the device"
     if op.kind == "fold" and complex_ and op.name not in {"sum", "prod", "cumsum", "cumprod", "any", "all"}:
-        return f"{op.name} of complex numbers is not done on the device"
+        return f"{op.name} of complex numbers is not supported on the device"
     if op.name in _ADDS and node.type.dtype.name not in _SUMMED:
-        return f"{op.name} into {node.type.dtype} is not done on the device"
+        return f"{op.name} into {node.type.dtype} is not supported on the device"
     if op.name in {"contract", "gram"} and kinds == {"b"}:
-        return f"{op.name} of truth values is not done on the device"
+        return f"{op.name} of truth values is not supported on the device"
     half = np.dtype(np.float16) in dtypes
     if half and (op.name in {"fft", "ifft", "rfft", "irfft"} or op.name in _SPECIAL):
-        return f"{op.name} of float16 is not done on the device"
+        return f"{op.name} of float16 is not supported on the device"
     return ""
 
 

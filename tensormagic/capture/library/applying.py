@@ -48,8 +48,8 @@ def _tried(function: Callable[[], Any], reached: Callable[..., Any], name: str) 
 
 def _once_for_all(name: str) -> CaptureError:
     return CaptureError(
-        f"a function that {name} calls, and that wants each value or has effects, is not captured",
-        "Write it as NumPy code for all elements, with np.where.",
+        f"a function that {name} calls, and that needs each value or has side effects, is not captured",
+        "Write it as NumPy code for all elements at once, with np.where.",
     )
 
 
@@ -83,8 +83,8 @@ def _for_all(
     results = [node_of(v) for v in (found if isinstance(found, tuple) else (found,))]
     if not typed and any(map(undecided.is_undecided, results)):
         raise CaptureError(
-            f"a function that {name} calls gives numbers of several dtypes, and NumPy takes the one of the first",
-            "Let it give one: 0.0 in place of 0, or float(...); np.vectorize has otypes=[float], too.",
+            f"a function that {name} calls returns numbers of several dtypes, and NumPy uses the first one for all",
+            "Let it return one dtype: 0.0 instead of 0, or float(...); for np.vectorize, otypes=[float] also works.",
         )
     try:
         stacked = hooks.batch(results, examples, size)

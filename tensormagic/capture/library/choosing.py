@@ -86,7 +86,7 @@ def clip(
     if missing:
         return _clipped(a, None if min is MISSING else min, None if max is MISSING else max, out, **options)
     if min is not MISSING or max is not MISSING:
-        raise ValueError("`min` and `max` are other names of `a_min` and `a_max`, which are given, too")
+        raise ValueError("`min` and `max` are other names for `a_min` and `a_max`, which were given, too")
     return _clipped(a, a_min, a_max, out, **options)
 
 

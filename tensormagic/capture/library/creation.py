@@ -216,7 +216,7 @@ def arange(*bounds: Any, start: Any = 0, stop: Any = None, step: Any = 1, dtype:
         return wrap(constant(np.arange(_known(start), _known(stop), _known(step), dtype=dtype)))
     low, high, by = (as_size(b) for b in (start, stop, step))
     if not isinstance(by, int):
-        refuse("np.arange with a step that is no number", "Multiply np.arange(n) by the step.")
+        refuse("np.arange with a step that is not a number", "Multiply np.arange(n) by the step.")
     span = high - low if by > 0 else low - high
     length = context.settle(apply("max", apply("floordiv", span + (abs(by) - 1), abs(by)), 0))
     ramp = iota((length,), 0)

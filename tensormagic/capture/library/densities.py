@@ -172,13 +172,15 @@ def _of(density: Density, name: str) -> Function:
         return lambda *operands: scalar.log(_of(density, name.removeprefix("log"))(*operands))
     other = density.sf if name == "cdf" else density.cdf
     if other is None:
-        raise CaptureError(f"{name} of this distribution is not captured", "Call it in a cell of its own, on arrays.")
+        raise CaptureError(
+            f"{name} of this distribution is not captured", "Call it in a separate cell without %%tensor."
+        )
     return lambda *operands: 1 - other(*operands)
 
 
 def _quantile(density: Density, q: Any, *args: Any, **options: Any) -> Tensor:
     if density.ppf is None:
-        raise CaptureError("ppf of this distribution is not captured", "Call it in a cell of its own, on arrays.")
+        raise CaptureError("ppf of this distribution is not captured", "Call it in a separate cell without %%tensor.")
     given = _bound(density, args, options)
     shapes = [number(given[name]) for name in density.shapes]
     loc, scale = number(given.get("loc", 0.0)), number(given.get("scale", 1.0))
@@ -343,10 +345,10 @@ def _advice(title: str) -> str:
         if known
         else f"Captured distributions: {', '.join((*TABLE, *SEVERAL))}. "
     )
-    return names + "Or call it in a cell of its own, on arrays."
+    return names + "Or call it in a separate cell without %%tensor."
 
 
 def _refusal(title: str, method: str, distribution: str) -> CaptureError:
     """The error for a method that is not captured, where there are no values."""
-    draws = "Draw the numbers in a cell of its own, and use the array here."
+    draws = "Draw the numbers in a separate cell, and use the array here."
     return CaptureError(f"{title} is not captured", draws if method == "rvs" else _advice(distribution))

@@ -255,7 +255,7 @@ def _covariance(mean: Any, cov: Any) -> tuple[Node, Node]:
     return astype(m, np.float64), c
 
 
-_ONE_POINT = "scipy.stats.multivariate_normal of one point, depending on the data, of which SciPy drops the axis, is not captured"
+_ONE_POINT = "scipy.stats.multivariate_normal of a data-dependent number of points, here one, is not captured: SciPy drops that axis"
 
 
 def _normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Node:

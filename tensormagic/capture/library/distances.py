@@ -67,13 +67,13 @@ def _hamming(u: Any, v: Any, w: Any = None) -> Any:
 
 def _seuclidean(u: Any, v: Any, V: Any = None) -> Any:
     if V is None:
-        refuse("the metric 'seuclidean' without V", "Give the variances as V.")
+        refuse("the metric 'seuclidean' without V", "Pass the variances as V.")
     return np.linalg.norm((u - v) / np.sqrt(tensor(V)), axis=-1)
 
 
 def _mahalanobis(u: Any, v: Any, VI: Any = None) -> Any:
     if VI is None:
-        refuse("the metric 'mahalanobis' without VI", "Give the inverse of the covariance as VI.")
+        refuse("the metric 'mahalanobis' without VI", "Pass the inverse of the covariance as VI.")
     gap = u - v
     total = np.sum((gap @ tensor(VI)) * gap, axis=-1)
     none = total == 0
@@ -119,7 +119,7 @@ def _rows(x: Any, name: str) -> Any:
     if found.ndim != 2:
         raise ValueError(f"{name} must be a 2-dimensional array.")
     if found.dtype.kind == "c":
-        refuse("distances between complex vectors", "Take their parts.")
+        refuse("distances between complex vectors", "Use their real and imaginary parts.")
     return found.astype(np.float64)
 
 

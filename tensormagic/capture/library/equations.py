@@ -39,7 +39,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     shape = x.type.shape[right.type.ndim - rank :]
     n = product(shape)
     if not same(x.type.size, n * n):
-        raise np.linalg.LinAlgError("a is no square system: prod(a.shape[b.ndim:]) is not prod(a.shape[:b.ndim])")
+        raise np.linalg.LinAlgError("a is not a square system: prod(a.shape[b.ndim:]) is not prod(a.shape[:b.ndim])")
     flat = reshape(right, (n,))
     return _done(to_form(reshape(linalg.solve(reshape(x, (n, n)), flat), shape), "array"))
 
@@ -91,7 +91,7 @@ def taller(rows: Size, columns: Size) -> bool:
         return rows > columns
     seen = hint(rows), hint(columns)
     if seen[0] is None or seen[1] is None:
-        refuse("least squares of a matrix whose shape depends on data", "Compute the matrix in a cell of its own.")
+        refuse("least squares of a matrix whose shape depends on data", "Compute the matrix in an earlier cell.")
     capture = context.current()
     more = seen[0] > seen[1]
     if capture is not None:

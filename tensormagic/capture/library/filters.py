@@ -79,7 +79,10 @@ def _filter(name: str, input: Any, weights: Node, axis: int, output: Any, mode: 
     if output is not None and not isinstance(output, type | np.dtype | str):
         refuse(f"scipy.ndimage.{name} with output=", "Assign the result instead.")
     if weights.type.dtype.kind == "c" or weights.type.ndim != 1:
-        refuse(f"scipy.ndimage.{name} with weights that are complex or no vector", "Filter the two parts one by one.")
+        refuse(
+            f"scipy.ndimage.{name} with weights that are complex or not a vector",
+            "Filter the real and the imaginary part separately.",
+        )
     axis = one_axis(axis, x.type.ndim)
     wide = astype(x, np.complex128 if x.type.dtype.kind == "c" else np.float64)
     index = _sliding(x.type.shape[axis], weights.type.shape[0], start, 1)
@@ -151,7 +154,7 @@ def _swapped(mode: str, x: Node, y: Node) -> bool:
     if mode != "valid":
         return False
     if any(a is None or b is None for a, b in seen):
-        refuse("mode='valid' of arrays whose shapes depend on data", "Compute them in a cell of their own.")
+        refuse("mode='valid' of arrays whose shapes depend on data", "Compute them in an earlier cell.")
     fits = all((a or 0) >= (b or 0) for a, b in seen)
     if not fits and not all((a or 0) <= (b or 0) for a, b in seen):
         raise ShapeError("For 'valid' mode, one must be at least as large as the other in every dimension")

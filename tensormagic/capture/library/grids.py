@@ -186,7 +186,7 @@ class Joined:
 
     def _directive(self, text: str) -> tuple[int, int, int]:
         if text in {"r", "c"}:
-            refuse(f"np.{self.__name__} with {text!r}, which makes a matrix", "Use np.stack or np.concatenate.")
+            refuse(f"np.{self.__name__} with {text!r}, which makes an np.matrix", "Use np.stack or np.concatenate.")
         try:
             numbers = [int(v) for v in text.split(",")]
         except ValueError:

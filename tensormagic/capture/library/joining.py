@@ -177,7 +177,7 @@ def block(arrays: Any) -> Any:
 
 def _depth(part: Any) -> int:
     if isinstance(part, tuple):
-        raise TypeError("np.block takes lists of arrays, and no tuples")
+        raise TypeError("np.block takes lists of arrays, not tuples")
     if not isinstance(part, list):
         return 0
     depths = {_depth(p) for p in part}

@@ -75,7 +75,7 @@ class KernelDensity:
         if isinstance(method, str):
             raise ValueError("`bw_method` should be 'scott', 'silverman', a scalar or a callable.")  # noqa: TRY004 (SciPy's)
         if callable(method):
-            refuse("scipy.stats.gaussian_kde with a function for bw_method", "Give the factor as a number.")
+            refuse("scipy.stats.gaussian_kde with a function for bw_method", "Pass the factor as a number.")
         return method
 
     def _energies(self, x: Any) -> tuple[Any, Any]:

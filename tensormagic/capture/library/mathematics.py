@@ -85,7 +85,7 @@ def _as_float(value: Any, name: str) -> Node:
     if node.type.shape:
         raise unknown(f"math.{name}")
     if node.type.dtype.kind == "c":
-        raise DTypeError(f"math.{name}: must be real number, not complex", "Take its .real, or use np's function.")
+        raise DTypeError(f"math.{name}: must be real number, not complex", "Take its .real, or use NumPy's function.")
     return to_form(astype(node, np.dtype(float)), "python")
 
 

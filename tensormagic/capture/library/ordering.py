@@ -26,7 +26,7 @@ from tensormagic.ops.scalars import scalar
 
 def _no_order(name: str, order: Any) -> None:
     if order is not None:
-        refuse(f"{name} with order=", "It is for structured arrays: leave it out.")
+        refuse(f"{name} with order=", "order= is for structured arrays: leave it out.")
 
 
 @implements(np.sort)

@@ -45,7 +45,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
     """``np.pad``; with ``mode="empty"`` zeros are padded."""
     x = node_of(array)
     if callable(mode):
-        refuse("np.pad with a function as its mode", "Join what the function gives with np.concatenate.")
+        refuse("np.pad with a function as its mode", "Join what the function returns with np.concatenate.")
     if mode not in _OPTIONS:
         raise ValueError(f"mode '{mode}' is not supported")
     unsupported = set(options) - {_OPTIONS[mode]}

@@ -127,7 +127,9 @@ def _leading(p: Node) -> Node:
     p = or_one(p, (0,), 0)
     first = slice_(p, ((0, 1, 1),))
     alone = scalar.equal(size_node(p.type.shape[0]), 1)
-    message = "np.polymul of a polynomial whose leading coefficient is 0: the length of the result depends on data"
+    message = (
+        "np.polymul of a polynomial whose leading coefficient is 0, so that the length of the result depends on data"
+    )
     return require(p, scalar.logical_or(scalar.not_equal(first, 0), alone), message, "capture")
 
 
@@ -160,7 +162,7 @@ def poly(seq_of_zeros: Any) -> Any:
     """``np.poly``: the product of the linear factors; of complex roots real where they are pairs."""
     x = tensor(seq_of_zeros)
     if not x.ndim:
-        raise TypeError("np.poly takes a sequence of roots or a matrix, and no number")
+        raise TypeError("np.poly takes a sequence of roots or a matrix, not a number")
     shape = [extent_number(x.node, k) for k in range(x.ndim)]
     if shape == [shape[0]] * 2 and shape[0]:
         x = cast("Any", np.linalg.eigvals(cast("Any", x)))
@@ -186,7 +188,8 @@ def polyfit(
     """``np.polyfit``: least squares in the powers of ``x``, each scaled to length 1."""
     if full:
         refuse(
-            "np.polyfit with full=True", "Its results' sizes depend on data: use np.linalg.lstsq(np.vander(x, n), y)."
+            "np.polyfit with full=True",
+            "The sizes of its results depend on data: use np.linalg.lstsq(np.vander(x, n), y).",
         )
     order = int(known(deg, "the degree of np.polyfit")) + 1
     if order < 1:

@@ -212,7 +212,7 @@ def explicit(subscripts: str, operands: list[Node]) -> str:
     left, arrow, out = subscripts.partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
-        raise ShapeError(f"einsum {subscripts!r} names {len(terms)} operands, {len(operands)} are given")
+        raise ShapeError(f"einsum {subscripts!r} names {len(terms)} operands, but {len(operands)} were given")
     spare = [c for c in reversed(LETTERS) if c not in subscripts]
     lengths = [x.type.ndim - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True) if "..." in t]
     dots = "".join(reversed(spare[: max(lengths, default=0)]))

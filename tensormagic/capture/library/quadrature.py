@@ -70,9 +70,7 @@ def _odd(count: Any) -> bool:
     """Whether a number of samples is odd, which what is captured then relies on; so it does on there being more than two."""
     number = hint(count)
     if number is None:
-        refuse(
-            "scipy.integrate.simpson of samples whose number depends on data", "Compute them in a cell of their own."
-        )
+        refuse("scipy.integrate.simpson of samples whose number depends on data", "Compute them in an earlier cell.")
     capture = context.current()
     if capture is not None and not isinstance(count, int):
         capture.guards.append((apply("mod", count, 2), "==", number % 2))

@@ -33,7 +33,9 @@ from tensormagic.ops.scalars import scalar
 
 Virtual = Callable[[Node, Node], Node]
 _NO_ELEMENT = "index -1 is out of bounds for axis 0 with size 0"
-_OF_NO_INTEGERS = "a quantile of no integers, which is a float, where one of some is an integer, is not captured"
+_OF_NO_INTEGERS = (
+    "a quantile of a data-dependent number of integers, here none, is not captured: its dtype would be another one"
+)
 _JUST_ABOVE_1 = float(np.nextafter(1.0, 2.0))
 
 

@@ -218,7 +218,8 @@ def refuse_spread_in(dtype: Any, x: Node) -> None:
     """Refuse a variance that is asked for in another kind of number: NumPy casts on the way, and takes the mean of that."""
     if given(dtype) and (np.dtype(dtype).kind != "f" or x.type.dtype.kind == "c"):
         refuse(
-            f"a variance or a standard deviation in dtype {np.dtype(dtype)}", "Leave dtype= out, and cast the result."
+            f"a variance or a standard deviation in dtype {np.dtype(dtype)}",
+            "Leave out dtype=, and convert the result.",
         )
 
 

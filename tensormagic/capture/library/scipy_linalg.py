@@ -106,7 +106,7 @@ def _turned(x: Node, trans: Any, lower: bool) -> tuple[Node, bool]:
     if trans in {2, "C"}:
         return linalg.adjoint(x), not lower
     if trans not in {0, "N"}:
-        raise ValueError(f"trans is one of 0, 1, 2, 'N', 'T', 'C'; not {trans!r}")
+        raise ValueError(f"trans must be one of 0, 1, 2, 'N', 'T', 'C', not {trans!r}")
     return x, lower
 
 

@@ -86,7 +86,7 @@ def extract(condition: Any, arr: Any) -> Tensor:
 def _unique_parts(x: Node, axis: int, *asked: bool) -> Any:
     """``np.unique`` along an axis: its different parts, in the order of their elements."""
     if x.type.dtype.kind == "c":
-        refuse("np.unique of complex numbers along an axis", "Take it of the real and imaginary parts.")
+        refuse("np.unique of complex numbers along an axis", "Use the real and imaginary parts separately.")
     axis = normalise_axis(axis, x.type.ndim)
     front = (axis, *(k for k in range(x.type.ndim) if k != axis))
     parts = transpose(x, front)

@@ -66,8 +66,8 @@ def _placed(value: Any, other: Any) -> np.ndarray[Any, Any]:
     alone = other is None and isinstance(own.array, np.ndarray)  # where it is, whoever else is there
     if there is None or base is None or (not alone and _may_be_part(own, other)):
         refuse(
-            "whether arrays share memory, where captured code does not know how they are made,",
-            "Ask outside the function, or in a cell of its own.",
+            "whether arrays share memory, if captured code does not know how they were made,",
+            "Ask outside the function, or in a separate cell.",
         )
     begins = own.array.__array_interface__["data"][0] if isinstance(own.array, np.ndarray) else own.born << _ROOM
     return np.asarray(_At(begins + (_address(there) - _address(base)) * lies.itemsize, lies))

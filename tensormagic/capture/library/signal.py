@@ -340,7 +340,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
         return done(whole)
     if hint(n) is None or hint(m) is None:
         longer = scalar.greater_equal(size_node(n), size_node(m))
-        message = "np.correlate of an array whose length depends on data, and that is shorter than the second one, is not captured"
+        message = "np.correlate of an array whose length depends on data, and is shorter than the second one here, is not captured"
         whole, n, m = require(whole, longer, message, "capture"), apply("max", n, m), apply("min", n, m)
     if not _ordered(n, m):
         return done(_centre(whole, n, m, mode))

@@ -163,7 +163,7 @@ def yn(n: Any, x: Any) -> Any:
     """``scipy.special.yn``: the Bessel function of an order that is an integer."""
     order, value = in_loop("yn", (n, x))
     if order.type.dtype.kind == "f":
-        refuse("scipy.special.yn of an order that is no integer", "Use scipy.special.yv.")
+        refuse("scipy.special.yn of an order that is not an integer", "Use scipy.special.yv.")
     return _done(bessel.yv(astype(order, value.type.dtype), value))
 
 

@@ -93,7 +93,7 @@ def _counted(weights: Any, observations: Any, name: str) -> Node:
     values = constant_value(w)
     if name == "fweights" and w.type.dtype.kind == "f":
         if values is None:
-            refuse("np.cov with fweights that are no integers", "Convert them with astype(int).")
+            refuse("np.cov with fweights that are not integers", "Convert them with astype(int).")
         if (values != np.around(values)).any():
             raise DTypeError("fweights must be integer")
     w = astype(scalar.real(w) if w.type.dtype.kind == "c" else w, np.float64)
@@ -118,7 +118,7 @@ def cov(
     kinds = [node_of(v).type.dtype for v in (m, y) if v is not None]
     dtype = np.result_type(*kinds, np.float64) if dtype is None else np.dtype(dtype)
     if dtype.kind not in "fc":
-        raise DTypeError(f"np.cov takes the means off in place, and {dtype} does not hold them: give a dtype of floats")
+        raise DTypeError(f"np.cov subtracts the means in place, and {dtype} cannot hold them: pass a float dtype")
     x = _variables(m, dtype, rowvar=rowvar)
     if y is not None:
         x = concatenate([x, _variables(y, dtype, rowvar=rowvar)], 0)

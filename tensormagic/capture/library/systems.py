@@ -27,7 +27,7 @@ def _two_axes(node: Node, name: str) -> Node:
     if node.type.ndim != 2:
         if node.type.ndim < 2:
             raise ValueError(f"The input array must be at least two-dimensional, and has {node.type.ndim} axes")
-        refuse(f"scipy.linalg.{name} of a stack of matrices", "Take them one by one, or use tm.vmap.")
+        refuse(f"scipy.linalg.{name} of a stack of matrices", "Call it for each matrix, or use tm.vmap.")
     return node
 
 
@@ -60,7 +60,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
     lu = _two_axes(lu, "lu_solve")
     right = node_of(b)
     if trans not in {0, 1, 2}:
-        raise ValueError("trans is 0, 1 or 2")
+        raise ValueError("trans must be 0, 1 or 2")
     n = lu.type.shape[0]
     message = f"Shapes of lu and b are incompatible: {lu.type.shape} and {right.type.shape}"
     columns = expand_dims(right, (1,)) if right.type.ndim == 1 else right

@@ -72,7 +72,7 @@ def _reduce(
     if known is not None:
         return done(_cast(folded(known, x, axis, keepdims=wide, initial=initial, where=where), dtype))
     if where is not True or given(initial):
-        refuse(f"np.{op.name}.reduce with where= or initial=", "Use np.where first, or combine the result.")
+        refuse(f"np.{op.name}.reduce with where= or initial=", "Use np.where first, or combine the results yourself.")
     if op.name in {"fmax", "fmin"}:
         return nan_extreme(op.name)(array, axis, keepdims=wide)
     result_type = op.resolve([x.type, x.type])[1]
@@ -99,7 +99,7 @@ def _steps(x: Node, axis: int, name: str) -> list[Node]:
     if count == 0:
         raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
     if count > _LIMIT:
-        refuse(f"np.{name} over {count} elements", f"It is written out, step by step, up to {_LIMIT}.")
+        refuse(f"np.{name} over {count} elements", f"It is unrolled for at most {_LIMIT} elements.")
     rest = tuple(s for k, s in enumerate(x.type.shape) if k != axis)
 
     def element(place: int) -> Node:

@@ -153,7 +153,7 @@ class Choice:
         """Note of which classes a number may be, where that is data-dependent."""
         one, other = number_classes.classes_of(first), number_classes.classes_of(second)
         if one is None or other is None:
-            raise NeedsPython(f"{what} a number whose class depends on data", "Let both give numbers of one kind.")
+            raise NeedsPython(f"{what} a number whose class depends on data", "Let both give numbers of the same kind.")
         if len(types := one.types | other.types) > 1:
             self.classes[number] = self.pair(one.code, other.code, ""), types
 
@@ -373,14 +373,14 @@ def merge_type(what: str, first: Type, second: Type) -> Type:
     if first.shape != second.shape and any(nodes_of(s) for s in (*first.shape, *second.shape)):
         raise NeedsPython(
             f"{what} shapes {show(first.shape)} and {show(second.shape)}, which depend on data",
-            "Let both branches give one shape: fill an array of the largest size.",
+            "Let both branches give the same shape: fill an array of the largest size.",
         )
     if (first.form == "array") != (second.form == "array") and not first.shape and not second.shape:
         first, second = (Type(t.dtype, (), "scalar" if t.form == "array" else t.form) for t in (first, second))
     try:
         return common_type(what, first, second)
     except ShapeError as error:
-        error.hint = "Which one is taken depends on data: let both branches give one shape."
+        error.hint = "Data decide which branch is taken: let both give the same shape."
         raise
 
 
@@ -409,7 +409,7 @@ def staged_branch(
     world = World(functions)
     slots = {name: world.slot(functions[0], name) for name in names}
     unneeded = {slots[name] for name in names if name not in needed}
-    why = f"only one branch of the `if` in {context.here()} binds it"
+    why = f"only one branch of the `if` in {context.here()} assigns it"
     if (raising := _both_ways(world, predicate, ways, functions, why, unneeded)) is not None:
         ways[1 - raising]()
 
@@ -418,7 +418,7 @@ def staged_value(predicate: Node, ways: Ways, functions: Sequence[Any] = ()) -> 
     """The value of one of two expressions, with what they do."""
     world = World(functions or ways)
     holder: list[Any] = [None]
-    why = f"it is bound in an expression in {context.here()}, and whether that is evaluated depends on data"
+    why = f"it is assigned in an expression in {context.here()}, and data decide whether that is evaluated"
     if (raising := _both_ways(world, predicate, ways, (), why, result=Slot(holder, 0, "the value"))) is not None:
         return ways[1 - raising]()
     return holder[0]

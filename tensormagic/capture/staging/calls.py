@@ -185,7 +185,7 @@ def _tried(function: Any) -> Any:
         return function
     name = getattr(function, "__name__", type(function).__name__)
     raise spoil(
-        f"{name}() has an effect outside the graph, or needs values: what depends on data around it",
+        f"{name}() has a side effect or needs values, but the loop or branch around it depends on data",
         "Call it outside the loop or the branch, or after the cell.",
     )
 
@@ -338,7 +338,7 @@ def _is_alone(rows: Node, rest: ranges.Items) -> bool:
         return count == 0
     error: Exception = CaptureError(
         f"the largest or the smallest, in {context.here()}, of arrays of data-dependent length is not captured",
-        "Take one element of each.",
+        "Use one element of each.",
     )
     if not nodes_of(size):
         error = ValueError(

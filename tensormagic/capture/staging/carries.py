@@ -62,7 +62,7 @@ class Names:
 def check_kept(slot: Slot, value: Any) -> None:
     """Raise where a name is not bound any more after an iteration, or where its list has grown in a branch."""
     if value is UNBOUND:
-        raise NeedsPython(f"an iteration unbinds {slot.name}", "Leave the del out.")
+        raise NeedsPython(f"an iteration deletes {slot.name}", "Remove the del.")
     if isinstance(value, Journaled) and not isinstance(slot.get(), Journaled):
         raise Grows(f"{slot.said} grows a data-dependent number of times", "Fill an array of the largest size.")
 
@@ -135,7 +135,7 @@ class Carry:
         if axes and not varies:
             raise Varies(
                 f"{loop}: {self.label} begins with shape {show(self.type.shape)} and becomes {show(end.type.shape)}, "
-                "a shape that differs from iteration to iteration",
+                "so its shape differs from iteration to iteration",
                 "Fill an array of the largest size.",
             )
         if not set(axes) <= set(self.axes):
@@ -159,7 +159,7 @@ class Carry:
             return True
         start, after = number_classes.classes_of(self.start), number_classes.classes_of(end)
         if start is None or after is None:
-            raise NeedsPython(f"{loop}: the class of {self.label} is data-dependent", "Begin with 0.0 in place of 0.")
+            raise NeedsPython(f"{loop}: the class of {self.label} is data-dependent", "Begin with 0.0 instead of 0.")
         classes = self.classes | start.types | after.types
         if len(classes) == 1:
             return True

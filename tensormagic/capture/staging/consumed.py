@@ -24,8 +24,8 @@ def refuse_held(iterator: Any) -> None:
     if _is_held(iterator):
         kind = getattr(iterator, "own_class", type(iterator))
         raise CaptureError(
-            f"a loop takes a data-dependent number of values from a {kind.__name__} that has another name, too",
-            "Go over a list of them, or make the iterator in the `for` statement.",
+            f"a loop takes a data-dependent number of values from a {kind.__name__} that also has another name",
+            "Iterate over a list, or make the iterator in the `for` statement.",
         )
 
 

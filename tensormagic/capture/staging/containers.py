@@ -14,7 +14,7 @@ from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import NeedsPython, Outcome, World
 from tensormagic.capture.tree import is_container, parts_in
 
-ADVICE = "Change each of them in its branch, or bind copies of them."
+ADVICE = "Change each in its own branch, or work on copies."
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class Older:
         if found:
             changed = {id(s.holder) for o in outcomes for s in o.slots} | {id(g) for o in outcomes for g, _ in o.grown}
             if any(id(c) in changed or id(getattr(c, "__dict__", None)) in changed for c in found):
-                raise NeedsPython("a list that is changed gets another name, depending on data", ADVICE)
+                raise NeedsPython("data decide whether a list that is changed gets another name", ADVICE)
         others = [s for s in slots if all(s.holder is not c for c in found)]
         return May(found, bool(found) and (_stand_for_others(found) or lead_elsewhere(found, others)))
 
@@ -190,7 +190,7 @@ class StandIns:
         times = Counter(k for containers in names.values() for k in containers)
         may = {slot: self.older.among(containers, list(slots), [outcome]) for slot, containers in found.items()}
         if any(may[slot].known and any(before is b for b in changed) for slot, (before, _) in slots.items()):
-            raise NeedsPython("iterations change a list which may be another one in each", ADVICE)
+            raise NeedsPython("iterations change a list that may be a different one each time", ADVICE)
         return {slot: (may[slot], all(times[id(c)] == 1 for c in containers)) for slot, containers in found.items()}
 
 

@@ -40,7 +40,7 @@ class Untyped(NeedsPython):
     """A list holds values of another type than was known: code is traced again."""
 
     def __init__(self, grown: GrownList) -> None:
-        super().__init__("a list does not keep the type of its elements", "Append numbers and arrays of one type.")
+        super().__init__("a list does not keep the type of its elements", "Append numbers or arrays of the same type.")
         self.grown = grown
 
 
@@ -76,13 +76,13 @@ class GrownList(Journaled):
     def _learn(self, parts: Parts) -> bool:
         """Note the types of an element; whether these were known."""
         if not parts.numeric or any(d is not None for d in parts.defined):
-            raise NeedsPython(f"what is appended to {WHAT} is no number", "Append numbers and arrays.")
+            raise NeedsPython(f"what is appended to {WHAT} is not a number", "Append numbers and arrays.")
         types, narrowest = [n.type for n in parts.nodes], [undecided.narrowest(n) for n in parts.nodes]
         if self.like is None:
             self.like, self.types, self.narrowest = parts, types, narrowest
             return False
         if parts.form != self.like.form:
-            raise NeedsPython(f"the elements of {WHAT} differ in kind", "Append values of one kind.")
+            raise NeedsPython(f"the elements of {WHAT} differ in kind", "Append values of the same kind.")
         merged = [_common(a, b) for a, b in zip(self.types, types, strict=True)]
         known, self.types = merged == self.types, merged
         self.narrowest = [a if np.can_cast(a, b) else b for a, b in zip(self.narrowest, narrowest, strict=True)]
@@ -121,7 +121,7 @@ class GrownList(Journaled):
         return self.element(position(size_written(index), self.size, 0))
 
     def __iter__(self) -> Iterator[Any]:
-        raise NeedsPython(f"Python goes over {WHAT}", "Go over it with `for`, or make it an array: np.array(...).")
+        raise NeedsPython(f"Python iterates over {WHAT}", "Use a `for` loop, or make it an array: np.array(...).")
 
     def __len__(self) -> int:
         return int(self.count)
@@ -144,8 +144,8 @@ class GrownList(Journaled):
         if name.startswith("__"):
             raise AttributeError(name)
         raise NeedsPython(
-            f"{WHAT} cannot do `{name}` in code that is captured without values",
-            "Append to it, read its elements, and make an array of it: np.array(...).",
+            f"{WHAT} does not support `{name}` in captured functions",
+            "You can append to it, read its elements, and convert it: np.array(...).",
         )
 
     # what it is -------------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class GrownList(Journaled):
     def element(self, place: Node) -> Any:
         """The element at a place that is known to be one."""
         if self.like is None:
-            raise NeedsPython("an element of a list is read to which nothing was appended", "Begin with an element.")
+            raise NeedsPython("an element of an empty list is read", "Begin with one element.")
         return self.like.build(
             [_unstored(read_tape(self.state[str(k)].node, place, t)) for k, t in enumerate(self.types)]
         )
@@ -189,7 +189,7 @@ class GrownList(Journaled):
         """The array that NumPy makes of it."""
         if len(self.types) != 1 or self.like is None or not is_number(self.like.build([0])):
             raise NeedsPython(
-                f"an array is made of {WHAT}, and its elements are no numbers", "Append numbers or arrays."
+                f"an array is made of {WHAT}, but its elements are not numbers", "Append numbers or arrays."
             )
         plain = self.types[0] in {Type(np.dtype(float), (), form) for form in ("python", "scalar")}
         return wrap(self.stacks[0] if plain else self._unless_empty(self.stacks[0]))
@@ -204,10 +204,8 @@ class GrownList(Journaled):
         where = "" if frame is None else f" in {context.span(frame)}"
         capture = context.current()
         if capture is not None and not capture.abstract:  # in a cell, Python has the values
-            raise NeedsPython(f"a list is empty{where}, depending on data", "Begin with an element.")
-        error = CaptureError(
-            f"a list is empty{where}, depending on data: what is made of it is of another type than it is captured with"
-        )
+            raise NeedsPython(f"a list is empty{where}, depending on data", "Begin with one element.")
+        error = CaptureError(f"a list is empty{where}, depending on data, and would then give another type")
         if capture is not None:
             capture.assumed = f"a list may be empty{where}, depending on data, and is taken not to be"
         raising.note(raising.wait(scalar.greater(self.count.node, 0), error))
@@ -239,7 +237,9 @@ def _common(first: Type, second: Type) -> Type:
         or any(nodes_of(s) for s in first.shape)
         or not (weak or first.dtype == second.dtype)
     ):
-        raise NeedsPython(f"the elements of {WHAT} are {first} and {second}", "Append values of one type and shape.")
+        raise NeedsPython(
+            f"the elements of {WHAT} are {first} and {second}", "Append values of the same type and shape."
+        )
     form = first.form if first.form == second.form else "scalar"
     return Type(np.result_type(first.dtype, second.dtype), first.shape, form)
 

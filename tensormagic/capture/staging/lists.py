@@ -78,17 +78,18 @@ def appended(outcome: Outcome) -> list[Append]:
         raise NeedsPython(f"an iteration appends more than {MOST} values to a list", "Append one array of them.")
     buffers = [b for a in found for b in a.buffers if b is not None]
     if any(b.born < outcome.started for b in buffers) or len(set(map(id, buffers))) < len(buffers):
-        raise NeedsPython("what is appended to a list is an array that has another name, too", "Append a copy of it.")
+        raise NeedsPython("an array that also has another name is appended to a list", "Append a copy of it.")
     return found
 
 
 def _taken(into: list[Any], value: Any) -> Append:
     parts = apart(value, asked=True)
     if not parts.numeric:
-        raise NeedsPython("what an iteration appends to a list is no number", "Append numbers and arrays.")
+        raise NeedsPython("what an iteration appends to a list is not a number", "Append numbers and arrays.")
     if any(nodes_of(s) for n in parts.nodes for s in n.type.shape):
         raise NeedsPython(
-            "what is appended to a list differs in shape from iteration to iteration", "Append values of one shape."
+            "what is appended to a list differs in shape from iteration to iteration",
+            "Append values of the same shape.",
         )
     leaves = [v for v in flatten(value)[0] if is_number(v)]
     arrays = [v.place.buffer if isinstance(v, Tensor) and v.type.form == "array" else None for v in leaves]

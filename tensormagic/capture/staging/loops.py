@@ -129,7 +129,7 @@ class Loop:
         parts = apart(value) if like is None else like
         if not parts.numeric:
             raise NeedsPython(
-                f"{slot.said} changes from iteration to iteration, and is no number", "Use numbers and arrays."
+                f"{slot.said} changes from iteration to iteration, but is not a number", "Use numbers and arrays."
             )
         self._check_sizes(slot, parts)
         starts = list(parts.nodes) if like is None else [zeros_of(n.type) for n in parts.nodes]
@@ -161,7 +161,7 @@ class Loop:
                 self._none_lost()
                 return
         raise NeedsPython(
-            f"{self.label} does not keep the types of what it carries", "Begin with the types that it ends with."
+            f"{self.label} changes the types of its variables", "Begin with the types that an iteration ends with."
         )
 
     def _unshared(self) -> None:
@@ -200,7 +200,7 @@ class Loop:
         return not is_own(buffer, list(self.carried), [self.over])
 
     def _iteration(self) -> tuple[Any, Any]:
-        why = f"{self.label} binds it only in some iterations"
+        why = f"{self.label} assigns it only in some iterations"
         for buffer, carry in self.buffers.items():
             buffer.put(carry.question.asked(carry.fresh()))
         for slot in self.slots.values():
@@ -290,8 +290,8 @@ class Loop:
             return
         if not self._alone(carried):
             raise NeedsPython(
-                f"{self.label} stores into {carried.slot.said} and binds it anew: each iteration may store into another array",
-                f"Store into a copy, or bind {carried.slot.said} only once.",
+                f"{self.label} stores into {carried.slot.said} and also assigns it: each iteration may store into another array",
+                f"Store into a copy, or assign {carried.slot.said} only once.",
             )
 
     def _alone(self, carried: CarriedSlot) -> bool:
@@ -406,7 +406,7 @@ class Loop:
             ends.update({c: decided[ends[c]] for c in coded})
 
     def _result(self, slot: Slot, node: Node, defined: Node | None) -> Tensor:
-        return merged.result(node, defined, slot.said, f"{self.label} may have no iteration, or none that binds it")
+        return merged.result(node, defined, slot.said, f"{self.label} may have no iteration that assigns it")
 
     def _share(self, made: Sequence[tuple[Any, Any, list[Tensor]]], slots: list[Slot]) -> None:
         """Note which arrays share memory in Python: with arrays made before the loop, and among each other."""
@@ -482,7 +482,7 @@ class Loop:
     def _ends(self, slot: Slot, parts: Parts) -> tuple[list[Carry], list[Node | None]]:
         """The carries of what the last iteration leaves, and whether its name is bound without an iteration."""
         if not parts.numeric:
-            raise NeedsPython(f"{slot.said} is no number, and is read behind {self.label}", "Use numbers and arrays.")
+            raise NeedsPython(f"{slot.said} is not a number, but is read after {self.label}", "Use numbers and arrays.")
         self._check_sizes(slot, parts)
         before = slot.get()
         starts = [zeros_of(n.type) for n in parts.nodes]

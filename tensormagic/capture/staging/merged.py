@@ -193,7 +193,7 @@ def unlike(name: str, what: str, values: Sequence[Any], lines: Sequence[str] = (
     whose = "back" if name.startswith(INTERNAL) else name
     return NeedsPython(
         f"{what} {whose} {first} and {second}",
-        "Let both give as many values." if differ else "Let both be numbers or arrays of one kind.",
+        "Let both give the same number of values." if differ else "Let both be numbers or arrays of the same kind.",
     )
 
 

@@ -82,7 +82,7 @@ def _refuse_unordered(column: Node) -> None:
     if not may_wait():
         raise context.uncaught()
     error = CaptureError(
-        f"sorted() in {context.here()} meets nan, whose place among others Python does not define",
+        f"sorted() in {context.here()} meets nan, and Python does not define where nan is sorted",
         "Use np.sort, which puts nan last.",
     )
     note(wait(node_of((~_numpys(np.isnan)(wrap(column))).all()), error))
@@ -100,7 +100,7 @@ def _taken(items: list[Any], order: Node) -> list[Any]:
 def _columns(items: Sequence[Any], what: str) -> list[tuple[Node, Form]]:
     """An array for each number of an item, and the form of these numbers."""
     if any(structure(item) != structure(items[0]) for item in items):
-        refuse(f"{what} of items that differ in more than numbers", "Sort numbers, or tuples of numbers.")
+        refuse(f"{what} of items that are not only numbers", "Sort numbers, or tuples of numbers.")
     rows = [[_number(v, what) for v in flatten(item)[0]] for item in items]
     columns = list(zip(*rows, strict=True))
     if not columns or any(n.type != column[0].type for column in columns for n in column):

@@ -65,8 +65,8 @@ class Deferred:
 
     def _refused(self, *_args: Any) -> Any:
         refuse(
-            f"{self.__name__}, which says where an array lies, for anything but an argument of a function of C",
-            "Hand it to that function as it is.",
+            f"{self.__name__}, which gives an array's address, for anything but an argument of a C function",
+            "Pass it to that function directly.",
         )
 
     __add__ = __radd__ = __sub__ = __int__ = __index__ = __bool__ = __str__ = __repr__ = __eq__ = __hash__ = _refused
@@ -177,7 +177,7 @@ def _lazy(node: Node) -> Any:
 
 
 class Objects:
-    """An array of Python's objects that a call has given in a function: it can be converted, and that is all."""
+    """An array of Python objects that a call has given in a function: it can be converted, and that is all."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -201,7 +201,7 @@ class Objects:
 
 
 def _of_objects() -> NoReturn:
-    refuse("an array of Python's objects", "Convert it where it is made: .astype(float).")
+    refuse("an array of Python objects", "Convert it where it is made: .astype(float).")
 
 
 def _refuse_overlaps(result: Result, lent: Sequence[Tensor]) -> None:
@@ -210,8 +210,8 @@ def _refuse_overlaps(result: Result, lent: Sequence[Tensor]) -> None:
             own = lent[k].place.buffer
             if other != k and tensor.ndim and (tensor.place.buffer is own or own.depends or own.shared):
                 raise CaptureError(
-                    "a function that is called as it is stores into an array, and gets another part of that array, too",
-                    "Give it copies.",
+                    "an uncaptured function stores into an array, and another argument is a part of the same array",
+                    "Pass copies.",
                 )
 
 

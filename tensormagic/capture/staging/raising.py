@@ -163,7 +163,7 @@ def raising(error: Any) -> Any:
     made = error() if isinstance(error, type) and issubclass(error, BaseException) else error
     if running is not None and isinstance(made, Exception) and not isinstance(made, CaptureError):
         if not may_wait():
-            raise spoil("`raise` on data in a `try`", "Write `if` and `else` in place of `try` and `except`.")
+            raise spoil("`raise` on data in a `try`", "Write `if` and `else` instead of `try` and `except`.")
         running.raised = made
         running.place = _place()
     return made
@@ -211,7 +211,7 @@ def _told(error: Exception) -> tuple[list[Any], list[Node]]:
         if part is None:
             raise NeedsPython(
                 f"{type(error).__name__} is raised depending on data, and holds a {type(value).__name__}",
-                "Give it texts, numbers and arrays.",
+                "Pass texts, numbers and arrays to it.",
             )
     return parts, details
 
@@ -247,7 +247,10 @@ def only_raises(outcomes: Sequence[Outcome]) -> int | None:
     if len(raised) == 2 and met:
         raise met[0]
     if len(raised) == 2:
-        raise spoil("each branch on data raises an exception", "Raise one exception, with what differs in its text.")
+        raise spoil(
+            "each branch on data raises an exception",
+            "Raise one exception after the branches, and put the difference into its text.",
+        )
     return raised[0] if raised else None
 
 
@@ -295,7 +298,7 @@ def _doubted(error: Exception) -> Exception:
     if capture is None or not capture.assumed or not capture.abstract or not met:
         return error
     said = f"{capture.assumed}: what follows ends in {type(error).__name__}: {error}"
-    return CaptureError(said, "Ask whether it is empty before it is used: `if values:`.")
+    return CaptureError(said, "Check that it is not empty before you use it: `if values:`.")
 
 
 _OURS = re.compile(  # in errors of Python and of libraries
@@ -313,15 +316,15 @@ def refusing(label: str) -> Generator[None]:
             refusal: Exception = error.__cause__
         elif isinstance(error, TypeError | ValueError) and is_met_by_numpy(error):
             refusal = CaptureError(
-                f"{label} hands what is being captured to NumPy's own code, which needs the value ({error})",
-                "Store into arrays that np.array, np.zeros, … make, or that are computed from arguments.",
+                f"{label} passes a lazy value to NumPy's own code, which needs its numbers ({error})",
+                "Store into arrays made by np.array, np.zeros, …, or computed from arguments.",
             )
         elif isinstance(error, TypeError) and _OF_FORMAT.fullmatch(str(error)):
             refusal = text_asked_for()  # `"%d" % value`: Python has put another error in the place of the refusal
         elif isinstance(error, TypeError | AttributeError) and _OURS.search(str(error)):
             refusal = CaptureError(
-                f"{label} does with what is being captured what only values can be used for",
-                "Do that outside the function, where there are values; or write it with NumPy.",
+                f"{label} uses a lazy value for something that needs its numbers",
+                "Do that outside the function, or write it with NumPy.",
             )
         else:
             refusal = _doubted(error)
@@ -397,8 +400,8 @@ def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
     numbers = [v for v in leaves if is_number(v)]
     if not numbers and not changed:
         raise TensorError(
-            "a function that only checks or prints data gives nothing that could wait for the checks",
-            "Return what it was about, and go on with that.",
+            "a function that only checks or prints data returns nothing, so its checks would never run",
+            "Return the checked value, and use that.",
         )
 
     def behind(value: Any) -> Any:

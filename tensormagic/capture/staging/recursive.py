@@ -33,8 +33,8 @@ class Recursion(NeedsPython):
 
     def __init__(self, code: CodeType) -> None:
         super().__init__(
-            f"{code.co_name} calls itself depending on data, and the graph cannot hold it",
-            "Call it with numbers and arrays of one type and shape each time, and change nothing outside it.",
+            f"{code.co_name} calls itself depending on data in a way that is not supported",
+            "Call it each time with numbers and arrays of the same types and shapes, and change nothing outside of it.",
         )
         self.code = code
 
@@ -86,7 +86,8 @@ class Traced:
         leaves, _ = flatten(args)
         if structure(args) != self.form:
             raise NeedsPython(
-                "a function calls itself with arguments of another form", "Call it with values of one form."
+                "a function calls itself with arguments of another structure",
+                "Call it with arguments of the same structure each time.",
             )
         new = {
             k
@@ -95,7 +96,7 @@ class Traced:
         }
         if not all(is_number(leaves[k]) and is_number(self.leaves[k]) for k in new):
             raise NeedsPython(
-                "a function calls itself with another text, function or object", "Call it with numbers and arrays."
+                "a function calls itself with a different text, function or object", "Call it with numbers and arrays."
             )
         types = {k: node_of(self.leaves[k]).type for k in new} | self.moving
         for k, t in types.items():
@@ -117,14 +118,14 @@ class Traced:
         """Note the types of what the function gives; whether these were known."""
         own = self.name.removeprefix(OWN)
         if not parts.numeric or any(d is not None for d in parts.defined):
-            raise NeedsPython(f"{own} calls itself, and gives no number", "Give numbers and arrays back.")
+            raise NeedsPython(f"{own} calls itself, and does not return a number", "Return numbers and arrays.")
         if any(nodes_of(s) for n in parts.nodes for s in n.type.shape):
             raise NeedsPython(
-                f"{own} calls itself, and gives an array whose size depends on data", "Give arrays of one size back."
+                f"{own} calls itself, and returns an array whose size depends on data", "Return arrays of one size."
             )
         if self.parts is not None and self.parts.form != parts.form:
             raise NeedsPython(
-                f"{own} calls itself, and gives values of different forms", "Give values of one form back."
+                f"{own} calls itself, and returns values of different structures", "Return values of one structure."
             )
         types = [n.type for n in parts.nodes]
         if self.parts is not None:
@@ -296,8 +297,8 @@ def _traced(traced: Traced, function: Callable[..., Any], args: Any, options: An
         _share(result, [v for v in leaves if isinstance(v, Tensor)])
         return result
     raise NeedsPython(
-        f"{traced.name.removeprefix(OWN)} calls itself, and its types do not settle",
-        "Begin with the types that it ends with.",
+        f"{traced.name.removeprefix(OWN)} calls itself, and the types of its arguments keep changing",
+        "Begin with the types that an iteration ends with.",
     )
 
 
@@ -322,8 +323,8 @@ def _iteration(
         outcome = attempt(world, run)
     except Unknown:
         raise NeedsPython(
-            f"{traced.name.removeprefix(OWN)} calls itself whatever the data are",
-            "Let it return without a call of itself for some data.",
+            f"{traced.name.removeprefix(OWN)} always calls itself",
+            "Let it return without calling itself for some data.",
         ) from None
     _settled(outcome)
     if any(s.name == CHECKS for s in outcome.slots) and not traced.tells:
@@ -341,13 +342,13 @@ def _settled(outcome: Outcome) -> None:
     if any(s.name != CHECKS for s in outcome.slots) or outcome.buffers or outcome.grown:
         raise NeedsPython(
             "a function that calls itself depending on data changes something outside it",
-            "Give what it changes to it, and have it give that back.",
+            "Pass what it changes as an argument, and return it.",
         )
 
 
 def _common(first: Type, second: Type) -> Type:
     if "python" not in {first.form, second.form} and first.dtype != second.dtype:
-        raise NeedsPython(f"a function calls itself, and gives {first} and {second}", "Give values of one type back.")
+        raise NeedsPython(f"a function calls itself, and returns {first} and {second}", "Return values of one type.")
     return common_type("a function gives", first, second)
 
 

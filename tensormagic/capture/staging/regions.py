@@ -71,8 +71,8 @@ def graph_of(results: Sequence[Node], leaves: Sequence[Node]) -> Graph:
     closed = close(results, lambda n: n in cut, parameter, leaves=leaves)
     if closed.before:
         raise NeedsPython(
-            "sizes of what a branch or a loop takes from around it depend on data in a way that cannot be checked there",
-            "Compute with them outside, or give the arrays sizes that are known.",
+            "sizes that a branch or a loop reads from outside depend on data in a way that cannot be checked there",
+            "Use them outside, or use arrays of known sizes.",
         )
     return closed.graph
 
@@ -132,7 +132,7 @@ def settled(start: Node, t: Type, ran: Node, what: str) -> Node:
         return found
     else:
         kept = constant(False)
-    said = f"{what} is {t.dtype} after an iteration, and there may be none: it begins as a {own} that is no {t.dtype}. Begin with one"
+    said = f"{what} is {t.dtype} after an iteration, and there may be none: it begins as a {own} outside of {t.dtype}. Begin with one"
     return require(found, scalar.logical_or(ran, kept), said, "promotion")
 
 

@@ -261,7 +261,7 @@ def _iterations(
             if guarded > _GUARDED and not values_are_there():
                 raise CaptureError(
                     f"a loop over a {type(items).__name__} has more than {_GUARDED:,} iterations, a data-dependent number of which is done",
-                    "Go over an array or a range, or write it with `while`.",
+                    "Loop over an array or a range, or use `while`.",
                 )
             if _guarded(condition, iteration, item, names):
                 break
@@ -325,14 +325,14 @@ def staged_each(
         staged_each(First(items, int(extent(count))), iteration, stop, names, lists, varies=varies)
         return
     if loop.appended and isinstance(count, int) and count <= FEW:
-        raise NeedsPython(f"a list gets no more than {FEW} values", "They stay values of their own.")
+        raise NeedsPython(f"a list gets no more than {FEW} values", "They stay separate values.")
     before, after = (truth(v) for v in loop.outcome.result)
     number = size_node(count)
     if after is False:
         counted(loop, number, index)
         return
     if isinstance(before, bool):
-        raise NeedsPython("the loop is left in its first iteration", "Write what it does without a loop.")
+        raise NeedsPython("the loop is left in its first iteration", "Write it without a loop.")
     asked = input_node(Source("index"), python(int))
     going = scalar.logical_and(scalar.less(asked, number), scalar.logical_not(before))
     conditional(loop, to_form(going, "python"), None if once else scalar.greater(number, 0), (index, asked))
@@ -394,8 +394,8 @@ def iterations_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequ
     world = World([getattr(f, "__wrapped__", f) for f in functions])
     if attempt(world, first, may_raise=True).raised is None:
         raise NeedsPython(
-            f"the first iteration of the loop leaves what ends in an error in another one, and their number depends on data ({failed})",
-            "Let each iteration leave what the next one takes: numbers and arrays of one dtype and shape.",
+            f"what the first iteration leaves causes an error in a later one, and data decide how many there are ({failed})",
+            "Let each iteration leave numbers and arrays of the same dtypes and shapes.",
         ) from failed
     return raising.iterations_raise(failed, ran)
 
@@ -460,6 +460,6 @@ def staged_repeat(
     condition = truth(loop.outcome.result[0])
     if isinstance(condition, bool):
         raise NeedsPython(
-            "the test of a `while` does not depend on what an iteration changes", "Write it as Python does."
+            "the test of a `while` does not depend on what an iteration changes", "Write the condition so that it does."
         )
     conditional(loop, condition, None if isinstance(first, bool) else first)

@@ -187,9 +187,12 @@ def identical(first: Any, second: Any) -> Any:
     if first is not second and isinstance(first, Tensor) and isinstance(second, Tensor):
         buffers = first.place.buffer, second.place.buffer
         if any(b.origins for b in buffers) and may_share(*buffers):
-            refuse("`is` between arrays that may be one, depending on the data,", "Compare what that depends on.")
+            refuse(
+                "`is` between arrays that may be one, depending on the data,",
+                "Compare the conditions that this depends on.",
+            )
     if first is not second and _is_given(first, second) and _is_given(second, first):
-        refuse("`is` between two arrays that a function is given", "Ask outside, and give it the answer.")
+        refuse("`is` between two arrays that a function is given", "Compare them outside, and pass the answer.")
     return first is second
 
 

@@ -79,7 +79,7 @@ def _exact(kind: type) -> Callable[..., Any]:
 def _value(given: Any, kind: type) -> Any:
     if not isinstance(given, Tensor):
         return given
-    needs_value(f"{kind.__name__}()", "Make it of the result, where the value can be computed.", given.node)
+    needs_value(f"{kind.__name__}()", "Convert the result, where the value can be computed.", given.node)
     return given.numpy()
 
 

@@ -1,4 +1,4 @@
-"""``print`` and ``id`` in code that is captured without values: it prints when the graph runs, once, in the order of the program."""
+"""``print`` and ``id`` in a captured function: it prints when the graph runs, once, in the order of the program."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
     del flush
     capture = context.current()
     if capture is None or (file is not None and file is not sys.stdout):
-        raise NeedsPython(
-            "print() to a file, in code that is captured without values", "Print it outside the function."
-        )
+        raise NeedsPython("print() to a file, in a captured function", "Print outside the function.")
     details: list[Node] = []
     told = [raising.part_of(_shown(value), details) for value in values]
     token = tell(
@@ -33,7 +31,7 @@ def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
 def id_(value: Any) -> int:
     """``id``, which a kept graph knows of no array of a call."""
     if isinstance(value, Tensor):
-        refuse("id() of an array or a number that is captured", "Give the function a name or a number to know it by.")
+        refuse("id() of an array or a number that is captured", "Pass a name or a number that identifies it.")
     return id(value)
 
 

@@ -209,9 +209,7 @@ class World:
                 slot = self.items.setdefault((id(container), key), Slot(container, key, f"item {key!r}"))
                 found[slot] = slot.get()
         if any(state.changed for state in self.arrays):
-            raise NeedsPython(
-                "an array that is not captured is stored into", "Give the array a name that the cell reads."
-            )
+            raise NeedsPython("a store into an array that is not captured", "Give the array a name in an earlier cell.")
         return found
 
     def restore(self) -> None:
@@ -365,8 +363,8 @@ def refuse_taken(value: Any) -> None:
     capture = context.current()
     if capture is not None and any(id(value) in t.iterators for t in capture.trials):
         raise spoil(
-            f"values are taken from a {type(value).__name__}: what depends on data around it",
-            "Make a list of them before.",
+            f"values are taken from a {type(value).__name__} in a loop or a branch that depends on data",
+            "Make a list of them first.",
         )
 
 
@@ -391,8 +389,8 @@ def attempt(
         raise AssertionError
     if len(capture.trials) >= DEPTH:
         raise NeedsPython(
-            f"branches within branches, {DEPTH} deep: a function that calls itself depending on data, and does more than return that",
-            "Return the call itself, with what is known so far among its arguments; or write a loop.",
+            f"branches are nested {DEPTH} deep: a function calls itself depending on data, and does more than return the result",
+            "Return the recursive call itself, with the result so far as an argument; or write a loop.",
         )
     ask_all()  # of what there is before
     journal: dict[Buffer, Held] = {}
@@ -452,9 +450,7 @@ def refuse_caught(error: Exception) -> None:
     """Refuse an error in a `try` where it is data-dependent whether it is met."""
     capture = context.current()
     if capture is not None and capture.attempts:
-        raise spoil(
-            "an error in a `try` that is met or not, depending on the data,", "Ask with `if` whether it would be met."
-        ) from error
+        raise spoil("an error in a `try` occurs only for some data", "Check with `if` instead of `try`.") from error
 
 
 def place_of(error: Exception) -> tuple[Any, ...] | None:

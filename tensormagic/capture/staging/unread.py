@@ -34,8 +34,8 @@ def as_caught(function: FunctionType) -> Callable[..., Any]:
         return function
     if capture.abstract or trial() is not None:
         place = f"{function.__name__} ({function.__code__.co_filename}:{function.__code__.co_firstlineno})"
-        said = f"{place} has `try`, or a `with` that may catch errors, and its source is not to be had: such a function"
-        hint = "Write it in a file or in a cell; or ask beforehand whether it fails, with `if`, in place of `try`."
+        said = f"{place} has `try`, or a `with` that may catch errors, and its source is not available: such a function"
+        hint = "Define it in a file or in a cell; or check with `if` instead of `try`."
         raise CaptureError(f"{said} is not captured", hint) if trial() is None else spoil(said, hint)
 
     @wraps(function)

@@ -27,7 +27,8 @@ def _set_shape(self: Tensor, shape: Any) -> None:
     if self.place.parent is None and self.place.buffer.array is not None:
         name = self.place.buffer.name
         refuse(
-            f"a new shape of the notebook's {name}", f"Write {name} = {name}.reshape(...), which binds the name anew."
+            f"a new shape of the notebook's {name}",
+            f"Write {name} = {name}.reshape(...), which makes a new array of that name.",
         )
     others = [name.removesuffix(", depending on the data") for name in self.place.buffer.overlaps]
     if self.place.parent is None:  # an array that may be another one, and no part of it
@@ -37,7 +38,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
     if others:
         refuse(
             f"a new shape of an array that may be {' or '.join(dict.fromkeys(others))}, depending on the data,",
-            "Use x = x.reshape(...), which binds the name anew.",
+            "Use x = x.reshape(...), which makes a new array of that name.",
         )
     _may_reshape(self)
     told(_reshape)
@@ -50,7 +51,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
         if in_place is None:
             refuse(
                 "a new shape of an array whose layout is not known",
-                "Use x = x.reshape(...), which binds the name anew.",
+                "Use x = x.reshape(...), which makes a new array of that name.",
             )
         if not in_place:
             raise AttributeError(
@@ -98,7 +99,10 @@ def _may_reshape(x: Tensor) -> None:
         refuse("a new shape of an array in a loop or a branch that depends on data", "Use x = x.reshape(...).")
     if capture.abstract and buffer.first.op is INPUT and x.place.parent is None:
         name = buffer.name or "x"
-        refuse(f"a new shape of the argument {name}", f"Write {name} = {name}.reshape(...), which binds the name anew.")
+        refuse(
+            f"a new shape of the argument {name}",
+            f"Write {name} = {name}.reshape(...), which makes a new array of that name.",
+        )
 
 
 def _set_part(name: str) -> Any:
@@ -115,9 +119,7 @@ def _refused(name: str) -> Any:
         del value
         if self.type.form != "array":
             raise AttributeError(f"attribute {name!r} of 'numpy.generic' objects is not writable")
-        refuse(
-            f"another {name} of the same elements", f"Use y = x.{_INSTEAD[name]}, which binds another array to them."
-        )
+        refuse(f"another {name} of the same elements", f"Use y = x.{_INSTEAD[name]}, which makes a new array of them.")
 
     return stored
 

@@ -123,7 +123,7 @@ class Undecided(_Looking):
     def may_store(self) -> None:
         """Refuse: it is not known where a store would go."""
         raise CaptureError(
-            f"{self._label} bound this to what may be a part of {' or '.join(self._names)}, depending on data: it is not stored into",
+            f"{self._label} assigned this to what may be a part of {' or '.join(self._names)}, depending on data: it is not stored into",
             f"Store into {self._names[0]} itself, or into a copy.",
         )
 
@@ -132,8 +132,8 @@ class Undecided(_Looking):
         if name is not None:
             self._of = []
             message = (
-                f"{self._label} bound this to what may be a part of {name}, which was changed since: it is not known what it is now. "
-                "Run that cell again, or take a copy in it with .copy()."
+                f"{self._label} assigned this to what may be a part of {name}, which has changed since, so its value is not known now. "
+                "Run that cell again, or make a copy in it with .copy()."
             )
             self._held = require(self._held, constant(False), message, "capture")
         return self._held

@@ -85,7 +85,7 @@ def through_memory(result: Node, leaf: Node) -> Node:
         name, own = other["source"].name, leaf["source"].name
         if held.dtype != array.dtype:
             raise DifferentiationError(
-                f"{name} is a part of {own}'s memory, as numbers of another dtype",
+                f"{name} shares memory with {own}, with another dtype",
                 f"Work on a copy, {name} = {name}.copy().",
             )
         moved, was = transfer(array, held)(other, leaf), other["source"].value

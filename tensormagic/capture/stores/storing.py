@@ -126,7 +126,10 @@ def resolve(x: Tensor, items: Items) -> Index:
         if k in masks:
             node = node_of(item)
             if not node.type.ndim:
-                refuse("a store through a truth value beside arrays", "Store through np.where(condition, new, old).")
+                refuse(
+                    "a store with an index that has a truth value beside arrays",
+                    "Store through np.where(condition, new, old).",
+                )
             found = coordinates(_mask_fits(x, items, k, node))
             places += range(axis, axis + len(found))
             arrays += found
@@ -196,7 +199,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if self.type.form != "array":
         raise DTypeError(
             f"a number of type {self.type} does not support item assignment",
-            "Numbers are no arrays: bind the name anew.",
+            "A number is not an array: assign a new value to the name.",
         )
     items = entries(index)
     spelt = spread(items, self.ndim)
@@ -221,7 +224,7 @@ def _copied(x: Tensor, items: Items, value: Any) -> None:
     own = not isinstance(value, Tensor) or value.place is x.place
     if masked and not own and may_share(value.place.buffer, x.place.buffer):
         refuse(
-            "a store by a mask of a part of the array itself, which NumPy changes while it is read,",
+            "storing a part of an array into the same array through a mask",
             "Store a copy of that part: x[mask] = part.copy().",
         )
 
@@ -231,7 +234,7 @@ def _only_element(node: Node, dtype: np.dtype[Any]) -> Node:
     if dtype.kind == "b" and nodes_of(node.type.size):
         refuse(
             "storing an array into one truth value, of a data-dependent number of elements",
-            "Store its .any(), or one of them.",
+            "Store its .any(), or one element.",
         )
     if dtype.kind == "b" and node.type.size == 1:
         return reshape(node, ())
@@ -276,7 +279,7 @@ def fitted(node: Node, shape: tuple[Size, ...], message: str, *, stretch: bool =
             raise DataShapeError(said, _NOT_DROPPED) from None
         empty = (any(s == 0 or nodes_of(s) for s in side) for side in (given, shape))
         if all(empty) and any(nodes_of(s) for s in (*given, *shape)):  # NumPy takes any shape for none
-            raise DataShapeError(said, "Store an array of the shape that goes there, or a number.") from None
+            raise DataShapeError(said, "Store a number, or an array of that shape.") from None
         raise ShapeError(said) from None
 
 
@@ -295,7 +298,7 @@ def _stretched(node: Node, shape: tuple[Size, ...], message: str) -> Node:
     return node
 
 
-_NOT_DROPPED = "Sizes that depend on data are not dropped where they happen to be 1: write value[0]."
+_NOT_DROPPED = "An axis whose size depends on data is not dropped when it happens to be 1: write value[0]."
 _MISMATCH = "shape mismatch: value array of shape {} could not be broadcast to indexing result of shape {}"
 
 

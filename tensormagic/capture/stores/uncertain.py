@@ -53,8 +53,8 @@ def listen(own: Buffer, raw: Node | None = None) -> None:
         if found is not None and not _is_lost(found.node):
             frame = context.user_frame()
             where = f", in {context.span(frame)}" if frame is not None else ""
-            stored = f"{name}, into which something was stored since{where}"
-            message = f"this value may be a part of {stored}: it is not captured what it is now"
+            stored = f"{name}, which has changed since{where}"
+            message = f"this value may be a part of {stored}: what it is now is not known"
             found.put(require(found.node if raw is None else raw, constant(False), message, "capture"))
             for tell in list(found.followers):
                 tell()

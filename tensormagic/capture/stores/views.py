@@ -59,7 +59,7 @@ def _known(values: Node) -> Node:
     size = values.type.size
     if nodes_of(size):
         refuse(
-            "a store that repeats values of a number that depends on data",
+            "a store that repeats a data-dependent number of values",
             "Store through a mask or an index: x[mask] = v.",
         )
     return reshape(values, (size,))
@@ -131,7 +131,7 @@ class Flat:
             raise ValueError(_SINGLE)
         if isinstance(own, Tensor) and own.size != 1 and may_share(own.place.buffer, line.place.buffer):
             refuse(
-                "a store into x.flat of a part of x itself, which NumPy changes while it is read,",
+                "storing a part of x into x.flat",
                 "Store a copy of that part: x.flat[...] = part.copy().",
             )
         if isinstance(value, complex) and line.dtype.kind not in "bc" and single:
@@ -211,7 +211,7 @@ def view(x: Tensor, dtype: Any = None, type: Any = None) -> Tensor:
         other, own = np.dtype(dtype), x.dtype
         if other.kind in "fc" and own.kind not in "fc" and any(n.type.inexact for n in topological([x.node])):
             refuse(
-                "bits of what floats are in, as floats,", "No derivative would go through: use np.frexp and np.ldexp."
+                "reading the bits of integers as floats", "There is no derivative of that: use np.frexp and np.ldexp."
             )
         if other.kind in "iufc" and other.isnative and other.itemsize == own.itemsize and x.type.form == "array":
             return x.view_of(

@@ -28,16 +28,17 @@ def window(lazy: Tensor, lies: Array, strides: tuple[int, ...], shape: tuple[int
     """
     size = lies.itemsize
     if start % size or any(s % size and n > 1 for s, n in zip(strides, shape, strict=True)):
-        refuse("a part of an array between its elements", "Take whole elements: strides are counted in bytes.")
+        refuse(
+            "a part of an array that is not aligned with its elements",
+            "Take whole elements: strides are counted in bytes.",
+        )
     places = _positions(lies.shape, tuple(s // size for s in lies.strides))
     wanted = _positions(shape, tuple(s // size for s in strides)) + start // size
     order = np.argsort(places, axis=None)
     ordered = places.reshape(-1)[order]
     at = np.minimum(np.searchsorted(ordered, wanted), max(ordered.size - 1, 0))
     if wanted.size and (not ordered.size or not np.array_equal(ordered[at], wanted)):
-        refuse(
-            "a part of memory that is not this array's", "Take parts of the whole array, x.base or the array itself."
-        )
+        refuse("memory outside of this array", "Use parts of the whole array: x.base, or the array itself.")
     index = order[at] if wanted.size else np.zeros(shape, np.intp)
     return _taken(lazy, index, once=np.unique(index).size == index.size)
 

@@ -28,7 +28,7 @@ _Bundle = tuple[dict[str, Any], dict[str, Any]]
 def backprop(shown: Any, args: tuple[Any, ...], ranges: dict[str, Any]) -> BackpropView:
     """A view of a function at arguments, or of a lazy number; see ``tm.backprop``."""
     if isinstance(shown, Tensor) and args:
-        raise TypeError(f"tm.backprop of a lazy value takes no arguments, and {len(args)} are given")
+        raise TypeError(f"tm.backprop of a lazy value takes no arguments, but {len(args)} were given")
     function = _of_value(shown, "value") if isinstance(shown, Tensor) else of_callable(shown)
     view = BackpropView(Sheet(of_function(function, args), ranges), _Following(function, args, ranges))
     loaded: Any = getattr(get_ipython(), "_tensormagic", None)
@@ -79,7 +79,7 @@ def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
     )
     try:
         if not isinstance(target, Tensor):
-            raise TypeError("the cell has no lazy value; end it in a number that it computes")  # noqa: TRY301 (told like the others)
+            raise TypeError("the cell has no lazy value; end it with an expression for one number")  # noqa: TRY301 (told like the others)
         function = _of_value(target, name)
         subject = _asked(of_function(function, ()), outcome.options.grad)
         ranges = {n: ends for n, ends in outcome.options.live if n in floats_of(subject)}

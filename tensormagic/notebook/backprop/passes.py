@@ -139,7 +139,7 @@ class Passes:
         t = self.result.type
         if t.shape or t.dtype.kind != "f":
             raise DifferentiationError(
-                f"backpropagation starts from one real number, and {subject.name} is {self._actual(t)}",
+                f"backpropagation starts from one real number, but {subject.name} is {self._actual(t)}",
                 "Take its sum or mean.",
             )
         everything = topological([self.result], needs=_operands)

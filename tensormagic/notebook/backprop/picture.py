@@ -37,7 +37,7 @@ _LEGEND = (
     "On each arrow: the adjoint below times the local derivative is added to the adjoint above.",
     "×: numbers; ⊙: element by element; ·: summed over elements; J: a matrix of derivatives.",
 )
-_SQUARES = "Squares are elements of an array: the fuller the larger; the small blue ones are negative."
+_SQUARES = "Squares are elements of an array: the stronger the colour, the larger; small blue squares are negative."
 
 
 @dataclass(frozen=True)

@@ -126,13 +126,14 @@ def of_function(fun: Any, args: tuple[Any, ...]) -> Subject:
         found = trace(function.body, given, [*names, *(name for name, _ in given.reads)], function.name)
     if found.stores.inputs:
         raise CaptureError(
-            f"{function.name} changes what it is given, or draws from a generator outside it: "
-            "showing it would do so at every step",
-            "Work on a copy, or on a generator made inside.",
+            f"{function.name} changes its arguments, or draws from a generator outside it, "
+            "and the view would do so at every step",
+            "Work on a copy, or make the generator inside the function.",
         )
     if len(found.results) != 1:
         raise DifferentiationError(
-            f"{function.name} returns {len(found.results)} values: gradients are of one number", "Return one value."
+            f"{function.name} returns {len(found.results)} values, but a gradient is that of one number",
+            "Return one value.",
         )
     closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
     known = dict(zip(found.leaves, given.values, strict=True))
@@ -170,7 +171,7 @@ def _leaf_names(name: str, value: Any) -> list[str]:
 def _subject(name: str, closed: Closed, values: Sequence[Any], file: str = "") -> Subject:
     if " = tell(" in closed.graph.text:
         raise CaptureError(
-            "this prints, and showing it would print at every step", "Take the print out of the loop that is captured."
+            "this prints, and the view would print at every step", "Remove the print from the captured loop."
         )
     drawn = [random.state_of(v) if random.is_generator(v) else v for v in values]
     return Subject(name, closed.graph, tuple(drawn), site.Lens(closed.mapping), file)

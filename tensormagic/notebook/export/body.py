@@ -133,7 +133,7 @@ def _outputs(body: Body, hoisted: list[ast.stmt], scope: Scope) -> None:
         if scope.kinds.get(name, FUNCTION) != FUNCTION:  # a branch that does not bind it leaves it as it is
             body.parameters.append(name)
         else:
-            body.inline = f"it binds {name} on one side of a branch only"
+            body.inline = f"it assigns {name} in one branch only"
 
 
 def _text(body: Body, text: str, hoisted: list[ast.stmt]) -> None:

@@ -37,7 +37,7 @@ def export(notebook: Path, target: Path | None = None, *, numpy: bool = False) -
 
     suffix = ".py" if target is None else target.suffix
     if suffix not in {".py", ".ipynb"}:
-        raise ExportError(f"-o takes a file that ends in .ipynb or .py; not {target}")
+        raise ExportError(f"-o takes a file that ends in .ipynb or .py, not {target}")
     if target is not None and target.resolve() == notebook.resolve():
         raise ExportError(f"-o {target} is the notebook itself", "Give the program another name.")
     read = cast("Any", nbformat).read(notebook, as_version=4)

@@ -91,7 +91,7 @@ class Generated:
             ]
         every = ", ".join(names)
         self.lines += [
-            f'    raise TypeError(f"{name} was generated for other types than {{[kind_of(value) for value in ({every},)]}}")',
+            f'    raise TypeError(f"{name} was not generated for the types {{[kind_of(value) for value in ({every},)]}}")',
             "",
         ]
 
@@ -108,7 +108,7 @@ class _Kind:
             raise CaptureError(f"{function.name} draws random numbers")
         outside = [name for (name, where), value in given.held if is_moving(value) and where is not space]
         if outside:
-            raise CaptureError(f"{function.name} reads {outside[0]}, which is no variable of the notebook")
+            raise CaptureError(f"{function.name} reads {outside[0]}, which is not a variable of the notebook")
         self.graph = session.executable(program.graph, function.math).graph
         self.graph = Graph(self.graph.parameters, self.graph.results, self.graph.guards, program.graph.names)
         self.texts = _paths(function, given)
@@ -143,7 +143,7 @@ def _distinct(kinds: Sequence[_Kind]) -> list[_Kind]:
     for kind in kinds:
         known = found.setdefault(kind.told, kind)
         if known.graph != kind.graph:
-            raise CaptureError("one function is captured in different ways for equal types")
+            raise CaptureError("a function is captured differently for equal types")
     return list(found.values())
 
 

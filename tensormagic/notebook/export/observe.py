@@ -133,7 +133,7 @@ class Run:
                 raise
             except Exception as error:
                 raise cell.error(
-                    f"it raised {type(error).__name__}: {error}", "Run the notebook, and mend the cell."
+                    f"it raised {type(error).__name__}: {error}", "Run the notebook and fix the cell."
                 ) from error
             finally:
                 Function.specialise = own

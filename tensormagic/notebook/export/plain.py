@@ -140,7 +140,9 @@ class PlainWriter(Writer):
         replaced = marks.replaced(text, made)
         left = self.names.mentioned(ast.parse(replaced)) if self._parses(replaced) else []
         if left:
-            raise cell.error(f"{left[0]} has no equal in plain NumPy", "Leave out --numpy, or that line.")
+            raise cell.error(
+                f"{left[0]} has no equivalent in plain NumPy", "Export without --numpy, or remove that line."
+            )
         return "\n".join([*lines, *([replaced] if replaced.strip() else []), *after])
 
     @staticmethod
@@ -205,7 +207,8 @@ class PlainWriter(Writer):
         if lines is None:
             if mentioned:
                 raise body.cell.error(
-                    f"{mentioned[0]} has no equal in plain NumPy here", "Leave out --numpy, or that line."
+                    f"{mentioned[0]} has no equivalent in plain NumPy here",
+                    "Export without --numpy, or remove that line.",
                 )
             note = f"# The notebook computes this by rules that lose less: {'; '.join(ran.rules)}." if ran.rules else ""
             lines = [*([note] if note else []), *super().function(body)]
@@ -269,14 +272,15 @@ class PlainWriter(Writer):
             try:
                 value = eval(text, dict(ran.before))  # noqa: S307 (a name of the notebook, or an item of one)
             except Exception:  # noqa: BLE001 (whatever it is, there is no such name)
-                raise body.cell.error(f"it reads {text}, which is no variable of the notebook") from None
+                raise body.cell.error(f"it reads {text}, which is not a variable of the notebook") from None
             if random.is_generator(value):
                 raise CaptureError(f"it draws random numbers from {text}")
             if leaf not in inputs and not np.array_equal(
                 np.asarray(value), np.asarray(session.value_of(leaf)), equal_nan=True
             ):
                 raise body.cell.error(
-                    f"it goes back to an earlier value of {text}", f"Give {text} another name where it is bound anew."
+                    f"it goes back to an earlier value of {text}",
+                    f"Give {text} another name where it is assigned again.",
                 )
             text = text if isinstance(value, np.ndarray | np.generic | float | int | complex) else f"np.asarray({text})"
             own = np.asarray(value).dtype
@@ -331,7 +335,7 @@ def _literal(body: Body, value: Any) -> str:
     """The text of a value that is no array."""
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
-    raise body.cell.error(f"it hands back {type(value).__name__}, which generated code does not make")
+    raise body.cell.error(f"it hands back {type(value).__name__}, which generated code cannot create")
 
 
 def _types(outcome: Outcome) -> str:

@@ -132,8 +132,8 @@ class Writer:
                 and self.scope.origins.get(n.value.id)
             ):
                 raise cell.error(
-                    f"{ast.unparse(n)} asks a lazy value, and an exported cell hands back arrays",
-                    f"Give the cell that computes {n.value.id} a NAME, and ask tm.trace(NAME, ...); or leave the line out.",
+                    f"{ast.unparse(n)} needs a lazy value, but an exported cell returns arrays",
+                    f"Give the cell that computes {n.value.id} a NAME, and use tm.trace(NAME, ...); or remove the line.",
                 )
 
     # captured cells ---------------------------------------------------------------------------------------------------
@@ -165,15 +165,15 @@ class Writer:
         for name in body.options.grad:
             if name in body.parsed.binds and name not in body.parsed.reads:
                 raise body.cell.error(
-                    f"--grad {name} is with respect to a name that the cell itself binds",
-                    f"Compute {name} in a cell before it, and read it here.",
+                    f"--grad {name} names a variable that the cell itself assigns",
+                    f"Compute {name} in an earlier cell, and read it here.",
                 )
             version = self.scope.version(name)
             through = [n for n in body.parsed.reads if n != name and version in self.scope.origins.get(n, ())]
             if through:
                 raise body.cell.error(
                     f"{through[0]}, which the cell reads, was computed from {name} in a cell before it, and the gradient goes back there",
-                    "Put the two cells into one.",
+                    "Merge the two cells.",
                 )
 
     def _inline(self, body: Body, text: str) -> list[str]:
@@ -181,13 +181,14 @@ class Writer:
         if options.grad or options.name or options.live:
             why = body.inline or "it is run with --plain"
             raise body.cell.error(
-                f"this cell is no function ({why})", "Leave --grad, --live and NAME to a cell that can be one."
+                f"this cell cannot become a function ({why})",
+                "Use --grad, --live and NAME in cells that can become functions.",
             )
         counters = {n for n in self.scope.kinds if n in _counters(body.tree) and n not in body.parsed.binds}
         if counters:
             raise body.cell.error(
-                f"its loop counter {min(counters)} is a variable of the notebook too, and the cell is no function ({body.inline})",
-                "Call the counter something else.",
+                f"its loop counter {min(counters)} is also a variable of the notebook, so the cell cannot be a function ({body.inline})",
+                "Rename the counter.",
             )
         return text.splitlines()
 
@@ -249,7 +250,7 @@ class Writer:
             target = self.target(body)
             if not target:
                 raise body.cell.error(
-                    "--grad, and the cell has no value", "End it in an expression, or name one with --of."
+                    "--grad, and the cell has no value", "End it with an expression, or name a value with --of."
                 )
             return f"{target}, {_tuple(rest)}" if rest else target
         names = [*rest, *([body.value] if body.value else [])]

@@ -142,7 +142,7 @@ class Lines:
             return _comment(written)
         if self.plain:
             raise self.cell.error(
-                f"%%{name} has no equal in a file of Python", "Write a notebook: -o NAME.ipynb keeps such cells."
+                f"%%{name} has no equivalent in a Python file", "Write a notebook: -o NAME.ipynb keeps such cells."
             )
         return written
 
@@ -188,7 +188,7 @@ class Lines:
         if standing and (name in _QUIET or installing):
             return f"# {written}"
         raise self.cell.error(
-            f"{written} has no equal in a file of Python", "Write a notebook: -o NAME.ipynb keeps such lines."
+            f"{written} has no equivalent in a Python file", "Write a notebook: -o NAME.ipynb keeps such lines."
         )
 
     def _expression(self, argument: str) -> str:

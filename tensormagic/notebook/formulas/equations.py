@@ -118,7 +118,7 @@ def formula_here(value: Tensor, name: str = "", wrt: Iterable[str] = ()) -> Form
     if names and (value.type.shape or value.type.dtype.kind != "f"):
         raise DifferentiationError(
             f"a gradient is that of a real number; this is {value.type}",
-            "Leave wrt out, or take a sum or a mean first.",
+            "Leave out wrt, or take a sum or a mean first.",
         )
     shown = next((n for n in own if not n.startswith("_")), "value")
     return formula_of(value, name or shown, variables, names)

@@ -76,7 +76,7 @@ def _axis_of(shown: Any, ranges: dict[str, Any]) -> tuple[str, Sequence[float]]:
 def _numbers_of(name: str, given: Any) -> tuple[float, ...]:
     found = np.asarray(given)
     if found.ndim != 1 or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
-        raise ValueError(f"x takes a vector of numbers, and {name} is none")
+        raise ValueError(f"x takes a vector of numbers, and {name} is not one")
     return tuple(found.astype(float).tolist())
 
 
@@ -87,11 +87,11 @@ def _parameter(name: str, given: Any, start: Any) -> Parameter:
         if (
             None in ends or not isinstance(start, int | float) or hasattr(given, "base")
         ):  # a base: its ends are exponents
-            raise TypeError(f"{name} takes a slider of one number, and {type(given).__name__} is none")
+            raise TypeError(f"{name} takes a slider of one number, not {type(given).__name__} is none")
     elif isinstance(given, tuple | list):
         ends = tuple(given)
     else:
-        raise TypeError(f"{name} takes (low, high), (low, high, step) or a slider, and this is {given!r}")
+        raise TypeError(f"{name} takes (low, high), (low, high, step) or a slider, not {given!r}")
     return parameter(name, ends if isinstance(given, Widget) else widened(ends, start), start)
 
 
@@ -168,7 +168,7 @@ def _of_options(code: Code, options: Options, space: Mapping[str, Any]) -> list[
         start = space.get(name)
         start = start.numpy() if isinstance(start, Tensor) else start
         if start is not None and not _is_number(start):
-            raise UsageError(f"%%tensor --live moves numbers and small vectors, and {name} is {type(start).__name__}")
+            raise UsageError(f"%%tensor --live moves numbers and small vectors, but {name} is {type(start).__name__}")
         try:
             found.append(parameter(name, widened(ends, start), start))
         except ValueError as error:
@@ -194,7 +194,7 @@ class LiveReport(Report):
         self._in_page = rich
         found = [f"grad_{name} {gradient_text(gradient)}" for name, gradient in outcome.gradients.items()]
         if found:
-            view.tell(f"where the cell ran: {' · '.join(found)}")
+            view.tell(f"at the values of the notebook: {' · '.join(found)}")
 
     def __repr__(self) -> str:
         view = self._view()

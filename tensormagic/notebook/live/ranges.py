@@ -110,20 +110,20 @@ def parameter(name: str, ends: Sequence[Any], start: Any = None) -> Parameter:
         For ends that are no numbers.
     """
     if len(ends) not in {2, 3}:
-        raise ValueError(f"{name} takes (low, high) or (low, high, step), and this has {len(ends)} parts")
+        raise ValueError(f"{name} takes (low, high) or (low, high, step), not {len(ends)} parts")
     try:
         parts = [np.asarray(e, dtype=float) for e in ends]
         begin = None if start is None else np.asarray(start, dtype=float)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} takes numbers from low to high, and this is {ends!r}") from None
+        raise TypeError(f"{name} takes numbers from low to high, not {ends!r}") from None
     try:
         shape = np.broadcast_shapes(*(p.shape for p in parts), () if begin is None else begin.shape)
     except ValueError:
-        raise ValueError(f"the ends of {name} and where it starts are of shapes that do not fit") from None
+        raise ValueError(f"the ends of {name} and its start have shapes that do not fit") from None
     if len(shape) > 2 or 0 in shape:
-        raise ValueError(f"{name} is a number, a small vector or a small matrix, and this has shape {shape}")
+        raise ValueError(f"{name} must be a number, a small vector or a small matrix, but has shape {shape}")
     if math.prod(shape) > MOST_SPANS:
-        raise ValueError(f"a live view moves at most {MOST_SPANS} numbers, and {name} has {math.prod(shape)}")
+        raise ValueError(f"a live view moves at most {MOST_SPANS} numbers, but {name} has {math.prod(shape)}")
     whole = len(ends) == 3 and not shape and all(isinstance(e, int | np.integer) for e in ends)
     columns = [np.broadcast_to(p, shape).ravel() for p in parts]
     places = list(np.ndindex(*shape)) if shape else [None]
@@ -132,7 +132,7 @@ def parameter(name: str, ends: Sequence[Any], start: Any = None) -> Parameter:
     if begin is not None:
         numbers = np.broadcast_to(begin, shape).ravel()
         if not np.isfinite(numbers).all():
-            raise ValueError(f"{name} starts at a number, and not at {numbers[~np.isfinite(numbers)][0]}")
+            raise ValueError(f"{name} must start at a number, not at {numbers[~np.isfinite(numbers)][0]}")
         middles = [min(max(float(v), s.low), s.high) for v, s in zip(numbers, spans, strict=True)]
     return Parameter(name, shape, spans, tuple(float(round(v) if whole else v) for v in middles))
 
@@ -157,13 +157,13 @@ def widened(ends: Sequence[Any], start: Any) -> Sequence[Any]:
 def _span(name: str, index: tuple[int, ...] | None, ends: list[float], whole: bool) -> Span:
     low, high = ends[:2]
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"{name} goes from a number to a larger one, and not from {low:g} to {high:g}")
+        raise ValueError(f"{name} must go from a smaller to a larger number, not from {low:g} to {high:g}")
     step = ends[2] if len(ends) == 3 else (high - low) / _STEPS
     if not (math.isfinite(step) and step > 0):
-        raise ValueError(f"the step of {name} is a positive number, and not {step:g}")
+        raise ValueError(f"the step of {name} must be a positive number, not {step:g}")
     steps = max(math.ceil((high - low) / step - 1e-9), 1)
     if steps > _MOST_STEPS:
-        raise ValueError(f"from {low:g} to {high:g} by {step:g}, {name} has {steps} steps; the most are {_MOST_STEPS}")
+        raise ValueError(f"from {low:g} to {high:g} by {step:g}, {name} has {steps} steps, but at most {_MOST_STEPS}")
     return Span(name, index, low, high, steps, step, whole)
 
 

@@ -131,7 +131,7 @@ class Numbers:
         self.parameters = tuple(parameters)
         self.spans = tuple(s for p in parameters for s in p.spans)
         if len(self.spans) > MOST_SPANS:
-            raise ValueError(f"a live view moves at most {MOST_SPANS} numbers, and these are {len(self.spans)}")
+            raise ValueError(f"a live view moves at most {MOST_SPANS} numbers, and not {len(self.spans)}")
         names = [p.name for p in parameters]
 
         def body(*args: Any) -> Any:
@@ -185,18 +185,18 @@ class Numbers:
         if shown is None or shown.dtype.kind not in "biuf" or shown.ndim > 2:
             what = type(value).__name__ if shown is None else f"{shown.dtype}[{', '.join(map(str, shown.shape))}]"
             raise TypeError(
-                f"a live view shows one real number, a vector or a matrix of them, and {self._name} gives {what}; "
-                "np.sum(...), or an index, makes less of it"
+                f"a live view shows a real number, vector or matrix, but {self._name} gives {what}; "
+                "reduce it with np.sum(...), or select a part"
             )
         if not 0 < shown.size <= _LARGEST:
-            raise TypeError(f"a live view shows 1 to {_LARGEST} elements, and {self._name} gives {shown.size}")
+            raise TypeError(f"a live view shows 1 to {_LARGEST} elements, but {self._name} gives {shown.size}")
         return shown.shape
 
     def _slopes_refused(self) -> str:
         if any(p.whole for p in self.parameters):
             return "whole numbers have no slope"
         if math.prod(self.shape) * len(self.spans) > _MOST_SLOPES:
-            return f"they would be {math.prod(self.shape) * len(self.spans)} numbers"
+            return f"there would be {math.prod(self.shape) * len(self.spans)} numbers"
         return ""
 
     def _with_slopes(self) -> Function:
@@ -219,7 +219,7 @@ class Numbers:
             names = ", ".join(stores.names[k] if k < len(stores.names) else "an array" for k in stores.inputs)
             raise CaptureError(
                 f"{self._name} changes {names}, and a live view would do so at every move",
-                "Work on a copy, or on a generator made inside.",
+                "Work on a copy, or make the generator inside the function.",
             )
 
     @property

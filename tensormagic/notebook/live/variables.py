@@ -29,7 +29,7 @@ from tensormagic.ops.regions.region import matched
 
 __all__ = ["function_of", "notebook_variables", "variables_of"]
 
-_AGAIN = "Run the cell that computes it once more."
+_AGAIN = "Run the cell that computes it again."
 
 
 def notebook_variables() -> dict[str, Any]:
@@ -153,12 +153,12 @@ def _as_read(read: Read, leaf: Node, name: str) -> Node:
     """What a variable holds now, where the value's graph can be computed from it."""
     variable, space = read
     if variable not in space:
-        raise NameError(f"{variable}, which {name} was computed from, is no variable any more")
+        raise NameError(f"{variable}, which {name} was computed from, does not exist any more")
     now, then = look(read), leaf.type
     node = now.node if isinstance(now, Tensor) else None
     if node is None or node.type.dtype != then.dtype or node.type.ndim != then.ndim:
         found = type(now).__name__ if node is None else node.type
-        raise DTypeError(f"{variable} is {found}, and {name} was computed from {then}", _AGAIN)
+        raise DTypeError(f"{variable} is {found}, but {name} was computed from {then}", _AGAIN)
     return _in_type(node, then)
 
 

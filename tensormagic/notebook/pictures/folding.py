@@ -123,13 +123,13 @@ class _Folding:
         return replace(vertex, type=last.type, symbolic=last.symbolic)
 
     def labelled(self, vertex: Vertex, texts: list[str]) -> Vertex:
-        """A vertex with the numbers that it is given in its label: ``+ 0.1``, ``1 /``, ``maximum(·, 0)``."""
+        """A vertex with the numbers that it is given in its label: ``· + 0.1``, ``1 / ·``, ``maximum(·, 0)``."""
         if any(texts) and vertex.label == "broadcast":
             return replace(vertex, label=texts[0])
         if not any(texts) or vertex.kind != "pointwise":
             return vertex
         if vertex.label in _BINARY and len(texts) == 2:
-            label = " ".join(filter(None, [texts[0], symbol(vertex.label), texts[1]]))
+            label = " ".join([texts[0] or "·", symbol(vertex.label), texts[1] or "·"])
         else:
             label = f"{vertex.label}({', '.join(text or '·' for text in texts)})"
         return replace(vertex, label=label)

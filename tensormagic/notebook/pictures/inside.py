@@ -75,7 +75,7 @@ class Inside:
         begun, count = time.perf_counter(), max(_count_inside(node), 1)
         most = min(MOST_ITERATIONS, max(self.room // (2 * count), min(self.room // count, 1)))
         if most < 1 or self.left <= 0:
-            self.note = "Values inside loops and branches are told of the first ones only: there are many."
+            self.note = "There are many loops and branches: only the first ones show values."
             value, whole = self._run(node, operands, Looking(end))
             return Region(value, whole, _seconds(time.perf_counter() - begun), {})
         counting = _Counting(end)
@@ -86,7 +86,7 @@ class Inside:
         inside = dict(_told(node, counting, looking, whole=whole))
         self.room -= sum(len(one.get("iterations", ())) for one in inside.values())
         if not whole:
-            self.note = "Of a long loop the first iterations are told: NumPy needs too long for all of them."
+            self.note = "Only the first iterations of a long loop are shown: all of them would take NumPy too long."
         return Region(value, whole, {**_seconds(counting.clock), "ran": _ran(counting, whole=whole)}, inside)
 
     def _run(self, node: Node, operands: Sequence[Any], looking: Looking) -> tuple[Any, bool]:
@@ -332,7 +332,7 @@ def _node(node: Node, inside: Place, counting: _Counting, looking: _Looking, *, 
     place, runs = (*inside, node), counting.runs(inside)
     record = counting.parts[inside].records.get(node) if inside in counting.parts else None
     if record is None:
-        return {"ran": "did not run" if whole else "did not run in the iterations that were looked at"}
+        return {"ran": "did not run" if whole else "did not run in the iterations shown"}
     told: dict[str, Any] = {} if node.op is PARAMETER else _seconds(record.seconds)
     around = counting.runs(inside[:-2], 1)
     ran = ""

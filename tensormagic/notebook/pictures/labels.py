@@ -8,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 
-__all__ = ["KIND_WORDS", "SYMBOLS", "clean", "counted", "shorten", "symbol", "width"]
+__all__ = ["KIND_WORDS", "SYMBOLS", "VIEW_WORDS", "clean", "counted", "shorten", "symbol", "width"]
 
 # widths in em of DejaVu Sans and Arial Bold, the larger of both, rounded up
 _EM = {
@@ -54,6 +54,12 @@ SYMBOLS = {
     "left_shift": "<<",
     "right_shift": ">>",
 }
+VIEW_WORDS = {  # what the views are, where a pointer rests on their buttons
+    "captured": "the cell as you wrote it: ",
+    "rewritten": "after rules have made it safer and faster: ",
+    "gradient": "with the derivatives that were asked for: ",
+    "kernels": "each frame is one compiled loop, or one call of a library: ",
+}
 KIND_WORDS = {  # what the kinds of operations are called, where a reader asks
     "pointwise": "element by element",
     "fold": "along an axis",
@@ -85,6 +91,8 @@ def clean(text: str, most: int = 400) -> str:
     """
     if len(text) > most:
         text = text[: most - 1] + "…"
+    if text.isprintable():
+        return text
     kept: list[str] = []
     for character in text:
         category = unicodedata.category(character)

@@ -18,6 +18,7 @@ GAP = 18.0  # between two boxes of one row
 BUS_PULL = 0.25  # of a bend on a box, where that of another box is 1: a value used everywhere bends no chain
 BEND_GAP = 10.0  # between a passing link and its neighbour
 MOST_BENDS = 20_000  # above this the longest links are drawn without bends, so that time stays linear
+STILL = 0.01  # pixels: sweeps that move nothing further are enough
 SMALL = 4_000  # up to so many segments crossings are counted and the best order is kept
 
 
@@ -237,8 +238,14 @@ def _ordered(net: _Net, links: list[Link]) -> list[list[int]]:
     segments = sum(len(near) for near in net.above)
     small = segments <= SMALL
     best, fewest = [list(row) for row in rows], _crossings(net, rows) if small else 0
+    before: list[list[list[int]]] = []
     for sweep in range(12 if segments <= SMALL // 8 else 6 if small else 4):
+        if small and not fewest:
+            break
         _sweep(net, rows, downwards=sweep % 2 == 1)
+        if rows in before[-2:-1]:  # the same as two sweeps ago: from here on they repeat themselves
+            break
+        before.append([list(row) for row in rows])
         if small:
             crossings = _crossings(net, rows)
             if crossings < fewest:
@@ -295,22 +302,33 @@ def _coordinates(net: _Net, rows: list[list[int]]) -> list[float]:
             edge += net.widths[item] + GAP
         for item in row:
             x[item] -= edge / 2
-    rounds = 10 if len(net.widths) <= SMALL else 4
-    for iteration in range(rounds):
-        settle = iteration >= rounds - 2
-        for row in rows:
-            _place(net, row, x, use_above=True, use_below=settle)
-        for row in reversed(rows):
-            _place(net, row, x, use_above=settle, use_below=True)
-    for row in rows:
-        _place(net, row, x, use_above=True, use_below=True)
+    _settle(net, [(row, _offsets(net, row)) for row in rows], x)
     strands = _strands(net)
     for _ in range(3):
         _straighten(net, rows, x, strands)
     return x
 
 
-def _place(net: _Net, row: list[int], x: list[float], *, use_above: bool, use_below: bool) -> None:
+def _settle(net: _Net, rows: list[tuple[list[int], list[float]]], x: list[float]) -> None:
+    """Move the items of rows with their offsets, first by what stands above or below them, then by both."""
+    for _ in range(8 if len(net.widths) <= SMALL else 2):
+        before = list(x)
+        for row, offsets in rows:
+            _place(net, row, offsets, x, use_above=True, use_below=False)
+        for row, offsets in reversed(rows):
+            _place(net, row, offsets, x, use_above=False, use_below=True)
+        if all(abs(now - then) < STILL for now, then in zip(x, before, strict=True)):
+            break
+    for _ in range(2):
+        for row, offsets in (*rows, *reversed(rows)):
+            _place(net, row, offsets, x, use_above=True, use_below=True)
+    for row, offsets in rows:
+        _place(net, row, offsets, x, use_above=True, use_below=True)
+
+
+def _place(
+    net: _Net, row: list[int], offsets: list[float], x: list[float], *, use_above: bool, use_below: bool
+) -> None:
     wanted: list[float] = []
     weights: list[float] = []
     for item in row:
@@ -324,7 +342,7 @@ def _place(net: _Net, row: list[int], x: list[float], *, use_above: bool, use_be
                     weight += pull
         wanted.append(total / weight if weight else x[item])
         weights.append(weight or 0.05)
-    for item, value in zip(row, _spread(net, row, wanted, weights), strict=True):
+    for item, value in zip(row, _spread(offsets, wanted, weights), strict=True):
         x[item] = value
 
 
@@ -396,11 +414,16 @@ def _apart(net: _Net, one: int, other: int) -> float:
     return (net.widths[one] + net.widths[other]) / 2 + gap
 
 
-def _spread(net: _Net, row: list[int], wanted: list[float], weights: list[float]) -> list[float]:
-    """Least squares to the wanted places under the gaps of the row, by pooling adjacent violators."""
+def _offsets(net: _Net, row: list[int]) -> list[float]:
+    """How far right of the first item each item of a row stands at least."""
     offsets = [0.0]
     for left, right in pairwise(row):
         offsets.append(offsets[-1] + _apart(net, left, right))
+    return offsets
+
+
+def _spread(offsets: list[float], wanted: list[float], weights: list[float]) -> list[float]:
+    """Least squares to the wanted places under the gaps of the row, by pooling adjacent violators."""
     means: list[float] = []
     masses: list[float] = []
     sizes: list[int] = []

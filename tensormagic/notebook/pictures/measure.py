@@ -59,7 +59,7 @@ def measure(
             try:
                 measuring.node(node)
             except Enough:
-                note = f"Values below were not computed: NumPy needs longer than {LONGEST:g} s for them."
+                note = f"The values below were not computed: NumPy would need more than {LONGEST:g} s for them."
                 break
             except Exception as error:  # noqa: BLE001 (a value that cannot be had is not shown; its cell says why)
                 note = note or f"Some values could not be computed: {type(error).__name__}"

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from tensormagic.notebook.forms import bytes_text, seconds_text
-from tensormagic.notebook.pictures.labels import KIND_WORDS, clean
+from tensormagic.notebook.pictures.labels import KIND_WORDS, VIEW_WORDS, clean
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD, Inside, Picture, opened_message, way_to
 from tensormagic.notebook.pictures.shapes import describe
@@ -58,6 +58,7 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
         views.append(
             {
                 "name": clean(view.name, 60),
+                "told": VIEW_WORDS.get(view.name, ""),
                 "ops": view.ops,
                 "kernels": view.kernels,
                 "groupings": list(view.groupings),

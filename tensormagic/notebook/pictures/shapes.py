@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tensormagic.notebook.pictures.labels import SYMBOLS, clean, shorten, width
@@ -72,12 +73,12 @@ def vertex_face(vertex: Vertex, note: str = "") -> Face:
             (_tag(vertex), "tag"),
             (note, "tag"),
         ]
-    return _face(vertex.kind, lines)
+    return _face(vertex.kind, tuple(lines))
 
 
 def group_face(title: str, note: str, listed: str) -> Face:
     """Return the face of a closed group."""
-    return _face("group", [(title, "name"), (note, "type"), (listed, "tag")])
+    return _face("group", ((title, "name"), (note, "type"), (listed, "tag")))
 
 
 def mark(vertex: Vertex) -> str:
@@ -100,7 +101,8 @@ def _tag(vertex: Vertex) -> str:
     return " · ".join([*told, *(["NumPy"] if vertex.yellow else [])])
 
 
-def _face(kind: str, lines: list[tuple[str, str]]) -> Face:
+@lru_cache(maxsize=1024)  # the views of a cell show the same boxes
+def _face(kind: str, lines: tuple[tuple[str, str], ...]) -> Face:
     aside, above = _PADDING.get(kind, (11, 5))
     texts: list[tuple[str, str]] = []
     wide = tall = 0.0

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
+NARROW = 296.0  # pixels beside the margins: what a phone shows without scrolling
 MARGIN = 16.0
 BESIDE = 1100.0  # views stand side by side up to this width
 _LEGEND = {
@@ -67,10 +68,11 @@ def render(scene: Scene, views: Sequence[str] | None = None) -> str:
     """
     chosen = [scene.view(name) for name in views] if views is not None else list(scene.views[:1])
     panels = [_panel(view) for view in chosen]
-    legend = _legend([vertex for view in chosen for vertex in _shown(view.picture)])
     across = sum(panel.width for panel in panels) + 2 * MARGIN * max(len(panels) - 1, 0)
     beside = across <= BESIDE
-    wide = max(across if beside else max(panel.width for panel in panels), legend.width, 220.0) + 2 * MARGIN
+    room = max(across if beside else max(panel.width for panel in panels), 220.0)
+    legend = _legend([vertex for view in chosen for vertex in _shown(view.picture)], max(room, NARROW))
+    wide = max(room, legend.width) + 2 * MARGIN
     markup: list[str] = []
     x = y = MARGIN
     for panel in panels:
@@ -164,16 +166,16 @@ def _route(picture: Picture, route: Route, tops: list[float]) -> str:
     return f'<path class="edge{" many" * route.many}" d="{"".join(path)}{head}"/>'
 
 
-def _legend(vertices: list[Vertex]) -> _Panel:
-    """Name the outlines that occur, and the signs."""
-    x = y = 0.0
+def _legend(vertices: list[Vertex], room: float) -> _Panel:
+    """Name the outlines that occur, and the signs, in rows that are not much wider than ``room``."""
+    x = y = wide = 0.0
     markup: list[str] = []
     kinds = {vertex.kind for vertex in vertices}
     entries = [(kind, "", told) for kind, told in _LEGEND.items() if kind in kinds]
     entries += [("", sign, told) for sign, told in (("∂", "adjoint"), ("d", "tangent")) if sign in map(mark, vertices)]
     for kind, sign, told in entries:
         long = 34 + width(told, 12) + 14
-        if x + long > 640 and x:
+        if x + long > room and x:
             x, y = 0.0, y + 20
         sample = f'<g class="mark"><circle r="7.5"/><text y="4">{sign}</text></g>' if sign else _sample(kind)
         markup.append(
@@ -181,7 +183,8 @@ def _legend(vertices: list[Vertex]) -> _Panel:
             f'<text class="note" x="19" y="4">{told}</text></g>'
         )
         x += long
-    return _Panel("".join(markup), 660.0 if y else x, y + 18 if entries else 0.0)
+        wide = max(wide, x)
+    return _Panel("".join(markup), wide, y + 18 if entries else 0.0)
 
 
 def _shown(picture: Picture) -> list[Vertex]:

@@ -82,7 +82,7 @@ def _cells(party: Party, doubt: float) -> list[str]:
     """A row of the table."""
     name = f"{party.name}, {party.how}" if party.how else party.name
     if party.refused:
-        return [name, f"cannot run the cell as it is: {party.refused}", "", "", "", "", ""]
+        return [name, f"cannot run the cell unchanged: {party.refused}", "", "", "", "", ""]
     return [
         name,
         *(_NONE if t is None else seconds_text(t) for t in (party.call, party.first, party.compiling)),
@@ -101,7 +101,7 @@ def _error(error: float, doubt: float) -> str:
 def _table(found: Speed) -> tuple[str, str]:
     rows = [_cells(p, found.doubt) for p in found.parties if not p.refused]
     page, text = table(_TITLE, _HEAD, rows)
-    told = [f"{p.name} cannot run the cell as it is: {p.refused}" for p in found.parties if p.refused]
+    told = [f"{p.name} cannot run the cell unchanged: {p.refused}" for p in found.parties if p.refused]
     return page + "".join(f"<p>{escape(line)}</p>" for line in told), "\n".join([text, *told])
 
 
@@ -129,16 +129,18 @@ def _said(found: Speed) -> list[str]:
     if own.compiling is not None:
         pays = found.pays_after
         after = (
-            f"has paid after {pays:,} run{'s' * (pays != 1)}"
+            f"pays off after {pays:,} run{'s' * (pays != 1)}"
             if pays
-            else "does not pay: a run takes longer than NumPy's"
+            else "does not pay off: a run takes longer than with NumPy"
         )
         told.append(f"compiling took {seconds_text(own.compiling)} and {after}")
     elif own.how == "on NumPy":
         told.append("nothing is compiled: the rewritten graph runs in NumPy")
-    told.append(f"largest difference of the results: {own.apart or 0:.2g} of the largest number")
+    told.append(
+        f"largest relative difference of the results: {own.apart:.2g}" if own.apart else "the results are equal"
+    )
     counted = [f"{p.name} {p.batches} × {p.runs} runs" for p in (found.numpy, own) if p.runs]
-    told.append(f"mean ± standard deviation, as %%timeit has them: {', '.join(counted)}" if counted else _TITLE)
+    told.append(f"mean ± standard deviation as in %%timeit: {', '.join(counted)}" if counted else _TITLE)
     if counted and any(p.how == "with gradients" for p in found.parties):
         told.append("the first two bars are the value alone")
     return told
@@ -147,9 +149,9 @@ def _said(found: Speed) -> list[str]:
 def _figured(found: Speed, *, own_first: bool) -> list[str]:
     """What the further figures mean, in sentences."""
     told = [
-        f"error: against the same cell in longer floats ({found.digits} bits)"
+        f"error: compared with the same cell in longer floats ({found.digits} bits)"
         if found.digits
-        else "error: not known, since NumPy's longer floats do not tell, or would take long"
+        else "error: not known, because NumPy's longer floats cannot tell, or would take too long"
     ]
     with_them = ", with gradients" if own_first else ""
     return [
@@ -174,7 +176,7 @@ def _roof_words(found: Speed) -> list[str]:
         if rate > roof or found.by_plan.moved < _SMALL:
             roof, which = _roof(found, point.intensity, can.cached), "the cache"
         told.append(
-            f"tensormagic does {_a_second(rate, 'flop')}, {100 * rate / roof:.0f} % of what one core can with data in {which}"
+            f"tensormagic does {_a_second(rate, 'flop')}, {100 * rate / roof:.0f} % of what one core can do with data in {which}"
         )
     told.append(
         f"one core, measured by {can.by}: {_a_second(can.flops, 'flop')}; "
@@ -229,7 +231,7 @@ def _two_bars(sheet: Sheet, found: Speed, y: float) -> float:
         y += 26
         sheet.text(MARGIN, y, party.name if party.how != "with gradients" else "with gradients", "ink")
         if party.refused:
-            sheet.text(_BAR, y, f"cannot run the cell as it is: {party.refused}", "soft", room=640)
+            sheet.text(_BAR, y, f"cannot run the cell unchanged: {party.refused}", "soft", room=640)
             continue
         length = _LONG * (party.usual or 0.0) / most if most else 0.0
         sheet.bar(_BAR, y - 12, max(length, 1.5), 16, {"NumPy": "numpy", "tensormagic": "own"}.get(party.name, "other"))
@@ -245,7 +247,7 @@ def _bars_page(found: Speed) -> str:
         name = escape(party.name if party.how != "with gradients" else "with gradients")
         if party.refused:
             rows.append(
-                f'<div class="run"><span>{name}</span><span>cannot run the cell as it is: {escape(party.refused)}</span></div>'
+                f'<div class="run"><span>{name}</span><span>cannot run the cell unchanged: {escape(party.refused)}</span></div>'
             )
             continue
         kind = {"NumPy": "numpy", "tensormagic": "own"}.get(party.name, "other")
@@ -272,7 +274,7 @@ def _bars(sheet: Sheet, found: Speed, y: float) -> float:
         if party.how:
             sheet.text(MARGIN, y + 8, party.how, "soft small")
         if party.refused:
-            sheet.text(_COLUMNS[0].x, y, f"cannot run the cell as it is: {party.refused}", "soft", room=640)
+            sheet.text(_COLUMNS[0].x, y, f"cannot run the cell unchanged: {party.refused}", "soft", room=640)
             continue
         _row_of_bars(sheet, _cells(party, found.doubt), row, longest, y)
     return y + 12

@@ -104,7 +104,7 @@ function build(model, el, hear) {
     return what === "use" ? { node: scene.uses[k].source, use: k } : { node: k, use: -1 };
   }
   function words() {
-    if (!now()) return "The inputs are given. Step on: values come forward, one by one.";
+    if (!now()) return "The inputs are known. Press \u25b6 or move the slider: the values are computed one by one.";
     const [what, k] = steps[now() - 1];
     if (what === "value") return `forward: ${scene.nodes[k].heading} is ${slotText(scene.nodes[k].value, frame)}`;
     if (what === "done") {

@@ -102,7 +102,7 @@ class BackpropView(anywidget.AnyWidget):
         numbers = proposal["value"]
         spans = [s for p in self._sheet.parameters for s in p.spans]
         if len(numbers) != len(spans) or any(map(math.isnan, numbers)):
-            raise traitlets.TraitError(f"point has one number for each of {len(spans)} sliders; not {numbers!r}")
+            raise traitlets.TraitError(f"point takes one number for each of the {len(spans)} sliders, not {numbers!r}")
         return [min(max(v, s.low), s.high) for v, s in zip(numbers, spans, strict=True)]
 
     @property

@@ -43,6 +43,12 @@ SCRIPT = joined(_here, _MODULES)
 STYLE = themed(".tm-graph") + (_here / "graph.css").read_text(encoding="utf-8")
 
 
+WORDS = {  # of the line above a graph, where a pointer rests on it
+    "stabilised": "a rule has replaced a formula by one that loses fewer digits",
+    "simplified": "rules that are true of real numbers have shortened a formula: digits may differ",
+}
+
+
 class GraphView(anywidget.AnyWidget):
     """A scene to look at and to walk through.
 
@@ -76,11 +82,17 @@ class GraphView(anywidget.AnyWidget):
 
     _made_layout: Widget | None = None
 
-    def __init__(self, scene: Scene, *, expanded: bool = False, view: str | None = None, **traits: Any) -> None:
+    def __init__(
+        self, scene: Scene, *, expanded: bool = False, view: str | None = None, line: str = "", **traits: Any
+    ) -> None:
         self._scene = scene
         first = scene.view(view).name if view is not None else scene.views[0].name if scene.views else ""
         self._answering = threading.Lock()
-        super().__init__(scene=scene.message(), expanded=expanded, view=first, **traits)
+        message = scene.message()
+        if line:  # it stands above the closed graph
+            meant = "\n".join(f"{word}: {told}" for word, told in WORDS.items() if f" · {word}" in line)
+            message |= {"line": line, "meant": meant}
+        super().__init__(scene=message, expanded=expanded, view=first, **traits)
         self.on_msg(self._answer)
         self._made_layout = None if "layout" in traits else cast("Widget", self.layout)
 
@@ -94,7 +106,7 @@ class GraphView(anywidget.AnyWidget):
                 self.send(self._part(cast("list[Any]", asked)))
             except Exception as error:  # noqa: BLE001 (the page says what happened)
                 _log.debug("a graph could not answer %r", asked, exc_info=True)
-                self.send({"part": asked, "error": f"That could not be made: {type(error).__name__}: {error}"[:300]})
+                self.send({"part": asked, "error": f"This could not be saved: {type(error).__name__}: {error}"[:300]})
 
     def _part(self, asked: list[Any]) -> dict[str, Any]:
         if asked == ["html"]:

@@ -287,9 +287,9 @@ class LiveView(anywidget.AnyWidget):
         try:
             setattr(self, name, np.asarray(given, dtype=float) if np.ndim(given) else given)
         except Exception:  # noqa: BLE001 (the variable is something else now: the slider stays)
-            return f"{name} of the notebook is no longer what this view moves"
+            return f"{name} of the notebook has changed: this view moves its old value"
         there = np.array_equal(np.asarray(getattr(self, name), dtype=float), np.asarray(given, dtype=float))
-        return "" if there else f"{name} of the notebook is beyond the range here"
+        return "" if there else f"{name} of the notebook is outside the range here"
 
     # what the page asks for -------------------------------------------------------------------------------------------
 
@@ -366,9 +366,9 @@ class LiveView(anywidget.AnyWidget):
         >>> view.close()
         """
         if self.comm is None:
-            raise ValueError("the view is closed: make another one")
+            raise ValueError("the view is closed: make a new one")
         if not self._numbers.has_slopes or self._numbers.shape:
-            raise ValueError(f"{self._name} has no gradient of one number to go down by")
+            raise ValueError(f"{self._name} is not one number with a gradient, so there is no direction of descent")
         rows = self._descend(self._rate if rate is None else rate, steps, -1)
         found: dict[str, np.ndarray] = {}
         begin = 0

@@ -37,7 +37,7 @@ class _Array(traitlets.List[Any]):
         try:
             given = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
-            raise traitlets.TraitError(f"{self.name} is an array of numbers, and not {value!r}") from None
+            raise traitlets.TraitError(f"{self.name} must be an array of numbers, not {value!r}") from None
         shape = obj.moved[self.name].shape
         if given.shape != shape:
             raise traitlets.TraitError(f"{self.name} has {_counted(shape)}, and this has {_counted(given.shape)}")
@@ -70,7 +70,7 @@ def with_traits(view: type[Any], kinds: tuple[tuple[str, Kind], ...]) -> type[An
     """
     for name, _ in kinds:
         if hasattr(view, name) or name.startswith("_"):
-            raise ValueError(f"a widget has its own use for the name {name}: call the parameter otherwise")
+            raise ValueError(f"{name} is a name that widgets use themselves: rename the parameter")
     made = {"array": _Array, "whole": _Whole, "number": _Number}
     kind: Any = type(view)
     return kind(view.__name__, (view,), {name: made[kind]().tag(sync=True) for name, kind in kinds})

@@ -32,7 +32,7 @@ function addParts(graph, body) {
   graph.counted = ({ ops, kernels }) => `${ops} op${ops === 1 ? "" : "s"}${kernels ? `, ${kernels} kernel${kernels === 1 ? "" : "s"}` : ""}`;
   graph.viewButtons = graph.scene.views.map((each) => {
     const made = button(each.name, each.name, () => graph.show(each.name));
-    made.title = graph.counted(each);
+    made.title = `${each.told || ""}${graph.counted(each)}`;
     made.append(" ", node("span", { class: "tm-count" }, String(each.kernels || each.ops)));
     graph.names.appendChild(made);
     return made;

@@ -15,8 +15,8 @@ function render({ model, el }) {
   };
   const toggle = () => {
     const open = Boolean(model.get("expanded"));
-    const { line, summary } = model.get("scene");
-    header.replaceChildren(node("span", { class: "tm-said" }, line || ""), node("span", { class: "tm-more" }, line ? "graph" : summary || "graph"));
+    const { line, meant, summary } = model.get("scene");
+    header.replaceChildren(node("span", { class: "tm-said", title: meant || "" }, line || ""), node("span", { class: "tm-more" }, line ? "graph" : summary || "graph"));
     header.setAttribute("aria-expanded", String(open));
     body.hidden = !open;
     if (open && !close) close = build(body, model, sync);

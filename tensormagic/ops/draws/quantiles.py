@@ -77,14 +77,14 @@ BETA_SLOPES = Opaque(
     types=lambda args, _params: (args[2].type, args[2].type),
     numpy=beta_slopes,
     tangent=only_once("beta, F, Student's and Dirichlet's"),
-    doc="How samples of the beta distribution move with its parameters.",
+    doc="The derivative of samples of the beta distribution with respect to its parameters.",
 )
 VON_MISES_SLOPE = Opaque(
     name="von_mises_slope",
     types=lambda args, _params: args[1].type,
     numpy=von_mises_slopes,
     tangent=only_once("von Mises"),
-    doc="How samples of the von Mises distribution move with its concentration.",
+    doc="The derivative of samples of the von Mises distribution with respect to its concentration.",
 )
 
 

@@ -106,7 +106,7 @@ def _row(stack: Node, single: Node, index: Node) -> Node:
 def _no_derivative(node: Node) -> DifferentiationError:
     return DifferentiationError(
         f"what np.random {node['method']} draws has no derivative with respect to its parameters",
-        "Stop the gradient of the parameters, or draw from a distribution that is moved and scaled.",
+        "Use tm.stop_gradient on the parameters, or shift and scale draws from a fixed distribution.",
     )
 
 

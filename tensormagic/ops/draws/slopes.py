@@ -75,7 +75,7 @@ def only_once(numbers: str) -> Callable[[Node, Sequence[Tangent]], Tangent]:
     def refuse(node: Node, tangents: Sequence[Tangent]) -> Tangent:
         del node, tangents
         raise DifferentiationError(
-            f"{numbers} numbers are drawn by rejection: with respect to their shape they have first derivatives only",
+            f"{numbers} numbers are drawn by rejection, so only first derivatives with respect to their shape exist",
             "tm.stop_gradient(shape) leaves the shape out; derivatives by location and scale have any order.",
         )
 
@@ -87,7 +87,7 @@ GAMMA_SLOPE = Opaque(
     types=_type,
     numpy=gamma_slopes,
     tangent=only_once("gamma, chi-square and Student's"),
-    doc="How samples of the gamma distribution move with its shape parameter.",
+    doc="The derivative of samples of the gamma distribution with respect to its shape parameter.",
 )
 
 

@@ -55,7 +55,7 @@ REQUIRE = Opaque(
     stacked=_stacked,
     holds="{1}",
     picks=True,
-    doc="The first operand, where every element of the second is true: else an error when the graph runs.",
+    doc="The first operand, if every element of the second is true; otherwise an error when the graph runs.",
 )
 
 
@@ -109,7 +109,9 @@ _LEAST = -(2**63)  # of the integers that stand for Python's
 
 
 def _not_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-    raise CaptureError("a value that was computed when the code was captured is the same for every element of a batch")
+    raise CaptureError(
+        "a value that was computed when the code was captured cannot differ between the elements of a batch"
+    )
 
 
 FIXED = Opaque(
@@ -143,7 +145,7 @@ def _settled(value: Value, holds: Value, *, real: bool, site: int) -> Value:
 def _settled_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
     if batched[1]:
         raise CaptureError(
-            "whether a result is real is asked for each element of a batch",
+            "whether a result is real may differ between the elements of a batch",
             "Take .real, or compute with complex numbers.",
         )
     return make(SETTLED, (lead(args[0], batched[0], size), args[1]), **node.params)
@@ -156,7 +158,7 @@ SETTLED = Opaque(
     tangent=lambda _node, tangents: tangents[0],
     stacked=_settled_stacked,
     picks=True,
-    doc="The first operand, where whether the second holds is what it was taken for.",
+    doc="The first operand, if the second is what it was when the code was captured.",
 )
 
 

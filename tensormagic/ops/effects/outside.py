@@ -21,7 +21,7 @@ from tensormagic.ops.op import Tangent, Value, as_form
 from tensormagic.ops.opaque import Opaque
 
 Form = tuple[Any, ...]  # how something is put together of parts, by number, and of what is always the same
-ADVICE = "Call it outside, with arrays; or write it as NumPy code."
+ADVICE = "Call it outside of captured code, with arrays; or write it as NumPy code."
 _ATOMS = (type(None), bool, int, float, complex, str, bytes)
 _NUMBERS = (bool, int, float, complex)
 
@@ -146,7 +146,8 @@ def _apart(call: Outside, value: Any, lent: Sequence[Any], values: list[Any], se
         return ("part", len(values) - 1)
     if type(value) not in _ATOMS:
         raise CaptureError(
-            f"{call} gives a {type(value).__name__}, which is no array, number or text", "Call it outside, with arrays."
+            f"{call} gives a {type(value).__name__}, which is not an array, a number or a text",
+            "Call it outside, with arrays.",
         )
     return ("is", Held(value))
 
@@ -160,11 +161,11 @@ def _apart_array(call: Outside, value: Any, lent: Sequence[Any], values: list[An
         own = array.__array_interface__, array.strides
         if (value.__array_interface__, value.strides) == own:
             return ("operand", k)
-        raise CaptureError(f"{call} gives a part of an array that it is given", "Have it give a copy.")
+        raise CaptureError(f"{call} returns a part of an array that it is given", "Let it return a copy.")
     if type(value) is not np.ndarray or value.dtype.kind not in "biufcO":
         raise CaptureError(
             f"{call} gives {type(value).__name__} of dtype {value.dtype}, which is not captured",
-            "Arrays of numbers are.",
+            "Let it return arrays of numbers.",
         )
     seen[id(value)] = len(values)
     values.append(value)
@@ -173,9 +174,11 @@ def _apart_array(call: Outside, value: Any, lent: Sequence[Any], values: list[An
 
 def _check_number(call: Outside, value: Any) -> None:
     if type(value) is int and not -(2**63) <= value < 2**63:
-        raise CaptureError(f"{call} gives an integer of more than 64 bits", "Have it give a float.")
+        raise CaptureError(f"{call} gives an integer of more than 64 bits", "Let it return a float.")
     if isinstance(value, np.generic) and value.dtype.kind not in "biufc":
-        raise CaptureError(f"{call} gives a {type(value).__name__}, which is not captured", "Arrays of numbers are.")
+        raise CaptureError(
+            f"{call} gives a {type(value).__name__}, which is not captured", "Let it return arrays of numbers."
+        )
 
 
 def _type_of(value: Any) -> Type:
@@ -269,7 +272,7 @@ class _Call(Opaque):
             return tuple(None for _ in node.types)
         raise DifferentiationError(
             f"the derivative of {str(node['call']).rstrip(',')}, is not known",
-            "Say it by tm.custom_gradient, or write the function as NumPy code.",
+            "Define it with tm.custom_gradient, or write the function as NumPy code.",
         )
 
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
@@ -287,7 +290,7 @@ OUTSIDE = _Call(
     name="outside",
     types=_types,
     numpy=lambda *_values, **_params: (),
-    doc="The first operand, and what a function gives that is called with the others when the graph runs.",
+    doc="The first operand, and the results of a function that is called with the others when the graph runs.",
 )
 
 
@@ -321,10 +324,10 @@ CONVERTED = Opaque(
     name="converted",
     types=lambda args, params: Type(params["dtype"], args[0].type.shape),
     numpy=_converted,
-    doc="An array of Python's objects, as numbers.",
+    doc="An array of Python objects, as numbers.",
 )
 
 
 def converted(objects: Node, dtype: np.dtype[Any]) -> Node:
-    """An array of Python's objects, as numbers."""
+    """An array of Python objects, as numbers."""
     return make(CONVERTED, (objects,), dtype=dtype)

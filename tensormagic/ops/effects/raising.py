@@ -46,7 +46,7 @@ def _class(name: str) -> type[BaseException]:
     module, qualified = name.split(":")[:2]
     found: Any = _imported(module, qualified)
     if not (isinstance(found, type) and issubclass(found, BaseException)):
-        raise TypeError(f"{name} is no class of exceptions")
+        raise TypeError(f"{name} is not an exception class")
     return found
 
 
@@ -111,7 +111,7 @@ CHECK = Opaque(
     tangent=lambda _node, tangents: tangents[0],
     stacked=_stacked,
     holds="{1}",
-    doc="The first operand, where the second is true: else an exception when the graph runs, with the others in its arguments.",
+    doc="The first operand, if the second is true; otherwise an exception when the graph runs, with the others as its arguments.",
     names={"error": is_everywhere},
 )
 

@@ -98,7 +98,7 @@ GATHER = Gather(
     tangent=_gather_tangent,
     back=_gather_back,
     stacked=lambda *stack: _gather_stacked(*stack),
-    doc="The slices along an axis that an integer array names: np.take.",
+    doc="The slices along an axis that an integer array selects: np.take.",
 )
 
 
@@ -201,7 +201,7 @@ TAKE_ALONG_AXIS = Opaque(
     tangent=_take_along_tangent,
     back=_take_along_back,
     check=_along_guards,
-    doc="Along an axis, for each place the element that an integer array of the same rank names.",
+    doc="Along an axis, for each place the element that an integer array of the same rank selects.",
 )
 
 

@@ -35,7 +35,7 @@ PLACES = Opaque(
     name="places",
     types=_places_type,
     numpy=lambda mask, length: np.flatnonzero(mask),
-    doc="The indices where a mask of one axis is true: as many as its length says, which is their number.",
+    doc="The indices where a mask of one axis is true; how many there are is the second operand.",
 )
 
 
@@ -94,8 +94,8 @@ def _distinct_stacked(node: Node, args: Sequence[Node], _batched: Sequence[bool]
 
 def _unique_stacked(_node: Node, _args: Sequence[Node], _batched: Sequence[bool], _size: Size) -> Node:
     raise ShapeError(
-        "how many different values an array has differs within the batch",
-        "Work on arrays of one size: np.sort, and np.where for the elements that count.",
+        "the number of distinct values differs within the batch",
+        "Work on arrays of one size: np.sort, and np.where to ignore the others.",
     )
 
 
@@ -105,7 +105,7 @@ DISTINCT = Distinct(
     numpy=_distinct_numpy,
     tangent=lambda _node, _tangents: None,
     stacked=_distinct_stacked,
-    doc="How many different values an array of one axis has.",
+    doc="How many distinct values an array of one axis has.",
 )
 
 
@@ -135,7 +135,7 @@ UNIQUE = Opaque(
     numpy=_unique_numpy,
     tangent=lambda node, _tangents: tuple(None for _ in node.types),
     stacked=_unique_stacked,
-    doc="Of the different values of an array, in order: where each stands, which one each element is, and how often each is there.",
+    doc="For the distinct values of an array, in order: where each first occurs, which one each element is, and how often each occurs.",
 )
 
 

@@ -43,7 +43,7 @@ def _over_numpy(x: Value, gaps: Value, what: str) -> Value:
     if np.any(zero & (x != 0)):
         raise DifferentiationError(
             f"the derivative of {what}, and they have none here",
-            "Add what makes the values differ, or use a function that needs no vectors: eigvalsh, cholesky, solve, scipy.linalg.sqrtm.",
+            "Perturb the matrix so that they differ, or use a function without vectors: eigvalsh, cholesky, solve, scipy.linalg.sqrtm.",
         )
     return np.where(zero, x.dtype.type(0), x / np.where(zero, gaps.dtype.type(1), gaps))
 

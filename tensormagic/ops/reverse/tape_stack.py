@@ -47,7 +47,7 @@ class Extent(Op):
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
         raise ShapeError(
             "an array whose length differs from iteration to iteration may be of another length for each element of a batch",
-            "Work on arrays of one size, with np.where for the elements that count; or call the function in a loop.",
+            "Work on arrays of one size, with np.where to ignore the others; or call the function in a loop.",
         )
 
     def bounds(self, node: Node) -> Bounds:

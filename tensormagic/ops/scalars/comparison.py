@@ -66,17 +66,17 @@ maximum = leaf(
     picks=True,
     source={"f": "max_propagate({0}, {1})", "i": _GREATER, "u": _GREATER, "b": "{0} | {1}"},
     linearise=_chosen(larger=True),
-    doc="The larger number; nan wins.",
+    doc="The larger number; nan if either is nan.",
 )
 minimum = leaf(
     "minimum",
     picks=True,
     source={"f": "min_propagate({0}, {1})", "i": _LESS, "u": _LESS, "b": "{0} & {1}"},
     linearise=_chosen(larger=False),
-    doc="The smaller number; nan wins.",
+    doc="The smaller number; nan if either is nan.",
 )
-fmax = leaf("fmax", picks=True, linearise=_chosen(larger=True), doc="The larger number; nan loses.")
-fmin = leaf("fmin", picks=True, linearise=_chosen(larger=False), doc="The smaller number; nan loses.")
+fmax = leaf("fmax", picks=True, linearise=_chosen(larger=True), doc="The larger number; a nan is ignored.")
+fmin = leaf("fmin", picks=True, linearise=_chosen(larger=False), doc="The smaller number; a nan is ignored.")
 
 # comparison and logic -------------------------------------------------------------------------------------------------
 
@@ -133,34 +133,38 @@ def _truth(op: str) -> dict[str, str]:
 
 
 logical_and = leaf("logical_and", source=_truth("&"), step=True, commutative=True, doc="Whether both are true.")
-logical_or = leaf("logical_or", source=_truth("|"), step=True, commutative=True, doc="Whether one is true.")
-logical_xor = leaf("logical_xor", source=_truth("!="), step=True, commutative=True, doc="Whether just one is true.")
+logical_or = leaf("logical_or", source=_truth("|"), step=True, commutative=True, doc="Whether at least one is true.")
+logical_xor = leaf("logical_xor", source=_truth("!="), step=True, commutative=True, doc="Whether exactly one is true.")
 logical_not = leaf("logical_not", source=dict.fromkeys("fiub", "{0} == 0"), step=True, doc="Whether it is false.")
 # bits and rounding ----------------------------------------------------------------------------------------------------
 
 bitwise_and = leaf(
-    "bitwise_and", source=dict.fromkeys("iub", "{0} & {1}"), step=True, commutative=True, doc="Bits that are in both."
+    "bitwise_and",
+    source=dict.fromkeys("iub", "{0} & {1}"),
+    step=True,
+    commutative=True,
+    doc="Bits that are set in both.",
 )
 bitwise_or = leaf(
     "bitwise_or",
     source=dict.fromkeys("iub", "{0} | {1}"),
     step=True,
     commutative=True,
-    doc="Bits that are in one of both.",
+    doc="Bits that are set in at least one.",
 )
 bitwise_xor = leaf(
     "bitwise_xor",
     source=dict.fromkeys("iub", "{0} ^ {1}"),
     step=True,
     commutative=True,
-    doc="Bits that are in just one.",
+    doc="Bits that are set in exactly one.",
 )
-invert = leaf("invert", source={"i": "~{0}", "u": "~{0}", "b": "not {0}"}, step=True, doc="Every bit the other way.")
+invert = leaf("invert", source={"i": "~{0}", "u": "~{0}", "b": "not {0}"}, step=True, doc="Every bit inverted.")
 left_shift = leaf(
     "left_shift",
     source={"i": "({0} << {1} if 0 <= {1} < 64 else 0)", "u": "({0} << {1} if {1} < 64 else {0} ^ {0})"},
     step=True,
-    doc="Bits moved up.",
+    doc="Bits shifted left.",
     edges=(0, 1, 2, 7, 31, 63),
 )
 right_shift = leaf(
@@ -170,7 +174,7 @@ right_shift = leaf(
         "u": "({0} >> {1} if {1} < 64 else {0} ^ {0})",
     },
     step=True,
-    doc="Bits moved down.",
+    doc="Bits shifted right.",
     edges=(0, 1, 2, 7, 31, 63),
 )
 gcd = leaf("gcd", step=True, doc="The greatest common divisor.")
@@ -213,5 +217,7 @@ heaviside = leaf(
     doc="0, h or 1 for negative, zero or positive x.",
 )
 nextafter = leaf(
-    "nextafter", partials=lambda _out, x, _towards: (typed(1, x), None), doc="The next number towards the second."
+    "nextafter",
+    partials=lambda _out, x, _towards: (typed(1, x), None),
+    doc="The next floating-point number towards the second.",
 )

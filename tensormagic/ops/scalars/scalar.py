@@ -482,7 +482,7 @@ stop_gradient = leaf(
     dtypes=lambda operands: ((np.dtype(operands[0]),), np.dtype(operands[0])),
     source=dict.fromkeys("fiubc", "{0}"),
     step=True,
-    doc="The number itself, which derivatives take for a constant.",
+    doc="The number itself, treated as a constant by derivatives.",
 )
 
 install_operators(

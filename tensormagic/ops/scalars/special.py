@@ -38,8 +38,8 @@ def by_the_last(name: str, partial: Callable[..., Node], fixed: int) -> Callable
     def linearise(node: Node, tangents: Sequence[Tangent]) -> Tangent:
         if any(t is not None for t in tangents[:fixed]):
             raise DifferentiationError(
-                f"{name} has no derivative by its {'first operand' if fixed == 1 else f'first {fixed} operands'}",
-                "Differentiate by the last operand, or hold the others with tm.stop_gradient.",
+                f"{name} has no derivative with respect to its {'first operand' if fixed == 1 else f'first {fixed} operands'}",
+                "Differentiate with respect to the last operand, or use tm.stop_gradient on the others.",
             )
         return total([multiply_by(partial(node, *node.args), t) for t in tangents[fixed:] if t is not None])
 

@@ -231,7 +231,7 @@ def _other_bits(pattern: Node, replacement: Node, points: Mapping[str, Array]) -
     if not other.any():
         return ""
     k = int(np.argmax(other))
-    return f"{show(pattern)} and {show(replacement)} have other bits {_at(points, k)}"
+    return f"{show(pattern)} and {show(replacement)} differ in bits {_at(points, k)}"
 
 
 def _at(points: Mapping[str, Array], k: int) -> str:

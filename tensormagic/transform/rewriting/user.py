@@ -104,7 +104,7 @@ def stated_rule(text: str, source: str, level: str, line: int) -> Stated:
         raise ParseError(f"{text!r} has no replacement")
     pattern, replacement = _normal(_expression(left)), _expression(right)
     if not pattern.args:
-        raise ParseError(f"{left.strip()!r} is no pattern: it matches everything or a number")
+        raise ParseError(f"{left.strip()!r} is not a pattern: it would match everything, or is a number")
     known, wanted = _variables(pattern), _variables(replacement)
     if missing := sorted(wanted - known):
         raise ParseError(f"{', '.join(missing)} is not in the pattern")
@@ -174,7 +174,7 @@ def _conditions(text: str, known: set[str]) -> tuple[list[tuple[Callable[[Node],
             case ast.Compare() if not any(isinstance(n, ast.Attribute) for n in ast.walk(part)):
                 assumed.append(ast.unparse(part))
             case _:
-                raise ParseError(f"{ast.unparse(part)!r} is no condition")
+                raise ParseError(f"{ast.unparse(part)!r} is not a condition")
     return checks, tuple(assumed)
 
 
@@ -205,7 +205,7 @@ def _node(tree: ast.expr) -> Node:
         ):
             return _call(name, [_node(a) for a in args])
         case _:
-            raise ParseError(f"{ast.unparse(tree)!r} is no pointwise expression")
+            raise ParseError(f"{ast.unparse(tree)!r} is not an elementwise expression")
 
 
 def _operation(name: str) -> Pointwise | None:
@@ -216,7 +216,7 @@ def _operation(name: str) -> Pointwise | None:
 def _call(name: str, args: list[Node]) -> Node:
     op = _operation(name)
     if op is None:
-        raise ParseError(f"there is no pointwise operation {name}")
+        raise ParseError(f"there is no elementwise operation {name}")
     if len(args) != op.arity:
         raise ParseError(f"{name} takes {op.arity} operands, not {', '.join(map(show, args)) or 'none'}")
     return op(*args)

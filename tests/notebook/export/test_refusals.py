@@ -22,20 +22,20 @@ def exported(tmp_path: Path, *cells: str, suffix: str = ".py", numpy: bool = Fal
     ("cells", "numpy", "message"),
     [
         (["%%tensor --gard x\nx"], False, "code cell 2 (%%tensor --gard x): .*--grad"),
-        (["x = np.ones(2)", "%%tensor --grad h\nh = x * 2\nh.sum()"], False, "code cell 3 .* binds"),
+        (["x = np.ones(2)", "%%tensor --grad h\nh = x * 2\nh.sum()"], False, "code cell 3 .* assigns"),
         (
             ["x = np.ones(2)", "%%tensor\nz = x * 2", "%%tensor --grad x\n(z * x).sum()"],
             False,
             "code cell 4 .*z, which the cell reads, was computed from x",
         ),
-        (["x = np.ones(2)", "%%tensor\nz = x * 2", "z.code('cpu')"], False, "code cell 4 .*asks a lazy value"),
+        (["x = np.ones(2)", "%%tensor\nz = x * 2", "z.code('cpu')"], False, "code cell 4 .*needs a lazy value"),
         (["x = np.ones(2)", "%%tensor --grad x\ny = x.sum()\nz = y * 2\ndel y"], False, "code cell 3 .*deletes"),
-        (["files = !ls"], False, "code cell 2 .*no equal in a file of Python"),
+        (["files = !ls"], False, "code cell 2 .*no equivalent in a Python file"),
         (["%%bash\nls"], False, "code cell 2 .*bash"),
         (["Out[1]"], False, "code cell 2 .*Out is the notebook's own"),
         (["%%tensor\nx = = 2"], False, "code cell 2 .*line 1"),
         (["1 / 0"], True, "code cell 2 .*ZeroDivisionError"),
-        (["value, pull = tm.vjp(np.sin, 1.0)"], True, "code cell 2 .*tm.vjp has no equal in plain NumPy"),
+        (["value, pull = tm.vjp(np.sin, 1.0)"], True, "code cell 2 .*tm.vjp has no equivalent in plain NumPy"),
         (
             ["rng, x = np.random.default_rng(0), 2.0", "%%tensor --grad x\nrng.normal() * x"],
             True,
@@ -84,7 +84,7 @@ def test_types_that_code_was_not_generated_for_are_refused(tmp_path: Path) -> No
     exec(text, space)
     assert space["slope"].tolist() == [3.0, 3.0, 3.0]
     assert space["g"](2 * __import__("numpy").ones(5)).tolist() == [12.0] * 5
-    with pytest.raises(TypeError, match="generated for other types"):
+    with pytest.raises(TypeError, match="not generated for the types"):
         space["g"](1.0)
 
 

@@ -61,7 +61,7 @@ def test_everything_that_is_asked_for_is_there(notebook):
         "error",
         "9 ops",
         " ± ",
-        "as %%timeit has them: NumPy 7 × ",
+        "as in %%timeit: NumPy 7 × ",
     ):
         assert part in text
     assert "tensormagic, on NumPy" in text
@@ -143,7 +143,7 @@ def test_compiling_pays_after_so_many_runs():
     assert figures((1e-4, 1e-3)).pays_after is None
     text = drawn(figures(), "\nz = x\nz + 1")[1]
     assert text.startswith("10 times faster than NumPy\n")
-    assert "compiling took 90 ms and has paid after 101 runs" in text
+    assert "compiling took 90 ms and pays off after 101 runs" in text
     assert "and does not pay" in drawn(figures((1e-4, 1e-3)), "\nz\nz")[1]
 
 
@@ -151,9 +151,9 @@ def test_the_roof_is_that_of_the_memory_or_of_the_cache():
     # 0.2 flops a byte: 4 Gflop/s from memory, 12 from the cache
     work = Cost(10**6, 2 * 10**6, 10**7)
     text = drawn(figures((1e-2, 2e-3), by_plan=work), "\nz")[1]
-    assert "tensormagic does 1 Gflop/s, 25 % of what one core can with data in memory" in text
+    assert "tensormagic does 1 Gflop/s, 25 % of what one core can do with data in memory" in text
     text = drawn(figures((1e-2, 2 / 6e3), by_plan=work), "\nz")[1]
-    assert "tensormagic does 6 Gflop/s, 50 % of what one core can with data in the cache" in text
+    assert "tensormagic does 6 Gflop/s, 50 % of what one core can do with data in the cache" in text
     assert "with data in the cache" in drawn(figures(), "\nz")[1]  # a thousand bytes
     assert "at least 100 operations" in drawn(figures(by_plan=Cost(100, 200, 1000, known=False)), "\nz")[1]
 
@@ -211,8 +211,8 @@ def test_another_package_runs_the_cell_as_it_is_or_says_why_not(notebook):
     text = shown(notebook, "--against jax,torch,pytensor")["text/plain"]
     row = next(line for line in text.splitlines() if line.startswith("Whole"))
     assert row.split()[-1] != "–"  # it is as accurate as NumPy, whose functions these are
-    assert "Part cannot run the cell as it is: AttributeError: module 'part' has no attribute 'log'" in text
-    assert "Absent cannot run the cell as it is: is not installed" in text
+    assert "Part cannot run the cell unchanged: AttributeError: module 'part' has no attribute 'log'" in text
+    assert "Absent cannot run the cell unchanged: is not installed" in text
 
 
 @pytest.mark.usefixtures("peers")
@@ -225,7 +225,7 @@ def test_another_package_runs_the_cell_as_it_is_or_says_why_not(notebook):
 )
 def test_what_no_package_is_given(notebook, text, why):
     notebook["rng"] = np.random.default_rng(0)
-    assert f"Whole cannot run the cell as it is: {why}" in shown(notebook, "--against jax", text)["text/plain"]
+    assert f"Whole cannot run the cell unchanged: {why}" in shown(notebook, "--against jax", text)["text/plain"]
 
 
 def test_only_packages_that_are_known(notebook):

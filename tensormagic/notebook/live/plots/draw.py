@@ -20,7 +20,7 @@ _DESCRIPTIONS = {
     "cells": "a matrix as cells, with the slope along each of its numbers beside them",
     "line": "The elements of {} as a line, and dashed where they go",
     "heat": "The elements of {} as a heat map, with their slopes beside it",
-    "history": "the values that were seen",
+    "history": "every value that you moved to",
 }
 
 

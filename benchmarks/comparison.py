@@ -1,0 +1,188 @@
+"""The table of the README: the same small programs in tensormagic, PyTensor, JAX and PyTorch, and what each gives.
+
+    python benchmarks/comparison.py [FILE.md]
+
+A library that is not installed has an empty column. Each cell is one program, written as that library's users write it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib.metadata
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tensormagic as tm
+
+LIBRARIES = ("tensormagic", "pytensor", "jax", "torch")
+QUESTIONS = {
+    "softplus": "slope of `log(1 + exp(x))` at 1000 (it is 1)",
+    "tiny": "`log(1 + x)` at 1e-18 (it is 1e-18)",
+    "where": "slope of `where(x > 0, x * log(x), 0)` at 0 (it is 0)",
+    "while": "slope of a square root by a `while` loop at 2 (it is 0.354)",
+    "stores": "slope of `y[0] = y[0]**2; sum(y)` at (3, 1) (it is (6, 1))",
+    "recursion": "`3!` by a function that calls itself, as a graph (it is 6)",
+}
+
+
+def softplus_with(log: Any, exp: Any) -> Callable[[Any], Any]:
+    """The same text for all libraries."""
+    return lambda x: log(1 + exp(x))
+
+
+def newton(a: Any) -> Any:
+    """A square root, as Python writes it."""
+    z = a
+    while abs(z * z - a) > 1e-12:
+        z = (z + a / z) / 2
+    return z
+
+
+def stored(x: Any) -> Any:
+    """An array that is changed in place."""
+    y = x * 1.0
+    y[0] = y[0] ** 2
+    return y.sum()
+
+
+def factorial(r: Any, x: Any) -> Any:
+    """A recursion that ends by its data."""
+    if x <= 1:
+        return r
+    return factorial(r * x, x - 1)
+
+
+def of_tensormagic() -> dict[str, Callable[[], Any]]:
+    """Programs in NumPy."""
+    return {
+        "softplus": lambda: tm.grad(softplus_with(np.log, np.exp))(1000.0),
+        "tiny": lambda: tm.tensor(lambda x: np.log(1 + x))(1e-18),
+        "where": lambda: tm.grad(lambda x: np.where(x > 0, x * np.log(x), 0.0))(0.0),
+        "while": lambda: tm.grad(newton)(2.0),
+        "stores": lambda: tm.grad(stored)(np.array([3.0, 1.0])),
+        "recursion": lambda: tm.tensor(factorial)(1.0, 3.0),
+    }
+
+
+def of_pytensor() -> dict[str, Callable[[], Any]]:
+    """Programs of symbols; the loop and the recursion as Python has them."""
+    import pytensor
+    import pytensor.tensor as pt
+
+    def at(build: Callable[[Any], Any], value: Any, *, slope: bool = True) -> Any:
+        x = pt.dvector("x") if np.ndim(value) else pt.dscalar("x")
+        out = build(x)
+        return pytensor.function([x], pt.grad(out, x) if slope else out)(value)
+
+    def called() -> Any:
+        r, x = pt.dscalar("r"), pt.dscalar("x")
+        return pytensor.function([r, x], factorial(r, x))(1.0, 3.0)
+
+    return {
+        "softplus": lambda: at(softplus_with(pt.log, pt.exp), 1000.0),
+        "tiny": lambda: at(lambda x: pt.log(1 + x), 1e-18, slope=False),
+        "where": lambda: at(lambda x: pt.switch(x > 0, x * pt.log(x), 0.0), 0.0),
+        "while": lambda: at(newton, 2.0),
+        "stores": lambda: at(stored, np.array([3.0, 1.0])),
+        "recursion": called,
+    }
+
+
+def of_jax() -> dict[str, Callable[[], Any]]:
+    """Programs of jax.numpy, compiled; in double precision."""
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    return {
+        "softplus": lambda: jax.jit(jax.grad(softplus_with(jnp.log, jnp.exp)))(1000.0),
+        "tiny": lambda: jax.jit(lambda x: jnp.log(1 + x))(1e-18),
+        "where": lambda: jax.jit(jax.grad(lambda x: jnp.where(x > 0, x * jnp.log(x), 0.0)))(0.0),
+        "while": lambda: jax.jit(jax.grad(newton))(2.0),
+        "stores": lambda: jax.jit(jax.grad(stored))(jnp.array([3.0, 1.0])),
+        "recursion": lambda: jax.jit(factorial)(1.0, 3.0),
+    }
+
+
+def of_torch() -> dict[str, Callable[[], Any]]:
+    """Programs of torch, run eagerly: there is no graph for the recursion but the tape of one run."""
+    import torch
+
+    def slope(f: Callable[[Any], Any], value: Any) -> Any:
+        x = torch.tensor(value, dtype=torch.float64, requires_grad=True)
+        f(x).backward()
+        return x.grad.numpy()
+
+    return {
+        "softplus": lambda: slope(softplus_with(torch.log, torch.exp), 1000.0),
+        "tiny": lambda: torch.log(1 + torch.tensor(1e-18, dtype=torch.float64)).item(),
+        "where": lambda: slope(lambda x: torch.where(x > 0, x * torch.log(x), 0.0), 0.0),
+        "while": lambda: slope(newton, 2.0),
+        "stores": lambda: slope(stored, [3.0, 1.0]),
+        "recursion": lambda: (
+            torch.export.export(_recursion(), (torch.tensor(1.0), torch.tensor(3.0))).module()(
+                torch.tensor(1.0), torch.tensor(4.0)
+            )
+            / 4
+        ),
+    }
+
+
+def _recursion() -> Any:
+    import torch
+
+    class Recursion(torch.nn.Module):
+        def forward(self, r: Any, x: Any) -> Any:
+            return factorial(r, x)
+
+    return Recursion()
+
+
+def answer(program: Callable[[], Any]) -> str:
+    """What a program gives, or the class of its error."""
+    try:
+        with np.errstate(all="ignore"):
+            found = np.asarray(program(), float)
+    except Exception as error:  # noqa: BLE001 (whatever a library raises is its answer)
+        return f"`{type(error).__name__}`"
+    return "(" + ", ".join(f"{v:.3g}" for v in found) + ")" if found.ndim else f"{float(found):.3g}"
+
+
+def main() -> None:
+    """Ask every library and print the table."""
+    makers = {"tensormagic": of_tensormagic, "pytensor": of_pytensor, "jax": of_jax, "torch": of_torch}
+    columns: dict[str, dict[str, str]] = {}
+    for library in LIBRARIES:
+        try:
+            programs = makers[library]()
+        except ImportError:
+            programs = {}
+        columns[library] = {q: answer(programs[q]) if q in programs else "" for q in QUESTIONS}
+    versions = ", ".join(
+        f"{n} {importlib.metadata.version(n)}"
+        for n in ("numpy", *(n for n in LIBRARIES[1:] if any(columns[n].values())))
+    )
+    machine = f"{platform.machine()}, Python {platform.python_version()}, {versions}"
+    lines = [
+        "# The same programs in four libraries",
+        "",
+        f"Made by `python benchmarks/comparison.py`, {dt.datetime.now(dt.UTC).date()}; {machine}.",
+        "In double precision. Where a library gives no answer, the class of its error stands.",
+        "",
+        f"| | {' | '.join(LIBRARIES)} |",
+        f"|---|{'---|' * len(LIBRARIES)}",
+        *(f"| {text} | {' | '.join(columns[n][q] for n in LIBRARIES)} |" for q, text in QUESTIONS.items()),
+        "",
+    ]
+    print("\n".join(lines))
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -81,6 +81,10 @@ class _Export:
         values = [np.asarray(now(), order="C") for now in function.traced.outside]
         sizes = self._sizes(graph)
         checks = [_checked(size, "==", extent, sizes) for size, extent in _beside(function, sizes)]
+        for symbol, given in sizes.items():
+            if symbol.least > 0:
+                told = quoted(f"there is no code for several sizes below {symbol.least} at once")
+                checks.append(f"    if ({given} < {symbol.least}) return said(SIZES, {told});\n")
         for left, relation, right in (*function.graph.guards, *graph.guards):
             if not nodes_of(left) and not nodes_of(right):
                 checks.append(_checked(left, relation, right, sizes))

@@ -1,6 +1,7 @@
 """Compiled functions for C: a program of C calls them without Python, and gets NumPy's values and errors."""
 
 import ctypes
+import itertools
 import shutil
 import subprocess
 import threading
@@ -270,3 +271,16 @@ def test_sums_over_many_rows_have_the_bits_that_they_have_here(tmp_path):
     assert ctypes.CDLL(str(found.library)).sums(ctypes.c_int64(len(x)), *pointers) == 0
     for a, b in zip((columns, total, most), made(x), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@needs_compiler
+def test_of_many_sizes_several_small_ones_at_once_are_refused(tmp_path):
+    found = tm.compile(lambda x, y: x @ y + y.sum(), "float64[n, k]", "float64[k, m]").export_c(tmp_path, name="many")
+    library, out = ctypes.CDLL(str(found.library)), np.zeros(9)
+    for n, k, m in itertools.product((0, 1, 2), repeat=3):
+        x, y = RNG.normal(size=(n, k)), RNG.normal(size=(k, m))
+        status, said = called(library, "many", [n, k, m, x, y], [out])
+        several = sum(size < 2 for size in (n, k, m)) > 1
+        assert (status, bool(said)) == (several, several), said
+        if not several:
+            np.testing.assert_allclose(out[: n * m].reshape(n, m), x @ y + y.sum(), atol=1e-14)

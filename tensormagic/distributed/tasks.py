@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import time
 from collections.abc import Sequence
 from importlib import import_module
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensormagic import session
+from tensormagic.config import config
 from tensormagic.distributed.files import FileRows
 from tensormagic.distributed.report import Told, size_of
 from tensormagic.distributed.running import of_chunk, put_together
@@ -68,6 +70,7 @@ def on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> tuple[Any, list
 
     Of each argument there are pieces: rows that stand one after the other.
     """
+    _alone()
     start, processor = time.perf_counter(), time.process_time()
     found = job.how[1] == "numpy" or _is_there(job, chunk)
     results = rows_on_worker(job, chunk, *pieces)
@@ -118,6 +121,12 @@ def _is_there(job: Job, chunk: Chunk) -> bool:
     ready = handle.ready()
     handle.wait()
     return ready or handle.from_cache
+
+
+def _alone() -> None:
+    """Have a process that Dask has started for a worker use the threads that Dask gives it, unless its environment says how many."""
+    if import_module("distributed").get_worker().nanny and "TENSORMAGIC_THREADS" not in os.environ:
+        config.threads = 1
 
 
 def _here() -> str:

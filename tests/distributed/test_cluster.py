@@ -139,6 +139,20 @@ def test_a_worker_that_is_lost_at_any_moment_changes_nothing():
         assert len(client.nthreads()) == 2
 
 
+def test_a_cluster_is_started_where_no_client_is_given_and_closed(monkeypatch: pytest.MonkeyPatch):
+    inside = functools.partial(distributed.LocalCluster, n_workers=1, processes=False)
+    monkeypatch.setattr(distributed, "LocalCluster", inside)
+    with tm.distribute(STEP) as f:
+        assert "no cluster yet" in repr(f)
+        assert bits(f(tm.shard(X, rows=1000), tm.shard(Y), P))
+        assert f.dashboard_link.startswith("http://")
+        assert f.dashboard_link in repr(f)
+        client = f.client
+        kept = client.cluster
+    assert (client.status, kept.status.name) == ("closed", "closed")
+    assert "no cluster yet" in repr(f)
+
+
 def test_rows_that_cannot_be_read_again_are_an_error_when_they_are_lost():
     with cluster(2) as own, distributed.Client(own) as client:
         worker = own.workers[0]

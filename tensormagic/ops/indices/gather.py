@@ -256,6 +256,7 @@ def _add_along_guards(node: Node) -> list[Guard]:
 
 ADD_ALONG_AXIS = Store(
     name="add_along_axis",
+    split_rows=along_axis,
     types=_add_along_type,
     numpy=_add_along_numpy,
     tangent=sum_tangent,

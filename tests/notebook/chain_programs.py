@@ -1,6 +1,7 @@
 """Chains of cells, drawn: names, functions, classes, stores, views, loops, prints and failing lines, in plain and in captured cells.
 
-A line that fails stands first in its cell: a captured cell that fails changes nothing, a plain one what stands above the line.
+A line that fails stands first in its cell: a captured cell that fails changes nothing, a plain one what stands above the line. None fails
+by its data alone: what nobody uses is not computed.
 """
 
 from __future__ import annotations
@@ -258,7 +259,7 @@ ENDS = """
 """
 FAILS = """
 {a}[99]; missing + 1; 1 / 0; {a} + np.ones(17); raise ValueError({s}); assert {a}.sum() < -1e9, 'too large'; {d}['zz']; int('x')
-{a}.nothing; {l}[77]; np.linalg.inv(np.zeros((2, 2))) @ {b}; {o}.step(); {g}(); np.reshape({a}, (7, 11))
+{a}.nothing; {l}[77]; np.linalg.inv(np.ones(3)) @ {b}; {o}.step(); {g}(); np.reshape({a}, (7, 11))
 """
 PLACE = re.compile(r"\{([a-z])\}")
 

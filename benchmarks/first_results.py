@@ -1,8 +1,9 @@
 """The first result of a program, and the NumPy tier's own time, against plain NumPy: ``python benchmarks/first_results.py [NAME ...]``.
 
-The programs are those of ``tests/programs`` at their large sizes. Each runs in a process of its own: what Python takes, what the first
-call of the captured function takes (capture, rewriting, run by NumPy), and what the second one does. CPU time of the process;
-compilation, which goes on in another one, is not in it. Writes ``benchmarks/results/first_results.md`` where no name is given.
+The programs are those of ``tests/programs`` at their large sizes, one after the other in two processes. In one, as users call them: what
+Python takes, and what the first call takes, which Python itself may run. In the other, pinned to NumPy: a call that captures (capture,
+rewriting, run by NumPy), and a later one. CPU time of the process; compilation, which goes on in another one, is not in it. Writes
+``benchmarks/results/first_results.md`` where no name is given.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-LIMIT = 300.0  # seconds for one program
 ENOUGH = 0.3  # seconds of repetitions
 
 
@@ -46,8 +46,8 @@ def programs() -> dict[str, Any]:
     return import_module("tests.programs.test_programs").PROGRAMS
 
 
-def times_of(name: str) -> tuple[float, float, float]:
-    """Seconds of plain NumPy, of the first call, and of the second one by NumPy."""
+def times_of(name: str, tier: str) -> tuple[float, float, float]:
+    """Seconds of plain NumPy, of the first call, and of a later one, on a tier."""
     import numpy as np
 
     import tensormagic as tm
@@ -58,23 +58,21 @@ def times_of(name: str) -> tuple[float, float, float]:
     given = program.make(program.large)
     tm.config.tier = "numpy"
     tm.tensor(lambda v: v + 1)(np.ones(3))
+    if tier == "auto":
+        tm.config.tier = "auto"
     with np.errstate(all="ignore"):
         plain = again(lambda: program.function(*copy.deepcopy(given)))
         captured = tm.tensor(program.function)
         arguments = copy.deepcopy(given)
         first = cpu(lambda: captured(*arguments))
-        return plain, first, again(lambda: captured(*copy.deepcopy(given)))
+        return plain, first, again(lambda: captured(*copy.deepcopy(given))) if tier == "numpy" else 0.0
 
 
-def row(name: str) -> tuple[float, float, float] | None:
-    """The times of a program, in a process of its own; None where that takes too long."""
-    try:
-        done = subprocess.run(
-            [sys.executable, __file__, "--one", name], stdout=subprocess.PIPE, timeout=LIMIT, check=True, cwd=ROOT
-        )
-    except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
-        return None
-    return tuple(json.loads(done.stdout))
+def rows_of(names: list[str], tier: str) -> dict[str, tuple[float, float, float]]:
+    """The times of programs on a tier, in a process of its own."""
+    command = [sys.executable, __file__, "--on", tier, *names]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT)
+    return {name: tuple(times) for name, times in json.loads(done.stdout).items()}
 
 
 def mean(values: list[float]) -> float:
@@ -82,7 +80,7 @@ def mean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def report(rows: dict[str, tuple[float, float, float] | None]) -> str:
+def report(rows: dict[str, tuple[float, float, float, float]]) -> str:
     """The table."""
     import numpy as np
 
@@ -90,36 +88,33 @@ def report(rows: dict[str, tuple[float, float, float] | None]) -> str:
         "# First results, and the NumPy tier", "",
         f"{datetime.now(UTC).date()}, {platform.machine()}, CPython {platform.python_version()}, numpy {np.__version__}.",
         f"CPU milliseconds, on {os.cpu_count()} processors with a load of {os.getloadavg()[0]:.0f}.", "",
-        "| program | NumPy | first call | second, by NumPy | first / NumPy | second / NumPy |", "|---|---:|---:|---:|---:|---:|",
+        "*First*: the first call, as users get it; Python itself runs the function where that gives the same (decision 0107).",
+        "*Capturing*: a call that captures, pinned to NumPy; *later*: one after it.", "",
+        "| program | NumPy | first | capturing | later, by NumPy | first / NumPy | capturing / NumPy | later / NumPy |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]  # fmt: skip
     for name, found in rows.items():
-        if found is None:
-            lines.append(f"| {name} | | | | not in {LIMIT:g} s | |")
-            continue
-        plain, first, second = found
-        lines.append(
-            f"| {name} | {plain * 1e3:.3g} | {first * 1e3:.3g} | {second * 1e3:.3g} | {first / plain:.2f} | {second / plain:.2f} |"
-        )
-    there = [found for found in rows.values() if found is not None]
-    firsts, seconds = [f / p for p, f, _ in there], [s / p for p, _, s in there]
-    first = f"first {mean(firsts):.2f} times NumPy (worst {max(firsts):.1f})"
-    second = f"second {mean(seconds):.2f} (worst {max(seconds):.1f})"
-    return "\n".join([*lines, "", f"Geometric mean over {len(there)}: {first}, {second}.", ""])
+        plain = found[0]
+        times = " | ".join(f"{t * 1e3:.3g}" for t in found)
+        lines.append(f"| {name} | {times} | {' | '.join(f'{t / plain:.2f}' for t in found[1:])} |")
+    there = list(rows.values())
+    told = [
+        f"{what} {mean(ratios):.2f} times NumPy (median {sorted(ratios)[len(ratios) // 2]:.2f}, worst {max(ratios):.1f})"
+        for k, what in enumerate(("first", "capturing", "later"), 1)
+        for ratios in ([found[k] / found[0] for found in there],)
+    ]
+    return "\n".join([*lines, "", f"Geometric mean over {len(there)}: {', '.join(told)}.", ""])
 
 
 def main() -> None:
     """Measure, and write the table."""
     sys.path.insert(0, str(ROOT))
-    if sys.argv[1:2] == ["--one"]:
-        sys.stdout.write(json.dumps(times_of(sys.argv[2])))
+    if sys.argv[1:2] == ["--on"]:
+        sys.stdout.write(json.dumps({name: times_of(name, sys.argv[2]) for name in sys.argv[3:]}))
         return
-    found = programs()
-
-    names = sys.argv[1:] or list(found)
-    rows: dict[str, tuple[float, float, float] | None] = {}
-    for name in names:
-        rows[name] = row(name)
-        sys.stderr.write(f"{name} {rows[name]}\n")
+    names = sys.argv[1:] or list(programs())
+    first, later = (rows_of(names, tier) for tier in ("auto", "numpy"))
+    rows = {n: (min(first[n][0], later[n][0]), first[n][1], *later[n][1:]) for n in names}
     text = report(rows)
     sys.stdout.write(text)
     if not sys.argv[1:]:

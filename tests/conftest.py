@@ -119,3 +119,11 @@ def device(request: pytest.FixtureRequest):
         yield used
     finally:
         devices.use(None)
+
+
+@pytest.fixture(autouse=True)
+def captured_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First calls are captured, since that is what tests are about; ``tests/functions/test_first.py`` is about those that are not."""
+    from tensormagic.functions import first
+
+    monkeypatch.setattr(first, "enabled", False)

@@ -23,6 +23,7 @@ from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
+from tensormagic.functions import first
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
 from tensormagic.functions.given import Given, fixed_of, held, kind_of, signature
 from tensormagic.functions.glance import NUMBERS, ByPosition, Completing, Seen, known_by, matcher
@@ -108,6 +109,7 @@ class Function(Made):
     )  # places in objects that are inputs, by the arguments that are none
     _constant: set[Any] = field(default_factory=set[Any], repr=False)  # places in objects that cannot be inputs
     plain: Callable[..., Any] | None = field(default=None, repr=False)  # the user's own code, where that is all of it
+    _begun: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments of which there was a call
     _asked: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments that were traced
     _met: set[Any] = field(
         default_factory=set[Any], repr=False
@@ -198,6 +200,17 @@ class Function(Made):
         except BaseException as error:  # noqa: BLE001 (raised again)
             raise users_alone(error)  # noqa: B904 (the same one)
 
+    def _begins(self, args: tuple[Any, ...]) -> bool:
+        """Whether this is the first call of its kind, and Python may run it: no other level, tier or device is asked for."""
+        own = not self.math and not self.fills and type(self.plain) is types.FunctionType and self.plain is self._users
+        if not own or not first.may(config.tier, config.device, config.level("")) or installed:
+            return False
+        kind = first.kind_of(args)
+        if kind is None or kind in self._begun:
+            return False
+        self._begun.add(kind)
+        return not self._asked
+
     def _again(self, args: tuple[Any, ...], options: dict[str, Any], log: Log | None) -> Any:
         """The result, traced anew: a function that is called as it is has given something of another kind than before.
 
@@ -264,6 +277,8 @@ class Function(Made):
         return self.complete(args, options) if self.complete and (options or self.fills) else (args, options)
 
     def _general(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if not options and self._begins(args) and (result := first.result_of(self._users, args)) is not first.NOT:
+            return result
         if any(isinstance(v, Tensor) for v in self._flattened(args, options)[0]):
             with context.capturing(
                 context.Capture(self.name)

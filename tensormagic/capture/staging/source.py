@@ -134,14 +134,35 @@ def code_as_written(function: FunctionType) -> CodeType:
     return _plain.get(_where(function.__code__), function.__code__)
 
 
+def syntax_of(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
+    """The syntax of a function of the user's, as it was written; not to be changed. None where it is not to be had."""
+    node = _found(code) if is_stageable(code) else None
+    if not isinstance(node, ast.FunctionDef | ast.Lambda):
+        return None
+    return node if _identifiers(node).issuperset((*code.co_freevars, *code.co_names)) else None
+
+
 def calls_of(code: CodeType) -> tuple[str, ...] | None:
     """What a function of the user's calls, if its code is simple: see :func:`called_by`."""
-    node = _found(code) if is_stageable(code) else None
-    if not isinstance(node, ast.FunctionDef | ast.Lambda) or not _identifiers(node).issuperset(
-        (*code.co_freevars, *code.co_names)
-    ):
+    node = syntax_of(code)
+    if node is None:
         return None
     return called_by([node.body] if isinstance(node, ast.Lambda) else node.body, whole=True)
+
+
+def compiled_anew(node: ast.FunctionDef, code: CodeType) -> CodeType:
+    """The code of a function without free names whose syntax was changed."""
+    node.decorator_list, node.returns = [], None
+    node.args.defaults = [
+        ast.copy_location(ast.Constant(None), d) for d in node.args.defaults
+    ]  # they are there already
+    for argument in node.args.args:
+        argument.annotation = None
+    with _told_already():
+        whole = compile(
+            ast.Module([node], []), code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True
+        )
+    return next(c for c in whole.co_consts if isinstance(c, CodeType))
 
 
 def written_again(function: FunctionType) -> None:

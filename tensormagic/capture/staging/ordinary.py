@@ -1,0 +1,292 @@
+"""Functions that Python runs with what captured code would give: of numbers and arrays, without effects but stores into these.
+
+No rule for accuracy changes what they give by more than rounding: they call nothing that such rules are about (exponentials,
+logarithms, roots, variances), and subtract neither quotients from quotients nor squares from squares.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensormagic.capture.staging import source
+from tensormagic.capture.staging.cancelling import PYTHONS, Told, is_complex, name_of, told
+from tensormagic.capture.staging.trees import children, cloned, placed_at, walk
+
+WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
+
+_PARTS = (
+    ast.Assign, ast.AugAssign, ast.For, ast.While, ast.If, ast.Return, ast.Break, ast.Continue, ast.Pass, ast.BinOp,
+    ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Constant, ast.Name,
+)  # fmt: skip
+_ATTRIBUTES = {"shape", "size", "ndim", "T", "dtype"}
+_METHODS = {
+    "copy", "astype", "reshape", "ravel", "flatten", "transpose", "min", "max", "any", "all", "item", "dot", "sum", "mean",
+}  # fmt: skip
+_KEYWORDS = {"axis", "dtype", "keepdims", "copy", "k", "start"}
+_BUILTIN = {getattr(builtins, name) for name in PYTHONS}
+_MATH = {getattr(math, name) for name in ("floor", "ceil", "fabs", "gcd", "isqrt", "sqrt", "sin", "cos", "tanh")}
+_NAMES = (
+    "zeros", "ones", "empty", "full", "linspace", "eye", "identity", "zeros_like", "ones_like", "empty_like", "full_like", "arange",
+    "array", "asarray", "copy", "where", "maximum", "minimum", "abs", "absolute", "add", "multiply", "negative", "dot", "matmul", "outer",
+    "sum", "min", "max", "amin", "amax", "any", "all", "argmin", "argmax", "logical_and", "logical_or", "logical_not", "logical_xor",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "roll", "concatenate", "stack", "vstack", "hstack",
+    "transpose", "reshape", "expand_dims", "squeeze", "clip", "sign", "floor", "ceil", "rint", "nonzero", "flatnonzero", "count_nonzero",
+    "isnan", "isfinite", "isinf", "sort", "argsort", "searchsorted", "cumsum", "tril", "triu", "bincount", "remainder", "mod",
+    "floor_divide", "fmax", "fmin", "flip", "fliplr", "flipud", "ravel", "repeat", "tile", "take", "equal", "not_equal", "less",
+    "less_equal", "greater", "greater_equal", "mean", "sqrt", "sin", "cos", "tanh", "exp", "int8", "int16", "int32", "int64", "uint8",
+    "uint16", "uint32", "uint64", "float32", "float64", "complex128", "bool_", "intp",
+)  # fmt: skip
+_NUMPY = {getattr(np, name) for name in _NAMES}
+_NUMBERS = (int, float, complex, np.number, np.bool_)
+_MODULES = {np: (_NUMPY, {"pi", "e", "inf", "nan", "newaxis"}), math: (_MATH, {"pi", "e", "inf", "nan", "tau"})}
+
+
+class Written(NamedTuple):
+    """What is known of a function by its text.
+
+    Parameters
+    ----------
+    node
+        The text.
+    called
+        What it calls by name, as ``f`` or ``np.where``, each with the largest number of arguments by position.
+    asked
+        What it asks modules for beside calls, as ``np.pi``.
+    stores, loops
+        Whether it may store into an array that it is given, and whether it has a loop.
+    told
+        What is told of its differences.
+    """
+
+    node: ast.FunctionDef
+    called: tuple[tuple[str, int], ...]
+    asked: tuple[str, ...]
+    stores: bool
+    loops: bool
+    told: Told
+
+
+class Ordinary(NamedTuple):
+    """A function that Python may run.
+
+    Parameters
+    ----------
+    function
+        The function.
+    reached
+        It, and the user's functions that it calls.
+    stores
+        Whether it may store into an array that it is given.
+    asks
+        Whether it may take long: it has loops, or calls itself.
+    """
+
+    function: FunctionType
+    reached: dict[FunctionType, Written]
+    stores: bool
+    asks: bool
+
+    def asking(self, clock: Iterator[bool]) -> Callable[..., Any]:
+        """The function, whose loops and calls take one from a clock each time."""
+        spaces: dict[int, dict[str, Any]] = {}
+        made: dict[FunctionType, FunctionType] = {}
+        for function in self.reached:
+            space = function.__globals__
+            own = {**space, WATCH: partial(itertools.compress, selectors=clock), TICK: clock.__next__}
+            own = spaces.setdefault(id(space), own)
+            made[function] = FunctionType(_asking(function.__code__), own, function.__name__, function.__defaults__)
+        for function, found in self.reached.items():
+            for name, _ in found.called:
+                called = function.__globals__.get(name)
+                if isinstance(called, FunctionType) and called in made:
+                    spaces[id(function.__globals__)][name] = made[called]
+        own: Any = self.function  # no method: it is held as it is
+        return made[own]
+
+
+def ordinary(function: FunctionType) -> Ordinary | None:
+    """The function for Python to run; None where that may give, or do, something else than captured code."""
+    reached: dict[FunctionType, Written] = {}
+    if not _reaches_only_known(function, reached):
+        return None
+    if any(found.told.careful for found in reached.values()) and any(found.told.gives for found in reached.values()):
+        return None
+    stores = any(found.stores for found in reached.values())
+    if stores and any(isinstance(v, np.ndarray) for f in reached for v in _read(f)):
+        return None  # it may be the one that is stored into
+    itself = any(
+        f.__globals__.get(name) in reached
+        for f, found in reached.items()
+        for name, _ in found.called
+        if "." not in name
+    )
+    return Ordinary(function, reached, stores, itself or any(found.loops for found in reached.values()))
+
+
+def _reaches_only_known(function: FunctionType, reached: dict[FunctionType, Written]) -> bool:
+    """Whether a function, and what it calls, has only what is known here; ``reached`` gets it, and the user's that it calls."""
+    found = written(function.__code__)
+    if found is None or function.__closure__:
+        return False
+    for value in _read(function, found):
+        if value is not None and not isinstance(value, _NUMBERS) and type(value) is not np.ndarray:
+            return False
+    reached[function] = found
+    names = [*found.called, *((name, 0) for name in found.asked)]
+    return all(_is_known(name, *_meant(function, name), count, reached) for name, count in names)
+
+
+def _read(function: FunctionType, found: Written | None = None) -> list[Any]:
+    """What a function reads from outside beside what it calls, and its defaults."""
+    found = found or written(function.__code__)
+    called = {name.partition(".")[0] for name in (*(n for n, _ in found.called), *found.asked)} if found else set[str]()
+    space = function.__globals__
+    return [
+        *(function.__defaults__ or ()),
+        *(space[n] for n in function.__code__.co_names if n in space and n not in called),
+    ]
+
+
+def _meant(function: FunctionType, dotted: str) -> tuple[Any, str]:
+    name, _, attribute = dotted.partition(".")
+    return function.__globals__.get(name, getattr(builtins, name, None)), attribute
+
+
+def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[FunctionType, Written]) -> bool:
+    """Whether what is called with so many arguments, or asked of a module, is known, or a function of the user's of such."""
+    if attribute:
+        functions, constants = (
+            (value is np and _MODULES[np]) or (value is math and _MODULES[math]) or (set[Any](), set[str]())
+        )
+        return attribute in constants or _among(getattr(value, attribute, None), functions, count)
+    if isinstance(value, FunctionType) and value not in _NUMPY:
+        return value in reached or _reaches_only_known(value, reached)
+    if getattr(value, "__name__", "") != name:  # what a name says of a function is looked at
+        return False
+    return _among(value, _BUILTIN) or _among(value, _NUMPY, count) or _among(value, _MATH)
+
+
+def _among(value: Any, known: set[Any], count: int = 0) -> bool:
+    """Whether a function is known, and none of so many arguments is an array that it stores its result into."""
+    try:
+        there = value in known
+    except TypeError:  # not hashable
+        return False
+    most = value.nin if isinstance(value, np.ufunc) else 3 if getattr(value, "__name__", "") in _THREE else 2
+    return there and (count <= most or known is not _NUMPY)
+
+
+_THREE = {"where", "clip", "arange", "linspace", "full", "full_like", "roll"}  # take three that they only read
+
+
+@lru_cache(maxsize=1024)
+def written(code: CodeType) -> Written | None:
+    """What is known of a function by its text; None where anything in it is not among what is known here."""
+    node = source.syntax_of(code)
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    args = node.args
+    if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs:
+        return None
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    called: dict[str, int] = {}
+    asked: dict[str, None] = {}
+    if not all(_known(part, called, asked) for part in body) or (differs := told(body)).cancels:
+        return None
+    parts = [n for part in body for n in walk(part)]
+    own = set(code.co_varnames)
+    if any(name.partition(".")[0] in own for name in (*called, *asked)):
+        return None
+    stores = any(
+        isinstance(n, ast.AugAssign) or (isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)) for n in parts
+    )
+    return Written(
+        node,
+        tuple(called.items()),
+        tuple(asked),
+        stores,
+        any(isinstance(n, ast.For | ast.While) for n in parts),
+        differs,
+    )
+
+
+def _known(part: ast.AST, called: dict[str, int], asked: dict[str, None]) -> bool:
+    """Whether code has only what is known here; ``called`` and ``asked`` get what it calls by name, and what it asks modules for."""
+    pending = [part]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Call):
+            if any(k.arg not in _KEYWORDS for k in node.keywords):
+                return False
+            pending += [*node.args, *(k.value for k in node.keywords)]
+            if not _called(node, called, pending):
+                return False
+            continue
+        if isinstance(node, ast.Attribute):
+            if not isinstance(node.ctx, ast.Load):
+                return False
+            if node.attr not in _ATTRIBUTES:
+                if not isinstance(node.value, ast.Name):
+                    return False
+                asked[f"{node.value.id}.{node.attr}"] = None
+                continue
+        elif not isinstance(node, _PARTS) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
+            return False
+        pending += children(node)
+    return True
+
+
+def _called(call: ast.Call, called: dict[str, int], pending: list[ast.AST]) -> bool:
+    """Note what a call calls: a name, a module's function or a method of an array; False for anything else."""
+    function, count = call.func, len(call.args)
+    if name_of(function) == "exp" and not any(map(is_complex, call.args)):
+        return False  # rules for accuracy are about real ones
+    if any(isinstance(a, ast.Starred) for a in call.args):
+        return False
+    if isinstance(function, ast.Attribute) and function.attr == "outer" and isinstance(function.value, ast.Attribute):
+        function = function.value  # of a ufunc
+    if isinstance(function, ast.Name):
+        called[function.id] = max(count, called.get(function.id, 0))
+        return True
+    if not isinstance(function, ast.Attribute):
+        return False
+    base, name = function.value, function.attr
+    if isinstance(base, ast.Name) and base.id in {"np", "numpy", "math"}:
+        called[f"{base.id}.{name}"] = max(count, called.get(f"{base.id}.{name}", 0))
+        return True
+    pending.append(base)
+    return name in _METHODS and (count <= 1 or name in _ANY)
+
+
+_ANY = {"reshape", "transpose", "item"}  # methods that take any number of arguments
+
+
+# loops that ask -------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _asking(code: CodeType) -> CodeType:
+    """The code of a function whose loops, and whose beginning, ask whether there is time left."""
+    found = written(code)
+    assert found is not None  # noqa: S101 (its caller has asked)
+    node = cloned(found.node)
+    for part in [n for n in walk(node) if isinstance(n, ast.For | ast.While)]:
+        if isinstance(part, ast.For):
+            part.iter = placed_at(ast.Call(ast.Name(WATCH, ast.Load()), [part.iter], []), part.iter)
+        else:
+            part.test = placed_at(ast.BoolOp(ast.And(), [_ask(), part.test]), part.test)
+    node.body = [placed_at(ast.Expr(_ask()), node.body[0]), *node.body]
+    return source.compiled_anew(node, code)
+
+
+def _ask() -> ast.expr:
+    return ast.Call(ast.Name(TICK, ast.Load()), [], [])

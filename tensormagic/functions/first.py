@@ -1,0 +1,73 @@
+"""The first call of a function: Python runs it as it is written, where captured code would give the same and that takes no longer."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.staging.ordinary import ordinary
+
+NOT = object()  # what is given where Python does not run it
+TIME = 0.25  # seconds of this thread, after which the function is captured
+_BETWEEN = 32  # iterations between two looks at the clock
+_COPIED = 2**27  # bytes of arrays that are kept, to put them back where a call does not get to its end
+_NUMBERS = {int, float, bool, complex, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
+_KINDS = {np.dtype(c) for c in "?bhilqBHILQfdFD"}
+enabled = True
+
+
+class OutOfTime(BaseException):
+    """The call takes long: machine code may be quicker."""
+
+
+def may(tier: str, device: str, level: str) -> bool:
+    """Whether the settings leave open what computes a result, at a level whose values are NumPy's up to rounding."""
+    return enabled and tier == "auto" and device == "cpu" and level in {"stable", "exact"}
+
+
+def kind_of(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The kind of a call's arguments; None where there are others than arrays and numbers."""
+    found: list[Any] = []
+    for value in args:
+        if type(value) is np.ndarray and value.dtype in _KINDS and value.dtype.isnative:
+            found.append((value.dtype, value.ndim))
+        elif type(value) in _NUMBERS:
+            found.append(type(value))
+        else:
+            return None
+    return tuple(found)
+
+
+def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
+    """What Python makes of a call, with what it stores; :data:`NOT` where captured code is asked: then nothing has changed."""
+    found = ordinary(function)
+    if found is None:
+        return NOT
+    kept: list[tuple[Any, Any]] = []
+    if found.stores:
+        arrays = [v for v in args if type(v) is np.ndarray and v.flags.writeable]
+        if sum(v.nbytes for v in arrays) > _COPIED:
+            return NOT
+        kept = [(v, v.copy()) for v in arrays]
+    run = found.asking(itertools.chain.from_iterable(_times())) if found.asks else function
+    try:
+        return run(*args)
+    except BaseException as error:
+        for array, before in kept:
+            array[...] = before
+        if not isinstance(error, OutOfTime | Exception):
+            raise
+    return NOT  # of an error captured code tells more
+
+
+def _times() -> Iterator[Iterator[bool]]:
+    """True as often as there is time; raises where there is none left."""
+    start = time.thread_time()
+    while time.thread_time() - start < TIME:
+        yield itertools.repeat(True, _BETWEEN)
+    raise OutOfTime

@@ -1,0 +1,354 @@
+"""The first call: Python runs a function as it is written where that gives what captured code gives; else it is captured at once."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.capture.staging.ordinary import TICK, ordinary
+from tensormagic.functions import first
+from tensormagic.functions.function import Function
+from tests.programs.test_programs import PROGRAMS, assert_equal, run
+
+ORDINARY = [p for p in PROGRAMS.values() if ordinary(p.function) is not None]
+X = np.arange(6.0)
+WEIGHTS = np.arange(6.0)
+COUNTS = {"calls": 0}
+
+
+@pytest.fixture(autouse=True)
+def traces(monkeypatch):
+    """The functions that were captured, or asked for a kind that they had not seen last."""
+    found: list[str] = []
+    own = Function._specialise
+
+    def specialise(self, key, given, call):
+        found.append(self.name)
+        return own(self, key, given, call)
+
+    monkeypatch.setattr(Function, "_specialise", specialise)
+    monkeypatch.setattr(first, "enabled", True)
+    return found
+
+
+def test_most_programs_are_ordinary():
+    assert len(ORDINARY) >= 45
+
+
+@pytest.mark.parametrize("program", ORDINARY, ids=lambda p: p.name)
+def test_the_first_result_is_python_s(program, traces):
+    function, arguments = tm.tensor(program.function), program.make(program.small)
+    with np.errstate(all="ignore"):
+        expected, found = run(program.function, arguments), run(function, arguments)
+    assert not traces
+    for a, b in zip(found, expected, strict=True):
+        assert type(a) is type(b)
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("program", ORDINARY, ids=lambda p: p.name)
+def test_captured_code_gives_the_same(program, traces, monkeypatch):
+    function, arguments = tm.tensor(program.function), program.make(program.small)
+    with np.errstate(all="ignore"):
+        expected = run(function, arguments)
+        assert_equal(run(function, arguments), expected)
+        assert traces == [program.function.__name__]
+        monkeypatch.setattr(first, "TIME", -1.0)  # it is captured when its first loop begins
+        assert_equal(run(tm.tensor(program.function), arguments), expected)
+
+
+def doubled(x, n):
+    """Stores as it goes."""
+    for k in range(n):
+        x[k] *= 2
+        x[k - 1] += x[k]
+    return x
+
+
+def test_what_takes_long_is_put_back_and_captured(monkeypatch, traces):
+    ticks: list[int] = []
+
+    def times():
+        ticks.append(1)
+        yield iter([True, True, True])
+        raise first.OutOfTime
+
+    monkeypatch.setattr(first, "_times", times)
+    given, expected = X.copy(), doubled(X.copy(), 6)
+    assert tm.tensor(doubled)(given, 6) is given
+    np.testing.assert_array_equal(given, expected)
+    assert ticks == [1]
+    assert traces == ["doubled"]
+
+
+def test_what_fails_is_put_back_and_captured(traces):
+    given = X.copy()
+    with pytest.raises(IndexError):
+        tm.tensor(doubled)(given, 9)
+    np.testing.assert_array_equal(given, X)  # as a capture that fails leaves it
+    assert traces == ["doubled"]
+
+
+def through(x, n):
+    """Stores where it calls."""
+    y = inner(x)
+    return y[n]
+
+
+def test_what_is_stored_in_a_call_is_put_back():
+    given = X.copy()
+    with pytest.raises(IndexError):
+        tm.tensor(through)(given, 9)
+    np.testing.assert_array_equal(given, X)
+
+
+def test_an_interrupt_is_one(monkeypatch):
+    def times():
+        yield iter([True])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(first, "_times", times)
+    given = X.copy()
+    with pytest.raises(KeyboardInterrupt):
+        tm.tensor(doubled)(given, 6)
+    np.testing.assert_array_equal(given, X)
+
+
+def added(x, y):
+    """One array into another one."""
+    for k in range(1, len(x)):
+        x[k] = x[k - 1] + y[k]
+    return x
+
+
+def test_arrays_that_share_memory_are_python_s():
+    for make in (lambda a: (a, a), lambda a: (a[1:], a[:-1]), lambda a: (a[::-1], a)):
+        ours, pythons = X.copy(), X.copy()
+        f = tm.tensor(added)
+        result = f(*make(ours))
+        np.testing.assert_array_equal(result, added(*make(pythons)))
+        np.testing.assert_array_equal(ours, pythons)
+        assert np.shares_memory(result, ours)
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        tm.tensor(added)(fixed, X)
+
+
+def shifted(x, by=2.0):
+    """A default, a constant of a module, and a function by name."""
+    return limited(x + by * np.pi) * math.inf if by < 0 else limited(x + by)
+
+
+def limited(x):
+    """Without a loop."""
+    return np.minimum(x, 4.5)
+
+
+def test_kinds_of_calls(traces):
+    f = tm.tensor(shifted)
+    np.testing.assert_array_equal(f(X), shifted(X))
+    assert not traces
+    f(X + 1)
+    f(X, by=1.0)
+    assert traces == ["shifted"] * 2
+    g = tm.tensor(shifted)
+    g(X, 1.0)
+    g(X.astype(np.float32), 1.0)
+    assert len(traces) == 2
+    assert isinstance(tm.tensor(lambda x: tm.tensor(shifted)(x))(X), np.ndarray)
+
+
+def test_who_asks_for_something_is_captured(traces, monkeypatch):
+    tm.tensor(shifted, math="real")(X)
+    tm.tensor(shifted, without="stability")(X)
+    tm.tensor(shifted, dtype="float32")(X)
+    with tm.config.using(math="real"):
+        tm.tensor(shifted)(X)
+    for tier in ("numpy", "numba"):
+        monkeypatch.setattr(tm.config, "tier", tier)
+        tm.tensor(shifted)(X)
+    assert len(traces) == 6
+
+
+def counts(x):
+    """Changes what is global."""
+    COUNTS["calls"] += 1
+    return x
+
+
+def stores(x):
+    """May store into an array that is global."""
+    y = WEIGHTS
+    y[0] = x[0]
+    return y
+
+
+TABLE = [0.0]
+
+
+def keeps(x):
+    """Stores into a list that is global."""
+    TABLE[0] = x[0]
+    return x
+
+
+def inner(x):
+    """Stores into what it is given."""
+    x[0] = 9
+    return x
+
+
+def handed(x):
+    """Hands a global array to what stores."""
+    return inner(WEIGHTS)
+
+
+def default(x, y=WEIGHTS):
+    """Stores into a default."""
+    y[0] = 1
+    return y
+
+
+def near(x):
+    """A quotient."""
+    return 1 / x
+
+
+def apart(x):
+    """Subtracts what calls give."""
+    return near(x + 1) - near(x)
+
+
+def less(x, y):
+    """A difference."""
+    return x - y
+
+
+def given(x):
+    """Hands quotients to what subtracts."""
+    return less(1 / (x + 1), 1 / x)
+
+
+def loops(x, n):
+    """Calls a function with a loop."""
+    return doubled(x, 3) if n else doubled(x, 9)
+
+
+def itself(x, n):
+    """Calls itself."""
+    return x if n < 1 else itself(x + 1, n - 1)
+
+
+def test_calls_of_functions_with_loops_and_of_itself(traces, monkeypatch):
+    np.testing.assert_array_equal(tm.tensor(loops)(X.copy(), 1), loops(X.copy(), 1))
+    np.testing.assert_array_equal(tm.tensor(itself)(X, 5), X + 5)
+    assert not traces
+
+    def times():
+        yield iter([True] * 4)
+        raise first.OutOfTime
+
+    monkeypatch.setattr(first, "_times", times)
+    np.testing.assert_array_equal(tm.tensor(itself)(X, 5), X + 5)
+    np.testing.assert_array_equal(tm.tensor(loops)(X.copy(), 1), loops(X.copy(), 1))
+    assert traces == ["itself", "loops"]
+    assert TICK not in loops.__globals__
+
+
+def rows(x, *more):
+    """Takes any number of arguments."""
+    return x, more
+
+
+OTHERS: dict[str, Any] = {
+    "global": counts,
+    "global array": stores,
+    "global list": keeps,
+    "global array in a call": handed,
+    "default": default,
+    "difference of calls": apart,
+    "difference in a call": given,
+    "more arguments": rows,
+    "lambda": lambda x: x + 1,
+    "logarithm": "return np.log(1 + x)",
+    "sigmoid": "return 1 / (1 + np.exp(-x))",
+    "quotients": "return 1 / (x + 1) - 1 / x",
+    "quotients by names": "a = 1 / (x + 1)\n    b = 1 / x\n    return a - b",
+    "quotients by items": "a = np.zeros(2)\n    a[0], a[1] = 1 / (x[0] + 1), 1 / x[0]\n    return a[0] - a[1]",
+    "squares": "return x * x - (x + 1) * (x + 1)",
+    "powers": "return (x + 1)**3 + -x**3",
+    "roots": "y = np.sqrt(x + 1)\n    y -= np.sqrt(x)\n    return y",
+    "length": "return np.sqrt(x * x + 1)",
+    "variance": "return np.mean(x**2) - np.mean(x)**2",
+    "cosine": "return 1 - np.cos(x)",
+    "exponential": "return np.exp(x)",
+    "another name": "from numpy import sqrt as root\n    return root(x + 1) - root(x)",
+    "out": "np.add(x, 1, out=x)\n    return x",
+    "out by position": "np.add(x, 1, x)\n    return x",
+    "out of one": "np.abs(x, x)\n    return x",
+    "method": "x.sort()\n    return x",
+    "attribute": "x.shape = (2, 3)\n    return x",
+    "print": "print(x)\n    return x",
+    "drawing": "return x + np.random.rand()",
+    "try": "try:\n        return x[9]\n    except IndexError:\n        return x",
+    "list": "a = []\n    for v in x:\n        a.append(v)\n    return a",
+    "closure": "def g(v):\n        return v\n    return g(x)",
+    "a name of its own": "abs = x\n    return abs(x)",
+    "text": "return x.astype('f4')",
+    "unpacked": "return np.add(*x[:2])",
+    "global of its own": "global COUNTS\n    COUNTS = x\n    return x",
+    "deleted": "y = x\n    del y\n    return x",
+}
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """Make a function of the lines of its body, in a file of its own."""
+
+    def make(body: str) -> Any:
+        path = tmp_path / f"made{len(list(tmp_path.iterdir()))}.py"
+        path.write_text(f"import numpy as np\ndef f(x):\n    {body}\n")
+        space: dict[str, Any] = {}
+        exec(compile(path.read_text(), str(path), "exec"), space)
+        return space["f"]
+
+    return make
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_no_such_function(name, made, traces):
+    function = OTHERS[name] if callable(OTHERS[name]) else made(OTHERS[name])
+    assert ordinary(function) is None
+
+
+def test_names_of_other_names(made):
+    function = made("return root(x + 1) - root(x)")
+    function.__globals__["root"] = np.sqrt
+    assert ordinary(function) is None
+    function = made("return e(x)")
+    function.__globals__["e"] = np.exp
+    assert ordinary(function) is None
+
+
+def test_names_mean_what_they_mean_now(made, traces):
+    function = made("return abs(x)")
+    assert ordinary(function) is not None
+    function.__globals__["abs"] = lambda v: print(v)
+    assert ordinary(function) is None
+    function = made("return np.abs(x)")
+    assert ordinary(function) is not None
+    function.__globals__["np"] = copy
+    assert ordinary(function) is None
+
+
+def test_gradients_are_of_captured_code(traces):
+    f = tm.tensor(shifted)
+    f(X)
+    np.testing.assert_array_equal(tm.grad(lambda x: f(x).sum())(X), [1, 1, 1, 0, 0, 0])

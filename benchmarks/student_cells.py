@@ -1,7 +1,8 @@
 """Cells as students write them, plainly and captured: the same result, and the CPU time: ``python benchmarks/student_cells.py [NAME ...]``.
 
-The cells are those of ``tests/notebook/student_cells.py``. A time is that of capture and of all that is computed; compilation, which goes
-on in another process, is not in it. Writes ``benchmarks/results/student_cells.md`` where no name is given.
+The cells are those of ``tests/notebook/student_cells.py`` and of ``tests/notebook/course_cells.py``. A time is that of capture
+and of all that is computed; compilation, which goes on in another process, is not in it. Writes
+``benchmarks/results/student_cells.md`` where no name is given.
 """
 
 from __future__ import annotations
@@ -57,17 +58,18 @@ def seconds(shell: InteractiveShell, start: str, cell: str) -> tuple[float, Any]
 def main() -> None:
     """Measure, and write the table."""
     sys.path.insert(0, str(ROOT))
-    from tests.notebook.student_cells import CELLS, START
+    from tests.notebook import course_cells, student_cells
 
+    cells = {name: (student_cells.START, cell) for name, cell in student_cells.CELLS.items()}
+    cells |= {name: (course_cells.START, cell) for name, cell in course_cells.CELLS.items()}
     shell = InteractiveShell.instance()
     shell.run_line_magic("load_ext", "tensormagic")
-    shell.run_cell(f"{START}\n")
+    shell.run_cell(student_cells.START)
     shell.run_cell("%%tensor --quiet\nx.sum()")
     rows: list[tuple[str, float, float, bool]] = []
-    for name in sys.argv[1:] or CELLS:
-        (ours, found), (pythons, wanted) = (
-            seconds(shell, START, magic + CELLS[name]) for magic in ("%%tensor --quiet\n", "")
-        )
+    for name in sys.argv[1:] or cells:
+        start, cell = cells[name]
+        (ours, found), (pythons, wanted) = (seconds(shell, start, magic + cell) for magic in ("%%tensor --quiet\n", ""))
         rows.append((name, pythons, ours, found == wanted))
         sys.stdout.write(
             f"{name:18} {pythons * 1e3:8.1f} {ours * 1e3:8.1f} ms  {'same' if found == wanted else 'DIFFERENT'}\n"
@@ -83,8 +85,9 @@ def report(rows: Sequence[tuple[str, float, float, bool]]) -> str:
     machine = f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     versions = f"CPython {platform.python_version()}, numpy {np.__version__}"
     told = (
-        f"CPU time in milliseconds, the median of {RUNS} runs of the cells of `tests/notebook/student_cells.py`, as plain Python and as",
-        f"`%%tensor` cells, captured anew at each run. {sum(same for *_, same in rows)} of {len(rows)} give the same.",
+        f"CPU time in milliseconds, the median of {RUNS} runs of the cells of `tests/notebook/student_cells.py` and `course_cells.py`,",
+        "as plain Python and as `%%tensor` cells, captured anew at each run.",
+        f"{sum(same for *_, same in rows)} of {len(rows)} give the same.",
         f"Captured: median {statistics.median(ours) * 1e3:.0f} ms, worst {max(ours) * 1e3:.0f} ms;",
         f"{sum(s < QUICK for s in ours)} take less than {QUICK * 1e3:.0f} ms;",
         f"geometric mean {math.exp(statistics.fmean(map(math.log, ratios))):.1f} times Python's time.",

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.notebook import course_cells
 from tests.notebook.student_cells import CELLS, START
 
 LONG = {"bubble", "dijkstra", "dp lcs", "kmeans", "mandel", "markov", "sep"}  # above half a second
@@ -26,4 +27,14 @@ def test_a_cell_leaves_what_python_leaves(notebook, name):
     exec(CELLS[name], space)
     notebook.ok(START)
     notebook.ok(f"%%tensor -q\n{CELLS[name]}")
+    assert plain(notebook["h"]) == plain(space["h"])
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("name", sorted(course_cells.CELLS))
+def test_a_cell_of_a_course_leaves_what_python_leaves(notebook, name):
+    space: dict[str, object] = {}
+    exec(course_cells.START + course_cells.CELLS[name], space)
+    notebook.ok(course_cells.START)
+    notebook.ok(f"%%tensor -q\n{course_cells.CELLS[name]}")
     assert plain(notebook["h"]) == plain(space["h"])

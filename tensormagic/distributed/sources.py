@@ -234,7 +234,8 @@ def _read_later(value: Any, lengths: tuple[int, ...], client: Any, sent: Moved) 
     if rows is not None:
         return Chunked(dtype, row, [rows.part(first, last) for first, last in bounds])
     pieces = [value[first:last] for first, last in bounds]
-    sent.add(pieces)
+    for piece in pieces:
+        sent.add([piece])
     return Chunked(dtype, row, [client.scatter(np.array(p), hash=False) for p in pieces], pieces)
 
 

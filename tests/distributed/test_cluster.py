@@ -207,7 +207,7 @@ def test_what_moves_is_counted(client: Any):
     second = f.report
     assert first is not None
     assert second is not None
-    assert first.data.bytes == X.nbytes + Y.nbytes
+    assert (first.data.times, first.data.bytes) == (80, X.nbytes + Y.nbytes)
     assert second.data.bytes == 0
     assert second.parameters.bytes == 2 * (
         8 * 3 + 8 + 8

@@ -81,12 +81,14 @@ class Pool:
         """Whether that is what is asked for now."""
         return self.count == min(config.threads, MOST) and self.bound == _least
 
-    def finish(self) -> None:
-        """Have the threads end, where they are not at work, and wait for that."""
-        if _code()["finish"](self.address):
-            join = ctypes.CDLL(None).pthread_join
-            for thread in self._threads:
-                join(thread, None)
+    def finish(self) -> bool:
+        """Have the threads end, and wait for that; whether they do: not where they are at work."""
+        if not _code()["finish"](self.address):
+            return False
+        join = ctypes.CDLL(None).pthread_join
+        for thread in self._threads:
+            join(thread, None)
+        return True
 
 
 @cache
@@ -111,6 +113,7 @@ def available() -> bool:
 
 
 _current: Pool | None = None
+_past: list[Pool] = []  # of other sizes, which were at work when they were asked to end
 _lock = threading.Lock()
 
 
@@ -132,8 +135,7 @@ def _pool() -> Pool | None:
     with _lock:
         if _current is None or not _current.is_current():
             old, _current = _current, Pool(min(config.threads, MOST))
-            if old is not None:
-                old.finish()
+            _past[:] = [pool for pool in (*_past, *([old] if old else [])) if not pool.finish()]
         return _current
 
 
@@ -148,6 +150,7 @@ def _after_fork() -> None:
     """A forked child has none of the threads: it starts its own."""
     global _current, _lock
     _lock, _current = threading.Lock(), None
+    _past.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -322,6 +322,9 @@ def test_the_number_may_change_while_others_compute(monkeypatch):
     done.set()
     worker.join()
     assert not wrong
+    tm.config.threads = 8
+    assert float(ours(FLAT)) == expected
+    assert not threads._past  # pools of other sizes have ended
 
 
 def test_an_interrupt_stops_all_threads():
